@@ -17,162 +17,90 @@ export interface ErrorRow {
 
 /** Every kind of error. */
 export const ERRORS = {
-  malformed_request: row(
+  malformed_request: clientRow(400, 'The request breaks a rule; the message names the path.'),
+  untranslatable: clientRow(
     400,
-    'client',
-    'never',
-    'The request breaks a rule; the message names the path.',
-  ),
-  untranslatable: row(
-    400,
-    'client',
-    'never',
     "The route's upstream does not support this; the message names the field.",
   ),
-  unauthenticated: row(
+  unauthenticated: clientRow(
     401,
-    'client',
-    'never',
     'No valid key. The message is the same for every kind of wrong key.',
   ),
-  forbidden: row(403, 'client', 'never', 'The key is valid but not allowed to do this.'),
-  plan_limit: row(
+  forbidden: clientRow(403, 'The key is valid but not allowed to do this.'),
+  plan_limit: clientRow(
     403,
-    'client',
-    'never',
     'The plan allows no more keys: revoke one, or choose a larger plan. Dashboard and commands only.',
   ),
-  not_found: row(
+  not_found: clientRow(
     404,
-    'client',
-    'never',
     'The resource does not exist or belongs to another account. Dashboard only.',
   ),
-  unknown_endpoint: row(404, 'client', 'never', 'No such path.'),
-  unknown_model: row(404, 'client', 'never', 'No route matches this model id.'),
-  unknown_response: row(
+  unknown_endpoint: clientRow(404, 'No such path.'),
+  unknown_model: clientRow(404, 'No route matches this model id.'),
+  unknown_response: clientRow(
     404,
-    'client',
-    'never',
     'No response with that id is stored for this account: it is unknown, has expired, or was not stored.',
   ),
-  method_not_allowed: row(405, 'client', 'never', 'The path exists, with another method.'),
-  request_timeout: row(408, 'client', 'never', 'The request did not arrive in time.'),
-  body_too_large: row(413, 'client', 'never', 'The body is larger than `server.max_body_bytes`.'),
-  unsupported_media_type: row(
+  method_not_allowed: clientRow(405, 'The path exists, with another method.'),
+  request_timeout: clientRow(408, 'The request did not arrive in time.'),
+  body_too_large: clientRow(413, 'The body is larger than `server.max_body_bytes`.'),
+  unsupported_media_type: clientRow(
     415,
-    'client',
-    'never',
     'The body must be application/json, plain or with a content-encoding of gzip, deflate, br or zstd.',
   ),
-  rate_limited: row(429, 'client', 'never', 'A limit of the gateway; see retry-after.'),
-  auth_throttled: row(
+  rate_limited: clientRow(429, 'A limit of the gateway; see retry-after.'),
+  auth_throttled: clientRow(
     429,
-    'client',
-    'never',
     'Too many wrong keys came from this address; see retry-after. Keys in use keep working.',
   ),
-  headers_too_large: row(431, 'client', 'never', 'Too many headers, or too large ones.'),
-  client_gone: row(499, 'client', 'never', 'The client disconnected. Log only.'),
-  client_stalled: row(
+  headers_too_large: clientRow(431, 'Too many headers, or too large ones.'),
+  client_gone: clientRow(499, 'The client disconnected. Log only.'),
+  client_stalled: clientRow(
     499,
-    'client',
-    'never',
     'The client read its reply so slowly that `total_ms` passed. The client receives the error as the last event of a stream.',
   ),
-  bug: row(
-    500,
-    'gateway',
-    'never',
-    'An unexpected exception; the log contains it under the request id.',
-  ),
-  store_unavailable: row(
+  bug: gatewayRow(500, 'An unexpected exception; the log contains it under the request id.'),
+  store_unavailable: gatewayRow(503, 'The store is unavailable, so keys cannot be checked.'),
+  store_unconfirmed: gatewayRow(
     503,
-    'gateway',
-    'never',
-    'The store is unavailable, so keys cannot be checked.',
-  ),
-  store_unconfirmed: row(
-    503,
-    'gateway',
-    'never',
     'The change took effect in the primary store, but no replica has confirmed it yet: a failover now could undo it. Repeating it is safe. Dashboard and commands only.',
   ),
-  cannot_listen: row(
+  cannot_listen: gatewayRow(
     500,
-    'gateway',
-    'never',
     'An address to listen on is in use or not allowed; the message names it. Start and log only.',
   ),
-  draining: row(
+  draining: gatewayRow(503, 'The gateway is shutting down; send the request to another gateway.'),
+  overloaded: gatewayRow(503, 'The gateway is full or overloaded; see retry-after.'),
+  upstream_unconfigured: gatewayRow(
     503,
-    'gateway',
-    'never',
-    'The gateway is shutting down; send the request to another gateway.',
-  ),
-  overloaded: row(503, 'gateway', 'never', 'The gateway is full or overloaded; see retry-after.'),
-  upstream_unconfigured: row(
-    503,
-    'gateway',
-    'never',
     'The upstream has no key; the message names the variable.',
   ),
-  identity_unavailable: row(
+  identity_unavailable: gatewayRow(
     503,
-    'gateway',
-    'never',
     'The identity provider does not reply, or its reply is not valid. Dashboard only.',
   ),
-  upstream_rejected: row(
+  upstream_rejected: upstreamRow(
     400,
-    'upstream',
-    'never',
     'The upstream refused the request; the message contains its reason.',
-  ),
-  context_too_long: row(
-    400,
-    'upstream',
     'never',
+  ),
+  context_too_long: upstreamRow(
+    400,
     "The conversation is longer than the model's context; shorten it or choose a larger model.",
+    'never',
   ),
-  upstream_unreachable: row(502, 'upstream', 'before-first-byte', 'No connection to the upstream.'),
-  upstream_denied: row(
+  upstream_unreachable: upstreamRow(502, 'No connection to the upstream.'),
+  upstream_denied: upstreamRow(502, "The upstream refused the gateway's own credentials."),
+  upstream_misconfigured: gatewayRow(
     502,
-    'upstream',
-    'before-first-byte',
-    "The upstream refused the gateway's own credentials.",
-  ),
-  upstream_misconfigured: row(
-    502,
-    'gateway',
-    'before-first-byte',
     'The upstream has no such endpoint: its `base_url`, `path` or `dialect` is wrong. The log names the upstream.',
-  ),
-  upstream_busy: row(
-    429,
-    'upstream',
     'before-first-byte',
-    'The upstream is rate limiting or overloaded; see retry-after.',
   ),
-  upstream_failed: row(502, 'upstream', 'before-first-byte', 'The upstream failed.'),
-  upstream_malformed: row(
-    502,
-    'upstream',
-    'before-first-byte',
-    "The upstream's reply is not valid in its format.",
-  ),
-  upstream_truncated: row(
-    502,
-    'upstream',
-    'before-first-byte',
-    "The upstream's reply ended before it was complete.",
-  ),
-  upstream_timeout: row(
-    504,
-    'upstream',
-    'before-first-byte',
-    'The upstream sent nothing for too long.',
-  ),
+  upstream_busy: upstreamRow(429, 'The upstream is rate limiting or overloaded; see retry-after.'),
+  upstream_failed: upstreamRow(502, 'The upstream failed.'),
+  upstream_malformed: upstreamRow(502, "The upstream's reply is not valid in its format."),
+  upstream_truncated: upstreamRow(502, "The upstream's reply ended before it was complete."),
+  upstream_timeout: upstreamRow(504, 'The upstream sent nothing for too long.'),
 } as const satisfies Record<string, ErrorRow>
 
 /** The name of an error: metric label, log field and documentation heading. */
@@ -246,11 +174,21 @@ export function rowOf(kind: ErrorKind): ErrorRow {
   return ERRORS[kind]
 }
 
-function row(
+type Retry = ErrorRow['retry']
+
+/** The row of an error that the client caused. The gateway does not retry it. */
+function clientRow(status: number, meaning: string): ErrorRow {
+  return { status, source: 'client', retry: 'never', meaning }
+}
+
+function gatewayRow(status: number, meaning: string, retry: Retry = 'never'): ErrorRow {
+  return { status, source: 'gateway', retry, meaning }
+}
+
+function upstreamRow(
   status: number,
-  source: ErrorRow['source'],
-  retry: ErrorRow['retry'],
   meaning: string,
+  retry: Retry = 'before-first-byte',
 ): ErrorRow {
-  return { status, source, retry, meaning }
+  return { status, source: 'upstream', retry, meaning }
 }

@@ -47,7 +47,7 @@ function sent(bytes: Buffer, model: string, dialect: DialectName): string[] {
       const headers = Object.entries(egress.headers(body)).map(([name, is]) => `  ${name}: ${is}`)
       return [...reported, ...headers, indented(stringifyExact(body))]
     }
-    const edits = egress.edits(value, model, facts, losses)
+    const edits = egress.edits(value, model, { model: facts, losses })
     const made = parseObject(splice(bytes, members, edits)).value
     return [...reported, ...edits.map(({ key }) => `  ${key} = ${shown(made, key)}`)]
   } catch (error) {

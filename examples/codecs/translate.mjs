@@ -37,7 +37,8 @@ const incoming = {
   usage: { prompt_tokens: 11, completion_tokens: 8, total_tokens: 19 },
 }
 const seed = { id: 'msg_1', createdAtSeconds: 1, model: 'gpt-5.4' }
-console.log(encodeReply('anthropic', decodeReply('openai-chat', incoming, request), request, seed))
+const reply = decodeReply('openai-chat', incoming, request)
+console.log(encodeReply('anthropic', reply, { request, seed }))
 
 // The same for a stream: chunks of bytes in, text for the client out.
 const stream = new StreamTranslator({ from: 'openai-chat', to: 'anthropic', request, seed })

@@ -95,12 +95,18 @@ export function decodeReply(dialect: DialectName, body: JsonObject, request: Cha
   )
 }
 
-/** Encodes a whole reply for a client of the format as JSON text. The caller chooses id and time in `seed`. */
+/** The exchange that a reply belongs to. */
+export interface ReplyEncoding {
+  readonly request: ChatRequest
+  /** Id and time of the reply, which the caller chooses, and the model name that the client sees. */
+  readonly seed: Seed
+}
+
+/** Encodes a whole reply for a client of the format as JSON text. */
 export function encodeReply(
   dialect: DialectName,
   reply: Reply,
-  request: ChatRequest,
-  seed: Seed,
+  { request, seed }: ReplyEncoding,
 ): string {
   return ingressOf(dialect).encodeReply(reply, request, seed).text
 }

@@ -80,6 +80,12 @@ export interface Losses {
   drop(path: string, why: 'no-equivalent' | 'bad-value' | 'approximated'): void
 }
 
+/** The model that a body is encoded for, and the receiver of what it cannot express. */
+export interface EncodeContext {
+  readonly model: ModelFacts
+  readonly losses: Losses
+}
+
 /** Id, time and model of a reply, which pure codecs cannot create. */
 export interface Seed {
   /** The id of the reply and of all its chunks. The gateway creates it, so JSON needs no escapes in it. */
@@ -164,6 +170,14 @@ export interface TokenCounter {
   read(reply: JsonObject): number | null
 }
 
+/** How the beta features that a client requests are forwarded. */
+export interface BetaOptions {
+  /** The beta features that the upstream's configuration allows; null allows all. */
+  readonly betas: readonly string[] | null
+  /** Receives the features that are not allowed. */
+  readonly losses: Losses
+}
+
 /** The codec for upstreams. */
 export interface Egress {
   readonly framing: Framing
@@ -185,14 +199,13 @@ export interface Egress {
   /** Headers that depend on the body (API version, beta flags). */
   headers(body: JsonObject): Record<string, string>
   /**
-   * Adds headers of a client of the same dialect to `own`, the result of `headers`. `betas` lists the beta features that the
-   * upstream's configuration allows; null allows all. Absent if the dialect has no such headers.
+   * Adds headers of a client of the same dialect to `own`, the result of `headers`. Absent if the dialect has no such
+   * headers.
    */
   forwardedHeaders?(
     own: Readonly<Record<string, string>>,
     client: Readonly<Record<string, string>>,
-    betas: readonly string[] | null,
-    losses: Losses,
+    options: BetaOptions,
   ): Record<string, string>
   /**
    * The body for this upstream. Throws `GatewayError(untranslatable)` for fields that must not be dropped; reports other
@@ -202,10 +215,10 @@ export interface Egress {
   /** Serialises such a body faster than `stringifyExact`, which is used if this is absent. */
   readonly write?: (body: JsonObject) => SizedText
   /**
-   * Edits of top-level members that adapt a client's own body to this upstream. They are applied to the bytes. Throws and
-   * reports as `encodeRequest` does.
+   * Edits of top-level members that adapt a client's own body to this upstream. They are applied to the bytes. `modelName`
+   * is the upstream's name of the model. Throws and reports as `encodeRequest` does.
    */
-  edits(body: JsonObject, model: string, facts: ModelFacts, losses: Losses): Edit[]
+  edits(body: JsonObject, modelName: string, context: EncodeContext): Edit[]
   /**
    * The body for a second attempt after the upstream refused reasoning of earlier turns that does not match the
    * conversation; it instructs the upstream to drop such reasoning. Null for other errors, and if the body has the

@@ -28,46 +28,49 @@ const GENERATE_STREAM: Endpoint = { operation: 'chat', stream: true }
 const CHAT: Endpoint = { operation: 'chat' }
 const COUNT: Endpoint = { operation: 'count' }
 const STORED: Endpoint = { operation: 'stored' }
+const STORED_INPUT: Endpoint = { operation: 'stored-input' }
 const MODELS: Endpoint = { operation: 'models' }
 const EMBEDDINGS: Endpoint = { operation: 'embeddings' }
 const COMPLETIONS: Endpoint = { operation: 'completions' }
 
+type Format = Pick<EndpointRow, 'dialect' | 'wire' | 'format'>
+
+const CHATS: Format = { dialect: 'openai-chat', wire: 'openai-chat', format: 'chat' }
+const RESPONSES: Format = {
+  dialect: 'openai-responses',
+  wire: 'openai-responses',
+  format: 'responses',
+}
+const MESSAGES: Format = { dialect: 'anthropic', wire: 'anthropic', format: 'messages' }
+const GEMINI: Format = { dialect: 'gemini', wire: 'gemini', format: 'gemini' }
+// Operations with a format of their own.
+const COMPLETION_FORMAT: Format = { ...CHATS, wire: 'openai-completions', format: 'completions' }
+const EMBEDDING_FORMAT: Format = { ...CHATS, wire: 'openai-embeddings', format: 'embeddings' }
+const GEMINI_EMBEDDING: Format = { ...GEMINI, wire: 'gemini-embedding' }
+const GEMINI_EMBEDDINGS: Format = { ...GEMINI, wire: 'gemini-embeddings' }
+
 /** All endpoints except `/native/…`, whose paths are those of the upstreams. */
 export const ENDPOINTS: readonly EndpointRow[] = [
-  row('POST', '/v1/chat/completions', 'openai-chat', 'chat', CHAT),
-  inFormat(
-    'openai-completions',
-    row('POST', '/v1/completions', 'openai-chat', 'completions', COMPLETIONS),
-  ),
-  inFormat(
-    'openai-embeddings',
-    row('POST', '/v1/embeddings', 'openai-chat', 'embeddings', EMBEDDINGS),
-  ),
-  row('POST', '/v1/responses', 'openai-responses', 'responses', CHAT),
-  row('GET', '/v1/responses/{id}/input_items', 'openai-responses', 'responses', {
-    operation: 'stored-input',
-  }),
-  row('GET', '/v1/responses/{id}', 'openai-responses', 'responses', STORED),
-  row('DELETE', '/v1/responses/{id}', 'openai-responses', 'responses', STORED),
-  row('POST', '/v1/messages', 'anthropic', 'messages', CHAT),
-  row('POST', '/v1/messages/count_tokens', 'anthropic', 'messages', COUNT),
+  post('/v1/chat/completions', CHATS, CHAT),
+  post('/v1/completions', COMPLETION_FORMAT, COMPLETIONS),
+  post('/v1/embeddings', EMBEDDING_FORMAT, EMBEDDINGS),
+  post('/v1/responses', RESPONSES, CHAT),
+  get('/v1/responses/{id}/input_items', RESPONSES, STORED_INPUT),
+  get('/v1/responses/{id}', RESPONSES, STORED),
+  { ...get('/v1/responses/{id}', RESPONSES, STORED), method: 'DELETE' },
+  post('/v1/messages', MESSAGES, CHAT),
+  post('/v1/messages/count_tokens', MESSAGES, COUNT),
   ...['/v1beta/models/{model}', '/v1/models/{model}'].flatMap((path) => [
-    row('POST', `${path}:generateContent`, 'gemini', 'gemini', GENERATE),
-    row('POST', `${path}:streamGenerateContent`, 'gemini', 'gemini', GENERATE_STREAM),
-    row('POST', `${path}:countTokens`, 'gemini', 'gemini', COUNT),
-    inFormat(
-      'gemini-embedding',
-      row('POST', `${path}:embedContent`, 'gemini', 'gemini', EMBEDDINGS),
-    ),
-    inFormat(
-      'gemini-embeddings',
-      row('POST', `${path}:batchEmbedContents`, 'gemini', 'gemini', EMBEDDINGS),
-    ),
+    post(`${path}:generateContent`, GEMINI, GENERATE),
+    post(`${path}:streamGenerateContent`, GEMINI, GENERATE_STREAM),
+    post(`${path}:countTokens`, GEMINI, COUNT),
+    post(`${path}:embedContent`, GEMINI_EMBEDDING, EMBEDDINGS),
+    post(`${path}:batchEmbedContents`, GEMINI_EMBEDDINGS, EMBEDDINGS),
   ]),
-  row('GET', '/v1beta/models', 'gemini', 'gemini', MODELS),
-  row('GET', '/v1beta/models/{model}', 'gemini', 'gemini', MODELS),
-  row('GET', '/v1/models', 'openai-chat', 'chat', MODELS),
-  row('GET', '/v1/models/{model}', 'openai-chat', 'chat', MODELS),
+  get('/v1beta/models', GEMINI, MODELS),
+  get('/v1beta/models/{model}', GEMINI, MODELS),
+  get('/v1/models', CHATS, MODELS),
+  get('/v1/models/{model}', CHATS, MODELS),
 ]
 
 /** Vendors' endpoints that the gateway does not have, and their replacement. */
@@ -190,17 +193,10 @@ function partsOf(pattern: string): readonly [string, string | null] {
   return [pattern.slice(0, begin), pattern.slice(pattern.indexOf('}') + 1)]
 }
 
-function row(
-  method: EndpointRow['method'],
-  path: string,
-  dialect: DialectName,
-  format: ClientFormat,
-  endpoint: Endpoint,
-): EndpointRow {
-  return { method, path, dialect, wire: dialect, format, endpoint }
+function post(path: string, { dialect, wire, format }: Format, endpoint: Endpoint): EndpointRow {
+  return { method: 'POST', path, dialect, wire, format, endpoint }
 }
 
-/** The row of an operation with a format of its own. */
-function inFormat(wire: WireFormat, row: EndpointRow): EndpointRow {
-  return { ...row, wire }
+function get(path: string, { dialect, wire, format }: Format, endpoint: Endpoint): EndpointRow {
+  return { method: 'GET', path, dialect, wire, format, endpoint }
 }

@@ -20,7 +20,7 @@ import type { Ledger, LedgerEntry } from './ledger.js'
 import type { Endpoint } from './route-request.js'
 import type { ScriptEntry, Script } from './faults/fault-script.js'
 
-/** How an emulator is to be. */
+/** Options of an emulator. */
 export interface EmulatorOptions {
   /** Default 127.0.0.1. */
   readonly host?: string
@@ -36,6 +36,13 @@ export interface EmulatorOptions {
   readonly models?: 'known' | 'any'
   /** Milliseconds since 1970. Default `Date.now`. */
   readonly clock?: () => number
+}
+
+/** A request with its whole body. */
+interface ReceivedRequest {
+  readonly url: URL
+  readonly endpoint: Endpoint
+  readonly raw: Buffer
 }
 
 const BODY_LIMIT = 64 * 1024 * 1024
@@ -68,10 +75,8 @@ export class Handler {
     const url = new URL(request.url ?? '/', 'http://emulator')
     if (url.pathname.startsWith('/_emulator/')) {
       const body = parseJson(await bodyOf(request))
-      answerControl(request.method ?? 'GET', url.pathname, body, response, {
-        script: this.#script,
-        ledger: this.#ledger,
-      })
+      const state = { script: this.#script, ledger: this.#ledger }
+      answerControl({ method: request.method ?? 'GET', path: url.pathname, body }, response, state)
       return
     }
     const endpoint = endpointOf(url.pathname, request.headers)
@@ -86,7 +91,7 @@ export class Handler {
     })
     const raw = await bodyOf(request)
     entry.bodyBytes = raw.length
-    const parsed = this.#parse(request, url, endpoint, raw)
+    const parsed = this.#parse(request, { url, endpoint, raw })
     entry.model = modelOf(parsed)
     this.#ledger.keepBody(entry, parsed.body)
     await this.#reply(parsed, response, entry)
@@ -115,7 +120,7 @@ export class Handler {
     return entry
   }
 
-  #parse(request: IncomingMessage, url: URL, endpoint: Endpoint, raw: Buffer): ParsedRequest {
+  #parse(request: IncomingMessage, { url, endpoint, raw }: ReceivedRequest): ParsedRequest {
     const text = raw.toString()
     return {
       provider: endpoint.provider,
@@ -133,7 +138,10 @@ export class Handler {
   #reply(parsed: ParsedRequest, response: ServerResponse, entry: LedgerEntry): Promise<void> {
     const scripted = this.#script.take(parsed)
     const { reply, faults, pace } = this.#decide(parsed, scripted)
-    const plan = applyFaults(reply, faults, framesOf(parsed), parsed.provider)
+    const plan = applyFaults(reply, faults, {
+      provider: parsed.provider,
+      frames: framesOf(parsed),
+    })
     entry.status = plan.status
     entry.counted = plan.status === 200 ? reply.counted : undefined
     entry.faults = faults.map(({ kind }) => kind)

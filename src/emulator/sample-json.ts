@@ -17,7 +17,8 @@ const DEPTH = 6
 
 /** A value that fits `schema`; an empty object for an empty schema. */
 export function sampleOf(schema: JsonValue | undefined, context: SampleContext): JsonValue {
-  return valueOf(objectOf(schema), objectOf(schema), 'value', 0, context)
+  const root = objectOf(schema)
+  return valueOf(root, { name: 'value', depth: 0 }, { ...context, root })
 }
 
 /** Like `sampleOf`, for schemas that must describe an object. */
@@ -25,14 +26,20 @@ export function sampleObject(schema: JsonValue | undefined, context: SampleConte
   return objectOf(sampleOf(schema, context))
 }
 
-function valueOf(
-  root: JsonObject,
-  given: JsonObject,
-  name: string,
-  depth: number,
-  context: SampleContext,
-): JsonValue {
-  const schema = resolve(root, given)
+interface SchemaContext extends SampleContext {
+  /** The whole schema, which references point into. */
+  readonly root: JsonObject
+}
+
+/** The position of a value. */
+interface Position {
+  /** The name of the property; an array's items have that of the array. */
+  readonly name: string
+  readonly depth: number
+}
+
+function valueOf(given: JsonObject, position: Position, context: SchemaContext): JsonValue {
+  const schema = resolve(context.root, given)
   if (schema.const !== undefined) {
     return schema.const
   }
@@ -42,9 +49,9 @@ function valueOf(
   }
   switch (typeOf(schema)) {
     case 'object':
-      return objectFor(root, schema, depth, context)
+      return objectFor(schema, position.depth, context)
     case 'array':
-      return arrayFor(root, schema, name, depth, context)
+      return arrayFor(schema, position, context)
     case 'integer':
       return numberFor(schema, 1, context)
     case 'number':
@@ -54,7 +61,7 @@ function valueOf(
     case 'null':
       return null
     default:
-      return textFor(schema, name, context)
+      return textFor(schema, position.name, context)
   }
 }
 
@@ -119,36 +126,29 @@ function isArrayOrOne(value: JsonValue | undefined): string[] {
   return list.filter((item) => typeof item === 'string')
 }
 
-function objectFor(
-  root: JsonObject,
-  schema: JsonObject,
-  depth: number,
-  context: SampleContext,
-): JsonObject {
+function objectFor(schema: JsonObject, depth: number, context: SchemaContext): JsonObject {
   const required = new Set(arrayOf(schema.required))
   const result: JsonObject = {}
   for (const [name, property] of Object.entries(objectOf(schema.properties))) {
     // A recursive schema ends where only optional properties are left.
     if (depth < DEPTH / 2 || (required.has(name) && depth < DEPTH * 4)) {
-      result[name] = valueOf(root, objectOf(property), name, depth + 1, context)
+      result[name] = valueOf(objectOf(property), { name, depth: depth + 1 }, context)
     }
   }
   return result
 }
 
 function arrayFor(
-  root: JsonObject,
   schema: JsonObject,
-  name: string,
-  depth: number,
-  context: SampleContext,
+  { name, depth }: Position,
+  context: SchemaContext,
 ): JsonValue[] {
   const least = numberOf(schema.minItems) ?? 0
   const most = numberOf(schema.maxItems) ?? Math.max(least, 2)
   const count = depth > DEPTH ? least : Math.max(least, Math.min(most, 2))
   const prefix = arrayOf(schema.prefixItems)
   return Array.from({ length: Math.max(count, prefix.length) }, (_unused, index) =>
-    valueOf(root, objectOf(prefix[index] ?? schema.items), name, depth + 1, context),
+    valueOf(objectOf(prefix[index] ?? schema.items), { name, depth: depth + 1 }, context),
   )
 }
 

@@ -5,7 +5,7 @@
  * Sources: OpenRouter "Model Fallbacks", "Provider Routing", "Plugins", "Presets"; LiteLLM "Fallbacks",
  * "Router"; Vercel AI Gateway "Provider Options"; vLLM "Sampling Parameters"; read 2026-11-22.
  */
-import { isObject, type JsonObject, type JsonValue } from '../chat/json.js'
+import { isObject, type JsonObject } from '../chat/json.js'
 import type { Edit } from './json/splice.js'
 
 /** Fields that choose another model or provider, or work that is charged in addition to tokens. */
@@ -117,31 +117,31 @@ export function withheldEdits(
   narrow('extra_body', (member) => isChecked(member, own) || member === 'extra_body')
   return edits
 
-  function narrow(key: string, drops: (member: string) => boolean): void {
+  function narrow(key: string, isDropped: (member: string) => boolean): void {
     const value = body[key] ?? null
     if (value === null) return
-    const json = without(key, value, drops, drop)
+    if (!isObject(value)) {
+      drop(key)
+      edits.push({ key, json: null })
+      return
+    }
+    const json = without(value, isDropped, (member) => drop(`${key}.${member}`))
     if (json !== undefined) edits.push({ key, json })
   }
 }
 
-/** The object's JSON without some members: null if none is left, undefined if nothing changes. */
+/** The object's JSON without the dropped members: null if none is left, undefined if nothing changes. */
 function without(
-  path: string,
-  value: JsonValue,
-  drops: (member: string) => boolean,
-  drop: (path: string) => void,
+  object: JsonObject,
+  isDropped: (member: string) => boolean,
+  drop: (member: string) => void,
 ): string | null | undefined {
-  if (!isObject(value)) {
-    drop(path)
-    return null
-  }
   const remaining: JsonObject = {}
   let dropped = 0
-  for (const [member, inner] of Object.entries(value)) {
-    if (drops(member)) {
+  for (const [member, inner] of Object.entries(object)) {
+    if (isDropped(member)) {
       dropped += 1
-      drop(`${path}.${member}`)
+      drop(member)
     } else if (inner !== undefined) remaining[member] = inner
   }
   if (dropped === 0) return undefined

@@ -80,7 +80,10 @@ void t.test('a long text is not decoded for an upstream of the same format', (t)
       Object.defineProperty(long, 'text', { get: () => t.fail(`message ${at} is decoded`) })
     }
     t.ok(promptSizeOf(decodeRequest(value)).textBytes > 40_000)
-    const allEdits = edits(value, 'gpt-4o', FACTS, { drop: (path) => t.fail(`drops ${path}`) })
+    const allEdits = edits(value, 'gpt-4o', {
+      model: FACTS,
+      losses: { drop: (path) => t.fail(`drops ${path}`) },
+    })
     t.equal(
       splice(bytes, members, allEdits).toString(),
       JSON.stringify({ ...body, model: 'gpt-4o' }),
@@ -95,7 +98,10 @@ void t.test('a long text is serialized if the messages change', (t) => {
   const body = { model: 'gpt-4o', messages: [{ role: 'user', content: text }, marked] }
   const bytes = Buffer.from(JSON.stringify(body))
   const { value, members } = parseObject(bytes)
-  const allEdits = edits(value, 'gpt-4o', FACTS, { drop: (path) => t.fail(`drops ${path}`) })
+  const allEdits = edits(value, 'gpt-4o', {
+    model: FACTS,
+    losses: { drop: (path) => t.fail(`drops ${path}`) },
+  })
   const sent = objectOf(JSON.parse(splice(bytes, members, allEdits).toString()))
   t.same(sent['messages'], [body.messages[0], { role: 'user', content: 'Hi.' }])
   t.end()

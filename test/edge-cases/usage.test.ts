@@ -48,8 +48,7 @@ void t.test('16: streams had no usage, or lost it', (t) => {
   const edits = upstream('openai-chat').edits(
     { model: 'gpt-4o', messages: [], stream: true },
     'gpt-4o',
-    factsOf('gpt-4o'),
-    { drop: () => undefined },
+    { model: factsOf('gpt-4o'), losses: { drop: () => undefined } },
   )
   const edit = edits.find(({ key }) => key === 'stream_options')
   t.match(

@@ -59,7 +59,7 @@ void t.test('a whole reply and a stream reach each format', (t) => {
   for (const to of DIALECTS) {
     const request = decodeRequest({ dialect: to, body: BODIES[to], model: 'm', stream: true })
     const reply = decodeReply('openai-chat', CHAT_REPLY, request)
-    t.match(encodeReply(to, reply, request, SEED), '"hello"', to)
+    t.match(encodeReply(to, reply, { request, seed: SEED }), '"hello"', to)
     const stream = new StreamTranslator({ from: 'openai-chat', to, request, seed: SEED })
     const written = CHAT_STREAM.map((chunk) => stream.write(Buffer.from(chunk))).join('')
     t.match(written + stream.end(), 'hello', to)

@@ -123,7 +123,7 @@ function checkPassed(text: string): void {
 function editsOf(body: JsonObject, model: string): Edit[] | null {
   try {
     const losses = { drop: () => undefined }
-    return upstream('openai-chat').edits(body, model, factsOf(model), losses)
+    return upstream('openai-chat').edits(body, model, { model: factsOf(model), losses })
   } catch (error) {
     if (error instanceof GatewayError) return null
     throw error

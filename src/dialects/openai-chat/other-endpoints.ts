@@ -30,7 +30,7 @@ const completionsIngress: Ingress = {
   encodeReply,
   encodeChoices,
   newEncoder: (request, seed, position) => new CompletionEncoder(request, seed, position),
-  lossOf: lossOf,
+  lossOf,
 }
 
 const completionsEgress: Egress = {
@@ -39,7 +39,7 @@ const completionsEgress: Egress = {
     path: '/completions',
     accept: stream ? 'text/event-stream' : 'application/json',
   }),
-  edits: (body, model, _facts, losses) => completionEdits(body, model, losses),
+  edits: (body, modelName, { losses }) => completionEdits(body, modelName, losses),
   decodeReply: decodeCompletionReply,
   newDecoder: (request, sink) => new CompletionDecoder(request, sink),
   newTap: newCompletionTap,
@@ -59,7 +59,7 @@ export const openaiEmbeddings: FormatCodecs = {
     ...egress,
     target: () => ({ path: '/embeddings', accept: 'application/json' }),
     encodeRequest: (request, _facts, losses) => encodeEmbeddings(request, losses),
-    edits: (body, model, _facts, losses) => embeddingEdits(body, model, losses),
+    edits: (body, modelName, { losses }) => embeddingEdits(body, modelName, losses),
     readVectors,
   },
 }

@@ -35,8 +35,7 @@ export function readAnthropic(request: ParsedRequest): AnthropicRequest {
   }
   const model = stringOf(body.model) ?? refuse('model: Field required')
   const counting = request.path.endsWith('/count_tokens')
-  const limit = numberOf(body.max_tokens)
-  if (limit === undefined && !counting) {
+  if (numberOf(body.max_tokens) === undefined && !counting) {
     refuse('max_tokens: Field required')
   }
   const messages = arrayOf(body.messages).filter(isObject)
@@ -57,7 +56,7 @@ export function readAnthropic(request: ParsedRequest): AnthropicRequest {
   checkThinking(body, request.headers['anthropic-beta'], model)
   const thinking = objectOf(body.thinking)
   return {
-    modelInput: modelInputOf(body, model, messages, limit),
+    modelInput: modelInputOf(body, model, messages),
     stream: body.stream === true,
     showThinking: thinking.display !== 'omitted',
   }
@@ -218,7 +217,6 @@ function modelInputOf(
   body: JsonObject,
   model: string,
   messages: readonly JsonObject[],
-  limit: number | undefined,
 ): ModelInput {
   const last = messages.findLast(
     ({ role, content }) =>
@@ -240,7 +238,7 @@ function modelInputOf(
     images: imagesIn(last?.content),
     json: format.type === 'json_schema' ? (format.schema ?? true) : undefined,
     stop: arrayOf(body.stop_sequences).filter((stop) => typeof stop === 'string'),
-    limit,
+    limit: numberOf(body.max_tokens),
     thinking: thinking === 'enabled' || thinking === 'adaptive',
     inputChars:
       messages.reduce((sum, { content }) => sum + textOf(content).length + 12, 0) +

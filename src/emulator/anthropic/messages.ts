@@ -26,12 +26,13 @@ export function anthropicReply(request: ParsedRequest): Reply {
       cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 },
     },
   }
-  const blocks = blocksOf(modelOutput, showThinking, request.body ?? {}, random)
+  const blocks = blocksOf(modelOutput, { showThinking, body: request.body ?? {}, random })
+  const message = { head, modelOutput, blocks }
   return replyInForm(stream, {
     wholeHeaders: WHOLE,
-    body: () => wholeBody(head, modelOutput, blocks),
+    body: () => wholeBody(message),
     streamHeaders: STREAM,
-    units: () => streamOf(head, modelOutput, blocks, random),
+    units: () => streamOf(message, random),
     counted: modelOutput.usage,
   })
 }
@@ -56,12 +57,21 @@ interface Block {
   readonly deltas: readonly string[]
 }
 
-function blocksOf(
-  modelOutput: ModelOutput,
-  showThinking: boolean,
-  body: JsonObject,
-  random: RandomSource,
-): Block[] {
+/** A reply before it is encoded. */
+interface Message {
+  readonly head: Head
+  readonly modelOutput: ModelOutput
+  readonly blocks: readonly Block[]
+}
+
+interface BlockOptions {
+  readonly showThinking: boolean
+  /** The request's body, which the signature of the thinking depends on. */
+  readonly body: JsonObject
+  readonly random: RandomSource
+}
+
+function blocksOf(modelOutput: ModelOutput, { showThinking, body, random }: BlockOptions): Block[] {
   const blocks: Block[] = []
   if (modelOutput.thinking !== '') {
     const thinking = showThinking ? modelOutput.thinking : ''
@@ -121,7 +131,7 @@ function thinkingDetails(modelOutput: ModelOutput): JsonObject {
     : { output_tokens_details: { thinking_tokens: modelOutput.usage.thinking } }
 }
 
-function wholeBody(head: Head, modelOutput: ModelOutput, blocks: readonly Block[]): string {
+function wholeBody({ head, modelOutput, blocks }: Message): string {
   return JSON.stringify({
     model: head.model,
     id: head.id,
@@ -141,12 +151,7 @@ function wholeBody(head: Head, modelOutput: ModelOutput, blocks: readonly Block[
 
 const SPACES = ' '.repeat(16)
 
-function streamOf(
-  head: Head,
-  modelOutput: ModelOutput,
-  blocks: readonly Block[],
-  random: RandomSource,
-): string[] {
+function streamOf({ head, modelOutput, blocks }: Message, random: RandomSource): string[] {
   let turn = random()
   // Anthropic pads the JSON of most events with spaces before the last brace.
   const padded = (name: string, inside: string): string => {

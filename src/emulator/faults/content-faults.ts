@@ -17,19 +17,20 @@ export interface Plan {
   terminators: number
 }
 
+/** The provider whose format the reply has. */
+export interface ReplyFormat {
+  readonly provider: Provider
+  readonly frames: FrameWriter
+}
+
 /** The reply with every content fault applied, in the order given. */
-export function applyFaults(
-  reply: Reply,
-  faults: readonly Fault[],
-  frames: FrameWriter,
-  provider: Provider,
-): Plan {
+export function applyFaults(reply: Reply, faults: readonly Fault[], format: ReplyFormat): Plan {
   let plan = planOf(reply)
   for (const fault of faults) {
     if (fault.kind === 'whole' && reply.whole !== undefined) {
       plan = planOf(reply.whole())
     } else {
-      apply(plan, fault, frames, provider)
+      apply(plan, fault, format)
     }
   }
   return plan
@@ -40,10 +41,11 @@ function planOf(reply: Reply): Plan {
   return { status, headers: { ...headers }, units: [...units], stream, terminators }
 }
 
-function apply(plan: Plan, fault: Fault, frames: FrameWriter, provider: Provider): void {
+function apply(plan: Plan, fault: Fault, format: ReplyFormat): void {
+  const { frames } = format
   switch (fault.kind) {
     case 'status':
-      return fail(plan, fault, frames, provider)
+      return fail(plan, fault, format)
     case 'error':
       plan.units = [...plan.units.slice(0, fault.event ?? 0), frames.errorEvent(fault.type)]
       return
@@ -111,7 +113,7 @@ function applySilence(plan: Plan, mode: string, frames: FrameWriter): void {
   plan.terminators = 0
 }
 
-function fail(plan: Plan, fault: Fault, frames: FrameWriter, provider: Provider): void {
+function fail(plan: Plan, fault: Fault, { frames, provider }: ReplyFormat): void {
   const code = fault.code ?? 500
   const mode = modeOf(fault)
   plan.status = code

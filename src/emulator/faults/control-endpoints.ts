@@ -9,6 +9,14 @@ import type { JsonObject } from '../../chat/json.js'
 import type { Ledger } from '../ledger.js'
 import type { Script } from './fault-script.js'
 
+/** A request to a control endpoint. */
+export interface ControlRequest {
+  readonly method: string
+  readonly path: string
+  /** Undefined if the body is not a JSON object. */
+  readonly body: JsonObject | undefined
+}
+
 /** The state that the endpoints change. */
 export interface Controlled {
   readonly script: Script
@@ -17,9 +25,7 @@ export interface Controlled {
 
 /** Answers `/_emulator/script`, `/_emulator/ledger` and `/_emulator/faults`. */
 export function answerControl(
-  method: string,
-  path: string,
-  body: JsonObject | undefined,
+  { method, path, body }: ControlRequest,
   response: ServerResponse,
   { script, ledger }: Controlled,
 ): void {

@@ -86,7 +86,7 @@ export async function sendPaced(
   const stall = by('stall')
   const limit = Math.min(limitOf(cut, units, body.length), limitOf(stall, units, body.length))
   if (!paced.isGone()) {
-    writeHead(response, plan, cut, body.length)
+    writeHead(response, plan, { cut, bodyBytes: body.length })
   }
   await paced.wait(delayOf(faults, 'first'))
   const between = pace + delayOf(faults, 'each') + (by('drip')?.ms ?? 0)
@@ -168,13 +168,12 @@ function offsetsOf(units: readonly Buffer[], whole: number, chunking: Chunking):
 function writeHead(
   response: ServerResponse,
   plan: Plan,
-  cut: Fault | undefined,
-  length: number,
+  { cut, bodyBytes }: { cut: Fault | undefined; bodyBytes: number },
 ): void {
   const mode = cut === undefined ? '' : modeOf(cut)
   const headers = { ...plan.headers }
   if (mode === 'length') {
-    headers['content-length'] = String(length)
+    headers['content-length'] = String(bodyBytes)
   }
   if (mode === 'close') {
     // Without chunked encoding or a length, the end of the connection ends the body.

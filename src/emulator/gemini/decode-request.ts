@@ -43,9 +43,9 @@ export function readGemini(request: ParsedRequest): GeminiRequest {
   if (body === undefined) {
     refuse('Invalid JSON payload received. Unexpected end of string. Expected a value.')
   }
-  const asked = camel(body)
-  checkFields(body, asked)
-  const contents = arrayOf(asked.contents).filter(isObject)
+  const fields = camel(body)
+  checkFields(body, fields)
+  const contents = arrayOf(fields.contents).filter(isObject)
   if (contents.length === 0) {
     refuse('* GenerateContentRequest.contents: contents is not specified\n')
   }
@@ -54,14 +54,14 @@ export function readGemini(request: ParsedRequest): GeminiRequest {
     return { role: stringOf(content.role) ?? 'user', parts: partsOf(content) }
   })
   checkSignatures(turns, model)
-  const config = camel(objectOf(asked.generationConfig))
+  const config = camel(objectOf(fields.generationConfig))
   const thinking = camel(objectOf(config.thinkingConfig))
   if (thinking.thinkingLevel !== undefined && thinking.thinkingBudget !== undefined) {
     refuse('You can only set only one of thinking budget and thinking level.')
   }
   const stream = method === 'streamGenerateContent'
   return {
-    modelInput: modelInputOf(asked, config, thinking, model, contents),
+    modelInput: modelInputOf(model, { fields, config, thinking, contents }),
     stream,
     count: countOf(config, model, stream),
     topLogprobs: topLogprobsOf(config, model, stream),
@@ -143,21 +143,26 @@ function textOf(content: JsonObject | undefined): string {
     .join('')
 }
 
+/** A body and its inner objects, with camelCase names. */
+interface DecodedBody {
+  readonly fields: JsonObject
+  readonly contents: readonly JsonObject[]
+  readonly config: JsonObject
+  readonly thinking: JsonObject
+}
+
 function modelInputOf(
-  asked: JsonObject,
-  config: JsonObject,
-  thinking: JsonObject,
   model: string,
-  contents: readonly JsonObject[],
+  { fields, contents, config, thinking }: DecodedBody,
 ): ModelInput {
   const last = contents.findLast(
     (content) =>
       content.role !== 'model' &&
       partsOf(content).every((part) => part.functionResponse === undefined),
   )
-  const calling = camel(objectOf(camel(objectOf(asked.toolConfig)).functionCallingConfig))
+  const calling = camel(objectOf(camel(objectOf(fields.toolConfig)).functionCallingConfig))
   const allowed = arrayOf(calling.allowedFunctionNames)
-  const tools = toolsIn(asked).filter(({ name }) => allowed.length === 0 || allowed.includes(name))
+  const tools = toolsIn(fields).filter(({ name }) => allowed.length === 0 || allowed.includes(name))
   return {
     model,
     prompt: textOf(last),
@@ -175,8 +180,8 @@ function modelInputOf(
     thinking: thinksOn(model, thinking),
     inputChars:
       contents.reduce((sum, content) => sum + textOf(content).length + 12, 0) +
-      textOf(objectOf(asked.systemInstruction)).length +
-      (asked.tools === undefined ? 0 : JSON.stringify(asked.tools).length),
+      textOf(objectOf(fields.systemInstruction)).length +
+      (fields.tools === undefined ? 0 : JSON.stringify(fields.tools).length),
   }
 }
 
@@ -187,8 +192,8 @@ function thinksOn(model: string, thinking: JsonObject): boolean {
   return /^gemini-([3-9]|\d\d)/.test(model) || Object.keys(thinking).length > 0
 }
 
-function toolsIn(asked: JsonObject): Tool[] {
-  return arrayOf(asked.tools)
+function toolsIn(fields: JsonObject): Tool[] {
+  return arrayOf(fields.tools)
     .filter(isObject)
     .flatMap((tool) => arrayOf(camel(tool).functionDeclarations))
     .filter(isObject)

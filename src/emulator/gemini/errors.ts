@@ -31,7 +31,7 @@ const STATES: Record<number, string> = {
 
 /** The frames of errors, unknown events and keep-alives. */
 export const geminiFrames: FrameWriter = {
-  errorBody: (status, message, type) => geminiError(status, message, [], type),
+  errorBody: (status, message, type) => geminiError(status, message, { state: type }),
   errorEvent: (type) =>
     frame(
       JSON.stringify({
@@ -59,12 +59,11 @@ export function frame(data: string): string {
   return `data: ${data}\r\n\r\n`
 }
 
-/** The body of a Google error with these `details`. */
+/** The body of a Google error. Without a `state`, the status decides. */
 function geminiError(
   status: number,
   message: string,
-  details: readonly JsonObject[] = [],
-  state?: string,
+  { details = [], state }: { details?: readonly JsonObject[]; state?: string | undefined },
 ): string {
   const error = {
     code: status,
@@ -81,5 +80,5 @@ export function refuseGemini(
   message: string,
   details: readonly JsonObject[] = [],
 ): never {
-  throw new Refusal(errorReply(status, WHOLE, geminiError(status, message, details)))
+  throw new Refusal(errorReply(status, WHOLE, geminiError(status, message, { details })))
 }

@@ -22,13 +22,13 @@ export function geminiReply(request: ParsedRequest): Reply {
   }
   const [first] = modelOutput.calls
   const signature = modelInput.thinking ? thoughtSignature(first?.name, random) : undefined
-  const parts = partsOf(modelOutput, showThoughts, signature, request.seed)
+  const parts = partsOf(modelOutput, { showThoughts, signature, seed: request.seed })
   const candidates: Candidate[] = [{ modelOutput, parts: parts.whole }]
   for (let seed = request.seed + 1; candidates.length < count; seed += 1) {
     const other = generateOutput(modelInput, seed)
     candidates.push({
       modelOutput: other,
-      parts: partsOf(other, showThoughts, signature, seed).whole,
+      parts: partsOf(other, { showThoughts, signature, seed }).whole,
     })
   }
   const isSse = request.query.get('alt') === 'sse'
@@ -76,12 +76,14 @@ interface Parts {
   readonly streamed: readonly (readonly JsonObject[])[]
 }
 
-function partsOf(
-  modelOutput: ModelOutput,
-  showThoughts: boolean,
-  signature: string | undefined,
-  seed: number,
-): Parts {
+interface PartOptions {
+  readonly showThoughts: boolean
+  /** Undefined for a model that does not think. */
+  readonly signature: string | undefined
+  readonly seed: number
+}
+
+function partsOf(modelOutput: ModelOutput, { showThoughts, signature, seed }: PartOptions): Parts {
   const random = seededRandom(seed ^ 0x5bd1e995)
   const signed = signature === undefined ? {} : { thoughtSignature: signature }
   const thoughts =

@@ -25,7 +25,7 @@ export function openAiReply(request: ParsedRequest): Reply {
   const counted = { input: modelOutput.usage.input, output: modelOutput.usage.output * count }
   return replyInForm(stream, {
     wholeHeaders: WHOLE,
-    body: () => wholeBody(head, modelOutput, count, random),
+    body: () => wholeBody(head, modelOutput, { count, random }),
     streamHeaders: STREAM,
     units: () => streamOf(head, modelOutput, { includeUsage, count, obfuscate, random }),
     counted,
@@ -68,8 +68,7 @@ function usageOf(modelOutput: ModelOutput, count: number): JsonObject {
 function wholeBody(
   head: Head,
   modelOutput: ModelOutput,
-  count: number,
-  random: RandomSource,
+  { count, random }: Pick<StreamOptions, 'count' | 'random'>,
 ): string {
   const choices = Array.from({ length: count }, (_unused, index) => ({
     index,

@@ -56,6 +56,8 @@ export class SseFramer implements Framer {
   /** The current chunk, and the offset of its first character that belongs to no frame yet. */
   private chunk = ''
   private chunkFrom = 0
+  /** The offset in the chunk of the line after the one that is being processed. */
+  private nextLine = 0
   private heldRaw = ''
   private unframed = ''
   private rawText = ''
@@ -128,9 +130,10 @@ export class SseFramer implements Framer {
     if (this.isStopped()) return
     const tail = this.partial
     this.partial = ''
-    if (tail !== '') this.line(tail, 0, tail.length, 0)
+    this.nextLine = 0
+    if (tail !== '') this.line(tail, 0, tail.length)
     if (this.isStopped()) return
-    if (this.data === null ? isError(this.bare) : isWhole(this.data)) this.blank(0)
+    if (this.data === null ? isError(this.bare) : isWhole(this.data)) this.blank()
     else this.isTailTruncated = this.size > 0
     this.unframed += this.heldRaw
     this.heldRaw = ''
@@ -170,11 +173,12 @@ export class SseFramer implements Framer {
       const end = lf < cr ? lf : cr
       if (end === Infinity) return at
       const after = end === cr && lf === cr + 1 ? end + 2 : end + 1
-      if (this.partial === '') this.line(text, at, end, after)
+      this.nextLine = after
+      if (this.partial === '') this.line(text, at, end)
       else {
         const line = this.partial + text.slice(at, end)
         this.partial = ''
-        this.line(line, 0, line.length, after)
+        this.line(line, 0, line.length)
       }
       if (this.isStopped()) return 0
       if (this.keepsRaw && this.size === 0) this.addUnframed(after)
@@ -200,15 +204,15 @@ export class SseFramer implements Framer {
     return lf + 2
   }
 
-  /** Takes one line of `source` without its end; `after` is the offset of the next line in the chunk. */
-  private line(source: string, from: number, end: number, after: number): void {
+  /** Takes one line of `source` without its end. */
+  private line(source: string, from: number, end: number): void {
     let start = from
     if (this.isFirstLine) {
       this.isFirstLine = false
       const bom = this.keepsRaw ? BOM_BYTES : BOM
       if (source.startsWith(bom, start)) start += bom.length
     }
-    if (start === end) return this.blank(after)
+    if (start === end) return this.blank()
     const isComment = source.charCodeAt(start) === COLON
     if (this.size + end - start > this.max) return this.drop()
     // A comment within an event counts towards the limit.
@@ -230,7 +234,7 @@ export class SseFramer implements Framer {
     this.data = this.data === null ? text : this.data + LF + text
   }
 
-  private blank(after: number): void {
+  private blank(): void {
     const { name, bare } = this
     const data = this.data ?? (isError(bare) ? bare : null)
     this.name = ''
@@ -239,7 +243,7 @@ export class SseFramer implements Framer {
     this.size = 0
     if (name === this.lastName) this.cacheName(name)
     this.lastName = name
-    if (data !== null && data !== '') this.deliver(name, data, after)
+    if (data !== null && data !== '') this.deliver(name, data, this.nextLine)
   }
 
   /** Copies the name, because a slice would keep the whole chunk in memory. */

@@ -28,14 +28,22 @@ export function boolean(value: unknown, path: string): boolean {
   return typeof value === 'boolean' ? value : refuse(path, 'must be true or false')
 }
 
-/** A finite number from `min` to `max`, both included. */
-export function number(value: unknown, path: string, min: number, max: number): number {
+/** The limits of a number, both included. */
+export interface NumberRange {
+  readonly min: number
+  /** Absent for no limit. */
+  readonly max?: number
+}
+
+/** A finite number within the range. */
+export function number(value: unknown, path: string, range: Required<NumberRange>): number {
+  const { min, max } = range
   if (typeof value === 'number' && value >= min && value <= max) return value
   return refuse(path, `must be a number between ${min} and ${max}`)
 }
 
-/** An integer of at least `min` and at most `max`, if that is given. */
-export function integer(value: unknown, path: string, min: number, max?: number): number {
+/** An integer within the range. */
+export function integer(value: unknown, path: string, { min, max }: NumberRange): number {
   if (typeof value === 'number' && Number.isInteger(value) && value >= min) {
     if (max === undefined || value <= max) return value
   }

@@ -15,6 +15,16 @@ export interface Range {
   readonly textBytes?: number
 }
 
+/** The long strings of a body. */
+export interface LongStrings {
+  /** The whole body. */
+  readonly bytes: Buffer
+  /** The body is ASCII. */
+  readonly isPlain: boolean
+  /** The strings in the order of the bytes. */
+  readonly data: readonly Range[]
+}
+
 /** Minimum length of inline data; shorter strings are parsed. */
 export const DATA_BYTES = 64 * 1024
 
@@ -75,11 +85,7 @@ function isPrintable(bytes: Buffer): boolean {
 }
 
 /** The text of the bytes with marks in place of the long strings; null if a string of the body looks like a mark. */
-export function withoutData(
-  bytes: Buffer,
-  isPlain: boolean,
-  data: readonly Range[],
-): string | null {
+export function withoutData({ bytes, isPlain, data }: LongStrings): string | null {
   if (data.length === 0) return decoded(bytes, isPlain)
   const parts: string[] = []
   let from = 0
@@ -102,13 +108,8 @@ function decoded(bytes: Buffer, isPlain: boolean): string {
  * Replaces the marks in the value with the long strings, in place. The value references the bytes until all its long texts
  * have been read.
  */
-export function putData(
-  value: JsonObject,
-  bytes: Buffer,
-  isPlain: boolean,
-  data: readonly Range[],
-): void {
-  if (data.length > 0) new Filling(bytes, isPlain, data).fill(value)
+export function putData(value: JsonObject, source: LongStrings): void {
+  if (source.data.length > 0) new Filling(source).fill(value)
 }
 
 /** Replaces the marks of one value. */
@@ -117,7 +118,7 @@ class Filling {
   private readonly isPlain: boolean
   private readonly data: readonly Range[]
 
-  constructor(bytes: Buffer, isPlain: boolean, data: readonly Range[]) {
+  constructor({ bytes, isPlain, data }: LongStrings) {
     this.bytes = bytes
     this.isPlain = isPlain
     this.data = data

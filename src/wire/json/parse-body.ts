@@ -88,13 +88,14 @@ export function parseExamined({
   scanned: seen,
 }: ExaminedBody): ParsedObject | null {
   const { members, data } = seen
-  const plain = withoutData(bytes, isPlain, data)
+  const longStrings = { bytes, isPlain, data }
+  const plain = withoutData(longStrings)
   if (plain === null) {
     throw malformed('the body is not valid Unicode: a string begins with the escape \\udc01')
   }
   const value = parseOrNull(plain)
   if (!isObject(value)) return null
-  putData(value, bytes, isPlain, data)
+  putData(value, longStrings)
   return { value, members }
 }
 

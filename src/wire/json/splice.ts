@@ -29,7 +29,8 @@ export function splice(bytes: Buffer, members: readonly Member[], edits: readonl
     const json = open.get(member.key)
     open.delete(member.key)
     if (json === null) {
-      const [cutStart, cutEnd] = cut(members, index, member, keptMembers > 0)
+      const previous = keptMembers > 0 ? members[index - 1] : undefined
+      const [cutStart, cutEnd] = cut(member, previous, members[index + 1])
       parts.push(bytes.subarray(from, cutStart))
       from = cutEnd
       continue
@@ -54,14 +55,15 @@ function bytesOf(json: string | Buffer): Buffer {
   return typeof json === 'string' ? Buffer.from(json) : json
 }
 
-/** The range of a removed member with one comma: the comma before it if a member remains there, else the one after. */
+/**
+ * The range of a removed member with one comma: the comma before it, or the one after it if no member remains before it
+ * (`previous` is undefined).
+ */
 function cut(
-  members: readonly Member[],
-  index: number,
-  member: Member,
-  hasKept: boolean,
+  { memberStart, valueEnd }: Member,
+  previous: Member | undefined,
+  next: Member | undefined,
 ): [number, number] {
-  const before = members[index - 1]
-  if (hasKept && before !== undefined) return [before.valueEnd, member.valueEnd]
-  return [member.memberStart, members[index + 1]?.memberStart ?? member.valueEnd]
+  if (previous !== undefined) return [previous.valueEnd, valueEnd]
+  return [memberStart, next?.memberStart ?? valueEnd]
 }

@@ -17,6 +17,15 @@ const QUOTA = new Set(['insufficient_quota', 'billing_hard_limit_reached', 'bill
 const CONTEXT = 'context_length_exceeded'
 const MODEL = new Set(['model_not_found', 'DeploymentNotFound', 'unknown_model'])
 
+/** The words of an error that distinguish its variants; empty if the upstream sent none. */
+interface ErrorWords {
+  readonly code: string
+  readonly type: string
+  readonly param: string | undefined
+}
+
+const NO_WORDS: ErrorWords = { code: '', type: '', param: undefined }
+
 /** The error of a reply with an error status. The text of a body that is not JSON is not used. */
 export function decodeError(status: number, headers: IncomingHttpHeaders, body: string): WireError {
   const payload = parse(body)
@@ -57,7 +66,7 @@ function parse(body: string): JsonObject | null {
 
 function withoutBody(status: number): WireError {
   if (isMissingEndpoint(status, '')) return { ...MISSING_ENDPOINT }
-  const kind = kindOf(status, undefined, '', '')
+  const kind = kindOf(status, NO_WORDS)
   const message = `The upstream answered ${status} without a readable error.`
   return { kind, message, upstreamCode: String(status) }
 }
@@ -72,7 +81,7 @@ function describe(payload: JsonObject, status: number | null, fallback: string):
   const isAboutRequest = MODEL.has(code) || MODEL.has(type) || (param ?? '') !== ''
   if (status !== null && !isAboutRequest && isMissingEndpoint(status, text))
     return { ...MISSING_ENDPOINT }
-  const kind = known === null ? kindOfWords(code, type) : kindOf(known, param, code, type)
+  const kind = known === null ? kindOfWords(code, type) : kindOf(known, { code, type, param })
   const message =
     kind === 'upstream_denied'
       ? "The upstream refused the gateway's own credentials."
@@ -94,7 +103,7 @@ function textOf(payload: JsonObject): string {
 }
 
 /** The kind of an error with a status. The code and the parameter distinguish variants; the message is not used. */
-function kindOf(status: number, param: string | undefined, code: string, type: string): ErrorKind {
+function kindOf(status: number, { code, type, param }: ErrorWords): ErrorKind {
   if (MODEL.has(code) || MODEL.has(type)) return 'unknown_model'
   if (QUOTA.has(code) || QUOTA.has(type)) return 'upstream_busy'
   if (code === CONTEXT) return 'context_too_long'

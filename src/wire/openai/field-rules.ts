@@ -55,8 +55,8 @@ export function keepInRest(
 
 /** Fields with the same name and rule in both formats. */
 export const COMMON_RULES: readonly (readonly [string, FieldRule])[] = [
-  ['temperature', (v, r) => void (r.temperature = number(v, 'temperature', 0, 2))],
-  ['top_p', (v, r) => void (r.topP = number(v, 'top_p', 0, 1))],
+  ['temperature', (v, r) => void (r.temperature = number(v, 'temperature', { min: 0, max: 2 }))],
+  ['top_p', (v, r) => void (r.topP = number(v, 'top_p', { min: 0, max: 1 }))],
   ['parallel_tool_calls', (v, r) => void (r.parallelToolCalls = boolean(v, 'parallel_tool_calls'))],
   ['user', (v, r) => void (r.userId ??= string(v, 'user'))],
   ['safety_identifier', (v, r) => void (r.userId = text(v, 'safety_identifier', 128))],

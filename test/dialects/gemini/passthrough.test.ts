@@ -99,9 +99,11 @@ void t.test('edits: a model in the body, and state of other providers', (t) => {
   const old: ModelFacts = { ...facts, callSignatures: false }
   const edited = (body: JsonObject, model = facts): { out: unknown; lost: string[] } => {
     const lost: string[] = []
-    const out = edits(body, 'm', model, { drop: (path) => void lost.push(path) }).map(
-      ({ key, json }) => [key, json === null ? null : (JSON.parse(String(json)) as unknown)],
-    )
+    const losses = { drop: (path: string): unknown => lost.push(path) }
+    const out = edits(body, 'm', { model, losses }).map(({ key, json }) => [
+      key,
+      json === null ? null : (JSON.parse(String(json)) as unknown),
+    ])
     return { out, lost }
   }
   t.same(edited({ contents: [{ parts: [{ text: 'x', thoughtSignature: 'AAAA' }] }] }).out, [])

@@ -322,7 +322,7 @@ void t.test(
     const user = { role: 'user', content: 'q' }
     const losses = { drop: (): void => undefined }
     const edits = (message: JsonObject, facts: ModelFacts): unknown =>
-      egress.edits({ model: 'm', messages: [user, message] }, 'm', facts, losses)
+      egress.edits({ model: 'm', messages: [user, message] }, 'm', { model: facts, losses })
     t.same(edits(full, mine), [{ key: 'messages', json: JSON.stringify([user, bare]) }])
     t.same(edits(bare, mine), [], 'unchanged bytes are not serialised again')
     t.same(edits(full, unknown), [])

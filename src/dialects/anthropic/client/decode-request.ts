@@ -83,7 +83,7 @@ function readHeaders(
 /** `max_tokens`; 0 only fills Anthropic's prompt cache, which no other upstream supports. */
 function maxTokens({ max_tokens: value }: JsonObject, native: NativeFields): number {
   if (!given(value)) refuse('max_tokens', 'is required')
-  const tokens = integer(value, 'max_tokens', 0)
+  const tokens = integer(value, 'max_tokens', { min: 0 })
   if (tokens === 0) native.refused('max_tokens', '0 is for the prompt cache of Anthropic upstreams')
   return tokens
 }
@@ -137,9 +137,9 @@ const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ['stream', alreadyDecoded],
   ['tools', alreadyDecoded],
   ['tool_choice', alreadyDecoded],
-  ['temperature', (v, r) => void (r.temperature = number(v, 'temperature', 0, 1))],
-  ['top_p', (v, r) => void (r.topP = number(v, 'top_p', 0, 1))],
-  ['top_k', (v, r) => void (r.topK = integer(v, 'top_k', 0))],
+  ['temperature', (v, r) => void (r.temperature = number(v, 'temperature', { min: 0, max: 1 }))],
+  ['top_p', (v, r) => void (r.topP = number(v, 'top_p', { min: 0, max: 1 }))],
+  ['top_k', (v, r) => void (r.topK = integer(v, 'top_k', { min: 0 }))],
   ['stop_sequences', stopSequences],
   ['thinking', thinking],
   ['output_config', outputConfig],
@@ -193,7 +193,7 @@ function thinking(value: JsonValue, request: ChatRequest): void {
   }
   switch (kind) {
     case 'enabled': {
-      const budget = integer(item.budget_tokens, 'thinking.budget_tokens', 1_024)
+      const budget = integer(item.budget_tokens, 'thinking.budget_tokens', { min: 1_024 })
       const effort = EFFORT_OF_BUDGET.find(([tokens]) => budget <= tokens)?.[1] ?? 'max'
       request.reasoningEffort ??= effort
       return

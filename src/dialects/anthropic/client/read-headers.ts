@@ -5,7 +5,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { refuse } from '../../../wire/json/check-fields.js'
-import type { Losses } from '../../dialect.js'
+import type { BetaOptions } from '../../dialect.js'
 
 /** The protocol headers of a request. */
 export interface ProtocolHeaders {
@@ -45,15 +45,11 @@ function valueOf(headers: IncomingHttpHeaders, name: string): string {
   return (typeof value === 'string' ? value : (value ?? []).join(',')).trim()
 }
 
-/**
- * The headers for an Anthropic upstream: those that the body needs (`own`) and those of the client. Beta
- * features that `allowed` does not list are reported as lost; null allows all.
- */
+/** The headers for an Anthropic upstream: those that the body needs (`own`) and those of the client. */
 export function forwardedHeaders(
   own: Readonly<Record<string, string>>,
   client: Readonly<Record<string, string>>,
-  allowed: readonly string[] | null,
-  losses: Losses,
+  { betas: allowed, losses }: BetaOptions,
 ): Record<string, string> {
   const headers = { ...own }
   const version = client['anthropic-version']

@@ -9,9 +9,9 @@ import { wireId } from '../shared/constants.js'
 import { isThinkingToken } from '../client/reply/thinking-token.js'
 
 /** The edits that set the upstream's model name and remove other providers' reasoning from the history. */
-export function edits(body: JsonObject, model: string, losses: Losses): Edit[] {
+export function edits(body: JsonObject, modelName: string, losses: Losses): Edit[] {
   const out: Edit[] = []
-  if (body.model !== model) out.push({ key: 'model', json: JSON.stringify(model) })
+  if (body.model !== modelName) out.push({ key: 'model', json: JSON.stringify(modelName) })
   const messages = ownMessages(body.messages, losses)
   if (messages !== null) out.push(largeEdit('messages', messages))
   return out

@@ -9,7 +9,7 @@ import type { ChatRequest, ToolChoice } from '../../../chat/request.js'
 import { SchemaBudget } from '../../../chat/json-schema/schema-budget.js'
 import { GatewayError } from '../../../errors.js'
 import { sha256Hex } from '../../../wire/sha256.js'
-import type { Losses } from '../../dialect.js'
+import type { EncodeContext, Losses } from '../../dialect.js'
 import { conversation, type Conversation } from './request/encode-messages.js'
 import { reportUnsupportedFields } from './request/report-unsupported-fields.js'
 import { strictSchema } from './request/encode-schema.js'
@@ -43,14 +43,15 @@ const JSON_ONLY = 'Respond with one JSON object only.'
  * others to `losses`.
  */
 export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: Losses): JsonObject {
+  const context = { model, losses }
   reportUnsupportedFields(request, losses)
   const max_tokens = maxTokens(request, model, losses)
   const { system, messages } = conversation(request, model, losses)
-  const { thinking, effort } = thinkingFields(request, model, max_tokens, messages, losses)
+  const { thinking, effort } = thinkingFields(request, { maxTokens: max_tokens, messages }, context)
   const forced = model.forcedToolChoice === true && thinking?.type !== 'enabled'
-  const format = replyFormat(request, model, forced, losses)
+  const format = replyFormat(request, forced, context)
   if (requestsFreeformJson(request)) system.push({ type: 'text', text: JSON_ONLY })
-  const tools = toolFields(request, model, forced, format.tool, losses)
+  const tools = toolFields(request, { forced, replySchema: format.tool }, context)
   const body: JsonObject = { model: request.model, max_tokens }
   if (system.length > 0) body.system = system
   body.messages = messages.map(({ role, content }) => ({ role, content }))
@@ -67,7 +68,7 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
     if (format.native !== null) output.format = { type: 'json_schema', schema: format.native }
     body.output_config = output
   }
-  const { temperature, top_p, top_k } = samplingFields(request, model, thinking, losses)
+  const { temperature, top_p, top_k } = samplingFields(request, thinking, context)
   if (temperature !== undefined) body.temperature = temperature
   if (top_p !== undefined) body.top_p = top_p
   if (top_k !== undefined) body.top_k = top_k
@@ -76,7 +77,8 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
   }
   const tier = serviceTier(request, losses)
   if (tier !== undefined) body.service_tier = tier
-  limitCacheMarks(body, { system, messages }, tools.tools ?? [], request, losses)
+  const cacheMarks = limitCacheMarks({ tools: tools.tools ?? [], system, messages }, losses)
+  if (cacheMarks === 0 && cachesImplicitly(request)) body.cache_control = { type: 'ephemeral' }
   if (request.stream) body.stream = true
   return body
 }
@@ -108,9 +110,8 @@ interface ReplyFormat {
 
 function replyFormat(
   request: ChatRequest,
-  model: ModelFacts,
   forced: boolean,
-  losses: Losses,
+  { model, losses }: EncodeContext,
 ): ReplyFormat {
   const format = request.responseFormat
   if (requestsFreeformJson(request)) losses.drop('response_format', 'approximated')
@@ -173,14 +174,14 @@ function serviceTier(request: ChatRequest, losses: Losses): string | undefined {
   }
 }
 
-/** Keeps the last cache marks within the API's limit, in the API's cache order: tools, system, messages. */
+/**
+ * Keeps the last cache marks within the API's limit, in the API's cache order: tools, system, messages. Returns the number
+ * of marks in the request.
+ */
 function limitCacheMarks(
-  body: JsonObject,
-  { system, messages }: Conversation,
-  tools: JsonObject[],
-  request: ChatRequest,
+  { tools, system, messages }: Conversation & { tools: readonly JsonObject[] },
   losses: Losses,
-): void {
+): number {
   const marked: JsonObject[] = []
   collectMarked(tools, marked)
   collectMarked(system, marked)
@@ -189,9 +190,11 @@ function limitCacheMarks(
     losses.drop('cache_control', 'approximated')
     for (const block of marked.slice(0, -CACHE_MARKS_MAX)) delete block.cache_control
   }
-  const options = request.rest.prompt_cache_options
-  if (marked.length > 0 || !isObject(options) || options.mode !== 'implicit') return
-  body.cache_control = { type: 'ephemeral' }
+  return marked.length
+}
+
+function cachesImplicitly({ rest }: ChatRequest): boolean {
+  return isObject(rest.prompt_cache_options) && rest.prompt_cache_options.mode === 'implicit'
 }
 
 /** Collects the marked blocks; blocks inside a tool result precede the result. */

@@ -57,7 +57,7 @@ function decodeInput(body: JsonObject, path: string): EmbeddingInput {
   return {
     text: texts.join('\n'),
     dimensions: given(size)
-      ? integer(size, `${path}outputDimensionality`, 1, MAX_DIMENSIONS)
+      ? integer(size, `${path}outputDimensionality`, { min: 1, max: MAX_DIMENSIONS })
       : undefined,
     rest: Object.fromEntries(
       GEMINI_ONLY.flatMap((key) => (given(camel[key]) ? [[key, camel[key]]] : [])),

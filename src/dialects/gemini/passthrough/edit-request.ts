@@ -5,7 +5,7 @@ import { arrayOf, isObject, type JsonObject, type JsonValue, objectOf } from '..
 import type { ModelFacts } from '../../../chat/model.js'
 import type { Edit } from '../../../wire/json/splice.js'
 import { largeEdit } from '../../../wire/json/write-json.js'
-import type { Losses } from '../../dialect.js'
+import type { EncodeContext } from '../../dialect.js'
 import { isEnvelope } from '../client/reply/thinking-token.js'
 import { isThirdGeneration, SKIP_SIGNATURE } from '../shared/constants.js'
 
@@ -16,10 +16,14 @@ const SIGNATURES = ['thoughtSignature', 'thought_signature'] as const
  * The edits that remove `model`, which is in the path, and reasoning state of other providers' models, for
  * which Google rejects the whole request.
  */
-export function edits(body: JsonObject, model: string, facts: ModelFacts, losses: Losses): Edit[] {
+export function edits(
+  body: JsonObject,
+  modelName: string,
+  { model: facts, losses }: EncodeContext,
+): Edit[] {
   const out: Edit[] = []
   if (body.model !== undefined) out.push({ key: 'model', json: null })
-  out.push(...countedEdits(body, model))
+  out.push(...countedEdits(body, modelName))
   if (!arrayOf(body.contents).some(hasEnvelope)) return out
   losses.drop('contents.thoughtSignature', 'no-equivalent')
   const contents = arrayOf(body.contents).flatMap((content) => cleaned(content, facts))
@@ -28,10 +32,10 @@ export function edits(body: JsonObject, model: string, facts: ModelFacts, losses
 }
 
 /** Sets the model's name inside a countTokens request. */
-function countedEdits(body: JsonObject, model: string): Edit[] {
+function countedEdits(body: JsonObject, modelName: string): Edit[] {
   return COUNTED.flatMap((key) => {
     const counted = body[key]
-    const name = `models/${model}`
+    const name = `models/${modelName}`
     if (!isObject(counted) || counted.model === name) return []
     return [largeEdit(key, { ...counted, model: name })]
   })

@@ -7,7 +7,7 @@ import type { ModelFacts } from '../../../chat/model.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import { SchemaBudget } from '../../../chat/json-schema/schema-budget.js'
 import { GatewayError } from '../../../errors.js'
-import type { Losses } from '../../dialect.js'
+import type { EncodeContext, Losses } from '../../dialect.js'
 import { encodeConfig } from './request/encode-generation-config.js'
 import { encodeContents } from './request/encode-messages.js'
 import { reportUnsupportedFields } from './request/report-unsupported-fields.js'
@@ -32,14 +32,14 @@ const JSON_ONLY = 'Respond with one JSON object only.'
  * Throws `GatewayError(untranslatable)` naming the field and an alternative.
  */
 export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: Losses): JsonObject {
+  const context = { model, losses }
   reportUnsupportedFields(request, losses)
   const candidates = candidateCount(request, model)
-  const thirdGeneration = isThirdGeneration(model)
   const names = toolNames(request.tools)
-  const format = chooseFormat(request, model, thirdGeneration, losses)
+  const format = chooseFormat(request, context)
   const { system, contents } = encodeContents(request.messages, {
     names,
-    thirdGeneration,
+    thirdGeneration: isThirdGeneration(model),
     systemInstruction: model.systemInstruction !== false,
     losses,
   })
@@ -55,7 +55,7 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
   if (request.parallelToolCalls === false && mayCall) {
     losses.drop('parallel_tool_calls', 'no-equivalent')
   }
-  const config = { ...encodeConfig(request, model, thirdGeneration, losses), ...format.config }
+  const config = { ...encodeConfig(request, context), ...format.config }
   if (candidates > 1) config.candidateCount = candidates
   if (Object.keys(config).length > 0) body.generationConfig = config
   const tier = encodeServiceTier(request.serviceTier, losses)
@@ -93,12 +93,7 @@ interface Format {
  * Chooses how to request JSON: natively if the model supports it with these tools, else by a tool or an
  * instruction.
  */
-function chooseFormat(
-  request: ChatRequest,
-  model: ModelFacts,
-  thirdGeneration: boolean,
-  losses: Losses,
-): Format {
+function chooseFormat(request: ChatRequest, { model, losses }: EncodeContext): Format {
   const none: Format = { config: {}, tool: null, instruction: null }
   const format = request.responseFormat
   if (format === undefined || format.type === 'text') return none
@@ -118,7 +113,7 @@ function chooseFormat(
     losses.drop('response_format', 'approximated')
     return none
   }
-  const together = model.structuredOutputWithTools ?? thirdGeneration
+  const together = model.structuredOutputWithTools ?? isThirdGeneration(model)
   const native = request.tools.length === 0 || together
   if (format.type === 'json-object') {
     if (native) return { ...none, config: { responseMimeType: 'application/json' } }

@@ -70,15 +70,18 @@ const RULES: FieldRules = new Map<string, FieldRule>([
   ['tool_choice', alreadyDecoded],
   ['functions', alreadyDecoded],
   ['function_call', alreadyDecoded],
-  ['max_tokens', (v, r) => void (r.maxOutputTokens ??= integer(v, 'max_tokens', 1))],
+  ['max_tokens', (v, r) => void (r.maxOutputTokens ??= integer(v, 'max_tokens', { min: 1 }))],
   ['max_completion_tokens', (v, r) => void (r.maxOutputTokens = maxCompletion(v))],
   ['stop', stop],
-  ['n', (v, r) => void (r.candidates = integer(v, 'n', 1, 128))],
-  ['seed', (v, r) => void (r.seed = integer(v, 'seed', -(2 ** 63), 2 ** 63))],
+  ['n', (v, r) => void (r.candidates = integer(v, 'n', { min: 1, max: 128 }))],
+  ['seed', (v, r) => void (r.seed = integer(v, 'seed', { min: -(2 ** 63), max: 2 ** 63 }))],
   ['frequency_penalty', (v, r) => void (r.frequencyPenalty = penalty(v, 'frequency_penalty'))],
   ['presence_penalty', (v, r) => void (r.presencePenalty = penalty(v, 'presence_penalty'))],
   ['logprobs', (v, r) => void (r.logprobs = boolean(v, 'logprobs'))],
-  ['top_logprobs', (v, r) => void (r.topLogprobs = integer(v, 'top_logprobs', 0, 20))],
+  [
+    'top_logprobs',
+    (v, r) => void (r.topLogprobs = integer(v, 'top_logprobs', { min: 0, max: 20 })),
+  ],
   ['response_format', (v, r) => void (r.responseFormat = decodeResponseFormat(v))],
   ['reasoning_effort', (v, r) => void (r.reasoningEffort = oneOf(v, 'reasoning_effort', EFFORTS))],
   ['reasoning', reasoning],
@@ -94,11 +97,11 @@ const RULES: FieldRules = new Map<string, FieldRule>([
 ])
 
 function penalty(value: JsonValue, path: string): number {
-  return number(value, path, -2, 2)
+  return number(value, path, { min: -2, max: 2 })
 }
 
 function maxCompletion(value: JsonValue): number {
-  return integer(value, 'max_completion_tokens', 1)
+  return integer(value, 'max_completion_tokens', { min: 1 })
 }
 
 function stop(value: JsonValue, request: ChatRequest): void {
@@ -138,7 +141,7 @@ function logitBias(value: JsonValue): void {
   for (const [token, bias] of Object.entries(value)) {
     const path = /^\d{1,10}$/.test(token) ? `logit_bias.${token}` : 'logit_bias'
     if (path === 'logit_bias') check.refuse(path, 'must have token numbers as its keys')
-    number(bias, path, -100, 100)
+    number(bias, path, { min: -100, max: 100 })
   }
 }
 

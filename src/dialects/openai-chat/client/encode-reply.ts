@@ -27,10 +27,11 @@ export function encodeChoices(
   seed: Seed,
 ): SizedText {
   const sizer = new TextSizer()
+  const format = { legacy: request.legacyFunctions === true, origin: seed.origin, sizer }
   const { usage = {}, serviceTier } = choices[0]?.reply ?? {}
   let texts = ''
   for (const choice of choices) {
-    const text = choiceOut(choice, request, seed, sizer)
+    const text = choiceOut(choice, format)
     texts += texts === '' ? text : `,${text}`
   }
   const tier = serviceTier === undefined ? '' : `,"service_tier":${sizer.quoted(serviceTier)}`
@@ -39,14 +40,18 @@ export function encodeChoices(
   )
 }
 
+/** What all choices of a reply share. */
+interface ChoiceFormat {
+  /** The client uses the legacy `functions`. */
+  readonly legacy: boolean
+  /** The dialect of the upstream; undefined if the state of the reasoning is not needed. */
+  readonly origin: string | undefined
+  readonly sizer: TextSizer
+}
+
 /** The text is concatenated without `JSON.stringify`, which takes twice as long. */
-function choiceOut(
-  { index, reply }: Choice,
-  request: ChatRequest,
-  seed: Seed,
-  sizer: TextSizer,
-): string {
-  const legacy = request.legacyFunctions === true
+function choiceOut({ index, reply }: Choice, format: ChoiceFormat): string {
+  const { legacy, sizer } = format
   let tools = false
   const tokens: TokenLogprob[] = []
   for (const block of reply.blocks) {
@@ -58,7 +63,7 @@ function choiceOut(
     tokens.length === 0
       ? NO_LOGPROBS
       : `},"logprobs":${sizer.part(JSON.stringify(encodeLogprobs(tokens)))},"finish_reason":"`
-  const members = membersOf(reply, legacy, seed.origin, sizer)
+  const members = membersOf(reply, format)
   const reason = encodeFinishReason(reply.reason, tools, legacy)
   const beginning = index === 0 ? FIRST : `{"index":${index}${MESSAGE}`
   return `${beginning}${members}${logprobs}${reason}"}`
@@ -71,12 +76,7 @@ const NO_REFUSAL = ',"refusal":null'
 const NO_LOGPROBS = '},"logprobs":null,"finish_reason":"'
 
 /** The text of the message from its content on, without the closing brace. */
-function membersOf(
-  reply: Reply,
-  legacy: boolean,
-  origin: string | undefined,
-  sizer: TextSizer,
-): string {
+function membersOf(reply: Reply, { legacy, origin, sizer }: ChoiceFormat): string {
   const details = Details.of(origin)
   const state: JsonObject[] = []
   const calls: ToolBlock[] = []

@@ -10,7 +10,7 @@ import { array, boolean, given, integer, refuse, string } from '../../../wire/js
 import { decodeRequest } from '../client/decode-request.js'
 
 const MAX_PROMPTS = 2048
-const MAX_TOKEN_ID = 2 ** 31
+const TOKEN_IDS = { min: 0, max: 2 ** 31 }
 
 /** The start of the errors about fields that chats cannot express. */
 const CHAT_ONLY =
@@ -39,8 +39,10 @@ export function decodeCompletion(body: JsonObject): ChatRequest {
   if (given(suffix) && string(suffix, 'suffix') !== '') {
     native.push({ path: 'suffix', refusal: `${CHAT_ONLY} no suffix. Leave it out.` })
   }
-  if (given(best) && integer(best, 'best_of', 1, 20) > 1) native.push({ path: 'best_of' })
-  if (given(logprobs) && integer(logprobs, 'logprobs', 0, 5) >= 0) native.push({ path: 'logprobs' })
+  if (given(best) && integer(best, 'best_of', { min: 1, max: 20 }) > 1)
+    native.push({ path: 'best_of' })
+  if (given(logprobs) && integer(logprobs, 'logprobs', { min: 0, max: 5 }) >= 0)
+    native.push({ path: 'logprobs' })
   const prompts = Math.max(1, texts.length)
   return {
     ...request,
@@ -68,6 +70,6 @@ function promptOf(prompt: JsonValue | undefined): { texts: string[]; tokenIds: n
 }
 
 function idsIn(items: readonly JsonValue[], path: string): number {
-  items.forEach((id, at) => integer(id, `${path}[${at}]`, 0, MAX_TOKEN_ID))
+  items.forEach((id, at) => integer(id, `${path}[${at}]`, TOKEN_IDS))
   return items.length
 }

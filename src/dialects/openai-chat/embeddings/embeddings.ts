@@ -28,7 +28,7 @@ import { withheldEdits } from '../../../wire/withheld-fields.js'
 const MAX_INPUTS = 2048
 /** Far above the largest vectors of any vendor, which have 4,096 numbers. */
 const MAX_DIMENSIONS = 65_536
-const MAX_TOKEN_ID = 2 ** 31
+const TOKEN_IDS = { min: 0, max: 2 ** 31 }
 
 /** Decodes a request. Throws `malformed_request` naming the field that breaks a rule. */
 export function decodeEmbeddings(body: JsonObject): ChatRequest {
@@ -59,7 +59,7 @@ export function decodeEmbeddings(body: JsonObject): ChatRequest {
       inputs,
       base64: given(form) && oneOf(form, 'encoding_format', ['float', 'base64']) === 'base64',
       ...(given(dimensions) && {
-        dimensions: integer(dimensions, 'dimensions', 1, MAX_DIMENSIONS),
+        dimensions: integer(dimensions, 'dimensions', { min: 1, max: MAX_DIMENSIONS }),
       }),
     },
   }
@@ -85,7 +85,7 @@ function inputsOf(input: JsonValue | undefined): EmbeddingInput[] {
 
 function tokenIds(ids: readonly JsonValue[], path: string): number[] {
   if (ids.length === 0) refuse(path, 'must not be empty')
-  return ids.map((id, at) => integer(id, `${path}[${at}]`, 0, MAX_TOKEN_ID))
+  return ids.map((id, at) => integer(id, `${path}[${at}]`, TOKEN_IDS))
 }
 
 /** The body for an upstream of this format from a request of another format. */

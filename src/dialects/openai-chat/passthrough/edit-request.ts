@@ -7,7 +7,7 @@ import { arrayOf, isObject, type JsonObject, type JsonValue, objectOf } from '..
 import type { ModelFacts } from '../../../chat/model.js'
 import type { Edit } from '../../../wire/json/splice.js'
 import { largeEdit } from '../../../wire/json/write-json.js'
-import type { Losses } from '../../dialect.js'
+import type { EncodeContext } from '../../dialect.js'
 import {
   effortFor,
   isDefault,
@@ -27,7 +27,8 @@ const FOREIGN = ['reasoning', 'thinking', 'thinking_config', 'extra_body', 'extr
  * models, fields that the model refuses. Throws `GatewayError(untranslatable)` for a refused field that changes the
  * meaning of the request.
  */
-export function edits(body: JsonObject, model: string, facts: ModelFacts, losses: Losses): Edit[] {
+export function edits(body: JsonObject, modelName: string, context: EncodeContext): Edit[] {
+  const { model: facts, losses } = context
   const out: Edit[] = []
   const put = (key: string, value: JsonValue): void => {
     out.push({ key, json: JSON.stringify(value) })
@@ -35,20 +36,21 @@ export function edits(body: JsonObject, model: string, facts: ModelFacts, losses
   // The format defines null as absent, and some upstreams refuse it.
   for (const key in body) if (body[key] === null) out.push({ key, json: null })
   out.push(...withheldEdits(body, (path) => losses.drop(path, 'no-equivalent')))
-  if (body['model'] !== model) put('model', model)
+  if (body['model'] !== modelName) put('model', modelName)
   const options = body['stream_options']
   if (body['stream'] === true && objectOf(options)['include_usage'] !== true) {
     put('stream_options', { ...objectOf(options), include_usage: true })
   }
   if (body['cache_control'] !== undefined) out.push({ key: 'cache_control', json: null })
   const drop = (key: string): void => void out.push({ key, json: null })
+  const own = { body, drop, put }
   if (facts.family !== 'openai') {
-    sameLimit(body, put)
+    sameLimit(own)
     return out
   }
-  limitEdit(body, facts, drop, put)
+  limitEdit(own, facts)
   if (facts.endpoints === undefined) return out
-  dropRefused(body, facts, effortEdit(body, facts, losses, drop, put), drop, losses)
+  dropRefused(own, effortEdit(own, context), context)
   if (!acceptsStop(body['stop'], facts) && body['stop'] !== undefined) drop('stop')
   const marks = facts.promptCacheBreakpoints === true
   if (!marks && (body['prompt_cache_options'] ?? null) !== null) drop('prompt_cache_options')
@@ -62,26 +64,31 @@ export function edits(body: JsonObject, model: string, facts: ModelFacts, losses
   return out
 }
 
-type Drop = (key: string) => void
-type Put = (key: string, value: JsonValue) => void
+/** A client's body whose top-level members are removed or set. */
+interface EditedBody {
+  readonly body: JsonObject
+  readonly drop: (key: string) => void
+  readonly put: (key: string, value: JsonValue) => void
+}
 
 /**
  * `max_completion_tokens` takes precedence over `max_tokens`, as in the request that was admitted. Reasoning models refuse
  * `max_tokens`, which is renamed for them.
  */
-function limitEdit(body: JsonObject, facts: ModelFacts, drop: Drop, put: Put): void {
+function limitEdit(own: EditedBody, facts: ModelFacts): void {
+  const { body, drop, put } = own
   const limit = body['max_tokens']
   if (typeof limit !== 'number') return
   const isBoth = typeof body['max_completion_tokens'] === 'number'
   const isRefused = refusesMaxTokens(facts)
-  if (facts.endpoints === undefined && !isRefused) return sameLimit(body, put)
+  if (facts.endpoints === undefined && !isRefused) return sameLimit(own)
   if (!isBoth && !isRefused) return
   drop('max_tokens')
   if (!isBoth) put('max_completion_tokens', limit)
 }
 
 /** An upstream that the catalogue does not list may read either field, so both get the limit that was admitted. */
-function sameLimit(body: JsonObject, put: Put): void {
+function sameLimit({ body, put }: EditedBody): void {
   const limit = body['max_completion_tokens']
   if (typeof limit !== 'number' || typeof body['max_tokens'] !== 'number') return
   if (body['max_tokens'] !== limit) put('max_tokens', limit)
@@ -89,11 +96,8 @@ function sameLimit(body: JsonObject, put: Put): void {
 
 /** Sets an effort that the model supports; returns it. */
 function effortEdit(
-  body: JsonObject,
-  facts: ModelFacts,
-  losses: Losses,
-  drop: Drop,
-  put: Put,
+  { body, drop, put }: EditedBody,
+  { model: facts, losses }: EncodeContext,
 ): string | undefined {
   const flat = body['reasoning_effort'] ?? undefined
   const nested = objectOf(body['reasoning'])['effort']
@@ -107,11 +111,9 @@ function effortEdit(
 }
 
 function dropRefused(
-  body: JsonObject,
-  facts: ModelFacts,
+  { body, drop }: EditedBody,
   effort: string | undefined,
-  drop: Drop,
-  losses: Losses,
+  { model: facts, losses }: EncodeContext,
 ): void {
   for (const field of SAMPLING) {
     const value = body[field] ?? undefined

@@ -10,7 +10,7 @@ import type { ChatRequest, ResponseFormat, Tool } from '../../../chat/request.js
 import { GatewayError } from '../../../errors.js'
 import { wireName } from '../../../wire/openai/tool-names.js'
 import { encodeChoice } from '../../../wire/openai/tool-fields.js'
-import type { Losses } from '../../dialect.js'
+import type { EncodeContext, Losses } from '../../dialect.js'
 import { encodeMessages } from './request/encode-messages.js'
 import {
   effortFor,
@@ -37,6 +37,7 @@ const OWN = new Set([
 
 /** The body for an upstream of this format. Throws `GatewayError(untranslatable)`; reports to `losses`. */
 export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: Losses): JsonObject {
+  const context = { model, losses }
   const body: JsonObject = {
     model: request.model,
     messages: encodeMessages(request.messages, model, losses),
@@ -46,8 +47,8 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
     body['stream_options'] = { include_usage: true }
   }
   encodeTools(request, body)
-  const effort = encodeEffort(request, model, body, losses)
-  encodeSampling(request, model, effort, body, losses)
+  const effort = encodeEffort(request, body, context)
+  encodeSampling(request, { body, effort }, context)
   encodeOutput(request, model, body)
   encodeRest(request, body, losses)
   return body
@@ -79,9 +80,8 @@ function encodeTool(tool: Tool): JsonObject {
 
 function encodeEffort(
   { reasoningEffort, tools }: ChatRequest,
-  model: ModelFacts,
   body: JsonObject,
-  losses: Losses,
+  { model, losses }: EncodeContext,
 ): string | undefined {
   const requested = { effort: reasoningEffort, tools: tools.length > 0 }
   const effort = effortFor(requested, model, losses)
@@ -92,10 +92,8 @@ function encodeEffort(
 /** Sampling parameters, if the model accepts them. */
 function encodeSampling(
   request: ChatRequest,
-  model: ModelFacts,
-  effort: string | undefined,
-  body: JsonObject,
-  losses: Losses,
+  { body, effort }: { body: JsonObject; effort: string | undefined },
+  { model, losses }: EncodeContext,
 ): void {
   const fields: [string, JsonValue | undefined][] = [
     ['temperature', request.temperature],

@@ -126,7 +126,10 @@ const RULES: FieldRules = new Map<string, FieldRule>([
   // Codex describes itself to OpenAI in this field; other providers have no use for it.
   ['client_metadata', (v) => void object(v, 'client_metadata')],
   ['include', include],
-  ['max_output_tokens', (v, r) => void (r.maxOutputTokens = integer(v, 'max_output_tokens', 1))],
+  [
+    'max_output_tokens',
+    (v, r) => void (r.maxOutputTokens = integer(v, 'max_output_tokens', { min: 1 })),
+  ],
   ['prompt', prompt],
   ['reasoning', reasoning],
   ['service_tier', (v, r) => void (r.serviceTier = oneOf(v, 'service_tier', SERVICE_TIERS))],
@@ -137,7 +140,7 @@ const RULES: FieldRules = new Map<string, FieldRule>([
   ['top_logprobs', topLogprobs],
   ['truncation', truncation],
   keepInRest('context_management', (v, path) => array(v, path, MAX_INCLUDES)),
-  keepInRest('max_tool_calls', (v, path) => integer(v, path, 1)),
+  keepInRest('max_tool_calls', (v, path) => integer(v, path, { min: 1 })),
 ])
 
 /** Runs first, because these fields change the meaning of an absent or short `input`. */
@@ -171,7 +174,7 @@ function include(value: JsonValue, request: ChatRequest): void {
 }
 
 function topLogprobs(value: JsonValue, request: ChatRequest): void {
-  const count = integer(value, 'top_logprobs', 0, 20)
+  const count = integer(value, 'top_logprobs', { min: 0, max: 20 })
   if (count > 0) request.topLogprobs = count
 }
 

@@ -1,11 +1,10 @@
 /** Edits of a client's own body for an upstream of the same format; all other bytes are forwarded unchanged. */
 import { arrayOf, isObject, type JsonObject, type JsonValue, stringOf } from '../../../chat/json.js'
-import type { ModelFacts } from '../../../chat/model.js'
 import { isReasoningToken, readReasoningToken } from '../../../wire/reasoning-token.js'
 import type { Edit } from '../../../wire/json/splice.js'
 import { RESPONSES_FIELDS, withheldEdits } from '../../../wire/withheld-fields.js'
 import { largeEdit } from '../../../wire/json/write-json.js'
-import type { Losses } from '../../dialect.js'
+import type { EncodeContext, Losses } from '../../dialect.js'
 import { isOwnItemId } from '../client/reply/encode-content.js'
 import { ORIGIN, reasoningItem } from '../shared/reasoning-state.js'
 
@@ -13,10 +12,14 @@ import { ORIGIN, reasoningItem } from '../shared/reasoning-state.js'
  * Sets the upstream's name of the model, removes fields that choose another model or provider, and converts items that only
  * the gateway understands.
  */
-export function edits(body: JsonObject, model: string, _facts: ModelFacts, losses: Losses): Edit[] {
+export function edits(
+  body: JsonObject,
+  modelName: string,
+  { losses }: Pick<EncodeContext, 'losses'>,
+): Edit[] {
   const drop = (path: string): void => losses.drop(path, 'no-equivalent')
   const out = withheldEdits(body, drop, RESPONSES_FIELDS)
-  if (body['model'] !== model) out.push({ key: 'model', json: JSON.stringify(model) })
+  if (body['model'] !== modelName) out.push({ key: 'model', json: JSON.stringify(modelName) })
   const input = forwardedInput(body['input'], losses)
   if (input !== null) out.push(largeEdit('input', input))
   return out

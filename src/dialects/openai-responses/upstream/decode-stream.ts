@@ -184,24 +184,46 @@ interface TextEvent {
 }
 
 const TEXT_EVENTS: ReadonlyMap<string, TextEvent> = new Map([
-  ...textEvents('text', 'response.output_text', 'text', 'content_index'),
-  ...textEvents('refusal', 'response.refusal', 'refusal', 'content_index'),
-  ...textEvents('arguments', 'response.function_call_arguments', 'arguments', ''),
-  ...textEvents('arguments', 'response.custom_tool_call_input', 'input', ''),
-  ...textEvents('summary', 'response.reasoning_summary_text', 'text', 'summary_index'),
-  ...textEvents('reasoning', 'response.reasoning_text', 'text', 'content_index'),
+  ...textEvents('response.output_text', {
+    kind: 'text',
+    member: 'text',
+    indexMember: 'content_index',
+  }),
+  ...textEvents('response.refusal', {
+    kind: 'refusal',
+    member: 'refusal',
+    indexMember: 'content_index',
+  }),
+  ...textEvents('response.function_call_arguments', {
+    kind: 'arguments',
+    member: 'arguments',
+    indexMember: '',
+  }),
+  ...textEvents('response.custom_tool_call_input', {
+    kind: 'arguments',
+    member: 'input',
+    indexMember: '',
+  }),
+  ...textEvents('response.reasoning_summary_text', {
+    kind: 'summary',
+    member: 'text',
+    indexMember: 'summary_index',
+  }),
+  ...textEvents('response.reasoning_text', {
+    kind: 'reasoning',
+    member: 'text',
+    indexMember: 'content_index',
+  }),
 ])
 
-/** The delta and done events of a kind; `wholeMember` is the member of the done event with the whole text. */
+/** The delta event and the done event of an event name; `member` is that of the done event. */
 function textEvents(
-  kind: Fragment['kind'],
   event: string,
-  wholeMember: string,
-  indexMember: string,
+  { kind, member, indexMember }: Omit<TextEvent, 'isWhole'>,
 ): [string, TextEvent][] {
   return [
     [`${event}.delta`, { kind, member: 'delta', indexMember, isWhole: false }],
-    [`${event}.done`, { kind, member: wholeMember, indexMember, isWhole: true }],
+    [`${event}.done`, { kind, member, indexMember, isWhole: true }],
   ]
 }
 

@@ -9,7 +9,7 @@ import { arrayOf, isObject, type JsonObject, type JsonValue, objectOf } from '..
 import { type ModelFacts, acceptsSampling } from '../../../chat/model.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import { GatewayError } from '../../../errors.js'
-import type { Losses } from '../../dialect.js'
+import type { EncodeContext, Losses } from '../../dialect.js'
 import { acceptsBreakpoints, encodeInput } from './request/encode-messages.js'
 import {
   encodeFormat,
@@ -38,6 +38,7 @@ const REASONING = new Set(['context', 'mode', 'summary'])
 /** The body. Throws `GatewayError(untranslatable)` for fields that must not be dropped; reports others to `losses`. */
 export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: Losses): JsonObject {
   refuseUnsupported(request)
+  const context = { model, losses }
   const body: JsonObject = {
     model: request.model,
     input: encodeInput(request.messages, model, losses),
@@ -46,10 +47,10 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
   }
   if (request.stream) body['stream'] = true
   encodeTools(request, body)
-  encodeReasoning(request, model, body, losses)
-  encodeSampling(request, model, body, losses)
+  encodeReasoning(request, body, context)
+  encodeSampling(request, body, context)
   encodeOutput(request, body, losses)
-  encodeRest(request, model, body, losses)
+  encodeRest(request, body, context)
   return body
 }
 
@@ -86,9 +87,8 @@ function encodeTools(request: ChatRequest, body: JsonObject): void {
 /** The effort, and a request for the encrypted reasoning, which the next turn sends back. */
 function encodeReasoning(
   request: ChatRequest,
-  model: ModelFacts,
   body: JsonObject,
-  losses: Losses,
+  { model, losses }: EncodeContext,
 ): void {
   const { reasoningEffort: requested, rest } = request
   // Models without reasoning refuse `include`: "Encrypted content is not supported".
@@ -116,9 +116,8 @@ function encodeReasoning(
 /** Sampling parameters, if the model accepts them. The format has no penalties and no seed. */
 function encodeSampling(
   request: ChatRequest,
-  model: ModelFacts,
   body: JsonObject,
-  losses: Losses,
+  { model, losses }: EncodeContext,
 ): void {
   const accepted = acceptsSampling(model, objectOf(body['reasoning'])['effort'])
   const put = (key: string, value: number | undefined): void => {
@@ -130,23 +129,18 @@ function encodeSampling(
   put('temperature', request.temperature)
   put('top_p', request.topP)
   if (request.topK !== undefined) losses.drop('top_k', 'no-equivalent')
-  encodeLogprobs(request, accepted, body, losses)
+  if (accepted && request.logprobs === true) encodeLogprobs(request, body)
+  else {
+    if (request.logprobs === true) losses.drop('logprobs', 'no-equivalent')
+    if ((request.topLogprobs ?? 0) > 0) losses.drop('top_logprobs', 'no-equivalent')
+  }
   if ((request.frequencyPenalty ?? 0) !== 0) losses.drop('frequency_penalty', 'no-equivalent')
   if ((request.presencePenalty ?? 0) !== 0) losses.drop('presence_penalty', 'no-equivalent')
   if (request.seed !== undefined) losses.drop('seed', 'no-equivalent')
 }
 
-/** Token probabilities, which models do not return while they reason. `accepted`: the model accepts sampling parameters. */
-function encodeLogprobs(
-  { logprobs, topLogprobs = 0 }: ChatRequest,
-  accepted: boolean,
-  body: JsonObject,
-  losses: Losses,
-): void {
-  const isSent = logprobs === true && accepted
-  if (logprobs === true && !accepted) losses.drop('logprobs', 'no-equivalent')
-  if (topLogprobs > 0 && !isSent) losses.drop('top_logprobs', 'no-equivalent')
-  if (!isSent) return
+/** Token probabilities, which models do not return while they reason. */
+function encodeLogprobs({ topLogprobs = 0 }: ChatRequest, body: JsonObject): void {
   body['include'] = [...arrayOf(body['include']), 'message.output_text.logprobs']
   if (topLogprobs > 0) body['top_logprobs'] = topLogprobs
 }
@@ -169,9 +163,8 @@ function encodeOutput(request: ChatRequest, body: JsonObject, losses: Losses): v
 
 function encodeRest(
   request: ChatRequest,
-  model: ModelFacts,
   body: JsonObject,
-  losses: Losses,
+  { model, losses }: EncodeContext,
 ): void {
   for (const [key, value] of Object.entries(request.rest)) {
     if (isHarmless(key, value, model)) continue

@@ -80,7 +80,7 @@ export function render(
     const { history } = call
     const source = history?.bodyFor(destination.name, report) ?? call.body
     const edits = historyEdits(source, history?.members ?? [])
-    edits.push(...egress.edits(source, model, facts, losses))
+    edits.push(...egress.edits(source, model, { model: facts, losses }))
     if (call.added !== undefined) edits.push(call.added(facts))
     edits.push(...quirkEdits(call.body, edits, quirks, report))
     const body = edits.length === 0 ? call.raw : splice(call.raw, call.members, edits)
@@ -108,7 +108,7 @@ function passedHeaders(
   const own = egress.headers(body)
   const { nativeHeaders } = request
   if (nativeHeaders === undefined || egress.forwardedHeaders === undefined) return own
-  return egress.forwardedHeaders(own, nativeHeaders, betas, losses)
+  return egress.forwardedHeaders(own, nativeHeaders, { betas, losses })
 }
 
 /** The edits for the members in which the body with its history differs from the client's own body. */

@@ -9,7 +9,7 @@ import { malformed } from '../malformed.js'
 import { parseOrNull } from '../parse-or-null.js'
 import { MemberNames } from './decode-names.js'
 import { pathOf, type Level } from './scan-position.js'
-import { stringEnd } from './string-end.js'
+import { type ScannedBody, stringEnd } from './string-end.js'
 
 const MAX_BLANKS = 65_536
 const MAX_NUMBER_CHARS = 1_000
@@ -38,9 +38,9 @@ export interface ScanOptions {
 }
 
 /** Scans one body. `run` throws `GatewayError(malformed_request)` with the path of the error. */
-export class FullScan {
-  private readonly bytes: Buffer
-  private readonly text: string
+export class FullScan implements ScannedBody {
+  readonly bytes: Buffer
+  readonly text: string
   private readonly options: ScanOptions
   private readonly levels: Level[] = []
   private readonly members: Member[] = []
@@ -195,7 +195,7 @@ export class FullScan {
 
   private string(): void {
     const { maxTextBytes } = this.options
-    const end = stringEnd(this.bytes, this.text, this.at + 1, maxTextBytes)
+    const end = stringEnd(this, this.at + 1, maxTextBytes)
     if (end !== -1) this.at = end + 1
     else if (this.text.length - this.at <= maxTextBytes)
       throw this.syntaxError('the end of a string')

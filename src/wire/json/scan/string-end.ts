@@ -7,11 +7,18 @@ const SHORT = 16
 /** Bytes that are read one by one after an escaped quote, because more escaped quotes often follow. */
 const LOOP_BYTES = 256
 
+/** A body in both forms. */
+export interface ScannedBody {
+  readonly bytes: Uint8Array
+  /** The bytes as Latin-1. */
+  readonly text: string
+}
+
 /**
  * The offset of the quote that ends the string whose inside begins at `from`; -1 if there is none within `limit` bytes of a
- * string with escapes. `text` is the same bytes as Latin-1. Reads each byte at most twice.
+ * string with escapes. Reads each byte at most twice.
  */
-export function stringEnd(bytes: Uint8Array, text: string, from: number, limit: number): number {
+export function stringEnd({ bytes, text }: ScannedBody, from: number, limit: number): number {
   const near = Math.min(bytes.length, from + SHORT)
   let at = from
   while (at < near && bytes[at] !== QUOTE && bytes[at] !== BACKSLASH) at += 1

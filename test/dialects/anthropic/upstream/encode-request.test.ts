@@ -42,7 +42,7 @@ void t.test('target, credential, edits and version', (t) => {
   t.same(egress.target('m', true), { path: '/messages', accept: 'text/event-stream' })
   t.same(egress.target('m', false), { path: '/messages', accept: 'application/json' })
   t.same(egress.credential('k'), { 'x-api-key': 'k' })
-  t.same(egress.edits({}, 'a"b', facts(), { drop: () => undefined }), [
+  t.same(egress.edits({}, 'a"b', { model: facts(), losses: { drop: () => undefined } }), [
     { key: 'model', json: '"a\\"b"' },
   ])
   t.same(egress.headers({}), { 'anthropic-version': '2026-10-21' })

@@ -6,6 +6,7 @@
 import t from 'tap'
 import type { JsonObject } from '../../../../src/chat/json.js'
 import type { ModelFacts } from '../../../../src/chat/model.js'
+import type { Losses } from '../../../../src/dialects/dialect.js'
 import { GatewayError } from '../../../../src/errors.js'
 import { parseObject } from '../../../../src/wire/json/parse-body.js'
 import { splice } from '../../../../src/wire/json/splice.js'
@@ -27,9 +28,8 @@ function passed(body: JsonObject, facts: ModelFacts): { text: string; lost: stri
   const bytes = Buffer.from(JSON.stringify({ model: 'm', ...body }))
   const lost: string[] = []
   const { value, members } = parseObject(bytes)
-  const edits = egress.edits(value, 'm', facts, {
-    drop: (path, why) => void lost.push(`${path} ${why}`),
-  })
+  const losses: Losses = { drop: (path, why) => void lost.push(`${path} ${why}`) }
+  const edits = egress.edits(value, 'm', { model: facts, losses })
   return { text: splice(bytes, members, edits).toString(), lost }
 }
 
@@ -40,9 +40,12 @@ function sent(body: JsonObject, facts: ModelFacts): unknown[] {
 }
 
 const edited = (body: JsonObject, model = 'm'): unknown =>
-  egress.edits(body, model, FACTS, {
-    drop: (path) => {
-      throw new Error(path)
+  egress.edits(body, model, {
+    model: FACTS,
+    losses: {
+      drop: (path) => {
+        throw new Error(path)
+      },
     },
   })
 
@@ -60,8 +63,8 @@ void t.test('a plain body is not changed for any model', (t) => {
     some_new_field: { a: 1 },
   }
   const losses = { drop: (): void => undefined }
-  t.same(egress.edits(body, 'm', FACTS, losses), [])
-  t.same(egress.edits(body, 'm', OWN, losses), [])
+  t.same(egress.edits(body, 'm', { model: FACTS, losses }), [])
+  t.same(egress.edits(body, 'm', { model: OWN, losses }), [])
   t.end()
 })
 

@@ -14,7 +14,8 @@ function edited(body: JsonObject): { changed: Record<string, JsonValue>; lost: s
   const lost: string[] = []
   const { egress } = openaiResponses
   const facts = { id: 'm', family: 'openai' as const, createdAtSeconds: 0 }
-  const edits = egress?.edits(body, 'm', facts, { drop: (path) => lost.push(path) }) ?? []
+  const losses = { drop: (path: string): unknown => lost.push(path) }
+  const edits = egress?.edits(body, 'm', { model: facts, losses }) ?? []
   const changed = edits.map(({ key, json }): [string, JsonValue] => {
     return [key, json === null ? null : (JSON.parse(json.toString()) as JsonValue)]
   })

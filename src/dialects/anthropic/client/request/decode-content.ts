@@ -35,7 +35,7 @@ const MAX_BLOCKS = 4_096
 const MAX_ID = 512
 
 /** Content as in the body; a long text is not decoded yet. */
-type Content = JsonValue | LongText | undefined
+export type Content = JsonValue | LongText | undefined
 
 /** The result of a call. */
 export interface ToolResult {
@@ -67,14 +67,9 @@ const OPTIONAL: ReadonlySet<string> = new Set([
 ])
 
 /** Decodes the content of a system prompt or message. Empty text is dropped. */
-export function systemParts(
-  holder: JsonObject,
-  key: string,
-  path: string,
-  native: NativeFields,
-): TextPart[] {
+export function systemParts(content: Content, path: string, native: NativeFields): TextPart[] {
   const parts: TextPart[] = []
-  for (const block of blocksOf(contentOf(holder, key), path)) {
+  for (const block of blocksOf(content, path)) {
     if (block instanceof LongText) parts.push(longTextPart(block))
     else if (block.item.type === 'text') pushText(parts, textPart(block.item, block.path))
     else foreignBlock(block, native)
@@ -109,7 +104,8 @@ interface Block {
   readonly path: string
 }
 
-function contentOf(holder: JsonObject, key: string): Content {
+/** The content in a member of the body or of a message. */
+export function contentOf(holder: JsonObject, key: string): Content {
   return longTextOf(holder, key) ?? holder[key]
 }
 

@@ -5,7 +5,13 @@
 import { type JsonObject, type JsonValue, objectOf } from '../../../../chat/json.js'
 import type { Message, ToolCall } from '../../../../chat/request.js'
 import { array, given, object, oneOf, refuse } from '../../../../wire/json/check-fields.js'
-import { assistantContent, systemParts, userContent, type ToolResult } from './decode-content.js'
+import {
+  assistantContent,
+  contentOf,
+  systemParts,
+  userContent,
+  type ToolResult,
+} from './decode-content.js'
 import type { NativeFields } from './native-fields.js'
 
 type AssistantMessage = Extract<Message, { role: 'assistant' }>
@@ -52,7 +58,7 @@ class MessagesDecoder {
   }
 
   system(body: JsonObject): void {
-    const parts = systemParts(body, 'system', 'system', this.native)
+    const parts = systemParts(contentOf(body, 'system'), 'system', this.native)
     if (parts.length > 0) this.out.push({ role: 'system', index: 0, parts })
   }
 
@@ -66,7 +72,7 @@ class MessagesDecoder {
       case 'assistant':
         return this.addAssistant(item, path, index)
       case 'system': {
-        const parts = systemParts(item, 'content', `${path}.content`, this.native)
+        const parts = systemParts(contentOf(item, 'content'), `${path}.content`, this.native)
         this.closeTurn()
         if (parts.length > 0) this.out.push({ role, index, parts })
         return

@@ -68,7 +68,7 @@ export class Blocks {
       kind === 'tool' || kind === 'custom' || kind === 'json' ? toolCallInput(start) : '{}'
     if (input === null) return 'tool input is nested too deeply'
     this.stop(at)
-    const block = newBlock(at, kind, start, input)
+    const block = newBlock({ at, kind, start, input })
     this.growing.add(block)
     this.queue.push(block)
     this.advance()
@@ -87,9 +87,12 @@ export class Blocks {
     const known = this.growing.get(at)
     switch (delta.type) {
       case 'text_delta':
-        return this.addText(at, known, 'text', stringOf(delta.text) ?? '')
+        if (known === undefined) return this.startWith(at, 'text', stringOf(delta.text) ?? '')
+        return this.addText(known, 'text', stringOf(delta.text) ?? '')
       case 'thinking_delta':
-        return this.addText(at, known, 'thinking', stringOf(delta.thinking) ?? '')
+        if (known === undefined)
+          return this.startWith(at, 'thinking', stringOf(delta.thinking) ?? '')
+        return this.addText(known, 'thinking', stringOf(delta.thinking) ?? '')
       case 'input_json_delta':
         if (known === undefined) return 'tool input without a tool call'
         if (known.kind !== 'ignored') this.append(known, stringOf(delta.partial_json) ?? '')
@@ -131,17 +134,19 @@ export class Blocks {
     return 'ignored'
   }
 
-  private addText(at: number, known: Block | undefined, kind: Kind, text: string): Fault {
-    if (known === undefined) {
-      if (text === '') return null
-      const fault = this.start(at, { type: kind })
-      if (fault !== null) return fault
-      const block = this.growing.get(at)
-      if (block !== undefined) this.append(block, text)
-      return null
-    }
-    if (known.kind === kind) this.append(known, text)
-    else if (known.kind !== 'ignored') return `${kind} inside a block of another kind`
+  /** Starts a block that the upstream did not start. */
+  private startWith(at: number, kind: Kind, text: string): Fault {
+    if (text === '') return null
+    const fault = this.start(at, { type: kind })
+    if (fault !== null) return fault
+    const block = this.growing.get(at)
+    if (block !== undefined) this.append(block, text)
+    return null
+  }
+
+  private addText(block: Block, kind: Kind, text: string): Fault {
+    if (block.kind === kind) this.append(block, text)
+    else if (block.kind !== 'ignored') return `${kind} inside a block of another kind`
     return null
   }
 

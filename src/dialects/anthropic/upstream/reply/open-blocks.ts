@@ -27,8 +27,13 @@ export interface Block {
   stopped: boolean
 }
 
-/** A block that has just started. `input`: the tool input of its start, as JSON text. */
-export function newBlock(at: number, kind: Kind, start: JsonObject, input: string): Block {
+/** A block that has just started. */
+export function newBlock({
+  at,
+  kind,
+  start,
+  input,
+}: Pick<Block, 'at' | 'kind' | 'start' | 'input'>): Block {
   return {
     at,
     kind,

@@ -61,7 +61,7 @@ export function strictSchema(schema: JsonObject, budget = new SchemaBudget()): S
   const problem = findRecursion(schema)
   if (problem !== null) return { problem }
   const problems: string[] = []
-  const root = rootObject(sanitize(schema, '', 0, { problems, budget }), budget)
+  const root = rootObject(sanitize(schema, { path: '', depth: 0 }, { problems, budget }), budget)
   // An empty schema, or the merge of variants, may have no named property.
   if (openMap(root)) problems.push(OPEN)
   const first = problems[0]
@@ -76,7 +76,17 @@ interface SchemaState {
   readonly budget: SchemaBudget
 }
 
-function sanitize(schema: JsonObject, path: string, depth: number, state: SchemaState): JsonObject {
+/** The position of a schema within the root. */
+interface SchemaPosition {
+  readonly path: string
+  readonly depth: number
+}
+
+function sanitize(
+  schema: JsonObject,
+  { path, depth }: SchemaPosition,
+  state: SchemaState,
+): JsonObject {
   const { problems, budget } = state
   budget.spend(1)
   if (depth > MAX_DEPTH) {
@@ -86,7 +96,7 @@ function sanitize(schema: JsonObject, path: string, depth: number, state: Schema
   const entries: [string, JsonValue][] = []
   const notes: string[] = []
   const clean = (value: JsonValue | undefined, at: string): JsonValue =>
-    isObject(value) ? sanitize(value, at, depth + 1, state) : (value ?? null)
+    isObject(value) ? sanitize(value, { path: at, depth: depth + 1 }, state) : (value ?? null)
   for (const [key, value] of Object.entries(schema)) {
     if (value === undefined || key === 'additionalProperties') continue
     const at = path === '' ? key : `${path}.${key}`

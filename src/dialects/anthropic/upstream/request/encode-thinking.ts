@@ -5,7 +5,7 @@
 import { isObject, type JsonObject, type JsonValue } from '../../../../chat/json.js'
 import type { ModelFacts } from '../../../../chat/model.js'
 import type { ChatRequest, ReasoningEffort } from '../../../../chat/request.js'
-import type { Losses } from '../../../dialect.js'
+import type { EncodeContext, Losses } from '../../../dialect.js'
 import type { WireMessage } from '../../shared/constants.js'
 
 /** Sampling members of the body; never both `temperature` and `top_p`. */
@@ -36,17 +36,22 @@ const BUDGETS: Readonly<Record<Exclude<ReasoningEffort, 'none'>, number>> = {
 
 const EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max']
 
+/** The encoded members that a thinking budget depends on. */
+export interface EncodedTurns {
+  /** The `max_tokens` member. */
+  readonly maxTokens: number
+  readonly messages: readonly WireMessage[]
+}
+
 /** The `thinking` member and the effort for this request. */
 export function thinkingFields(
   request: ChatRequest,
-  model: ModelFacts,
-  maxTokens: number,
-  messages: readonly WireMessage[],
-  losses: Losses,
+  turns: EncodedTurns,
+  { model, losses }: EncodeContext,
 ): ThinkingFields {
   const effort = request.reasoningEffort
   if (effort === undefined) {
-    return clientThinking(request.rest.thinking, messages, losses)
+    return clientThinking(request.rest.thinking, turns.messages, losses)
   }
   if (model.reasoning === false) {
     if (effort !== 'none') losses.drop('reasoning_effort', 'no-equivalent')
@@ -60,7 +65,7 @@ export function thinkingFields(
       effort: supportedEffort(effort, model, losses),
     }
   }
-  return budget(effort, maxTokens, messages, losses)
+  return budget(effort, turns, losses)
 }
 
 /** Passes the client's own `thinking` object unchanged unless the API would reject it. */
@@ -102,8 +107,7 @@ function supportedEffort(
  */
 function budget(
   effort: Exclude<ReasoningEffort, 'none'>,
-  maxTokens: number,
-  messages: readonly WireMessage[],
+  { maxTokens, messages }: EncodedTurns,
   losses: Losses,
 ): ThinkingFields {
   const tokens = Math.min(BUDGETS[effort], maxTokens - BUDGET_MIN)
@@ -137,9 +141,8 @@ function isThinking(thinking: JsonObject | undefined, model: ModelFacts): boolea
  */
 export function samplingFields(
   request: ChatRequest,
-  model: ModelFacts,
   thinking: JsonObject | undefined,
-  losses: Losses,
+  { model, losses }: EncodeContext,
 ): SamplingFields {
   const { temperature = 1, topP = 1 } = request
   const rule = model.samplingParams ?? 'never'

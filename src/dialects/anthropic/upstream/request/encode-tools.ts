@@ -6,7 +6,7 @@ import type { ModelFacts } from '../../../../chat/model.js'
 import type { ChatRequest, Tool } from '../../../../chat/request.js'
 import { GatewayError } from '../../../../errors.js'
 import { SchemaBudget } from '../../../../chat/json-schema/schema-budget.js'
-import type { Losses } from '../../../dialect.js'
+import type { EncodeContext, Losses } from '../../../dialect.js'
 import { strictSchema } from './encode-schema.js'
 import { rootObject } from './merge-schemas.js'
 import { cacheControl, CUSTOM_INPUT } from '../../shared/constants.js'
@@ -26,16 +26,19 @@ export function jsonToolName(request: ChatRequest): string {
   return name
 }
 
-/**
- * Tools and `tool_choice`. `forced`: this model accepts a forced choice with its thinking configuration.
- * `replySchema`: the schema of a JSON reply for which a synthetic tool is added; null for none.
- */
+/** What tools are encoded for. */
+export interface ToolOptions {
+  /** The model accepts a forced choice with its thinking configuration. */
+  readonly forced: boolean
+  /** The schema of a JSON reply for which a synthetic tool is added; null for none. */
+  readonly replySchema: JsonObject | null
+}
+
+/** Tools and `tool_choice`. */
 export function toolFields(
   request: ChatRequest,
-  model: ModelFacts,
-  forced: boolean,
-  replySchema: JsonObject | null,
-  losses: Losses,
+  { forced, replySchema }: ToolOptions,
+  { model, losses }: EncodeContext,
 ): ToolFields {
   if (replySchema !== null) return withReplyTool(request, replySchema, { model, losses })
   if (request.tools.length === 0) return historyTools(request)
@@ -96,9 +99,7 @@ function choose(request: ChatRequest, forced: boolean, losses: Losses): Chosen {
 }
 
 /** The context in which tools are encoded. */
-interface ToolContext {
-  readonly model: ModelFacts
-  readonly losses: Losses
+interface ToolContext extends EncodeContext {
   readonly budget: SchemaBudget
 }
 
@@ -170,7 +171,7 @@ function historyTools(request: ChatRequest): ToolFields {
 function withReplyTool(
   request: ChatRequest,
   replySchema: JsonObject,
-  { model, losses }: Omit<ToolContext, 'budget'>,
+  { model, losses }: EncodeContext,
 ): ToolFields {
   const context = { model, losses, budget: new SchemaBudget() }
   const name = jsonToolName(request)

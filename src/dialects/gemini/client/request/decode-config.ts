@@ -56,20 +56,26 @@ function nativeOnly(check: (value: JsonValue, path: string) => unknown): Rule {
 }
 
 const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
-  ['temperature', (v, r, at) => void (r.temperature = number(v, at, 0, 2))],
-  ['topP', (v, r, at) => void (r.topP = number(v, at, 0, 1))],
-  ['topK', (v, r, at) => void (r.topK = integer(numeric(v), at, 1))],
-  ['maxOutputTokens', (v, r, at) => void (r.maxOutputTokens = integer(numeric(v), at, 1))],
+  ['temperature', (v, r, at) => void (r.temperature = number(v, at, { min: 0, max: 2 }))],
+  ['topP', (v, r, at) => void (r.topP = number(v, at, { min: 0, max: 1 }))],
+  ['topK', (v, r, at) => void (r.topK = integer(numeric(v), at, { min: 1 }))],
+  ['maxOutputTokens', (v, r, at) => void (r.maxOutputTokens = integer(numeric(v), at, { min: 1 }))],
   ['stopSequences', stopSequences],
   [
     'candidateCount',
-    (v, r, at) => void (r.candidates = integer(numeric(v), at, 1, MAX_CANDIDATES)),
+    (v, r, at) => void (r.candidates = integer(numeric(v), at, { min: 1, max: MAX_CANDIDATES })),
   ],
-  ['seed', (v, r, at) => void (r.seed = integer(numeric(v), at, -(2 ** 31), 2 ** 31 - 1))],
-  ['presencePenalty', (v, r, at) => void (r.presencePenalty = number(v, at, -2, 2))],
-  ['frequencyPenalty', (v, r, at) => void (r.frequencyPenalty = number(v, at, -2, 2))],
+  [
+    'seed',
+    (v, r, at) => void (r.seed = integer(numeric(v), at, { min: -(2 ** 31), max: 2 ** 31 - 1 })),
+  ],
+  ['presencePenalty', (v, r, at) => void (r.presencePenalty = number(v, at, { min: -2, max: 2 }))],
+  [
+    'frequencyPenalty',
+    (v, r, at) => void (r.frequencyPenalty = number(v, at, { min: -2, max: 2 })),
+  ],
   ['responseLogprobs', (v, r, at) => void (r.logprobs = boolean(v, at))],
-  ['logprobs', (v, r, at) => void (r.topLogprobs = integer(numeric(v), at, 0, 20))],
+  ['logprobs', (v, r, at) => void (r.topLogprobs = integer(numeric(v), at, { min: 0, max: 20 }))],
   ['thinkingConfig', thinkingConfig],
   ['responseModalities', responseModalities],
   ['mediaResolution', mediaResolution],
@@ -148,7 +154,7 @@ function thinkingConfig(value: JsonValue, request: ChatRequest, path: string): v
     request.reasoningEffort = effort ?? refuse(`${path}.thinkingLevel`, rule)
   }
   if (!given(thinkingBudget)) return
-  const tokens = integer(numeric(thinkingBudget), `${path}.thinkingBudget`, -1)
+  const tokens = integer(numeric(thinkingBudget), `${path}.thinkingBudget`, { min: -1 })
   // -1 lets the model choose its budget.
   if (tokens === -1) return
   request.reasoningEffort = BUDGETS.find(([maxTokens]) => tokens <= maxTokens)?.[1] ?? 'high'

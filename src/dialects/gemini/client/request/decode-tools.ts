@@ -103,14 +103,19 @@ export function decodeToolChoice(
       refuse(`${at}.allowedFunctionNames[${unknown}]`, 'names a function that is not in tools')
     }
   }
-  return chosen(calling, at, names, functions.length)
+  return chosen(calling, at, { names, functionCount: functions.length })
+}
+
+interface Choosable {
+  /** The allowed names; empty for all functions. */
+  readonly names: string[]
+  readonly functionCount: number
 }
 
 function chosen(
   calling: JsonObject,
   path: string,
-  names: string[],
-  functions: number,
+  { names, functionCount }: Choosable,
 ): ToolChoice | undefined {
   const mode = given(calling['mode']) ? enumValue(calling['mode'], `${path}.mode`) : ''
   switch (mode) {
@@ -125,7 +130,7 @@ function chosen(
       return names.length === 0 ? { mode: 'auto' } : { mode: 'allowed', required: false, names }
     case 'ANY': {
       // With only Google's own tools there is no function to call.
-      if (functions === 0) return undefined
+      if (functionCount === 0) return undefined
       const [name] = names
       if (name === undefined) return { mode: 'required' }
       return names.length === 1

@@ -7,20 +7,16 @@ import type { JsonObject } from '../../../../chat/json.js'
 import type { ModelFacts } from '../../../../chat/model.js'
 import type { ChatRequest } from '../../../../chat/request.js'
 import { GatewayError } from '../../../../errors.js'
-import type { Losses } from '../../../dialect.js'
-import { MAX_STOP_SEQUENCES } from '../../shared/constants.js'
+import type { EncodeContext } from '../../../dialect.js'
+import { isThirdGeneration, MAX_STOP_SEQUENCES } from '../../shared/constants.js'
 import { encodeThinking } from './encode-thinking.js'
 
 /**
  * The members of `generationConfig` except those of the response format. Throws
  * `GatewayError(untranslatable)`.
  */
-export function encodeConfig(
-  request: ChatRequest,
-  model: ModelFacts,
-  thirdGeneration: boolean,
-  losses: Losses,
-): JsonObject {
+export function encodeConfig(request: ChatRequest, context: EncodeContext): JsonObject {
+  const { model, losses } = context
   const config: JsonObject = {}
   if (request.temperature !== undefined) config.temperature = request.temperature
   if (request.topP !== undefined) config.topP = request.topP
@@ -32,10 +28,10 @@ export function encodeConfig(
   }
   encodeStop(request.stop, config)
   encodeSeed(request.seed, config)
-  encodePenalties(request, model, config, losses)
-  const resolution = thirdGeneration ? mediaResolution(request) : null
+  encodePenalties(request, config, context)
+  const resolution = isThirdGeneration(model) ? mediaResolution(request) : null
   if (resolution !== null) config.mediaResolution = resolution
-  const thinking = encodeThinking(request, model, thirdGeneration, losses)
+  const thinking = encodeThinking(request, context)
   if (thinking !== undefined) config.thinkingConfig = thinking
   encodeLogprobs(request, model, config)
   return config
@@ -72,9 +68,8 @@ function encodeLogprobs(request: ChatRequest, model: ModelFacts, config: JsonObj
 
 function encodePenalties(
   request: ChatRequest,
-  model: ModelFacts,
   config: JsonObject,
-  losses: Losses,
+  { model, losses }: EncodeContext,
 ): void {
   const { frequencyPenalty, presencePenalty } = request
   if (model.penalties === false) {

@@ -182,24 +182,20 @@ function mergeAllOf(node: JsonObject, position: Position): JsonObject {
   if (branches.length === 1 && isObject(only) && typeof only.$ref === 'string' && isBare)
     return only
   const merged = new Merged(own, position.budget)
-  addBranches(branches, merged, position, 0)
+  addBranches(branches, merged, { ...position, depth: 0 })
   return merged.schema()
 }
 
-function addBranches(
-  branches: JsonValue[],
-  merged: Merged,
-  position: Position,
-  depth: number,
-): void {
-  if (depth > MAX_DEPTH) return
+/** Merges the branches. `position.depth` counts nested `allOf` here. */
+function addBranches(branches: JsonValue[], merged: Merged, position: Position): void {
+  if (position.depth > MAX_DEPTH) return
   for (const branch of branches) {
     position.budget.spend(1)
     const known = isObject(branch) ? inlined(branch, position) : null
     if (known === null) continue
     const { allOf, ...flat } = known
     if (flat.$ref === undefined) merged.add(flat)
-    if (Array.isArray(allOf)) addBranches(allOf, merged, position, depth + 1)
+    if (Array.isArray(allOf)) addBranches(allOf, merged, deeper(position))
   }
 }
 

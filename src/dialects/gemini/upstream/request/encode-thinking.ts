@@ -2,10 +2,10 @@
  * Encodes the reasoning effort: a thinking level for 3+ models, a token budget for 2.5.
  */
 import { isObject, objectOf, type JsonObject } from '../../../../chat/json.js'
-import type { ModelFacts } from '../../../../chat/model.js'
 import type { ChatRequest, ReasoningEffort } from '../../../../chat/request.js'
 import { GatewayError } from '../../../../errors.js'
-import type { Losses } from '../../../dialect.js'
+import type { EncodeContext, Losses } from '../../../dialect.js'
+import { isThirdGeneration } from '../../shared/constants.js'
 
 /** The levels of a 3+ model for which the catalogue lists none; all current models have them. */
 const COMMON_LEVELS = ['low', 'medium', 'high']
@@ -37,15 +37,13 @@ const LEVELS: Readonly<Record<ReasoningEffort, readonly string[]>> = {
  */
 export function encodeThinking(
   request: ChatRequest,
-  model: ModelFacts,
-  thirdGeneration: boolean,
-  losses: Losses,
+  { model, losses }: EncodeContext,
 ): JsonObject | undefined {
   const effort = request.reasoningEffort
   if (effort === undefined) return vendorThinking(request, losses)
   if (isObject(request.rest.extra_content)) losses.drop('extra_content', 'no-equivalent')
   if (model.thinkingBudget !== undefined) return budget(effort, model.thinkingBudget, losses)
-  if (model.reasoning === false || !thirdGeneration) {
+  if (model.reasoning === false || !isThirdGeneration(model)) {
     if (effort !== 'none') losses.drop('reasoning_effort', 'no-equivalent')
     return undefined
   }

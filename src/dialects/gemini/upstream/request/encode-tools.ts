@@ -26,7 +26,7 @@ export function encodeTools(
   json: JsonTool | null,
 ): JsonObject[] {
   const budget = new SchemaBudget()
-  const declarations = tools.map((tool, at) => declaration(tool, names, at, budget))
+  const declarations = tools.map((tool, at) => declaration(tool, at, { names, budget }))
   if (json !== null) {
     budget.path = 'response_format.json_schema.schema'
     declarations.push({
@@ -86,7 +86,13 @@ function config(mode: string, allowedFunctionNames?: string[]): JsonObject {
   return { functionCallingConfig }
 }
 
-function declaration(tool: Tool, names: ToolNames, at: number, budget: SchemaBudget): JsonObject {
+/** What the tools of one request share. */
+interface DeclarationContext {
+  readonly names: ToolNames
+  readonly budget: SchemaBudget
+}
+
+function declaration(tool: Tool, at: number, { names, budget }: DeclarationContext): JsonObject {
   const out: JsonObject = { name: names.toWire(tool.name), description: tool.description ?? '' }
   if (tool.custom !== undefined) {
     const kind = tool.custom.format?.type

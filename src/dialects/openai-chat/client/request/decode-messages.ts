@@ -41,25 +41,33 @@ interface Turn {
   legacy: boolean
 }
 
+/** An entry of `messages`. */
+interface Entry {
+  readonly item: JsonObject
+  readonly path: string
+  readonly index: number
+}
+
 /** Decodes `messages`; the results of a turn are returned in the order of its calls. */
 export function decodeMessages(value: JsonValue | undefined): Message[] {
   if (!Array.isArray(value) || value.length === 0) refuse('messages', 'must be a non-empty array')
   array(value, 'messages', MAX_MESSAGES)
   const out: Message[] = []
   let turn: Turn | null = null
-  for (const [index, entry] of value.entries()) {
+  for (const [index, member] of value.entries()) {
     const path = `messages[${index}]`
-    const item = object(entry, path)
+    const item = object(member, path)
+    const entry = { item, path, index }
     const role = oneOf(item['role'], `${path}.role`, ROLES)
     if (given(item['name']) && role !== 'function') text(item['name'], `${path}.name`, 256)
     if (role === 'tool' || role === 'function') {
       if (turn === null) refuse(path, 'must follow an assistant message with tool_calls')
-      addResult(turn, toolMessage(item, path, index, role, turn), path)
+      addResult(turn, toolMessage(entry, role, turn), path)
       continue
     }
     if (turn !== null) out.push(...resultsOf(turn))
     turn = null
-    const message = roleMessage(item, path, index, role)
+    const message = roleMessage(entry, role)
     if (message === null) continue
     out.push(message)
     if (message.role === 'assistant' && message.toolCalls.length > 0) {
@@ -75,11 +83,10 @@ export function decodeMessages(value: JsonValue | undefined): Message[] {
 
 /** A message that is not a tool result; null for an assistant or system message without content. */
 function roleMessage(
-  item: JsonObject,
-  path: string,
-  index: number,
+  entry: Entry,
   role: 'system' | 'developer' | 'user' | 'assistant',
 ): Message | null {
+  const { item, path, index } = entry
   const at = `${path}.content`
   switch (role) {
     case 'system':
@@ -95,7 +102,7 @@ function roleMessage(
       return { role, index, parts }
     }
     case 'assistant':
-      return assistant(item, path, index)
+      return assistant(entry)
     default:
       return role satisfies never
   }
@@ -108,7 +115,7 @@ function messageMark(item: JsonObject, path: string, parts: Message['parts']): v
   if (cache !== undefined && last?.type === 'text') last.cache ??= cache
 }
 
-function assistant(item: JsonObject, path: string, index: number): Message | null {
+function assistant({ item, path, index }: Entry): Message | null {
   const toolCalls = given(item['tool_calls'])
     ? array(item['tool_calls'], `${path}.tool_calls`, MAX_CALLS).map((call, at) =>
         toolCall(call, `${path}.tool_calls[${at}]`),
@@ -179,9 +186,7 @@ function functionCall(value: JsonValue | undefined, path: string, index: number)
 }
 
 function toolMessage(
-  item: JsonObject,
-  path: string,
-  index: number,
+  { item, path, index }: Entry,
   role: 'tool' | 'function',
   turn: Turn,
 ): ToolMessage {

@@ -21,6 +21,18 @@ export interface Ending {
   readonly serviceTier?: string | undefined
 }
 
+/** The members that differ between the states of a response, as JSON text except for the tier. */
+interface ResponseState {
+  readonly status: string
+  /** The members `error` and `incomplete_details`. */
+  readonly details: string
+  /** The items without the brackets of the array. */
+  readonly output: string
+  readonly usage: string
+  /** The tier that served the request; undefined repeats the requested one. */
+  readonly serviceTier: string | undefined
+}
+
 /** Encodes the states of one response as JSON text. */
 export class ResponseObject {
   private readonly head: string
@@ -35,41 +47,42 @@ export class ResponseObject {
 
   /** The response at the start of a stream. */
   inProgress(): string {
-    return this.write(
-      'in_progress',
-      '"error":null,"incomplete_details":null',
-      '',
-      'null',
-      undefined,
-    )
+    return this.write({
+      status: 'in_progress',
+      details: '"error":null,"incomplete_details":null',
+      output: '',
+      usage: 'null',
+      serviceTier: undefined,
+    })
   }
 
   /** A response that ended; `items` are the JSON texts of the output items. */
   ended(items: readonly string[], { reason, usage, serviceTier }: Ending): string {
-    const middle = `"error":null,"incomplete_details":${encodeIncompleteDetails(reason)}`
-    const counts = encodeUsage(usage)
-    return this.write(encodeStatus(reason), middle, items.join(','), counts, serviceTier)
+    return this.write({
+      status: encodeStatus(reason),
+      details: `"error":null,"incomplete_details":${encodeIncompleteDetails(reason)}`,
+      output: items.join(','),
+      usage: encodeUsage(usage),
+      serviceTier,
+    })
   }
 
   /** A response that failed. */
   failed(items: readonly string[], usage: Usage, error: WireError): string {
-    const counts = Object.keys(usage).length === 0 ? 'null' : encodeUsage(usage)
-    const details = JSON.stringify(responseError(error))
-    const middle = `"error":${details},"incomplete_details":null`
-    return this.write('failed', middle, items.join(','), counts, undefined)
+    return this.write({
+      status: 'failed',
+      details: `"error":${JSON.stringify(responseError(error))},"incomplete_details":null`,
+      output: items.join(','),
+      usage: Object.keys(usage).length === 0 ? 'null' : encodeUsage(usage),
+      serviceTier: undefined,
+    })
   }
 
-  private write(
-    status: string,
-    middle: string,
-    output: string,
-    usage: string,
-    serviceTier: string | undefined,
-  ): string {
+  private write({ status, details, output, usage, serviceTier }: ResponseState): string {
     const repeated = this.request.repeated ?? repeatedOf({})
     const members =
       serviceTier === undefined ? repeated : { ...repeated, service_tier: serviceTier }
     const rest = JSON.stringify(members).slice(1)
-    return `${this.head}${status}",${middle},${this.model}${output}],"usage":${usage},${rest}`
+    return `${this.head}${status}",${details},${this.model}${output}],"usage":${usage},${rest}`
   }
 }

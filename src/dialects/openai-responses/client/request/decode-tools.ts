@@ -33,16 +33,23 @@ import { decodeFormat, formatType } from '../../../../wire/openai/response-forma
 const TYPE = /^[a-z][a-z0-9_]{0,63}$/
 const MODES = ['auto', 'none', 'required'] as const
 
+interface DecodedTools {
+  /** Receives the tools. */
+  readonly request: ChatRequest
+  /** The tools of all namespaces, by their joined names. */
+  readonly namespaces: Map<string, NamespacedTool>
+}
+
 /** Decodes `tools` into the request. Throws `malformed_request` naming the tool that breaks a rule. */
 export function decodeTools(value: JsonValue, request: ChatRequest): void {
-  const namespaces = new Map<string, NamespacedTool>()
+  const tools = { request, namespaces: new Map<string, NamespacedTool>() }
   for (const [at, entry] of array(value, 'tools', MAX_TOOLS).entries()) {
     const path = `tools[${at}]`
     const item = object(entry, path)
     const type = stringOf(item['type']) ?? ''
     const tool = clientTool(item, path)
     if (tool !== null) request.tools.push(tool)
-    else if (type === 'namespace') decodeNamespace(item, path, request, namespaces)
+    else if (type === 'namespace') decodeNamespace(item, path, tools)
     else if (TYPE.test(type)) {
       finiteObject(item, path)
       native(request, { path: `tools.${type}` })
@@ -60,8 +67,7 @@ function clientTool(item: JsonObject, path: string): Tool | null {
 function decodeNamespace(
   item: JsonObject,
   path: string,
-  request: ChatRequest,
-  namespaces: Map<string, NamespacedTool>,
+  { request, namespaces }: DecodedTools,
 ): void {
   const namespace = toolName(item['name'], `${path}.name`)
   for (const [at, entry] of array(item['tools'], `${path}.tools`, MAX_TOOLS).entries()) {

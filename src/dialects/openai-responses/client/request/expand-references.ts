@@ -76,23 +76,22 @@ function expand(
     request: { ...request, repeated: repeatedOf(body) },
     input,
     members: ['previous_response_id', 'input'],
-    bodyFor: (upstream, drop) => bodyFor(expanded, input, upstream, drop),
+    bodyFor: (upstream, drop) => ({ ...expanded, input: inputFor(input, upstream, drop) }),
   }
 }
 
 /** Leaves out reasoning of other upstreams, because only its own upstream can decrypt it. */
-function bodyFor(
-  expanded: JsonObject,
+function inputFor(
   input: readonly StoredItem[],
   upstream: string | undefined,
   drop: (path: string) => void,
-): JsonObject {
+): JsonValue[] {
   const known = input.filter(({ item, upstream: origin }) => {
     const isForeign = isReasoning(item) && origin !== null && origin !== upstream
     if (isForeign) drop('input.reasoning')
     return !isForeign
   })
-  return { ...expanded, input: known.map(({ item }) => item) }
+  return known.map(({ item }) => item)
 }
 
 /** Whether the item is reasoning of an upstream. Tokens of a gateway are handled when the body is encoded. */

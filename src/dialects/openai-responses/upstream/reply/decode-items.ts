@@ -18,8 +18,8 @@ import { toolArguments, toolCallHead } from './decode-tool-calls.js'
 import {
   SectionWriter,
   type Section,
-  type SectionKind,
   type SectionOwner,
+  type SectionText,
 } from './decode-sections.js'
 
 interface Item extends SectionOwner {
@@ -29,11 +29,7 @@ interface Item extends SectionOwner {
 }
 
 /** A fragment of an item's text, or the whole text of one of its parts. */
-export interface Fragment {
-  readonly kind: SectionKind
-  /** The index of the part in its list; 0 for arguments. */
-  readonly at: number
-  readonly text: string
+export interface Fragment extends SectionText {
   /** The tokens of a text, if the request includes token probabilities. */
   readonly tokens?: readonly TokenLogprob[]
 }
@@ -74,17 +70,19 @@ export class Items {
   }
 
   /** A fragment of an item arrived. */
-  addFragment(key: ItemKey, { kind, at, text, tokens }: Fragment): void {
+  addFragment(key: ItemKey, fragment: Fragment): void {
+    const { at, tokens } = fragment
     const item = this.at(key) ?? this.begin(key, {})
     if (tokens !== undefined) this.writer.addLogprobs(item, at, tokens)
-    this.writer.append(item, kind, at, text)
+    this.writer.append(item, fragment)
   }
 
   /** A part of an item is complete; the fragment is its whole text. */
-  completePart(key: ItemKey, { kind, at, text, tokens }: Fragment): void {
+  completePart(key: ItemKey, fragment: Fragment): void {
+    const { at, tokens } = fragment
     const item = this.at(key) ?? this.begin(key, {})
     if (tokens !== undefined) this.writer.addRemainingLogprobs(item, at, tokens)
-    this.writer.complete(item, kind, at, text)
+    this.writer.complete(item, fragment)
   }
 
   /** A citation of a part of a message. */
@@ -197,12 +195,11 @@ export class Items {
         this.beginCall(item, json)
         // A call without a name makes the response malformed.
         item.isWaiting = item.block === null
-        this.writer.complete(
-          item,
-          'arguments',
-          0,
-          toolArguments(json['arguments'] ?? json['input']),
-        )
+        this.writer.complete(item, {
+          kind: 'arguments',
+          at: 0,
+          text: toolArguments(json['arguments'] ?? json['input']),
+        })
         break
       default:
         if (item.type !== '') item.block = this.blocks.begin({ kind: 'opaque', item: json })
@@ -213,13 +210,14 @@ export class Items {
   private part(item: Item, at: number, value: JsonValue): void {
     const part = objectOf(value)
     if (part['type'] === 'refusal') {
-      return this.writer.complete(item, 'refusal', at, stringOf(part['refusal']) ?? '')
+      const text = stringOf(part['refusal']) ?? ''
+      return this.writer.complete(item, { kind: 'refusal', at, text })
     }
     if (part['type'] !== 'output_text' && part['type'] !== 'text') return
     if (this.withLogprobs) {
       this.writer.addRemainingLogprobs(item, at, logprobsOf(part['logprobs']))
     }
-    this.writer.complete(item, 'text', at, stringOf(part['text']) ?? '')
+    this.writer.complete(item, { kind: 'text', at, text: stringOf(part['text']) ?? '' })
     const cited = item.sections.get(`text${at}`)?.citations ?? 0
     for (const annotation of arrayOf(part['annotations']).slice(cited)) {
       this.writer.cite(item, at, annotation)
@@ -230,7 +228,7 @@ export class Items {
     for (const kind of ['summary', 'reasoning'] as const) {
       const parts = arrayOf(json[kind === 'summary' ? 'summary' : 'content'])
       for (const [at, part] of parts.entries()) {
-        this.writer.complete(item, kind, at, stringOf(objectOf(part)['text']) ?? '')
+        this.writer.complete(item, { kind, at, text: stringOf(objectOf(part)['text']) ?? '' })
       }
     }
     const state = stateOf(json)

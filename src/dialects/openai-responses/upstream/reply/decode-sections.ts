@@ -11,6 +11,14 @@ import { citationOf } from './decode-citations.js'
 /** The kind of text that a section holds. */
 export type SectionKind = 'text' | 'refusal' | 'summary' | 'reasoning' | 'arguments'
 
+/** Text of a section: a fragment, or the whole text. */
+export interface SectionText {
+  readonly kind: SectionKind
+  /** The index of the part in its list; 0 for arguments. */
+  readonly at: number
+  readonly text: string
+}
+
 /** One section of an item. */
 export interface Section {
   readonly kind: SectionKind
@@ -45,21 +53,15 @@ export class SectionWriter {
   }
 
   /** Adds a fragment of text. */
-  append(item: SectionOwner, kind: SectionKind, at: number, text: string): void {
-    if (text === '' || item.done) return
-    const section = this.section(item, kind, at)
-    if (section.block === null || section.block.complete) this.open(item, kind, section)
-    section.text += text
-    if (section.block === null) item.isWaiting = true
-    else this.blocks.append(section.block, text)
+  append(item: SectionOwner, { kind, at, text }: SectionText): void {
+    if (text !== '' && !item.done) this.extend(item, this.section(item, kind, at), text)
   }
 
   /** Adds the rest of a section's whole text. If the text differs from the fragments, the fragments are kept. */
-  complete(item: SectionOwner, kind: SectionKind, at: number, whole: string): void {
+  complete(item: SectionOwner, { kind, at, text: whole }: SectionText): void {
     const text = item.sections.get(kind + String(at))?.text ?? ''
-    if (whole.length >= text.length && whole.startsWith(text)) {
-      this.append(item, kind, at, whole.slice(text.length))
-    }
+    if (item.done || whole.length <= text.length || !whole.startsWith(text)) return
+    this.extend(item, this.section(item, kind, at), whole.slice(text.length))
   }
 
   /** Adds tokens of a text. Call it before the text of the tokens is added, because encoders send them together. */
@@ -67,7 +69,7 @@ export class SectionWriter {
     if (item.done || tokens.length === 0) return
     const section = this.section(item, 'text', at)
     section.tokens += tokens.length
-    if (section.block === null || section.block.complete) this.open(item, 'text', section)
+    if (section.block === null || section.block.complete) this.open(item, section)
     if (section.block !== null) this.blocks.addLogprobs(section.block, tokens)
   }
 
@@ -84,7 +86,7 @@ export class SectionWriter {
     section.citations += 1
     const citation = citationOf(objectOf(annotation))
     if (citation === null) return
-    if (section.block === null || section.block.complete) this.open(item, 'text', section)
+    if (section.block === null || section.block.complete) this.open(item, section)
     if (section.block !== null) this.blocks.cite(section.block, citation)
   }
 
@@ -94,6 +96,13 @@ export class SectionWriter {
     if (item.block !== null) this.blocks.end(item.block)
     for (const { block } of item.sections.values()) if (block !== null) this.blocks.end(block)
     item.sections.clear()
+  }
+
+  private extend(item: SectionOwner, section: Section, text: string): void {
+    if (section.block === null || section.block.complete) this.open(item, section)
+    section.text += text
+    if (section.block === null) item.isWaiting = true
+    else this.blocks.append(section.block, text)
   }
 
   private section(item: SectionOwner, kind: SectionKind, at: number): Section {
@@ -114,7 +123,8 @@ export class SectionWriter {
   }
 
   /** Chooses the block of a section's first text. Arguments have none before their call is known. */
-  private open(item: SectionOwner, kind: SectionKind, section: Section): void {
+  private open(item: SectionOwner, section: Section): void {
+    const { kind } = section
     switch (kind) {
       case 'arguments':
         section.block = item.block

@@ -27,18 +27,19 @@ export function encodeInput(
       case 'system':
       case 'developer': {
         const role = model.systemRole === 'developer' ? 'developer' : message.role
-        out.push(encodeMessage(role, message.parts, message.index, marks))
+        out.push(encodeMessage(role, message, marks))
         break
       }
       case 'user':
-        out.push(encodeMessage('user', message.parts, message.index, marks))
+        out.push(encodeMessage('user', message, marks))
         break
       case 'assistant':
         out.push(...encodeAssistant(message, losses))
         for (const call of message.toolCalls) if (call.custom === true) custom.add(call.id)
         break
       case 'tool':
-        out.push(encodeResult(message, custom.has(message.callId), losses, marks))
+        if (message.isError === true) losses.drop('messages.is_error', 'no-equivalent')
+        out.push(encodeResult(message, custom.has(message.callId), marks))
         break
       default:
         message satisfies never
@@ -54,8 +55,7 @@ export function acceptsBreakpoints(model: ModelFacts): boolean {
 
 function encodeMessage(
   role: string,
-  parts: readonly UserPart[],
-  index: number,
+  { parts, index }: { readonly parts: readonly UserPart[]; readonly index: number },
   marks: boolean,
 ): JsonObject {
   return { role, content: parts.map((part) => encodePart(part, index, marks)) }
@@ -124,10 +124,8 @@ function encodeCall(call: ToolCall): JsonObject {
 function encodeResult(
   message: Extract<Message, { role: 'tool' }>,
   custom: boolean,
-  losses: Losses,
   marks: boolean,
 ): JsonObject {
-  if (message.isError === true) losses.drop('messages.is_error', 'no-equivalent')
   const { parts } = message
   const [first] = parts
   const isMarked = marks && first?.type === 'text' && first.cache?.breakpoint !== undefined
