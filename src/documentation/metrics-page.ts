@@ -1,7 +1,8 @@
 /**
  * Generates `docs/reference/metrics.md` from the definitions.
  */
-import { DEFINITIONS, LABELS, type MetricDefinition } from '../observe/metrics/definitions.js'
+import type { MetricDefinition } from '../observe/metrics/define-metric.js'
+import { DEFINITIONS, LABELS } from '../observe/metrics/definitions.js'
 import { MAX_LINES } from '../observe/metrics/capped-registry.js'
 
 /** Node's own metrics that the dashboards use; prom-client documents the rest. */

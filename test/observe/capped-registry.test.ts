@@ -32,7 +32,7 @@ void t.test('random values in every label stay below the cap and are counted', a
     target.finished(100 + Math.floor(Math.random() * 500), 'bug')
     target.streamEnd('truncated')
     target.chunkGap(Math.random())
-    target.served(junk(), 1, 0.5, { input: 3, output: 5 })
+    target.served(junk(), { seconds: 1, ttftSeconds: 0.5, usage: { input: 3, output: 5 } })
     metrics.loss(junk(), junk(), `${junk()}.${junk()}`)
     metrics.storeOperation(junk(), 1e-5, true)
     metrics.tokensAfterDisconnect(junk(), 3)
@@ -48,11 +48,11 @@ void t.test('random values in every label stay below the cap and are counted', a
 void t.test('unknown models and fields add no series', async (t) => {
   const metrics = new Metrics({ processMetrics: false })
   const target = metrics.target('route', 'upstream')
-  target.served('other', 1, 0.5, { input: 3, output: 5 })
+  target.served('other', { seconds: 1, ttftSeconds: 0.5, usage: { input: 3, output: 5 } })
   metrics.loss('openai-chat', 'anthropic', 'zzz')
   const before = series(await metrics.text()).length
   for (let round = 0; round < 5000; round += 1) {
-    target.served('other', 1, 0.5, { input: 3, output: 5 })
+    target.served('other', { seconds: 1, ttftSeconds: 0.5, usage: { input: 3, output: 5 } })
     metrics.loss('openai-chat', 'anthropic', `x_${junk()}[${round}].y${round}`)
   }
   t.equal(series(await metrics.text()).length, before)
@@ -62,7 +62,11 @@ void t.test('the ninth model of a process shares a series, and nothing is lost',
   const metrics = new Metrics({ processMetrics: false })
   const target = metrics.target('route', 'upstream')
   for (let index = 0; index < 30; index += 1) {
-    target.served(`model-${index}`, 1, null, { input: 100, output: 10 })
+    target.served(`model-${index}`, {
+      seconds: 1,
+      ttftSeconds: null,
+      usage: { input: 100, output: 10 },
+    })
   }
   const text = await metrics.text()
   const counts = series(text).filter((line) =>

@@ -3,11 +3,8 @@
  * Method: each is called once and the text is searched; the definitions are checked against their limits.
  */
 import t from 'tap'
-import {
-  DEFINITIONS,
-  LABELS,
-  type MetricDefinition,
-} from '../../src/observe/metrics/definitions.js'
+import type { MetricDefinition } from '../../src/observe/metrics/define-metric.js'
+import { DEFINITIONS, LABELS } from '../../src/observe/metrics/definitions.js'
 import { Metrics } from '../../src/observe/metrics/metrics.js'
 import type { AuthResult } from '../../src/auth/authentication-result.js'
 import type { Hop } from '../../src/observe/metrics/label-types.js'
@@ -61,9 +58,9 @@ void t.test('every method counts in its metric', async (t) => {
   target.streamEnd('client_gone')
   target.chunkGap(0.03)
   target.backpressure('client', 1.5)
-  target.served('m', 3, 1, { input: 100, output: 21 })
-  target.served('m', 3, null, { input: 100 })
-  target.served('m', 3, null, { input: 50, cacheRead: 30 })
+  target.served('m', { seconds: 3, ttftSeconds: 1, usage: { input: 100, output: 21 } })
+  target.served('m', { seconds: 3, ttftSeconds: null, usage: { input: 100 } })
+  target.served('m', { seconds: 3, ttftSeconds: null, usage: { input: 50, cacheRead: 30 } })
   metrics.retry('anthropic', 'upstream_busy')
   metrics.fallback('anthropic', 'openai')
   metrics.hedge('openai', 'won')

@@ -236,7 +236,8 @@ function recordReply(x: Exchange, results: Results, seconds: number, outcome: Ou
   if (waitMs > 0) series.backpressure('client', waitMs / 1000)
   const firstMs = firstContentMs(x, results)
   const model = x.generation.modelLabel(call?.request.model ?? '')
-  series.served(model, seconds, firstMs === null ? null : firstMs / 1000, replyResult.usage)
+  const ttftSeconds = firstMs === null ? null : firstMs / 1000
+  series.served(model, { seconds, ttftSeconds, usage: replyResult.usage })
 }
 
 /** Counts the lost fields of the request and of the reply. */

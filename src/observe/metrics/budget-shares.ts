@@ -7,6 +7,7 @@ const WINDOW_MS = 300_000
 
 /** The highest share of one scope and period. */
 export interface BudgetShare {
+  /** From a closed set, as `kind`. */
   readonly scope: string
   readonly kind: string
   /** 0 to 1. */
@@ -26,8 +27,8 @@ export class BudgetShares {
   private readonly maxima = new Map<string, WindowMaxima>()
   private beganMs = Number.NEGATIVE_INFINITY
 
-  /** Records the used share of a budget of a request. `scope` and `kind` are from closed sets. */
-  record(scope: string, kind: string, ratio: number, nowMs: number): void {
+  /** Records the used share of a budget of a request. */
+  record({ scope, kind, ratio }: BudgetShare, nowMs: number): void {
     this.advance(nowMs)
     const name = `${scope} ${kind}`
     const share = this.maxima.get(name) ?? { scope, kind, current: 0, previous: 0 }

@@ -27,22 +27,23 @@ export interface Level {
   set(value: number): void
 }
 
+/** Creates the series of one metric. */
+interface SeriesSource<Series> {
+  readonly make: (values: readonly string[]) => Series
+  /** Counts values of refused series; it is not exported. */
+  readonly sink: Series
+}
+
 /** The series of one metric, up to its cap. */
 export class Family<Series> {
   private readonly definition: Definition
   private readonly budget: Budget
   private readonly make: (values: readonly string[]) => Series
-  /** Counts values of refused series; it is not exported. */
   private readonly sink: Series
   private readonly held = new Map<string, Series>()
   private readonly linesPerSeries: number
 
-  constructor(
-    definition: Definition,
-    budget: Budget,
-    make: (values: readonly string[]) => Series,
-    sink: Series,
-  ) {
+  constructor(definition: Definition, budget: Budget, { make, sink }: SeriesSource<Series>) {
     this.definition = definition
     this.budget = budget
     this.make = make
@@ -115,7 +116,10 @@ export class MetricSet {
   }
 
   counter(definition: Definition): Family<Count> {
-    return new Family(definition, this.budget, countsOf(this.newCounter(definition)), NO_COUNT)
+    return new Family(definition, this.budget, {
+      make: countsOf(this.newCounter(definition)),
+      sink: NO_COUNT,
+    })
   }
 
   gauge(definition: Definition): Family<Level> {
@@ -125,7 +129,7 @@ export class MetricSet {
       series.set(0)
       return { add: (amount) => series.inc(amount), set: (value) => series.set(value) }
     }
-    return new Family(definition, this.budget, make, NO_LEVEL)
+    return new Family(definition, this.budget, { make, sink: NO_LEVEL })
   }
 
   histogram(definition: Definition): Family<Distribution> {
@@ -133,7 +137,7 @@ export class MetricSet {
     this.registry.registerMetric(histogram)
     // Not exported.
     const sink = new SeriesHistogram(definition).add([])
-    return new Family(definition, this.budget, (values) => histogram.add(values), sink)
+    return new Family(definition, this.budget, { make: (values) => histogram.add(values), sink })
   }
 
   /** The counter of refused series. It has no labels and is exempt from the cap. */

@@ -1,7 +1,7 @@
 /**
  * The gateway's metrics with help, labels and buckets, as data. `docs/reference/metrics.md` is generated from it.
  */
-import type { Definition } from './metric.js'
+import { counter, gauge, genAi, histogram, type MetricDefinition } from './define-metric.js'
 
 /** The labels and the closed sets of their values, as texts of the reference. */
 export const LABELS: Readonly<Record<string, string>> = {
@@ -45,242 +45,240 @@ const STORE_BUCKETS = [10e-6, 25e-6, 50e-6, 100e-6, 500e-6, 2.5e-3, 0.01, 0.1, 1
 const SHADOW_BUCKETS = [0.1, 0.25, 0.5, 1, 2, 5, 10, 30]
 const GAP_BUCKETS = [1e-3, 5e-3, 0.02, 0.05, 0.1, 0.25, 1, 5, 20]
 
-/**
- * The metrics per model have 11 lines per series, so that eleven (upstream, model) pairs with five series each fit
- * under the cap beside all other metrics.
- */
-const GEN_AI = ['gen_ai_operation_name', 'gen_ai_provider_name', 'gen_ai_request_model'] as const
-const GEN_AI_PAIRS = 11
-
 /** Maximum number of (upstream, model) pairs with series of their own; later ones count as model `other`. */
 export const MAX_MODEL_PAIRS = 8
 
 /** Every metric, by its name in the code. */
 export const DEFINITIONS = {
-  requests: counter('sluice_requests_total', 300, REQUEST, {
+  requests: counter('sluice_requests_total', REQUEST, {
+    maxLines: 300,
     help: 'Completed requests on the data plane, by route, status and outcome.',
   }),
-  hops: histogram('sluice_hop_duration_seconds', 9, ['hop'], HOP_BUCKETS, {
+  hops: histogram('sluice_hop_duration_seconds', ['hop'], {
+    maxSeries: 9,
+    buckets: HOP_BUCKETS,
     help: 'Duration of each phase of a request in seconds; first_byte and relay include the upstream.',
   }),
-  overhead: histogram('sluice_overhead_seconds', 1, [], OURS_BUCKETS, {
+  overhead: histogram('sluice_overhead_seconds', [], {
+    maxSeries: 1,
+    buckets: OURS_BUCKETS,
     help: 'The gateway’s own part of the duration of a request in seconds: without the time of upstreams and clients.',
   }),
-  inflight: gauge('sluice_inflight', 40, ['upstream'], {
+  inflight: gauge('sluice_inflight', ['upstream'], {
+    maxLines: 40,
     help: 'Requests in flight to an upstream.',
   }),
-  attempts: counter('sluice_attempts_total', 120, ['upstream', 'kind'], {
+  attempts: counter('sluice_attempts_total', ['upstream', 'kind'], {
+    maxLines: 120,
     help: 'Attempts at an upstream by outcome; one client request may need several.',
   }),
-  retries: counter('sluice_retries_total', 80, ['upstream', 'reason'], {
+  retries: counter('sluice_retries_total', ['upstream', 'reason'], {
+    maxLines: 80,
     help: 'Retries on the same target, by the error kind of the previous attempt.',
   }),
-  retriesDenied: counter('sluice_retries_denied_total', 40, ['upstream'], {
+  retriesDenied: counter('sluice_retries_denied_total', ['upstream'], {
+    maxLines: 40,
     help: 'Retries denied because the retry budget of the upstream was spent.',
   }),
-  fallbacks: counter('sluice_fallbacks_total', 80, ['from', 'to'], {
+  fallbacks: counter('sluice_fallbacks_total', ['from', 'to'], {
+    maxLines: 80,
     help: 'Fallbacks to the next target of the route.',
   }),
-  hedges: counter('sluice_hedges_total', 60, ['upstream', 'result'], {
+  hedges: counter('sluice_hedges_total', ['upstream', 'result'], {
+    maxLines: 60,
     help: 'Hedges (parallel second attempts) by target: won (its content came first), lost (cancelled), failed, denied (not sent: the hedge budget of the route is spent).',
   }),
-  breakerState: gauge('sluice_breaker_state', 40, ['upstream'], {
+  breakerState: gauge('sluice_breaker_state', ['upstream'], {
+    maxLines: 40,
     help: 'The circuit breaker of an upstream: 0 closed, 1 half-open, 2 open; maximum over processes.',
     aggregator: 'max',
   }),
-  breakerChanged: gauge('sluice_breaker_changed_timestamp_seconds', 40, ['upstream'], {
+  breakerChanged: gauge('sluice_breaker_changed_timestamp_seconds', ['upstream'], {
+    maxLines: 40,
     help: 'When the circuit breaker of an upstream last opened or closed, in Unix time; the latest over processes. 0: closed since the start.',
     aggregator: 'max',
   }),
-  credentialsResting: gauge('sluice_credentials_resting', 40, ['upstream'], {
+  credentialsResting: gauge('sluice_credentials_resting', ['upstream'], {
+    maxLines: 40,
     help: 'API keys of an upstream in cool-down after 401, 403 or 429; maximum over processes.',
     aggregator: 'max',
   }),
-  canaryAborts: counter('sluice_canary_aborts_total', 40, ['route', 'upstream'], {
+  canaryAborts: counter('sluice_canary_aborts_total', ['route', 'upstream'], {
+    maxLines: 40,
     help: 'Canary aborts: targets with `abort` taken out of use because their error rate was too high.',
   }),
-  canaryAborted: gauge('sluice_canary_aborted', 40, ['route', 'upstream'], {
+  canaryAborted: gauge('sluice_canary_aborted', ['route', 'upstream'], {
+    maxLines: 40,
     help: 'State of a target with `abort`: 1 out of use, 0 in use.',
   }),
-  shadowRequests: counter('sluice_shadow_requests_total', 80, COMPARED, {
+  shadowRequests: counter('sluice_shadow_requests_total', COMPARED, {
+    maxLines: 80,
     help: 'Requests copied to a shadow target, counted on both sides when both have ended.',
   }),
-  shadowFirstContent: histogram(
-    'sluice_shadow_time_to_first_token_seconds',
-    8,
-    ['route', 'side'],
-    SHADOW_BUCKETS,
-    {
-      help: 'Seconds to the first content of copied requests, or to the end of a whole reply, on both sides, without the time to receive the request.',
-    },
-  ),
-  shadowTokens: counter('sluice_shadow_tokens_total', 32, ['route', 'side', 'gen_ai_token_type'], {
+  shadowFirstContent: histogram('sluice_shadow_time_to_first_token_seconds', ['route', 'side'], {
+    maxSeries: 8,
+    buckets: SHADOW_BUCKETS,
+    help: 'Seconds to the first content of copied requests, or to the end of a whole reply, on both sides, without the time to receive the request.',
+  }),
+  shadowTokens: counter('sluice_shadow_tokens_total', ['route', 'side', 'gen_ai_token_type'], {
+    maxLines: 32,
     help: 'Tokens of copied requests on both sides, reported or estimated.',
   }),
-  shadowCost: counter('sluice_shadow_cost_usd_total', 16, ['route', 'side'], {
+  shadowCost: counter('sluice_shadow_cost_usd_total', ['route', 'side'], {
+    maxLines: 16,
     help: 'Cost of copied requests on both sides in US dollars, if the price is known. sluice_cost_usd_total contains the primary side only.',
   }),
-  shadowDropped: counter('sluice_shadow_dropped_total', 40, ['route', 'reason'], {
+  shadowDropped: counter('sluice_shadow_dropped_total', ['route', 'reason'], {
+    maxLines: 40,
     help: 'Sampled requests that were not copied: concurrent or spend (a cap of the route), memory, overload, breaker (of the shadow target: open), store_unavailable, unsupported (the target lacks the operation or an API key), draining.',
   }),
-  promptTokens: counter('sluice_prompt_tokens_total', 80, ['upstream', 'cache'], {
+  promptTokens: counter('sluice_prompt_tokens_total', ['upstream', 'cache'], {
+    maxLines: 80,
     help: 'Prompt tokens that upstreams reported, by whether the provider read them from its prompt cache. The share of hits shows the gain of sticky routes.',
   }),
-  streamEnds: counter('sluice_stream_ends_total', 80, ['upstream', 'end'], {
+  streamEnds: counter('sluice_stream_ends_total', ['upstream', 'end'], {
+    maxLines: 80,
     help: 'Streamed replies by end. Only `complete` ended with a terminator; the label distinguishes ends by the upstream, the client and the gateway.',
   }),
-  chunkGap: histogram('sluice_chunk_gap_seconds', 10, ['upstream'], GAP_BUCKETS, {
+  chunkGap: histogram('sluice_chunk_gap_seconds', ['upstream'], {
+    maxSeries: 10,
+    buckets: GAP_BUCKETS,
     help: 'Seconds between two chunks of an upstream’s stream.',
   }),
-  backpressure: counter('sluice_backpressure_seconds_total', 1, ['side'], {
+  backpressure: counter('sluice_backpressure_seconds_total', ['side'], {
+    maxLines: 1,
     help: 'Seconds in which streams were paused because their clients read too slowly.',
   }),
-  losses: counter('sluice_translation_losses_total', 60, ['from', 'to', 'field'], {
+  losses: counter('sluice_translation_losses_total', ['from', 'to', 'field'], {
+    maxLines: 60,
     help: 'Fields lost in translations.',
     fold: 'field',
   }),
-  escrow: counter('sluice_reasoning_escrow_total', 5, ['result'], {
+  escrow: counter('sluice_reasoning_escrow_total', ['result'], {
+    maxLines: 5,
     help: 'Lookups of reasoning state by turn (hit, miss; most turns have none), and states of replies: stored, too_large; failed: the store was unavailable.',
   }),
-  reasoningDropped: counter('sluice_reasoning_dropped_total', 40, ['upstream'], {
+  reasoningDropped: counter('sluice_reasoning_dropped_total', ['upstream'], {
+    maxLines: 40,
     help: 'Requests sent again without the reasoning of earlier turns, because the upstream rejected it as bound to another conversation.',
   }),
-  auth: counter('sluice_auth_total', 9, ['result'], {
+  auth: counter('sluice_auth_total', ['result'], {
+    maxLines: 9,
     help: 'Authentications by result: ok, missing, malformed, unknown, revoked, expired, disabled, throttled, store_unavailable.',
   }),
-  limitRejections: counter('sluice_limit_rejections_total', 5, ['kind'], {
+  limitRejections: counter('sluice_limit_rejections_total', ['kind'], {
+    maxLines: 5,
     help: 'Requests refused by a limit, by kind of limit.',
   }),
-  budgetUsed: gauge('sluice_budget_used_ratio', 10, ['scope', 'kind'], {
+  budgetUsed: gauge('sluice_budget_used_ratio', ['scope', 'kind'], {
+    maxLines: 10,
     help: 'The highest spent or reserved share (0 to 1) of the budgets that requests of the last minutes used.',
     aggregator: 'max',
   }),
-  limitsLocal: gauge('sluice_limits_local', 1, [], {
+  limitsLocal: gauge('sluice_limits_local', [], {
+    maxLines: 1,
     help: 'Processes that enforce their share of the limits alone because the store is unavailable.',
   }),
-  overloadLevel: gauge('sluice_overload_level', 1, [], {
+  overloadLevel: gauge('sluice_overload_level', [], {
+    maxLines: 1,
     help: 'Overload level: 0 none, 1 low priority is refused, 2 all but high priority is refused, 3 all requests are refused; maximum over processes.',
     aggregator: 'max',
   }),
-  shed: counter('sluice_shed_total', 4, ['resource'], {
+  shed: counter('sluice_shed_total', ['resource'], {
+    maxLines: 4,
     help: 'Requests refused with 503 because of overload, by exhausted resource: delay (of the event loop), heap, open_files, in_flight.',
   }),
-  storeDuration: histogram('sluice_store_duration_seconds', 15, ['op'], STORE_BUCKETS, {
+  storeDuration: histogram('sluice_store_duration_seconds', ['op'], {
+    maxSeries: 15,
+    buckets: STORE_BUCKETS,
     help: 'Duration of a store operation in seconds.',
     fold: 'op',
   }),
-  storeErrors: counter('sluice_store_errors_total', 15, ['op'], {
+  storeErrors: counter('sluice_store_errors_total', ['op'], {
+    maxLines: 15,
     help: 'Failed store operations.',
     fold: 'op',
   }),
-  configGeneration: gauge('sluice_config_generation', 1, [], {
+  configGeneration: gauge('sluice_config_generation', [], {
+    maxLines: 1,
     help: 'The generation of the configuration in force.',
     aggregator: 'max',
   }),
-  configReloads: counter('sluice_config_reloads_total', 2, ['result'], {
+  configReloads: counter('sluice_config_reloads_total', ['result'], {
+    maxLines: 2,
     help: 'Configuration reloads: ok, refused (the previous generation stays in force).',
   }),
-  certificateExpiry: gauge('sluice_certificate_expiry_timestamp_seconds', 40, ['upstream'], {
+  certificateExpiry: gauge('sluice_certificate_expiry_timestamp_seconds', ['upstream'], {
+    maxLines: 40,
     help: 'Expiry of a certificate in Unix time: of the data port (`none`), or of the client certificate for an upstream.',
     aggregator: 'min',
   }),
-  startTime: gauge('sluice_start_time_seconds', 1, [], {
+  startTime: gauge('sluice_start_time_seconds', [], {
+    maxLines: 1,
     help: 'Start of the newest process of the gateway, in Unix time.',
     aggregator: 'max',
   }),
-  fleetMembers: gauge('sluice_config_fleet_members', 1, [], {
+  fleetMembers: gauge('sluice_config_fleet_members', [], {
+    maxLines: 1,
     help: 'Gateways that share the store and have published their configuration, including this one; 0 without a Redis store, or while it is unavailable.',
     aggregator: 'max',
   }),
-  fleetDisagreement: gauge('sluice_config_fleet_disagreement', 1, [], {
+  fleetDisagreement: gauge('sluice_config_fleet_disagreement', [], {
+    maxLines: 1,
     help: 'Gateways that share the store with a configuration that differs from this one’s.',
     aggregator: 'max',
   }),
-  cost: counter('sluice_cost_usd_total', 60, ['upstream', 'model'], {
+  cost: counter('sluice_cost_usd_total', ['upstream', 'model'], {
+    maxLines: 60,
     help: 'Cost of requests in US dollars, if the price is known.',
     fold: 'model',
   }),
-  usageRows: counter('sluice_usage_rows_total', 8, ['kind'], {
+  usageRows: counter('sluice_usage_rows_total', ['kind'], {
+    maxLines: 8,
     help: 'Ledger entries by source of their token counts: reported, estimated, none (nothing was used). lost: settled for a process that crashed. Spool: spooled, replayed, damaged (unreadable line), dropped (written neither to the ledger nor to the spool).',
   }),
-  tokensAfterDisconnect: counter('sluice_tokens_after_disconnect_total', 40, ['upstream'], {
+  tokensAfterDisconnect: counter('sluice_tokens_after_disconnect_total', ['upstream'], {
+    maxLines: 40,
     help: 'Output tokens that an upstream charged for after the client disconnected.',
   }),
-  workerRestarts: counter('sluice_worker_restarts_total', 2, ['reason'], {
+  workerRestarts: counter('sluice_worker_restarts_total', ['reason'], {
+    maxLines: 2,
     help: 'Replaced worker processes.',
   }),
-  logLinesLost: counter('sluice_log_lines_lost_total', 1, [], {
+  logLinesLost: counter('sluice_log_lines_lost_total', [], {
+    maxLines: 1,
     help: 'Log lines dropped because 8 MiB were already waiting, or the destination failed.',
   }),
-  webhooks: counter('sluice_webhooks_total', 16, ['event', 'result'], {
+  webhooks: counter('sluice_webhooks_total', ['event', 'result'], {
+    maxLines: 16,
     help: 'Webhooks by result: delivered, retried (an attempt failed and another one follows), failed (the last attempt failed), dropped (the queue was full, the receiver is gone, or the gateway exited).',
   }),
-  traceSpans: counter('sluice_trace_spans_total', 3, ['result'], {
+  traceSpans: counter('sluice_trace_spans_total', ['result'], {
+    maxLines: 3,
     help: 'Finished spans by result: exported, failed (the receiver rejected them), dropped (the queue was full).',
   }),
-  seriesDropped: counter('sluice_series_dropped_total', 1, [], {
+  seriesDropped: counter('sluice_series_dropped_total', [], {
+    maxLines: 1,
     help: 'Series dropped because a metric, or all metrics together, reached the cap.',
   }),
-  tokenUsage: genAi('gen_ai_client_token_usage', 2, ['gen_ai_token_type'], {
+  tokenUsage: genAi('gen_ai_client_token_usage', ['gen_ai_token_type'], {
+    seriesPerPair: 2,
     buckets: [16, 64, 256, 1024, 4096, 16_384, 65_536, 262_144],
     help: 'Tokens of a request that the upstream reported.',
   }),
-  requestDuration: genAi('gen_ai_server_request_duration_seconds', 1, [], {
+  requestDuration: genAi('gen_ai_server_request_duration_seconds', [], {
+    seriesPerPair: 1,
     buckets: [0.25, 0.5, 1, 2.5, 5, 10, 30, 120],
     help: 'Seconds from the arrival of a request to the last byte of its reply.',
   }),
-  timeToFirstToken: genAi('gen_ai_server_time_to_first_token_seconds', 1, [], {
+  timeToFirstToken: genAi('gen_ai_server_time_to_first_token_seconds', [], {
+    seriesPerPair: 1,
     buckets: [0.1, 0.25, 0.5, 1, 2, 5, 10, 30],
     help: 'Seconds from the arrival of a request to the first content of its streamed reply.',
   }),
-  timePerOutputToken: genAi('gen_ai_server_time_per_output_token_seconds', 1, [], {
+  timePerOutputToken: genAi('gen_ai_server_time_per_output_token_seconds', [], {
+    seriesPerPair: 1,
     buckets: [0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.5, 2],
     help: 'Seconds per output token after the first, of streamed replies.',
   }),
 } as const satisfies Record<string, MetricDefinition>
-
-/** A definition with its type. */
-export interface MetricDefinition extends Definition {
-  readonly type: 'counter' | 'gauge' | 'histogram'
-}
-
-type Rest = Pick<Definition, 'help' | 'aggregator' | 'fold'>
-
-function counter(
-  name: string,
-  maxLines: number,
-  labels: readonly string[],
-  rest: Rest,
-): MetricDefinition {
-  return { type: 'counter', name, labels, maxLines, ...rest }
-}
-
-function gauge(
-  name: string,
-  maxLines: number,
-  labels: readonly string[],
-  rest: Rest,
-): MetricDefinition {
-  return { type: 'gauge', name, labels, maxLines, ...rest }
-}
-
-function histogram(
-  name: string,
-  maxSeries: number,
-  labels: readonly string[],
-  buckets: readonly number[],
-  rest: Rest,
-): MetricDefinition {
-  const maxLines = maxSeries * (buckets.length + 3)
-  return { type: 'histogram', name, labels, maxLines, buckets, ...rest }
-}
-
-function genAi(
-  name: string,
-  seriesPerPair: number,
-  labels: readonly string[],
-  rest: Rest & { buckets: readonly number[] },
-): MetricDefinition {
-  const { buckets, ...others } = rest
-  return histogram(name, seriesPerPair * GEN_AI_PAIRS, [...GEN_AI, ...labels], buckets, others)
-}

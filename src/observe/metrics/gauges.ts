@@ -74,7 +74,7 @@ export class Gauges {
 
   /** Records how much of a budget is spent or reserved (0 to 1); `scope` and `kind` are from closed sets. */
   budgetUsed(scope: string, kind: string, ratio: number): void {
-    this.budgets.record(scope, kind, ratio, performance.now())
+    this.budgets.record({ scope, kind, ratio }, performance.now())
   }
 
   /** Updates the gauges that depend on time. */

@@ -29,7 +29,7 @@ export function observeStore(store: Store, metrics: Metrics, onFailure: OnFailur
   }
   const now = <Value>(op: string, call: () => Value | Promise<Value>): Value | Promise<Value> => {
     const beganMs = performance.now()
-    const found = attempt(op, call, metrics, { beganMs, onFailure })
+    const found = attempt(op, call, { beganMs, metrics, onFailure })
     if (found instanceof Promise) return timed(op, () => found)
     metrics.storeOperation(op, (performance.now() - beganMs) / 1000, false)
     return found
@@ -130,12 +130,18 @@ function observedHolders(
   }
 }
 
+interface StartedOperation {
+  /** Monotonic milliseconds. */
+  readonly beganMs: number
+  readonly metrics: Metrics
+  readonly onFailure: OnFailure
+}
+
 /** Calls a synchronous operation and counts a failure. */
 function attempt<Value>(
   op: string,
   call: () => Value,
-  metrics: Metrics,
-  { beganMs, onFailure }: { readonly beganMs: number; readonly onFailure: OnFailure },
+  { beganMs, metrics, onFailure }: StartedOperation,
 ): Value {
   try {
     return call()

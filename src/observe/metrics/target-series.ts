@@ -18,11 +18,18 @@ export interface TargetSeries {
   backpressure(side: Side, seconds: number): void
   /** A request is sent again without the reasoning of earlier turns. */
   reasoningDropped(): void
-  /**
-   * One reply with the usage that the upstream reported. `model` must be an id of the catalogue or `other`;
-   * `ttftSeconds` is null for a whole (not streamed) reply.
-   */
-  served(model: string, seconds: number, ttftSeconds: number | null, usage: Usage): void
+  /** Records one reply. `model` must be an id of the catalogue or `other`. */
+  served(model: string, reply: ServedReply): void
+}
+
+/** The durations and usage of a reply. */
+export interface ServedReply {
+  /** From the arrival of the request to the last byte. */
+  readonly seconds: number
+  /** To the first content; null for a whole (not streamed) reply. */
+  readonly ttftSeconds: number | null
+  /** As the upstream reported it. */
+  readonly usage: Usage
 }
 
 interface ModelSeries {
@@ -77,9 +84,9 @@ export class TargetSeriesMap {
       chunkGap: (seconds) => gap.observe(seconds),
       backpressure: (side, seconds) => slow[side].add(seconds),
       reasoningDropped: () => this.families.reasoningDropped.child(upstream).add(),
-      served: (model, seconds, ttftSeconds, usage) => {
-        record(models(model), seconds, ttftSeconds, usage)
-        const { input = 0, cacheRead = 0 } = usage
+      served: (model, reply) => {
+        record(models(model), reply)
+        const { input = 0, cacheRead = 0 } = reply.usage
         hits.add(cacheRead)
         misses.add(input - cacheRead)
       },
@@ -111,12 +118,7 @@ export class TargetSeriesMap {
   }
 }
 
-function record(
-  series: ModelSeries,
-  seconds: number,
-  ttftSeconds: number | null,
-  usage: Usage,
-): void {
+function record(series: ModelSeries, { seconds, ttftSeconds, usage }: ServedReply): void {
   series.duration.observe(seconds)
   if (usage.input !== undefined) series.input.observe(usage.input)
   if (usage.output !== undefined) series.output.observe(usage.output)
