@@ -19,7 +19,7 @@ export async function printList<Item>(
   { json, head, cells, none }: ListForms<Item>,
 ): Promise<void> {
   if (json !== null) return printJson(terminal, pages, json)
-  const count = await printTable(terminal, pages, head, cells)
+  const count = await printTable(terminal, pages, { head, cells })
   if (count === 0) terminal.err(none)
 }
 
@@ -46,8 +46,7 @@ async function printJson<Item>(
 async function printTable<Item>(
   terminal: Terminal,
   pages: AsyncIterable<readonly Item[]>,
-  head: readonly string[],
-  cells: (item: Item) => readonly string[],
+  { head, cells }: Pick<ListForms<Item>, 'head' | 'cells'>,
 ): Promise<number> {
   let count = 0
   for await (const page of pages) {

@@ -121,7 +121,7 @@ export async function runMigrate(
   return using(await openStore(from, { ...options, mustExist: true }), async (source) =>
     using(await openStore(to, options), async (target) => {
       try {
-        return await migrate(source, target, terminal, json)
+        return await migrate(source, target, { terminal, json })
       } catch (error) {
         if (!(error instanceof MigrationRefused)) throw error
         terminal.err(`sluice: ${error.message}`)
@@ -139,8 +139,7 @@ const PROGRESS_MS = 2_000
 async function migrate(
   source: Store,
   target: Store,
-  terminal: Terminal,
-  json: boolean,
+  { terminal, json }: { readonly terminal: Terminal; readonly json: boolean },
 ): Promise<number> {
   const progress = new MigrationProgress(terminal)
   await copyStore(source, target, progress.report)

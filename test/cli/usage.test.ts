@@ -29,7 +29,7 @@ void t.test('export prints each matching entry once, oldest first', async (t) =>
     await ledger.settle(ledgerEntry(id, { atMs: now - ago }))
   }
   const asked = async (format: string, since?: string): Promise<string[]> => {
-    t.equal(await runUsage(session, 'export', { format, since }, now), 0)
+    t.equal(await runUsage(session, { action: 'export', values: { format, since } }, now), 0)
     return session.output().flatMap((text) => text.split('\n'))
   }
   const json = (await asked('jsonl')).map((line) => JSON.parse(line) as Record<string, unknown>)
@@ -94,7 +94,7 @@ void t.test('summary sums by model, key and account', async (t) => {
     ['key', ['key_1', 'key_2']],
     ['account', ['acc_ada', 'acc_bob']],
   ] as const) {
-    await runUsage(session, 'summary', { by, json: true }, now)
+    await runUsage(session, { action: 'summary', values: { by, json: true } }, now)
     const lines = JSON.parse(session.output().join('\n')) as Record<string, unknown>[]
     t.same(
       lines.map((line) => line[by]),
@@ -105,7 +105,7 @@ void t.test('summary sums by model, key and account', async (t) => {
       3,
     )
   }
-  await runUsage(session, 'summary', {}, now)
+  await runUsage(session, { action: 'summary', values: {} }, now)
   t.match(session.output().join('\n'), /gpt-4o +2 +1 +20 +40 +0\.000450000 +0 +0/)
 })
 
@@ -119,7 +119,7 @@ void t.test('--until limits an export and a summary', async (t) => {
     await session.store.ledger.settle(ledgerEntry(id, { atMs }))
   }
   const exported = async (until: string): Promise<number> => {
-    await runUsage(session, 'export', { format: 'jsonl', until }, NOW)
+    await runUsage(session, { action: 'export', values: { format: 'jsonl', until } }, NOW)
     return (
       session
         .output()
@@ -130,10 +130,11 @@ void t.test('--until limits an export and a summary', async (t) => {
   t.equal(await exported('2026-11-19T12:00:00Z'), 1, 'the end itself is not included')
   t.equal(await exported('1m'), 2)
   t.equal(await exported('2026-11-21'), 3)
-  await runUsage(session, 'summary', { until: '2026-11-20', json: true }, NOW)
+  await runUsage(session, { action: 'summary', values: { until: '2026-11-20', json: true } }, NOW)
   t.match(JSON.parse(session.output().join('\n')), [{ requests: 2 }], 'not the day that begins')
   await t.rejects(
-    async () => runUsage(session, 'export', { format: 'csv', until: 'soon' }, NOW),
+    async () =>
+      runUsage(session, { action: 'export', values: { format: 'csv', until: 'soon' } }, NOW),
     /--until must be/,
   )
 })
@@ -153,7 +154,10 @@ void t.test('filters select the entries of an export and of a summary', async (t
     await ledger.settle(ledgerEntry(requestId, { atMs: now - 1000, ...entry }))
   }
   const idsOf = async (filter: object): Promise<unknown[]> => {
-    t.equal(await runUsage(session, 'export', { format: 'jsonl', ...filter }, now), 0)
+    t.equal(
+      await runUsage(session, { action: 'export', values: { format: 'jsonl', ...filter } }, now),
+      0,
+    )
     const lines = session.output().flatMap((text) => text.split('\n'))
     return lines.map((line) => (JSON.parse(line) as Record<string, unknown>)['request_id'])
   }
@@ -169,13 +173,13 @@ void t.test('filters select the entries of an export and of a summary', async (t
     [{ upstream: 'openai', status: '200' }, ['a']],
   ] as const) {
     t.strictSame(await idsOf(filter), ids, JSON.stringify(filter))
-    await runUsage(session, 'summary', { json: true, ...filter }, now)
+    await runUsage(session, { action: 'summary', values: { json: true, ...filter } }, now)
     const lines = JSON.parse(session.output().join('\n')) as Record<string, unknown>[]
     const requests = lines.reduce((sum, line) => sum + Number(line['requests']), 0)
     t.equal(requests, ids.length, 'the summary counts the same')
   }
   const groupsOf = async (by: string): Promise<unknown[]> => {
-    await runUsage(session, 'summary', { by, json: true }, now)
+    await runUsage(session, { action: 'summary', values: { by, json: true } }, now)
     const lines = JSON.parse(session.output().join('\n')) as Record<string, unknown>[]
     return lines.map((line) => [line[by], line['requests']])
   }
@@ -192,7 +196,7 @@ void t.test('filters select the entries of an export and of a summary', async (t
   t.strictSame(await groupsOf('label:team'), teams)
   for (const wrong of [{ status: 'many' }, { account: 'bob@x.org' }]) {
     await t.rejects(
-      runUsage(session, 'export', { format: 'csv', ...wrong }, now),
+      runUsage(session, { action: 'export', values: { format: 'csv', ...wrong } }, now),
       /--(status|account)/,
     )
   }
@@ -211,7 +215,7 @@ void t.test('a summary shows names of keys and e-mail addresses beside ids', asy
   await store.ledger.settle(
     ledgerEntry('b', { atMs: now, accountId: account.id, keyId: 'key_gone' }),
   )
-  await runUsage(session, 'summary', { by: 'key', json: true }, now)
+  await runUsage(session, { action: 'summary', values: { by: 'key', json: true } }, now)
   const known = { key: key.id, name: 'nightly build', email: 'ada@x.org', requests: 1 }
   const gone = { key: 'key_gone', name: null, email: 'ada@x.org', requests: 1 }
   const lines = JSON.parse(session.output().join('\n')) as { key: string }[]
@@ -219,7 +223,7 @@ void t.test('a summary shows names of keys and e-mail addresses beside ids', asy
     lines.sort((a, b) => a.key.localeCompare(b.key)),
     [known, gone].sort((a, b) => a.key.localeCompare(b.key)),
   )
-  await runUsage(session, 'summary', { by: 'account' }, now)
+  await runUsage(session, { action: 'summary', values: { by: 'account' } }, now)
   t.match(session.output().join('\n'), new RegExp(`${account.id} +ada@x.org +2 `))
 })
 

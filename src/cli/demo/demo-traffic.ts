@@ -44,13 +44,48 @@ const MODELS: readonly Served[] = [
 type Failure = Pick<LedgerEntry, 'status' | 'outcome' | 'errorMessage' | 'upstreamStatus'>
 /** Failures of the provider, of the gateway, of its limits and of clients. */
 const FAILURES: readonly Failure[] = [
-  failure(429, 'upstream_busy', 'The upstream is limiting requests.', 429),
-  failure(502, 'upstream_failed', 'The upstream failed with status 500.', 500),
-  failure(504, 'upstream_timeout', 'The upstream did not start its reply in time.', null),
-  failure(429, 'rate_limited', 'The limit of 60 requests a minute for this key is reached.', null),
-  failure(400, 'malformed_request', 'messages[0].content: must be a string or a list.', null),
-  failure(502, 'upstream_denied', "The upstream refused the gateway's own credentials.", 401),
-  failure(499, 'client_gone', 'The client closed the connection.', 200),
+  {
+    status: 429,
+    outcome: 'upstream_busy',
+    errorMessage: 'The upstream is limiting requests.',
+    upstreamStatus: 429,
+  },
+  {
+    status: 502,
+    outcome: 'upstream_failed',
+    errorMessage: 'The upstream failed with status 500.',
+    upstreamStatus: 500,
+  },
+  {
+    status: 504,
+    outcome: 'upstream_timeout',
+    errorMessage: 'The upstream did not start its reply in time.',
+    upstreamStatus: null,
+  },
+  {
+    status: 429,
+    outcome: 'rate_limited',
+    errorMessage: 'The limit of 60 requests a minute for this key is reached.',
+    upstreamStatus: null,
+  },
+  {
+    status: 400,
+    outcome: 'malformed_request',
+    errorMessage: 'messages[0].content: must be a string or a list.',
+    upstreamStatus: null,
+  },
+  {
+    status: 502,
+    outcome: 'upstream_denied',
+    errorMessage: "The upstream refused the gateway's own credentials.",
+    upstreamStatus: 401,
+  },
+  {
+    status: 499,
+    outcome: 'client_gone',
+    errorMessage: 'The client closed the connection.',
+    upstreamStatus: 200,
+  },
 ]
 /** Intervals of failures and of fallbacks, in requests. */
 const ONE_FAILS_IN = 25
@@ -60,15 +95,6 @@ const FORMATS = ['chat', 'responses', 'messages', 'gemini'] as const
 const FORMAT_SHARES = [6, 2, 3, 1]
 /** Failures before a request is sent to an upstream. */
 const REFUSALS: readonly LedgerEntry['outcome'][] = ['rate_limited', 'malformed_request']
-
-function failure(
-  status: number,
-  outcome: Failure['outcome'],
-  errorMessage: string,
-  upstreamStatus: number | null,
-): Failure {
-  return { status, outcome, errorMessage, upstreamStatus }
-}
 
 /** Writes the entries and returns them. Rejects with `GatewayError` if the store fails. */
 export async function writeDemoTraffic(
@@ -88,8 +114,7 @@ const CENT_NANO_USD = 10_000_000
 /** Gives a key limits, and a budget that is mostly spent, for the dashboard. */
 export async function limitDemoKey(
   store: Store,
-  accountId: string,
-  keyId: string,
+  { accountId, keyId }: Pick<LedgerEntry, 'accountId' | 'keyId'>,
   rows: readonly LedgerEntry[],
 ): Promise<void> {
   const day = dayOf(Date.now())
@@ -103,11 +128,16 @@ export async function limitDemoKey(
   await store.ledger.putBudgets([budget])
 }
 
+interface DemoReply {
+  /** Undefined if the request succeeded. */
+  readonly failed: Failure | undefined
+  readonly firstContentMs: number
+}
+
 /** The attempts of an entry. */
 function attemptsOf(
   { upstream }: Served,
-  failed: Failure | undefined,
-  firstContentMs: number,
+  { failed, firstContentMs }: DemoReply,
   random: RandomSource,
 ): Pick<LedgerEntry, 'upstream' | 'attempts' | 'attempted' | 'attemptMs'> {
   if (failed !== undefined && REFUSALS.includes(failed.outcome)) {
@@ -168,7 +198,7 @@ function rowOf(traffic: DemoTraffic, prices: Prices, random: RandomSource): Ledg
     },
     ...UNEXPLAINED,
     ...{ ingress: picked(FORMATS, FORMAT_SHARES, random), labels: app.labels, upstreamStatus: 200 },
-    ...attemptsOf(served, failed, firstContent, random),
+    ...attemptsOf(served, { failed, firstContentMs: firstContent }, random),
     ...failed,
     ...(failed?.outcome === 'rate_limited' ? limitOf(app) : {}),
   }

@@ -125,7 +125,7 @@ async function startDemo(folder: string, port: number, opsPort: number): Promise
       }),
     )
     const ended = untilSignal(log, open, folder)
-    return { text: welcome(plane.port, ops.port, file, login), ended }
+    return { text: welcome(login, { port: plane.port, opsPort: ops.port, file }), ended }
   } catch (error) {
     await closeAll(open)
     throw error
@@ -203,7 +203,8 @@ async function createDemoAccount(source: ConfigSource): Promise<Login> {
     const traffic = { accountId: account.id, apps, catalogue, nowMs: Date.now() }
     const rows = await writeDemoTraffic(store.ledger, traffic)
     const [first] = apps
-    if (first !== undefined) await limitDemoKey(store, account.id, first.keyId, rows)
+    if (first !== undefined)
+      await limitDemoKey(store, { accountId: account.id, keyId: first.keyId }, rows)
     return { email, password: generatedPassword ?? '', secret }
   } finally {
     await store.close()
@@ -224,7 +225,14 @@ function untilSignal(log: Logger, open: readonly Closable[], folder: string): Pr
   })
 }
 
-function welcome(port: number, opsPort: number, file: string, login: Login): string {
+interface DemoPlace {
+  readonly port: number
+  readonly opsPort: number
+  /** The configuration file. */
+  readonly file: string
+}
+
+function welcome(login: Login, { port, opsPort, file }: DemoPlace): string {
   const base = `http://127.0.0.1:${port}/v1`
   const bearer = `-H 'authorization: Bearer ${login.secret}'`
   // `-w '\n'`: most whole replies are JSON without a final line break.

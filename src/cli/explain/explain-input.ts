@@ -16,19 +16,27 @@ export interface TraitValues {
   readonly 'prompt-tokens': string
 }
 
+/** The request that `sluice explain` explains. */
+export interface TraitSources {
+  /** The bytes of `--body`; null without one. */
+  readonly body: Buffer | null
+  /** The requested model, before aliases. */
+  readonly model: string
+  /** The models of the configuration. */
+  readonly catalogue: Catalogue
+}
+
 /** The traits for the conditions of routes: from the options, and from a valid body. */
 export function traitsFor(
   values: TraitValues,
-  body: Buffer | null,
-  model: string,
-  catalogue: Catalogue,
+  { body, model, catalogue }: TraitSources,
 ): RequestTraits {
   const labels = Object.fromEntries(values.label.map(labelOf))
   const tokens = Number(values['prompt-tokens'])
   if (!Number.isInteger(tokens) || tokens < 0) {
     throw new UsageError(`--prompt-tokens must be a whole number, not "${values['prompt-tokens']}"`)
   }
-  const sent = body === null ? null : traitsOfBody(body, model, catalogue, labels)
+  const sent = body === null ? null : traitsOfBody(body, { model, catalogue }, labels)
   return {
     labels,
     hasImages: () => values.images || sent?.hasImages() === true,
@@ -46,8 +54,7 @@ function labelOf(text: string): [name: string, value: string] {
 /** Null for an invalid body: its own explanation states why. */
 function traitsOfBody(
   bytes: Buffer,
-  model: string,
-  catalogue: Catalogue,
+  { model, catalogue }: Omit<TraitSources, 'body'>,
   labels: Readonly<Record<string, string>>,
 ): RequestTraits | null {
   try {

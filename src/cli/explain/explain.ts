@@ -77,7 +77,7 @@ Example:
     const { body } = values
     const read = body === undefined ? null : await readBody(body)
     const bytes = read === null || 'error' in read ? null : read.bytes
-    const traits = traitsFor(values, bytes, model, loaded.catalogue)
+    const traits = traitsFor(values, { body: bytes, model, catalogue: loaded.catalogue })
     const router = createRouter(loaded.config)
     const found = router.find(model, traits)
     const explanation = explain(model, found, { all: router.all(model), ...loaded })
@@ -87,7 +87,8 @@ Example:
       )
       return found === null ? 1 : 0
     }
-    const request = 'error' in read ? read : explainRequest(read.bytes, model, found, loaded)
+    const request =
+      'error' in read ? read : explainRequest({ bytes: read.bytes, model }, found, loaded)
     const text = `${explanationText(explanation)}\n\n${bodyText(request, !('error' in read))}`
     console.log(values.json ? JSON.stringify({ ...explanationJson(explanation), request }) : text)
     return 'error' in request || request.result === 'refused' ? 1 : 0
@@ -95,8 +96,7 @@ Example:
 }
 
 function explainRequest(
-  bytes: Buffer,
-  model: string,
+  { bytes, model }: { readonly bytes: Buffer; readonly model: string },
   { targets: [target] }: ModelRoute,
   { config, catalogue }: { config: Config; catalogue: Catalogue },
 ): BodyExplanation | BodyError {

@@ -70,8 +70,7 @@ export async function summarise(
     : await sumsOfEntries(session, summary)
   const totals = totalsOf(sums)
   const names = await namesOf(session.store, sums, grouping)
-  const head = grouping.by === 'label' ? `label:${grouping.label}` : grouping.by
-  session.terminal.out(json ? jsonOf(head, totals, names) : tableOf(head, totals, names, grouping))
+  session.terminal.out((json ? jsonOf : tableOf)(totals, names, grouping))
   return 0
 }
 
@@ -201,20 +200,21 @@ function totalOf(sums: readonly UsageSum[]): Total {
   }
 }
 
-function jsonOf(head: string, totals: Totals, names: ReadonlyMap<string, Names>): string {
+/** The name of the column of groups. */
+function headOf(grouping: Grouping): string {
+  return grouping.by === 'label' ? `label:${grouping.label}` : grouping.by
+}
+
+function jsonOf(totals: Totals, names: ReadonlyMap<string, Names>, grouping: Grouping): string {
+  const head = headOf(grouping)
   const lines = totals.map(([group, { costNanoUsd, ...counts }]) => {
     return { [head]: group, ...names.get(group), ...counts, cost_usd: usd(costNanoUsd) }
   })
   return JSON.stringify(lines, undefined, 2)
 }
 
-function tableOf(
-  head: string,
-  totals: Totals,
-  names: ReadonlyMap<string, Names>,
-  { by }: Grouping,
-): string {
-  const shown = NAMES[by]
+function tableOf(totals: Totals, names: ReadonlyMap<string, Names>, grouping: Grouping): string {
+  const shown = NAMES[grouping.by]
   const counts = ['requests', 'errors', 'input', 'output', 'cost (USD)', 'unpriced', 'estimated']
   const rows = totals.map(([group, total]) => [
     group,
@@ -227,5 +227,5 @@ function tableOf(
     String(total.unpriced),
     String(total.estimated),
   ])
-  return table([[head, ...shown, ...counts], ...rows])
+  return table([[headOf(grouping), ...shown, ...counts], ...rows])
 }

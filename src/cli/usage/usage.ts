@@ -47,9 +47,9 @@ Example:
   sluice usage export --config config/gateway.yaml --format csv --since 24h > usage.csv
 `,
   run(argv) {
-    const { action, values } = parseUsage(argv)
-    return withStore(openingFor('sluice usage', values.config), (session) =>
-      runUsage(session, action, values, Date.now()),
+    const call = parseUsage(argv)
+    return withStore(openingFor('sluice usage', call.values.config), (session) =>
+      runUsage(session, call, Date.now()),
     )
   },
 }
@@ -73,8 +73,9 @@ const OPTIONS = {
   ...FILTER_OPTIONS,
 } as const
 
-/** The options of both actions. */
-export type UsageValues = ReturnType<typeof parseUsage>['values']
+/** An action and its options. */
+export type UsageCall = ReturnType<typeof parseUsage>
+type UsageValues = UsageCall['values']
 
 /** The action and its options. Throws `UsageError` or parseArgs's error. */
 export function parseUsage(argv: readonly string[]) {
@@ -89,8 +90,7 @@ export function parseUsage(argv: readonly string[]) {
 /** Runs the action; `nowMs` is the reference of `--since 24h`. */
 export async function runUsage(
   session: StoreSession,
-  action: UsageAction,
-  values: UsageValues,
+  { action, values }: UsageCall,
   nowMs: number,
 ): Promise<number> {
   if (action === 'export') return exportRows(session, values, nowMs)
