@@ -23,12 +23,18 @@ const SECURITY: Members = {
   adminToken: { type: 'http', scheme: 'bearer', description: '`server.admin_token`' },
 }
 
+/** The members of a parameter object, except its name. */
+export interface ParameterDescription {
+  /** `path`, `query` or `header`. */
+  readonly in: string
+  readonly description: string
+  readonly schema: Json
+}
+
 /** A parameter of an operation. */
 export function parameter(
   name: string,
-  location: string,
-  description: string,
-  schema: Json,
+  { in: location, description, schema }: ParameterDescription,
 ): Members {
   return { name, in: location, required: location === 'path', description, schema }
 }
@@ -37,23 +43,30 @@ export function parameter(
 export const TEXT: Json = { type: 'string' }
 
 const PARAMETERS: Members = {
-  model: parameter('model', 'path', 'A model id, or an alias of the configuration', TEXT),
-  id: parameter('id', 'path', 'The id of a kept response', TEXT),
-  deadline: parameter(
-    'x-request-timeout-ms',
-    'header',
-    "The client's deadline in milliseconds, at most `timeouts.total_ms` of the upstream",
-    { type: 'integer', minimum: 1 },
-  ),
-  idempotency: parameter(
-    'idempotency-key',
-    'header',
-    'Forwarded; lets the gateway repeat a request that may have been executed',
-    TEXT,
-  ),
-  alt: parameter('alt', 'query', '`sse` streams server-sent events; without it, one JSON array', {
-    type: 'string',
-    enum: ['sse', 'json'],
+  model: parameter('model', {
+    in: 'path',
+    description: 'A model id, or an alias of the configuration',
+    schema: TEXT,
+  }),
+  id: parameter('id', { in: 'path', description: 'The id of a kept response', schema: TEXT }),
+  deadline: parameter('x-request-timeout-ms', {
+    in: 'header',
+    description:
+      "The client's deadline in milliseconds, at most `timeouts.total_ms` of the upstream",
+    schema: { type: 'integer', minimum: 1 },
+  }),
+  idempotency: parameter('idempotency-key', {
+    in: 'header',
+    description: 'Forwarded; lets the gateway repeat a request that may have been executed',
+    schema: TEXT,
+  }),
+  alt: parameter('alt', {
+    in: 'query',
+    description: '`sse` streams server-sent events; without it, one JSON array',
+    schema: {
+      type: 'string',
+      enum: ['sse', 'json'],
+    },
   }),
 }
 

@@ -186,8 +186,16 @@ const NATIVE_METHODS = ['get', 'post', 'put', 'patch', 'delete'] as const
 
 function nativePath(): Members {
   const parameters = [
-    parameter('upstream', 'path', 'The name of an upstream with `native` entries', TEXT),
-    parameter('path', 'path', "A path below the upstream's `base_url`, slashes included", TEXT),
+    parameter('upstream', {
+      in: 'path',
+      description: 'The name of an upstream with `native` entries',
+      schema: TEXT,
+    }),
+    parameter('path', {
+      in: 'path',
+      description: "A path below the upstream's `base_url`, slashes included",
+      schema: TEXT,
+    }),
   ]
   const operation = (method: string): Members => ({
     tags: ['native'],
@@ -222,7 +230,11 @@ function opsPaths(): Members {
         ? {}
         : {
             parameters: names.map((name) =>
-              parameter(name, 'path', 'A generation', { type: 'integer' }),
+              parameter(name, {
+                in: 'path',
+                description: 'A generation',
+                schema: { type: 'integer' },
+              }),
             ),
           }),
       responses: Object.fromEntries(

@@ -57,12 +57,10 @@ export function requestOutcome(
   { dialect, model }: Column,
   catalogue: Catalogue,
 ): TranslationOutcome {
-  return translateRequestConcept(
-    { ...PLAIN_REQUEST, ...base },
-    members,
+  return translateRequestConcept({ ...PLAIN_REQUEST, ...base }, members, {
     dialect,
-    factsFor(catalogue, model),
-  )
+    facts: factsFor(catalogue, model),
+  })
 }
 
 /** The outcome of a reply's concept in a column; null if the format does not have it. */
@@ -74,13 +72,11 @@ export function replyOutcome(
   const reply = replies[dialect]
   if (dialect === 'openai-chat' || reply === undefined) return null
   const request = { ...PLAIN_REQUEST, ...members }
-  return translateReplyConcept(
-    PLAIN_REPLY[dialect],
-    reply,
+  return translateReplyConcept(PLAIN_REPLY[dialect], reply, {
     dialect,
     request,
-    factsFor(catalogue, model),
-  )
+    facts: factsFor(catalogue, model),
+  })
 }
 
 /** The whole page, ending in a newline. */
@@ -167,7 +163,7 @@ function pairs(catalogue: Catalogue): string[] {
       return countsOf(
         concepts,
         ({ base, members }) =>
-          translateRequestConcept({ ...plain, ...base }, members, dialect, facts, path).outcome,
+          translateRequestConcept({ ...plain, ...base }, members, { dialect, facts, path }).outcome,
       )
     })
     return `| ${title} | ${cells.join(' | ')} |`
@@ -194,7 +190,11 @@ function clientTables(catalogue: Catalogue): string[] {
     '',
     ...table(COLUMNS, concepts, ({ base, members }, { dialect, model }) => {
       const facts = factsFor(catalogue, model)
-      const found = translateRequestConcept({ ...plain, ...base }, members, dialect, facts, path)
+      const found = translateRequestConcept({ ...plain, ...base }, members, {
+        dialect,
+        facts,
+        path,
+      })
       const isForeign =
         found.outcome === 'kept' && resolveEndpoint('POST', path)?.dialect !== dialect
       return joined(SIGNS[found.outcome], [isForeign ? pathsText(found.at) : undefined])

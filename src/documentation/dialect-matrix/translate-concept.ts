@@ -29,13 +29,21 @@ export interface TranslationOutcome {
 
 const CHAT = '/v1/chat/completions'
 
-/** The outcome of adding these members to the base of a request; `path` is the client's endpoint. */
+/** The formats between which a request is translated. */
+export interface RequestTranslation {
+  /** The upstream's format. */
+  readonly dialect: DialectName
+  /** The requested model. */
+  readonly facts: ModelFacts
+  /** The client's endpoint; default: chat completions. */
+  readonly path?: string
+}
+
+/** The outcome of adding these members to the base of a request. */
 export function translateRequestConcept(
   base: JsonObject,
   members: JsonObject,
-  dialect: DialectName,
-  facts: ModelFacts,
-  path = CHAT,
+  { dialect, facts, path = CHAT }: RequestTranslation,
 ): TranslationOutcome {
   const { ingress, egress, at } = codecsOf(dialect, path)
   const model = facts.id
@@ -72,18 +80,26 @@ export function translateRequestConcept(
   }
 }
 
+/** The request to which a reply belongs. */
+export interface ReplyTranslation {
+  /** The upstream's format. */
+  readonly dialect: DialectName
+  /** Members of the client's request, without the model. */
+  readonly request: JsonObject
+  /** The requested model. */
+  readonly facts: ModelFacts
+}
+
 /** The outcome of a reply with the concept, compared with a plain one. */
 export function translateReplyConcept(
   plain: JsonObject,
   changed: JsonObject,
-  dialect: DialectName,
-  members: JsonObject,
-  facts: ModelFacts,
+  { dialect, request, facts }: ReplyTranslation,
 ): TranslationOutcome {
   const { ingress, egress, at } = codecsOf(dialect)
-  const request = ingress.decodeRequest({ model: facts.id, ...members }, at.endpoint)
+  const decoded = ingress.decodeRequest({ model: facts.id, ...request }, at.endpoint)
   const seed = { id: 'chatcmpl-1', createdAtSeconds: 0, model: facts.id }
-  const translated = (body: JsonObject) => translateReply(body, egress, ingress, request, seed)
+  const translated = (body: JsonObject) => translateReply(body, egress, ingress, decoded, seed)
   const { body, lost, error } = translated(changed)
   if (error !== null) return { outcome: 'rejected', at: [], reported: [error.kind] }
   const paths = changedPaths(
@@ -107,7 +123,7 @@ function codecsOf(
 /** The paths at which two values differ: each once, without indices, in the order of the second. */
 function changedPaths(a: JsonValue, b: JsonValue): string[] {
   const found = new Set<string>()
-  compare(a, b, '', found)
+  compare(a, b, { path: '', found })
   return [...found].map((path) => path.replace(/^body\./, ''))
 }
 
@@ -120,15 +136,16 @@ function ownPath(path: string, members: JsonObject): string {
 function compare(
   a: JsonValue | undefined,
   b: JsonValue | undefined,
-  path: string,
-  found: Set<string>,
+  { path, found }: { readonly path: string; readonly found: Set<string> },
 ): void {
   if (isObject(a) && isObject(b)) {
     for (const key of new Set([...Object.keys(b), ...Object.keys(a)])) {
-      compare(a[key], b[key], path === '' ? key : `${path}.${key}`, found)
+      compare(a[key], b[key], { path: path === '' ? key : `${path}.${key}`, found })
     }
   } else if (Array.isArray(a) && Array.isArray(b)) {
-    for (let at = 0; at < Math.max(a.length, b.length); at += 1) compare(a[at], b[at], path, found)
+    for (let at = 0; at < Math.max(a.length, b.length); at += 1) {
+      compare(a[at], b[at], { path, found })
+    }
   } else if (JSON.stringify(a) !== JSON.stringify(b)) {
     found.add(deepest(path, a === undefined ? b : undefined))
   }

@@ -20,13 +20,11 @@ for (const { path, plain, concepts } of CLIENTS) {
       const isOwn = resolveEndpoint('POST', path)?.dialect === dialect
       for (const { name, base, members } of concepts) {
         const facts = factsFor(catalogue, model)
-        const { outcome, reported } = translateRequestConcept(
-          { ...plain, ...base },
-          members,
+        const { outcome, reported } = translateRequestConcept({ ...plain, ...base }, members, {
           dialect,
           facts,
           path,
-        )
+        })
         if (isOwn) t.ok(outcome === 'kept', `${name} passes`)
         else if (outcome === 'lost' || outcome === 'rejected') t.ok(reported[0], `${name} is named`)
       }

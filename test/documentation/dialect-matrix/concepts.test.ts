@@ -103,7 +103,7 @@ void t.test('every loss that the code reports is shown or tested by its name', (
 void t.test('a difference is found, and so is its absence', (t) => {
   const facts = factsFor(catalogue, 'claude-opus-5-5')
   const outcome = (members: JsonObject) =>
-    translateRequestConcept(PLAIN_REQUEST, members, 'anthropic', facts)
+    translateRequestConcept(PLAIN_REQUEST, members, { dialect: 'anthropic', facts })
   t.same(outcome({ stop: ['x'] }), { outcome: 'kept', at: ['stop_sequences'], reported: [] })
   t.same(outcome({ n: 1 }), { outcome: 'needless', at: [], reported: [] })
   t.same(outcome({ seed: 1 }), { outcome: 'lost', at: [], reported: ['seed'] })
@@ -114,7 +114,7 @@ void t.test('a difference is found, and so is its absence', (t) => {
   })
   const plain = PLAIN_REPLY.anthropic
   const reply = (replies: typeof plain) =>
-    translateReplyConcept(plain, replies, 'anthropic', PLAIN_REQUEST, facts)
+    translateReplyConcept(plain, replies, { dialect: 'anthropic', request: PLAIN_REQUEST, facts })
   t.match(reply(plain), { outcome: 'needless' })
   t.match(reply({ ...plain, content: [] }), { outcome: 'kept', at: ['choices.message.content'] })
   t.match(reply({ ...plain, stop_reason: null }), { outcome: /lost|kept/ })
