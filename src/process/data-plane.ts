@@ -108,7 +108,7 @@ export async function openDataPlane(
   const dashboard = new LazyDashboard({
     ...{ store, log, snapshot: () => current, ...statusSources(options) },
     fleet: () => fleet.members,
-    chat: (req, res, account, path) => gateway.handleAs(req, res, playgroundOf(account), path),
+    chat: ({ req, res }, account, path) => gateway.handleAs(req, res, playgroundOf(account), path),
     addressOf: (req) => proxies.addressOf(req),
   })
   const server = await openServer({

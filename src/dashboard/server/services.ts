@@ -5,7 +5,6 @@ import type { Account } from '../../accounts/account.js'
 import type { PasswordQueue } from '../../accounts/password-queue.js'
 import type { Snapshot } from '../../config/config.js'
 import { newRequestId } from '../../http/request-id.js'
-import type { HttpRequest, HttpResponse } from '../../http/message.js'
 import type { Logger } from '../../observe/log/log.js'
 import type { Ledger } from '../../store/ledger.js'
 import type { FleetMember } from '../../store/fleet.js'
@@ -33,7 +32,7 @@ export interface Services {
   readonly now: () => number
   readonly version: string
   /** Serves the request on a path of the data plane as the account. The body must be unread. */
-  readonly chat: (req: HttpRequest, res: HttpResponse, account: Account, path: string) => void
+  readonly chat: (exchange: ChatExchange, account: Account, path: string) => void
   /** Null if the state is unknown. */
   readonly gatewayStatus: () => Promise<GatewayStatus | null>
   readonly configControl: ConfigControl
@@ -64,6 +63,9 @@ export async function scopeOf(
   return other.id
 }
 
+/** The request and reply of a handler with a raw body. */
+export type ChatExchange = Pick<SignedInRequest<unknown, unknown>, 'req' | 'res'>
+
 /** The account and address behind an action. */
 export interface Actor extends Pick<SignedInRequest<unknown, unknown>, 'address'> {
   readonly session: { readonly account: Pick<Account, 'email'> }
@@ -85,8 +87,7 @@ export function entryOf(
 export function ownEntry(
   services: Services,
   { address }: Pick<Actor, 'address'>,
-  account: Account,
-  action: string,
+  { account, action }: { readonly account: Account; readonly action: string },
 ): AuditEntry {
   const what = { accountId: account.id, action, target: account.id, detail: '' }
   return entryOf(services, { session: { account }, address }, what)

@@ -57,15 +57,15 @@ export class StaticFiles {
   /** Answers a path below `/dashboard/`, without a leading slash. Never rejects. */
   async answer(path: string, req: HttpRequest, res: HttpResponse): Promise<void> {
     if (req.method !== 'GET' && req.method !== 'HEAD') {
-      plain(res, 405, 'This path takes GET and HEAD.\n', ['allow', 'GET, HEAD'])
+      plain(res, 405, { text: 'This path takes GET and HEAD.\n', headers: ['allow', 'GET, HEAD'] })
       return
     }
     const files = await this.files()
     const isPage = !path.startsWith('assets/') && !files.has(path)
     const file = files.get(isPage ? 'index.html' : path)
     if (file === undefined) {
-      if (isPage) plain(res, 503, NOT_BUILT)
-      else plain(res, 404, 'There is no such file.\n')
+      if (isPage) plain(res, 503, { text: NOT_BUILT })
+      else plain(res, 404, { text: 'There is no such file.\n' })
       return
     }
     const zipped = accepts('gzip', headerOf(req, 'accept-encoding')) ? file.zipped : null
@@ -120,9 +120,13 @@ function namesTag(header: string | undefined, etag: string): boolean {
   return (header ?? '').split(',').some((part) => part.trim() === etag)
 }
 
-function plain(res: HttpResponse, status: number, text: string, more: string[] = []): void {
-  const headers = ['content-type', 'text/plain; charset=utf-8', 'cache-control', 'no-store']
-  sendReply(res, status, [...headers, ...more], text)
+function plain(
+  res: HttpResponse,
+  status: number,
+  { text, headers = [] }: { readonly text: string; readonly headers?: readonly string[] },
+): void {
+  const fixed = ['content-type', 'text/plain; charset=utf-8', 'cache-control', 'no-store']
+  sendReply(res, status, [...fixed, ...headers], text)
 }
 
 /** Whether the name contains the build's content hash: `index-Bx12Yz89.js`. */

@@ -94,7 +94,7 @@ void t.test('every route has an access policy', (t) => {
     t.equal(isWrite, nameOf(route) in BODIES || route.body === 'raw', nameOf(route))
   }
   const handle = () => ({ status: 200, json: {} })
-  const good = signedRoute('session', 'GET', '/a', { reply: null, handle })
+  const good = signedRoute('GET', '/a', { credential: 'session', reply: null, handle })
   const bad: [Route[], RegExp][] = [
     [[{ ...good, credential: '' as 'open' }], /has no policy/],
     [[{ ...good, path: 'a' }], /path/],

@@ -17,22 +17,26 @@ const LINK_MS = 86_400_000
 /** The routes. */
 export function accountRoutes(services: Services): Route[] {
   return [
-    signedRoute('admin', 'GET', '/accounts', {
+    signedRoute('GET', '/accounts', {
+      credential: 'admin',
       query: schema.accountsQuery,
       reply: schema.accountsReply,
       handle: ({ query }) => list(services, query),
     }),
-    signedRoute('admin', 'POST', '/accounts', {
+    signedRoute('POST', '/accounts', {
+      credential: 'admin',
       body: schema.createAccountBody,
       reply: schema.createdAccountReply,
       handle: (request) => create(services, request),
     }),
-    signedRoute('admin', 'PATCH', '/accounts/{id}', {
+    signedRoute('PATCH', '/accounts/{id}', {
+      credential: 'admin',
       body: schema.changeAccountBody,
       reply: schema.accountReply,
       handle: (request) => change(services, request),
     }),
-    signedRoute('admin', 'POST', '/accounts/{id}/reset', {
+    signedRoute('POST', '/accounts/{id}/reset', {
+      credential: 'admin',
       body: schema.resetLinkBody,
       reply: schema.resetLinkReply,
       handle: (request) => resetLink(services, request),
@@ -63,7 +67,11 @@ async function create(
   const { email, plan, role = 'owner' } = request.body
   const wanted = { email, plan, role, password: { none: true } } as const
   const { account } = await createAccount(store, wanted, { now }, (made) => [
-    otherEntry(services, request, made, 'account.create', `${role}, plan ${plan}`),
+    otherEntry(services, request, {
+      account: made,
+      action: 'account.create',
+      change: `${role}, plan ${plan}`,
+    }),
   ])
   const link = await newLink(services, request, account)
   return { status: 201, json: { account: await accountRow(services, account), link } }
@@ -87,12 +95,14 @@ async function change(
   const account = await store.changeAccount(request.id, edit, (before, after) => {
     const entries: AuditEntry[] = []
     if (before.plan !== after.plan) {
-      const what = `${before.plan} → ${after.plan}`
-      entries.push(otherEntry(services, request, after, 'account.plan', what))
+      const change = `${before.plan} → ${after.plan}`
+      entries.push(
+        otherEntry(services, request, { account: after, action: 'account.plan', change }),
+      )
     }
     if (before.disabled !== after.disabled) {
       const action = after.disabled ? 'account.disable' : 'account.enable'
-      entries.push(otherEntry(services, request, after, action, ''))
+      entries.push(otherEntry(services, request, { account: after, action }))
     }
     return inOrder(entries)
   })
@@ -109,7 +119,7 @@ async function resetLink(
   if (account === null) throw notFound()
   // The entry is stored first: a link without an entry is worse than an entry without a link.
   await services.store.auditTrail.add(
-    otherEntry(services, request, account, 'account.reset-link', ''),
+    otherEntry(services, request, { account, action: 'account.reset-link' }),
   )
   const link = await newLink(services, request, account)
   return { status: 201, json: { link } }
@@ -158,14 +168,19 @@ function inOrder(entries: readonly AuditEntry[]): AuditEntry[] {
   return entries.map((entry, at) => ({ ...entry, id: ids[at] ?? entry.id }))
 }
 
+interface AccountAction {
+  readonly account: Account
+  readonly action: string
+  /** The changed values, for the detail of the entry; null if there are none. */
+  readonly change?: string | null
+}
+
 /** An audit entry for an administrator's action on an account. */
 function otherEntry(
   services: Services,
   request: SignedInRequest<unknown, unknown>,
-  account: Account,
-  action: string,
-  what: string,
+  { account, action, change = null }: AccountAction,
 ): AuditEntry {
-  const detail = what === '' ? account.email : `${account.email}: ${what}`
+  const detail = change === null ? account.email : `${account.email}: ${change}`
   return entryOf(services, request, { accountId: account.id, action, target: account.id, detail })
 }

@@ -6,7 +6,8 @@ import { scopeOf, type Services } from '../services.js'
 /** The routes. */
 export function auditRoutes(services: Services): Route[] {
   return [
-    signedRoute('session', 'GET', '/audit', {
+    signedRoute('GET', '/audit', {
+      credential: 'session',
       query: schema.auditQuery,
       reply: schema.auditReply,
       handle: (request) => audit(services, request),

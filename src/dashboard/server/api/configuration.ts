@@ -9,19 +9,26 @@ import { entryOf, type Actor, type Services } from '../services.js'
 /** The routes. */
 export function configurationRoutes(services: Services): Route[] {
   return [
-    signedRoute('admin', 'GET', '/configuration', {
+    signedRoute('GET', '/configuration', {
+      credential: 'admin',
       reply: schema.configurationReply,
       handle: () => configuration(services),
     }),
-    signedRoute('admin', 'GET', '/configuration/{id}', {
+    signedRoute('GET', '/configuration/{id}', {
+      credential: 'admin',
       query: schema.generationQuery,
       reply: schema.generationReply,
       handle: ({ id, query }) => generation(services, id, query.from ?? null),
     }),
-    signedRoute('admin', 'POST', '/configuration/{id}/rollback', {
+    signedRoute('POST', '/configuration/{id}/rollback', {
+      credential: 'admin',
       body: schema.rollbackBody,
       reply: schema.rollbackReply,
-      handle: (request) => rollBack(services, request, numberOf(request.id), request.body.reason),
+      handle: (request) =>
+        rollBack(services, request, {
+          generation: numberOf(request.id),
+          reason: request.body.reason,
+        }),
     }),
   ]
 }
@@ -59,11 +66,10 @@ async function generation(
 async function rollBack(
   services: Services,
   actor: Actor & { readonly session: { readonly account: { readonly id: string } } },
-  target: number,
-  reason: string,
+  { generation, reason }: { readonly generation: number; readonly reason: string },
 ): Promise<Reply> {
   const { account } = actor.session
-  const wish = { generation: target, author: account.email, reason }
+  const wish = { generation, author: account.email, reason }
   const answer = await services.configControl.rollBack(wish)
   if (answer === null) throw unanswered()
   if (answer.result !== 'applied') {
@@ -74,7 +80,7 @@ async function rollBack(
   const what = {
     accountId: account.id,
     action: 'configuration.rollback',
-    target: String(target),
+    target: String(generation),
     detail: `generation ${String(answer.generation)}: ${reason}`,
   }
   await services.store.auditTrail.add(entryOf(services, actor, what))

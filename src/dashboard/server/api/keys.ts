@@ -27,27 +27,32 @@ interface KeySettings {
 /** The routes. */
 export function keyRoutes(services: Services): Route[] {
   return [
-    signedRoute('session', 'GET', '/keys', {
+    signedRoute('GET', '/keys', {
+      credential: 'session',
       query: schema.keysQuery,
       reply: schema.keysReply,
       handle: (request) => list(services, request),
     }),
-    signedRoute('session', 'POST', '/keys', {
+    signedRoute('POST', '/keys', {
+      credential: 'session',
       body: schema.createKeyBody,
       reply: schema.createdKeyReply,
       handle: (request) => create(services, request),
     }),
-    signedRoute('session', 'PATCH', '/keys/{id}', {
+    signedRoute('PATCH', '/keys/{id}', {
+      credential: 'session',
       body: schema.changeKeyBody,
       reply: schema.keyReply,
       handle: (request) => change(services, request),
     }),
-    signedRoute('session', 'POST', '/keys/{id}/rotate', {
+    signedRoute('POST', '/keys/{id}/rotate', {
+      credential: 'session',
       body: schema.rotateKeyBody,
       reply: schema.rotatedKeyReply,
       handle: (request) => rotate(services, request),
     }),
-    signedRoute('session', 'DELETE', '/keys/{id}', {
+    signedRoute('DELETE', '/keys/{id}', {
+      credential: 'session',
       reply: schema.keyReply,
       handle: (request) => revoke(services, request),
     }),
@@ -91,7 +96,7 @@ async function create(
   assertLabels(rest.labels, account)
   const settings = newKeyOf(rest, now())
   const auditEntries = (made: ApiKey) => [
-    keyEntry(services, request, 'key.create', made, namedKey(made)),
+    keyEntry(services, request, { action: 'key.create', key: made, detail: namedKey(made) }),
   ]
   const { key, secret } = await createKey(
     store,
@@ -122,7 +127,7 @@ async function change(
   }
   const key = await store.changeKey(account.id, request.id, edit, (before, after) => {
     const detail = [after.name, ...differencesOf(before, after)].join('; ')
-    return [keyEntry(services, request, 'key.change', after, detail)]
+    return [keyEntry(services, request, { action: 'key.change', key: after, detail })]
   })
   if (key === null) throw notFound()
   return { status: 200, json: { key: await oneView(services, key) } }
@@ -151,7 +156,7 @@ async function rotate(
   await services.throttle.keyCreation(account.id, plans[account.plan].maxKeys)
   const auditEntries = (made: ApiKey) => {
     const detail = `${old.name}: ${shownKey(old)} → ${shownKey(made)}`
-    return [keyEntry(services, request, 'key.rotate', old, detail)]
+    return [keyEntry(services, request, { action: 'key.rotate', key: old, detail })]
   }
   const rotation = { store, plans, account, old, now, audit: auditEntries }
   const { key, secret, oldEndsAtMs } = await rotateKey(rotation)
@@ -166,7 +171,9 @@ async function revoke(
   const { account } = request.session
   const before = await store.keyById(account.id, request.id)
   if (before === null) throw notFound()
-  const auditEntries = [keyEntry(services, request, 'key.revoke', before, namedKey(before))]
+  const auditEntries = [
+    keyEntry(services, request, { action: 'key.revoke', key: before, detail: namedKey(before) }),
+  ]
   await revokeKey(store, account.id, request.id, { now }, auditEntries)
   const key = (await store.keyById(account.id, request.id)) ?? before
   return { status: 200, json: { key: await oneView(services, key) } }
@@ -245,15 +252,19 @@ function stateOf({ revokedAtMs, expiresAtMs }: ApiKey, nowMs: number): schema.Ke
   return expiresAtMs !== undefined && expiresAtMs <= nowMs ? 'expired' : 'live'
 }
 
+interface KeyAction {
+  readonly action: string
+  readonly key: ApiKey
+  readonly detail: string
+}
+
 /** An audit entry for a change of a key. */
 function keyEntry(
   services: Services,
   request: SignedInRequest<unknown, unknown>,
-  action: string,
-  { id, accountId }: ApiKey,
-  detail: string,
+  { action, key, detail }: KeyAction,
 ): AuditEntry {
-  return entryOf(services, request, { accountId, action, target: id, detail })
+  return entryOf(services, request, { accountId: key.accountId, action, target: key.id, detail })
 }
 
 function namedKey(key: ApiKey): string {

@@ -17,7 +17,8 @@ const MAX_SEARCHED_KEYS = 500
 /** The routes. */
 export function limitRoutes(services: Services): Route[] {
   return [
-    signedRoute('session', 'GET', '/limits', {
+    signedRoute('GET', '/limits', {
+      credential: 'session',
       query: schema.limitsQuery,
       reply: schema.limitsReply,
       handle: (request) => limits(services, request),

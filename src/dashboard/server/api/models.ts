@@ -15,7 +15,8 @@ import type { Services } from '../services.js'
 export function modelRoutes(services: Services): Route[] {
   const { snapshot, chat } = services
   return [
-    signedRoute('session', 'GET', '/models', {
+    signedRoute('GET', '/models', {
+      credential: 'session',
       reply: schema.modelsReply,
       handle: () => {
         const now = snapshot()
@@ -26,28 +27,31 @@ export function modelRoutes(services: Services): Route[] {
         return { status: 200, json }
       },
     }),
-    signedRoute('session', 'GET', '/models/explain', {
+    signedRoute('GET', '/models/explain', {
+      credential: 'session',
       query: schema.explainQuery,
       reply: schema.explainReply,
       handle: ({ query }) => ({ status: 200, json: explained(snapshot(), query.model) }),
     }),
     ...Object.entries(PLAYGROUND_PATHS).map(([format, path]) =>
-      signedRoute('session', 'POST', `/playground/${format}`, {
+      signedRoute('POST', `/playground/${format}`, {
+        credential: 'session',
         body: 'raw',
         reply: null,
-        handle: ({ req, res, session }) => {
-          chat(req, res, session.account, path)
+        handle: (request) => {
+          chat(request, request.session.account, path)
           return SELF_REPLIED
         },
       }),
     ),
-    signedRoute('session', 'POST', '/playground/gemini', {
+    signedRoute('POST', '/playground/gemini', {
+      credential: 'session',
       query: schema.playgroundQuery,
       body: 'raw',
       reply: null,
-      handle: ({ req, res, session, query }) => {
-        const model = encodeURIComponent(query.model)
-        chat(req, res, session.account, `/v1beta/models/${model}:generateContent`)
+      handle: (request) => {
+        const model = encodeURIComponent(request.query.model)
+        chat(request, request.session.account, `/v1beta/models/${model}:generateContent`)
         return SELF_REPLIED
       },
     }),

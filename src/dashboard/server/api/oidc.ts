@@ -80,7 +80,7 @@ async function finish(
     )
   }
   const { verifiedEmail } = await provider
-    .finish(config, redirectUri, secret, request.body.query)
+    .finish(config, { redirectUri, secret, query: request.body.query })
     .catch((error: unknown) => fail(services, request, error))
   // Checked before any account is read: an unverified e-mail address may belong to another person.
   if (verifiedEmail === null || !isEmail(verifiedEmail)) {
@@ -90,7 +90,7 @@ async function finish(
   if (account.disabled) {
     throw new GatewayError('forbidden', 'This account is disabled. Ask an administrator.')
   }
-  const entered = await enter(services, request, account, 'session.sign-in-oidc')
+  const entered = await enter(services, request, { account, auditAction: 'session.sign-in-oidc' })
   return { ...entered, cookies: [...(entered.cookies ?? []), noCookieText(OIDC_COOKIE)] }
 }
 
@@ -110,7 +110,7 @@ async function accountOf(
   }
   const wanted = { email, plan: 'starter', password: { none: true } } as const
   const auditEntries = (account: Account) => [
-    ownEntry(services, request, account, 'account.sign-up'),
+    ownEntry(services, request, { account, action: 'account.sign-up' }),
   ]
   const { account } = await createAccount(store, wanted, { now }, auditEntries)
   return account

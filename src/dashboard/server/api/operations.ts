@@ -21,7 +21,8 @@ const FAILED_MS = 7 * 86_400_000
 /** The routes. */
 export function operationRoutes(services: Services): Route[] {
   return [
-    signedRoute('admin', 'GET', '/operations', {
+    signedRoute('GET', '/operations', {
+      credential: 'admin',
       reply: schema.operationsReply,
       handle: () => operations(services),
     }),

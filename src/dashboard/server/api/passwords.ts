@@ -19,7 +19,8 @@ import { assertCookiesWork, enter } from './sign-in.js'
 /** The routes. */
 export function passwordRoutes(services: Services): Route[] {
   return [
-    signedRoute('session', 'PUT', '/password', {
+    signedRoute('PUT', '/password', {
+      credential: 'session',
       body: schema.passwordBody,
       reply: schema.sessionReply,
       handle: (request) => changePassword(services, request, request.session.account),
@@ -55,22 +56,31 @@ async function changePassword(
       throw new GatewayError('forbidden', 'The current password is wrong.', { param: 'current' })
     }
   }
-  await setPassword(services, request, account, request.body.next, 'account.password')
-  return enter(services, request, account, null)
+  await setPassword(services, request, {
+    account,
+    password: request.body.next,
+    action: 'account.password',
+  })
+  return enter(services, request, { account, auditAction: null })
+}
+
+interface PasswordChange {
+  readonly account: Account
+  readonly password: string
+  /** The action of the audit entry. */
+  readonly action: string
 }
 
 /** Ends all earlier sessions and links, so that only the new password opens sessions. */
 async function setPassword(
   services: Services,
   request: Pick<ApiRequest<unknown, unknown>, 'address'>,
-  account: Account,
-  password: string,
-  action: string,
+  { account, password, action }: PasswordChange,
 ): Promise<void> {
   const { store, sessions, passwords } = services
   const passwordHash = await passwords.hash(password)
   await store.changeAccount(account.id, { passwordHash }, () => [
-    ownEntry(services, request, account, action),
+    ownEntry(services, request, { account, action }),
   ])
   await sessions.endAll(account.id)
   for (const kind of ['device', 'reset'] as const)
@@ -96,7 +106,7 @@ async function setUp(
   const sources = { now, hash: (text: string) => passwords.hash(text) }
   const wanted = { email, password, plan: 'max', role: 'admin' } as const
   const auditEntries = (account: Account) => [
-    ownEntry(services, request, account, 'account.set-up'),
+    ownEntry(services, request, { account, action: 'account.set-up' }),
   ]
   const made = await createAccount(store, wanted, sources, auditEntries).catch(
     async (error: unknown) => {
@@ -104,7 +114,7 @@ async function setUp(
       throw error
     },
   )
-  return enter(services, request, made.account, null)
+  return enter(services, request, { account: made.account, auditAction: null })
 }
 
 async function reset(
@@ -120,8 +130,12 @@ async function reset(
   const pass = await store.signInTokens.take('reset', id, now())
   const account = pass === null ? null : await store.accountById(pass.accountId)
   if (account === null || account.disabled) throw badLink()
-  await setPassword(services, request, account, request.body.password, 'account.password-by-link')
-  return enter(services, request, account, null)
+  await setPassword(services, request, {
+    account,
+    password: request.body.password,
+    action: 'account.password-by-link',
+  })
+  return enter(services, request, { account, auditAction: null })
 }
 
 function badLink(): GatewayError {
@@ -147,7 +161,7 @@ async function signUp(
   try {
     const sources = { now, hash: (text: string) => passwords.hash(text) }
     await createAccount(store, wanted, sources, (account) => [
-      ownEntry(services, request, account, 'account.sign-up'),
+      ownEntry(services, request, { account, action: 'account.sign-up' }),
     ])
   } catch (error) {
     // The reply is the same for a new and for a known e-mail address; the password is hashed in both cases.

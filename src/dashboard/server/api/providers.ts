@@ -13,7 +13,8 @@ const MAX_PAGES = 10
 /** The routes. */
 export function providerRoutes(services: Services): Route[] {
   return [
-    signedRoute('admin', 'GET', '/providers', {
+    signedRoute('GET', '/providers', {
+      credential: 'admin',
       query: schema.providersQuery,
       reply: schema.providersReply,
       handle: (request) => providers(services, request),

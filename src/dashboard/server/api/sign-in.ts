@@ -41,7 +41,8 @@ export function sessionRoutes(services: Services): Route[] {
       reply: schema.sessionReply,
       handle: (request) => signIn(services, request),
     }),
-    signedRoute('session', 'DELETE', '/session', {
+    signedRoute('DELETE', '/session', {
+      credential: 'session',
       reply: schema.doneReply,
       handle: async ({ req }) => {
         const secret = cookieOf(headerOf(req, 'cookie'), SESSION_COOKIE)
@@ -49,17 +50,21 @@ export function sessionRoutes(services: Services): Route[] {
         return goodbye()
       },
     }),
-    signedRoute('session', 'DELETE', '/sessions', {
+    signedRoute('DELETE', '/sessions', {
+      credential: 'session',
       reply: schema.doneReply,
       handle: async (request) => {
         const { account } = request.session
         await sessions.endAll(account.id)
         await store.signInTokens.end('device', account.id, null)
-        await store.auditTrail.add(ownEntry(services, request, account, 'session.end-all'))
+        await store.auditTrail.add(
+          ownEntry(services, request, { account, action: 'session.end-all' }),
+        )
         return goodbye()
       },
     }),
-    signedRoute('session', 'GET', '/plans', {
+    signedRoute('GET', '/plans', {
+      credential: 'session',
       reply: schema.plansReply,
       handle: () => {
         const snapshot = services.snapshot()
@@ -70,15 +75,20 @@ export function sessionRoutes(services: Services): Route[] {
   ]
 }
 
+/** A completed sign-in. */
+export interface SignIn {
+  readonly account: Account
+  /** The action of the audit entry; null if the caller has stored one. */
+  readonly auditAction: string | null
+}
+
 /**
- * Opens a session and ends the browser's previous one. `how` is the action of the audit entry; null if the caller has
- * stored one. The browser becomes a known device.
+ * Opens a session and ends the browser's previous one. The browser becomes a known device.
  */
 export async function enter(
   services: Services,
   request: ApiRequest<unknown, unknown>,
-  account: Account,
-  how: string | null,
+  { account, auditAction }: SignIn,
 ): Promise<Reply> {
   assertCookiesWork(request.origin)
   const { sessions, store } = services
@@ -86,7 +96,9 @@ export async function enter(
   const former = cookieOf(header, SESSION_COOKIE)
   if (former !== null) await sessions.end(former)
   const session = await sessions.open(account)
-  if (how !== null) await store.auditTrail.add(ownEntry(services, request, account, how))
+  if (auditAction !== null) {
+    await store.auditTrail.add(ownEntry(services, request, { account, action: auditAction }))
+  }
   const cookies = [cookieText(SESSION_COOKIE, session.secret, SESSION_MS / 1000)]
   if ((await sessions.device(cookieOf(header, DEVICE_COOKIE), account.id)) === null) {
     const device = await sessions.issue('device', account.id, DEVICE_MS)
@@ -155,5 +167,5 @@ async function signIn(
     const passwordHash = await passwords.rehash(body.password)
     if (passwordHash !== null) await store.changeAccount(account.id, { passwordHash })
   }
-  return enter(services, request, account, 'session.sign-in')
+  return enter(services, request, { account, auditAction: 'session.sign-in' })
 }

@@ -36,27 +36,32 @@ type Query<S extends { parse: (value: unknown) => unknown }> = ReturnType<S['par
 /** The routes. */
 export function usageRoutes(services: Services): Route[] {
   return [
-    signedRoute('session', 'GET', '/usage', {
+    signedRoute('GET', '/usage', {
+      credential: 'session',
       query: schema.usageQuery,
       reply: schema.usageReply,
       handle: (request) => usage(services, request),
     }),
-    signedRoute('session', 'GET', '/requests', {
+    signedRoute('GET', '/requests', {
+      credential: 'session',
       query: schema.requestsQuery,
       reply: schema.requestsReply,
       handle: (request) => requests(services, request),
     }),
-    signedRoute('session', 'GET', '/requests.csv', {
+    signedRoute('GET', '/requests.csv', {
+      credential: 'session',
       query: schema.requestsCsvQuery,
       reply: null,
       handle: (request) => csv(services, request),
     }),
-    signedRoute('session', 'GET', '/requests/{id}', {
+    signedRoute('GET', '/requests/{id}', {
+      credential: 'session',
       query: schema.requestQuery,
       reply: schema.requestReply,
       handle: (request) => requestById(services, request),
     }),
-    signedRoute('session', 'GET', '/live', {
+    signedRoute('GET', '/live', {
+      credential: 'session',
       query: schema.liveQuery,
       reply: schema.liveReply,
       passive: true,
@@ -96,15 +101,14 @@ async function usage(
     nowMs: services.now(),
     total: figuresOf(sums),
     points: pointsOf(sums),
-    groups: await groups(services, sumQuery, sums, group),
+    groups: await groups(services, { sumQuery, sums }, group),
   }
   return { status: 200, json }
 }
 
 async function groups(
   services: Services,
-  sumQuery: SumQuery,
-  sums: readonly UsageSum[],
+  { sumQuery, sums }: { readonly sumQuery: SumQuery; readonly sums: readonly UsageSum[] },
   by: 'none' | 'model' | 'key',
 ): Promise<schema.UsageGroup[]> {
   if (by === 'none') return []
@@ -138,7 +142,7 @@ async function requests(
 ): Promise<Reply> {
   const accountId = await scopeOf(services, session, query.account)
   const after = query.after ?? null
-  const page = await pageOf(services, accountId, query, { after, limit: query.limit ?? 50 })
+  const page = await pageOf(services, query, { accountId, after, limit: query.limit ?? 50 })
   const json: schema.RequestsReply = {
     rows: await rowViews(services, page.entries),
     next: page.next,
@@ -149,15 +153,14 @@ async function requests(
 /** A page of requests, or the request with the given id if it matches the other filters. */
 async function pageOf(
   { ledger }: Services,
-  accountId: string | null,
   query: Query<typeof schema.requestsCsvQuery>,
-  place: Pick<EntryQuery, 'after' | 'limit'>,
+  page: Pick<EntryQuery, 'accountId' | 'after' | 'limit'>,
 ): Promise<EntryPage> {
   const { requestId, anyId, fromMs, toMs } = query
   const filter = filterOf(query)
   const named = requestId ?? anyId
   if (named !== undefined) {
-    const row = await ledger.entry(accountId, named)
+    const row = await ledger.entry(page.accountId, named)
     const isMeant =
       row !== null &&
       row.atMs >= (fromMs ?? 0) &&
@@ -171,7 +174,7 @@ async function pageOf(
     ...(toMs === undefined ? {} : { toMs }),
     ...(anyId === undefined ? {} : { clientRequestId: anyId }),
   }
-  return ledger.entries({ ...filter, ...span, ...place, accountId })
+  return ledger.entries({ ...filter, ...span, ...page })
 }
 
 /** Filters that are compared for equality. */
@@ -223,7 +226,7 @@ async function csv(
 ): Promise<HandlerResult> {
   const accountId = await scopeOf(services, session, query.account)
   const pageAfter = (after: string | null) =>
-    pageOf(services, accountId, query, { after, limit: CSV_PAGE })
+    pageOf(services, query, { accountId, after, limit: CSV_PAGE })
   let page = await pageAfter(null)
   const name = `requests-${new Date(services.now()).toISOString().slice(0, 10)}.csv`
   const isZipped = accepts('gzip', headerOf(req, 'accept-encoding'))

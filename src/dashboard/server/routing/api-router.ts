@@ -11,7 +11,14 @@ import { errorBody } from '../../../wire/openai/error-body.js'
 import { parseBody, parseQuery, readBody } from './parse-request.js'
 import { compressed } from '../compress.js'
 import { cookieOf, SESSION_COOKIE } from '../sign-in/cookies.js'
-import { assertRoutes, SELF_REPLIED, type HandlerResult, type Reply, type Route } from './route.js'
+import {
+  assertRoutes,
+  SELF_REPLIED,
+  type ApiRequest,
+  type HandlerResult,
+  type Reply,
+  type Route,
+} from './route.js'
 import type { Session, Sessions } from '../sign-in/sessions.js'
 
 /** What the router depends on. */
@@ -52,19 +59,16 @@ export class ApiRouter {
   async answer(path: string, req: HttpRequest, res: HttpResponse): Promise<void> {
     const requestId = newRequestId(Date.now())
     try {
-      const handled = await this.handle(path.slice(PREFIX.length), requestId, req, res)
-      if (handled !== SELF_REPLIED) await send(req, res, requestId, handled)
+      const exchange = { requestId, req, res }
+      const handled = await this.handle(path.slice(PREFIX.length), exchange)
+      if (handled !== SELF_REPLIED) await send(exchange, handled)
     } catch (thrown) {
       this.refuse(res, requestId, thrown)
     }
   }
 
-  private async handle(
-    path: string,
-    requestId: string,
-    req: HttpRequest,
-    res: HttpResponse,
-  ): Promise<HandlerResult> {
+  private async handle(path: string, exchange: ApiExchange): Promise<HandlerResult> {
+    const { requestId, req, res } = exchange
     // HEAD is answered like GET, without the body.
     const { route, id } = this.find(req.method === 'HEAD' ? 'GET' : (req.method ?? ''), path)
     const origin = assertSameOrigin(route, req, this.options.publicUrl())
@@ -233,12 +237,10 @@ function headersOf(requestId: string): string[] {
   ]
 }
 
-async function send(
-  req: HttpRequest,
-  res: HttpResponse,
-  requestId: string,
-  reply: Reply,
-): Promise<void> {
+/** The part of a request that its reply needs. */
+type ApiExchange = Pick<ApiRequest<unknown, unknown>, 'requestId' | 'req' | 'res'>
+
+async function send({ req, res, requestId }: ApiExchange, reply: Reply): Promise<void> {
   const text = JSON.stringify(reply.json)
   const headers = headersOf(requestId)
   for (const cookie of reply.cookies ?? []) headers.push('set-cookie', cookie)

@@ -79,22 +79,22 @@ export function openRoute<Query = undefined, Body = undefined>(
   },
 ): Route {
   return {
-    ...shapeOf(method, path, 'open', parts),
+    ...shapeOf(method, path, { ...parts, credential: 'open' }),
     handle: (request) => parts.handle(checked<Query, Body>(request)),
   }
 }
 
-/** A route that needs a session; with `admin`, one of an administrator. */
+/** A route that needs a session; with the credential `admin`, one of an administrator. */
 export function signedRoute<Query = undefined, Body = undefined>(
-  credential: 'session' | 'admin',
   method: Route['method'],
   path: string,
   parts: Parts<Query, Body> & {
+    readonly credential: 'session' | 'admin'
     handle(request: SignedInRequest<Query, Body>): Promise<HandlerResult> | HandlerResult
   },
 ): Route {
   return {
-    ...shapeOf(method, path, credential, parts),
+    ...shapeOf(method, path, parts),
     handle: (request) => {
       const { session } = request
       // The router checks this, too. An error in the table must not grant access.
@@ -122,11 +122,14 @@ export function assertRoutes(routes: readonly Route[]): void {
   }
 }
 
+interface RoutePolicy extends Parts<unknown, unknown> {
+  readonly credential: Credential
+}
+
 function shapeOf(
   method: Route['method'],
   path: string,
-  credential: Credential,
-  { query, body, reply, passive = false }: Parts<unknown, unknown>,
+  { credential, query, body, reply, passive = false }: RoutePolicy,
 ): Omit<Route, 'handle'> {
   return { method, path, credential, query: query ?? null, body: body ?? null, reply, passive }
 }

@@ -44,6 +44,15 @@ interface FlowSecrets {
   readonly verifier: string
 }
 
+/** The user's return from the provider to the redirect address. */
+export interface SignInReturn {
+  readonly redirectUri: string
+  /** The secret that `begin` took. */
+  readonly secret: string
+  /** The query of the redirect address, as the provider set it. */
+  readonly query: string
+}
+
 /** The configured provider, with its cached metadata. */
 export class IdentityProvider {
   private readonly timeoutSeconds: number
@@ -76,9 +85,7 @@ export class IdentityProvider {
   /** The user who returned to the redirect address with this query. Rejects with `IdentityError`. */
   async finish(
     config: OidcConfig,
-    redirectUri: string,
-    secret: string,
-    query: string,
+    { redirectUri, secret, query }: SignInReturn,
   ): Promise<Identity> {
     return this.guarded(async () => {
       const client = await this.client(config)
@@ -167,6 +174,7 @@ async function discover(config: OidcConfig, timeout: number): Promise<openid.Con
 /** Uses a method that the provider supports, by default basic (OpenID Connect Discovery 1.0, section 3). */
 function withSecret(oidc: Library, secret: string): openid.ClientAuth {
   const [basic, post] = [oidc.ClientSecretBasic(secret), oidc.ClientSecretPost(secret)]
+  // eslint-disable-next-line max-params -- openid-client prescribes it
   return (server, client, body, headers) => {
     const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic']
     const authenticateClient = methods.includes('client_secret_basic') ? basic : post

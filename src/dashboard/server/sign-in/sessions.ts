@@ -101,7 +101,7 @@ export class Sessions {
   }
 
   /** Issues a token of another kind for the account (empty: none yet) with this lifetime. Returns its secret. */
-  async issue(kind: SignInTokenKind, accountId: string, forMs: number, text = ''): Promise<string> {
+  async issue(kind: SignInTokenKind, accountId: string, forMs: number): Promise<string> {
     const secret = newSignInSecret()
     const expiresAtMs = this.now() + forMs
     await this.store.signInTokens.add({
@@ -109,7 +109,7 @@ export class Sessions {
       kind,
       accountId,
       expiresAtMs,
-      text,
+      text: '',
     })
     return secret
   }

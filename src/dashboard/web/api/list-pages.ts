@@ -32,15 +32,18 @@ interface Later<Reply> {
   readonly problem: Problem | null
 }
 
-/**
- * Loads a list. `isEmpty` recognises a reply without items: a search continues automatically until it finds an item or
- * the list ends.
- */
+interface ListOptions<Reply> {
+  /** Recognises a reply without items. */
+  readonly isEmpty: (reply: Reply) => boolean
+  /** Default: true. */
+  readonly enabled?: boolean
+}
+
+/** Loads a list. A search continues automatically until it finds an item or the list ends. */
 export function usePages<P extends Lists>(
   path: P,
   query: Query,
-  isEmpty: (reply: Reads[P]) => boolean,
-  options: { readonly enabled?: boolean } = {},
+  { isEmpty, ...options }: ListOptions<Reads[P]>,
 ): Pages<Reads[P]> {
   const { data, problem, stale, reload } = useResource(path, query, options)
   const [later, setLater] = useState<Later<Reads[P]>>({ first: null, replies: [], problem: null })

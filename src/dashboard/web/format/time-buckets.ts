@@ -19,7 +19,7 @@ export interface Buckets {
 
 /** The hours or days of a reply, up to now. */
 export function bucketsOf({ by, fromMs, toMs, nowMs }: UsageReply): Buckets {
-  return made(by === 'hour' ? HOUR_MS : DAY_MS, fromMs, Math.min(toMs, nowMs), nowMs)
+  return made(by === 'hour' ? HOUR_MS : DAY_MS, { fromMs, toMs: Math.min(toMs, nowMs), nowMs })
 }
 
 /** Buckets for bars; in long ranges of hours they are six hours wide (UTC). */
@@ -27,10 +27,13 @@ export function barsOf(usage: UsageReply): Buckets {
   const { by, fromMs, toMs, nowMs } = usage
   if (by === 'day' || toMs - fromMs <= LONG_MS) return bucketsOf(usage)
   const startMs = Math.floor(fromMs / COARSE_MS) * COARSE_MS
-  return made(COARSE_MS, startMs, Math.min(toMs, nowMs), nowMs)
+  return made(COARSE_MS, { fromMs: startMs, toMs: Math.min(toMs, nowMs), nowMs })
 }
 
-function made(bucketMs: number, fromMs: number, toMs: number, nowMs: number): Buckets {
+function made(
+  bucketMs: number,
+  { fromMs, toMs, nowMs }: Pick<UsageReply, 'fromMs' | 'toMs' | 'nowMs'>,
+): Buckets {
   const startsMs: number[] = []
   for (let at = fromMs; at < toMs; at += bucketMs) startsMs.push(at)
   const last = startsMs.at(-1) ?? 0

@@ -28,7 +28,7 @@ export function ChartCanvas({ title, log, onPick, ...content }: CanvasProps) {
     const element = container.current
     if (element === null) return undefined
     const made = new UPlot(
-      optionsOf(() => latest.current, log, element, setHover),
+      optionsOf(element, { content: () => latest.current, log, hover: setHover }),
       dataOf(latest.current),
       element,
     )
@@ -54,7 +54,7 @@ export function ChartCanvas({ title, log, onPick, ...content }: CanvasProps) {
     onPick?.(
       start,
       start + buckets.bucketMs,
-      seriesAt(made, content, index, event.clientY - box.top),
+      seriesAt(made, content, { index, top: event.clientY - box.top }),
     )
   }
   return (

@@ -31,12 +31,20 @@ export function dataOf({ buckets, series, kind }: ChartContent): UPlot.AlignedDa
   return [xs, ...sums.reverse()]
 }
 
-/** The options of a chart in `element`; `content` returns the current content. */
+/** The content of a chart, and the receiver of its events. */
+export interface ChartSource {
+  /** Returns the current content. */
+  readonly content: () => ChartContent
+  /** A logarithmic scale. */
+  readonly log: boolean
+  /** Null when the pointer leaves the chart. */
+  readonly hover: (at: Hover | null) => void
+}
+
+/** The options of a chart in `element`. */
 export function optionsOf(
-  content: () => ChartContent,
-  log: boolean,
   element: HTMLElement,
-  hover: (at: Hover | null) => void,
+  { content, log, hover }: ChartSource,
 ): UPlot.Options {
   const { series, kind, buckets } = content()
   const painted = kind === 'lines' ? series : [...series].reverse()
@@ -64,7 +72,7 @@ export function optionsOf(
     series: [
       {},
       ...painted.map(({ label, colour }, index) =>
-        seriesOf(kind, label, colourOf(colour), index === painted.length - 1),
+        seriesOf(kind, { label, colour: colourOf(colour), isLowest: index === painted.length - 1 }),
       ),
     ],
     bands: kind === 'area' ? bandsOf(painted.map(({ colour }) => colourOf(colour))) : [],
@@ -119,11 +127,16 @@ function markOf(value: number, text: string): string {
   return text.replace(/(\.\d\d)00$/, '$1')
 }
 
+interface SeriesStyle {
+  readonly label: string
+  readonly colour: string
+  /** Whether the series is at the bottom of a stack. */
+  readonly isLowest: boolean
+}
+
 function seriesOf(
   kind: ChartContent['kind'],
-  label: string,
-  colour: string,
-  isLowest: boolean,
+  { label, colour, isLowest }: SeriesStyle,
 ): UPlot.Series {
   const shared = { label, stroke: colour, points: { show: false }, spanGaps: false }
   if (kind === 'lines')
@@ -154,7 +167,7 @@ function hatch(plot: UPlot, content: ChartContent, paper: string): void {
   const step = 6 * devicePixelRatio
   ctx.save()
   ctx.beginPath()
-  outline(plot, content.kind, left, right)
+  outline(plot, content.kind, { left, right })
   ctx.clip()
   ctx.strokeStyle = paper
   ctx.lineWidth = 2 * devicePixelRatio
@@ -168,7 +181,11 @@ function hatch(plot: UPlot, content: ChartContent, paper: string): void {
 }
 
 /** The clip path of a bucket: below the topmost sum, or along each line. */
-function outline(plot: UPlot, kind: ChartContent['kind'], left: number, right: number): void {
+function outline(
+  plot: UPlot,
+  kind: ChartContent['kind'],
+  { left, right }: { readonly left: number; readonly right: number },
+): void {
   const { ctx, data } = plot
   const zero = plot.valToPos(0, 'y', true)
   const thick = 3 * devicePixelRatio
@@ -216,8 +233,7 @@ export function indexAt(plot: UPlot, content: ChartContent, left: number): numbe
 export function seriesAt(
   plot: UPlot,
   { series, kind }: ChartContent,
-  index: number,
-  top: number,
+  { index, top }: { readonly index: number; readonly top: number },
 ): string | null {
   if (kind === 'lines') return null
   const value = plot.posToVal(top, 'y')

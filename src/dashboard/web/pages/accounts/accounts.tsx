@@ -50,7 +50,7 @@ export function AccountsPage() {
   const search = query.get('search') ?? ''
   const [act, setAct] = useState<AccountAct | null>(null)
   const asked = { search, limit: PAGE_ACCOUNTS }
-  const pages = usePages('/accounts', asked, ({ accounts }) => accounts.length === 0)
+  const pages = usePages('/accounts', asked, { isEmpty: ({ accounts }) => accounts.length === 0 })
   const { replies, problem, reload } = pages
   const accounts = replies?.flatMap((reply) => reply.accounts) ?? null
   return (

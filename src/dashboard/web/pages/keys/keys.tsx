@@ -109,7 +109,7 @@ export function KeysPage() {
   const asked = { account: scope, search, state, limit: PAGE_KEYS }
   const limits = useLimits(scope)
   const enabled = scope !== 'all'
-  const pages = usePages('/keys', asked, ({ keys }) => keys.length === 0, { enabled })
+  const pages = usePages('/keys', asked, { isEmpty: ({ keys }) => keys.length === 0, enabled })
   const { replies, problem, reload } = pages
   const keys = replies?.flatMap((reply) => reply.keys) ?? null
   const creating = query.get('create') !== null

@@ -84,7 +84,11 @@ interface ListProps {
 
 /** The loaded rows; newer ones are added on demand, older ones below. */
 function List({ asked, filters }: ListProps) {
-  const pages = usePages('/requests', { ...asked, limit: PAGE }, ({ rows }) => rows.length === 0)
+  const pages = usePages(
+    '/requests',
+    { ...asked, limit: PAGE },
+    { isEmpty: ({ rows }) => rows.length === 0 },
+  )
   const [newer, setNewer] = useState<readonly RequestRow[]>([])
   const account = asked['account']
   const live = useLive(typeof account === 'string' ? account : null, filters.toMs === '')

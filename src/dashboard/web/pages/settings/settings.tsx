@@ -115,7 +115,11 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
 ]
 
 function AuditBlock() {
-  const pages = usePages('/audit', { limit: 20 }, ({ entries }) => entries.length === 0)
+  const pages = usePages(
+    '/audit',
+    { limit: 20 },
+    { isEmpty: ({ entries }) => entries.length === 0 },
+  )
   const { replies, problem, reload } = pages
   return (
     <Block title="Audit log" note="changes to this account and its keys, newest first">
