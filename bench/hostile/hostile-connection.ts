@@ -70,8 +70,7 @@ export function post(secret: string, body: Buffer | string, headers = ''): Buffe
 export async function drip(
   socket: Socket,
   text: string,
-  everyMs: number,
-  forMs: number,
+  { everyMs, forMs }: { everyMs: number; forMs: number },
 ): Promise<void> {
   const until = performance.now() + forMs
   for (let at = 0; at < text.length && !socket.destroyed && performance.now() < until; at += 1) {

@@ -88,7 +88,7 @@ async function slowHeads(target: Target): Promise<string> {
   return many(40, async () => {
     const socket = await connect(target)
     if (socket === null) return 'refused'
-    await drip(socket, text, 100, SLOW_MS)
+    await drip(socket, text, { everyMs: 100, forMs: SLOW_MS })
     const word = socket.destroyed ? 'closed' : 'open'
     socket.destroy()
     return word
@@ -102,7 +102,7 @@ async function slowBodies(target: Target): Promise<string> {
     if (socket === null) return 'refused'
     const head = post(target.secret, 'x'.repeat(1_000)).toString().split('\r\n\r\n')[0] ?? ''
     socket.write(`${head}\r\n\r\n`)
-    await drip(socket, `{"model":"${'m'.repeat(900)}`, 100, SLOW_MS)
+    await drip(socket, `{"model":"${'m'.repeat(900)}`, { everyMs: 100, forMs: SLOW_MS })
     const word = socket.destroyed ? 'closed' : 'open'
     socket.destroy()
     return word

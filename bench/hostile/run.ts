@@ -68,7 +68,8 @@ const MEBIBYTE = 2 ** 20
 export async function runPlan(children: Children, plan: HostilePlan): Promise<HostileResult> {
   const ordinaryUpstream = await startEmulator(children, plan.tree)
   const hostileUpstream = await startEmulator(children, plan.tree)
-  const gateway = await startGateway(children, null, ordinaryUpstream, {
+  const gateway = await startGateway(children, null, {
+    upstreamPort: ordinaryUpstream,
     tree: plan.tree,
     workers: WORKERS,
     upstreams: upstreams(ordinaryUpstream, hostileUpstream),
@@ -76,7 +77,7 @@ export async function runPlan(children: Children, plan: HostilePlan): Promise<Ho
   const load = new OrdinaryLoad(gateway.port, gateway.secret, plan.ordinaryPerSecond)
   const memory = new Memory(gateway)
   try {
-    return await new Run(children, plan, gateway, load, memory).all()
+    return await new Run(children, plan, { gateway, load, memory }).all()
   } finally {
     memory.end()
     await load.end()
@@ -87,7 +88,7 @@ export async function runPlan(children: Children, plan: HostilePlan): Promise<Ho
 async function startEmulator(children: Children, { main }: Tree): Promise<number> {
   const [port = 0] = await freePorts(1)
   const command = [process.execPath, main, 'emulate', '--any-model', '--port', String(port)]
-  await listening(port, children.start(null, command, 'ignore'))
+  await listening(port, children.start(null, command, { stdio: 'ignore' }))
   return port
 }
 
@@ -116,9 +117,7 @@ class Run {
   constructor(
     children: Children,
     plan: HostilePlan,
-    gateway: RunningGateway,
-    load: OrdinaryLoad,
-    memory: Memory,
+    { gateway, load, memory }: { gateway: RunningGateway; load: OrdinaryLoad; memory: Memory },
   ) {
     this.children = children
     this.plan = plan
@@ -228,7 +227,9 @@ async function longestDelayMs(opsPort: number): Promise<number | null> {
 async function attack(children: Children, settings: AttackSettings): Promise<ClassReport[]> {
   const path = fileURLToPath(new URL('attack.js', import.meta.url))
   const command = [process.execPath, path, JSON.stringify(settings)]
-  const { process: child } = children.start(null, command, ['ignore', 'inherit', 'inherit', 'ipc'])
+  const { process: child } = children.start(null, command, {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  })
   const reports: ClassReport[] = []
   child.on('message', (message) => {
     if (Array.isArray(message)) reports.push(...message.filter(isReport))

@@ -121,7 +121,9 @@ end
 
 function outputOf(children: Children, command: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) => {
-    const { process: child } = children.start(CORES.rest, command, ['ignore', 'pipe', 'pipe'])
+    const { process: child } = children.start(CORES.rest, command, {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
     let text = ''
     child.stdout?.on('data', (bytes: Buffer) => (text += bytes.toString()))
     child.stderr?.on('data', (bytes: Buffer) => (text += bytes.toString()))

@@ -30,7 +30,7 @@ models = ["*"]
       { mode: 0o600 },
     )
     const command = [installed.installedFile, 'serve', '--config', file]
-    const started = children.start(core, command, 'ignore')
+    const started = children.start(core, command, { stdio: 'ignore' })
     await listening(port, started, START_MS)
     const headers = { authorization: `Bearer ${CLIENT_KEY}` }
     return { started, path: PATHS.openai, model: MODELS.openai, headers }

@@ -26,9 +26,12 @@ general_settings: { master_key: ${CLIENT_KEY} }
     )
     const command = [peerFile(FOLDER, 'bin', 'litellm'), '--config', file]
     const options = ['--host', '127.0.0.1', '--port', String(port), '--num_workers', '1']
-    const started = children.start(core, [...command, ...options], 'ignore', {
-      LITELLM_LOCAL_MODEL_COST_MAP: 'True',
-      LITELLM_TELEMETRY: 'False',
+    const started = children.start(core, [...command, ...options], {
+      stdio: 'ignore',
+      env: {
+        LITELLM_LOCAL_MODEL_COST_MAP: 'True',
+        LITELLM_TELEMETRY: 'False',
+      },
     })
     await listening(port, started, START_MS)
     const headers = { authorization: `Bearer ${CLIENT_KEY}` }

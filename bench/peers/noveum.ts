@@ -11,11 +11,14 @@ export const NOVEUM: PeerKind = {
   version: VERSION,
   ...installed,
   async start({ children, core, port, upstreamPort }) {
-    const started = children.start(core, [installed.installedFile], 'ignore', {
-      HOST: '127.0.0.1',
-      PORT: String(port),
-      WORKER_THREADS: '1',
-      OPENAI_BASE_URL: `http://127.0.0.1:${upstreamPort}`,
+    const started = children.start(core, [installed.installedFile], {
+      stdio: 'ignore',
+      env: {
+        HOST: '127.0.0.1',
+        PORT: String(port),
+        WORKER_THREADS: '1',
+        OPENAI_BASE_URL: `http://127.0.0.1:${upstreamPort}`,
+      },
     })
     await listening(port, started, START_MS)
     const headers = { authorization: 'Bearer measured', 'x-provider': 'openai' }

@@ -17,7 +17,10 @@ export const PORTKEY: PeerKind = {
   ],
   async start({ children, core, port, upstreamPort }) {
     const command = [process.execPath, MAIN, `--port=${port}`, '--headless']
-    const started = children.start(core, command, 'ignore', { NODE_ENV: 'production' })
+    const started = children.start(core, command, {
+      stdio: 'ignore',
+      env: { NODE_ENV: 'production' },
+    })
     await listening(port, started, START_MS)
     const headers = {
       authorization: 'Bearer measured',

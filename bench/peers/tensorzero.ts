@@ -48,11 +48,9 @@ api_key_location = "none"
 `,
     )
     const python = peerFile(FOLDER, 'bin', 'python')
-    const started = children.start(
-      core,
-      [python, '-c', PROGRAM, file],
-      ['ignore', 'pipe', 'ignore'],
-    )
+    const started = children.start(core, [python, '-c', PROGRAM, file], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
     const base = new URL(await baseUrl(started.process))
     return {
       started,

@@ -22,6 +22,13 @@ export interface Started {
   readonly pid: number
 }
 
+/** Settings of a child process. */
+interface ChildSettings {
+  readonly stdio: StdioOptions
+  /** Variables beside those of this process. */
+  readonly env?: NodeJS.ProcessEnv
+}
+
 export class Children {
   /** The temporary folder of the suite; removed at the end. */
   readonly folder = mkdtempSync(join(tmpdir(), 'sluice-bench-'))
@@ -36,8 +43,7 @@ export class Children {
   start(
     core: number | null,
     command: readonly string[],
-    stdio: StdioOptions,
-    env: NodeJS.ProcessEnv = {},
+    { stdio, env = {} }: ChildSettings,
   ): Started {
     const [program = '', ...args] = core === null ? bound(command) : pinned(core, bound(command))
     const child = spawn(program, args, { stdio, cwd: this.folder, env: { ...process.env, ...env } })

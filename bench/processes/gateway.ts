@@ -34,6 +34,8 @@ export interface RunningGateway {
 
 /** Differences from one worker of this tree's build on `core`. */
 export interface GatewaySettings {
+  /** The port of the provider. */
+  readonly upstreamPort: number
   readonly tree?: Tree
   readonly workers?: number
   /** `upstreams:` and `routes:` as YAML, in place of two upstreams at the port. */
@@ -49,8 +51,7 @@ const READY_MS = 20_000
 export async function startGateway(
   children: Children,
   core: number | null,
-  upstreamPort: number,
-  settings: GatewaySettings = {},
+  { upstreamPort, ...settings }: GatewaySettings,
 ): Promise<RunningGateway> {
   const { tree = thisTree() } = settings
   const [port = 0, opsPort = 0] = await freePorts(2)
@@ -64,7 +65,7 @@ export async function startGateway(
   const log = openSync(logFile, 'a')
   const command = [process.execPath, tree.main, 'serve', '--config', file]
   const from = performance.now()
-  const started = children.start(core, command, ['ignore', log, log])
+  const started = children.start(core, command, { stdio: ['ignore', log, log] })
   try {
     await listening(port, started)
     await ready(opsPort)

@@ -13,29 +13,37 @@ export interface Nginx {
   readonly pid: number
 }
 
+/** The program, its processor core, and the port where it listens. */
+export interface NginxSettings {
+  /** The path of the program. */
+  readonly nginx: string
+  readonly core: number
+  readonly port: number
+}
+
 /** Starts nginx as a provider: the whole reply of each shape at its path. */
 export function startAnswers(
   children: Children,
-  nginx: string,
-  core: number,
-  port: number,
+  { nginx, core, port }: NginxSettings,
 ): Promise<Nginx> {
   const locations = (Object.keys(PATHS) as Shape[]).map((shape) => {
     const reply = wholeReply(shape)
     if (/['$\\]/.test(reply)) throw new Error('an nginx string cannot contain this reply')
     return `location = ${PATHS[shape]} { default_type application/json; return 200 '${reply}'; }`
   })
-  return start(children, nginx, core, port, '', locations.join('\n'))
+  return start(children, { nginx, core, port }, { locations: locations.join('\n') })
+}
+
+/** Settings of nginx as a proxy. */
+export interface ProxySettings extends NginxSettings {
+  readonly upstreamPort: number
+  readonly buffering: 'on' | 'off'
 }
 
 /** Starts nginx as a proxy of the port; `buffering` off is the setting for streams. */
 export function startProxy(
   children: Children,
-  nginx: string,
-  core: number,
-  port: number,
-  upstreamPort: number,
-  buffering: 'on' | 'off',
+  { nginx, core, port, upstreamPort, buffering }: ProxySettings,
 ): Promise<Nginx> {
   const upstream = `upstream provider {
     server 127.0.0.1:${upstreamPort}; keepalive 512; keepalive_requests 1000000000;
@@ -44,16 +52,13 @@ export function startProxy(
     proxy_pass http://provider; proxy_http_version 1.1; proxy_set_header Connection "";
     proxy_buffering ${buffering};
   }`
-  return start(children, nginx, core, port, upstream, location)
+  return start(children, { nginx, core, port }, { upstream, locations: location })
 }
 
 async function start(
   children: Children,
-  nginx: string,
-  core: number,
-  port: number,
-  upstream: string,
-  locations: string,
+  { nginx, core, port }: NginxSettings,
+  { upstream = '', locations }: { upstream?: string; locations: string },
 ): Promise<Nginx> {
   const folder = join(children.folder, `nginx-${port}`)
   mkdirSync(folder)
@@ -75,7 +80,7 @@ http {
 }
 `,
   )
-  const started = children.start(core, [nginx, '-p', folder, '-c', file], 'ignore')
+  const started = children.start(core, [nginx, '-p', folder, '-c', file], { stdio: 'ignore' })
   await listening(port, started)
   return { port, pid: await workerOf(started) }
 }

@@ -61,9 +61,8 @@ export function medianOf(samples: readonly number[]): number {
 /** A figure of the samples of all rounds. */
 export function figure(
   name: string,
-  unit: string,
   samples: readonly number[],
-  more: Pick<Figure, 'better' | 'goal'> = {},
+  { unit, ...more }: Pick<Figure, 'unit' | 'better' | 'goal'>,
 ): Figure {
   return {
     name,

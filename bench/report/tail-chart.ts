@@ -24,18 +24,27 @@ export function tailChart(title: string, curves: readonly Curve[]): string {
   const lines = [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="sans-serif" font-size="12">`,
     `<rect width="${WIDTH}" height="${HEIGHT}" fill="#fff"/>`,
-    text(WIDTH / 2, 20, title, 'middle'),
+    text(title, { x: WIDTH / 2, y: 20, anchor: 'middle' }),
     ...TIMES_MS.flatMap((ms) => [
-      rule(xOf(ms), yOf(SHARES.at(-1) ?? 1), xOf(ms), yOf(1)),
-      text(xOf(ms), HEIGHT - PLOT.bottom + 18, ms < 1000 ? `${ms} ms` : `${ms / 1000} s`, 'middle'),
+      rule({ x1: xOf(ms), y1: yOf(SHARES.at(-1) ?? 1), x2: xOf(ms), y2: yOf(1) }),
+      text(ms < 1000 ? `${ms} ms` : `${ms / 1000} s`, {
+        x: xOf(ms),
+        y: HEIGHT - PLOT.bottom + 18,
+        anchor: 'middle',
+      }),
     ]),
     ...SHARES.flatMap((share) => [
-      rule(xOf(0), yOf(share), xOf(Infinity), yOf(share)),
-      text(PLOT.left - 8, yOf(share) + 4, `${share * 100} %`, 'end'),
+      rule({ x1: xOf(0), y1: yOf(share), x2: xOf(Infinity), y2: yOf(share) }),
+      text(`${share * 100} %`, { x: PLOT.left - 8, y: yOf(share) + 4, anchor: 'end' }),
     ]),
     ...curves.flatMap(({ name, color, samplesMs }, index) => [
       `<polyline fill="none" stroke="${color}" stroke-width="2" points="${pointsOf(samplesMs)}"/>`,
-      text(WIDTH - PLOT.right - 10, PLOT.top + 18 * (index + 1), name, 'end', color),
+      text(name, {
+        x: WIDTH - PLOT.right - 10,
+        y: PLOT.top + 18 * (index + 1),
+        anchor: 'end',
+        fill: color,
+      }),
     ]),
     '</svg>',
   ]
@@ -65,10 +74,13 @@ function yOf(share: number): number {
   return PLOT.top + at * (HEIGHT - PLOT.top - PLOT.bottom)
 }
 
-function rule(x1: number, y1: number, x2: number, y2: number): string {
+function rule({ x1, y1, x2, y2 }: { x1: number; y1: number; x2: number; y2: number }): string {
   return `<line x1="${x1.toFixed(1)}" y1="${y1.toFixed(1)}" x2="${x2.toFixed(1)}" y2="${y2.toFixed(1)}" stroke="#ddd"/>`
 }
 
-function text(x: number, y: number, content: string, anchor: string, fill = '#333'): string {
+function text(
+  content: string,
+  { x, y, anchor, fill = '#333' }: { x: number; y: number; anchor: string; fill?: string },
+): string {
   return `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" text-anchor="${anchor}" fill="${fill}">${content}</text>`
 }

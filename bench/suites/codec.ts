@@ -44,7 +44,7 @@ export function runCodec(pace: Pace): Promise<SuiteResult> {
   const others = [...tapCases(), ...encoderCases(), ...requestCases(), ...scannerCases()]
   const samples = measure(others, rounds)
   for (const [index, { name, unit }] of others.entries()) {
-    figures.push(figure(name, unit, samples[index] ?? []))
+    figures.push(figure(name, samples[index] ?? [], { unit }))
   }
   return Promise.resolve({ figures, remarks: [] })
 }
@@ -75,10 +75,10 @@ function streamFigures(source: Source, rounds: number): Figure[] {
     { name: `${at}.whole_path`, unit: 'ns/frame', toUnit, run: translate },
   ]
   const samples = measure(cases, rounds)
-  const figures = cases.map(({ name, unit }, index) => figure(name, unit, samples[index] ?? []))
+  const figures = cases.map(({ name, unit }, index) => figure(name, samples[index] ?? [], { unit }))
   const whole = ratios(samples[2] ?? [], samples[1] ?? [])
   const more = { better: 'lower' as const }
-  figures.push(figure(`${at}.whole_path_ratio`, '× framer_parse', whole, more))
+  figures.push(figure(`${at}.whole_path_ratio`, whole, { unit: '× framer_parse', ...more }))
   return figures
 }
 

@@ -56,7 +56,7 @@ export async function runHedge(pace: Pace): Promise<SuiteResult> {
   const agent = new Agent({ keepAlive: true })
   try {
     const upstreams = configText(providers)
-    const gateway = await startGateway(children, null, 0, { upstreams })
+    const gateway = await startGateway(children, null, { upstreamPort: 0, upstreams })
     const bench = new Bench(gateway, agent, providers)
     for (const route of ROUTES) await bench.turn(route, Math.min(WARM_UP_SECONDS, seconds))
     const turns: Record<Route, Turn[]> = { plain: [], hedged: [] }
@@ -183,12 +183,12 @@ function figuresOf(turns: Readonly<Record<Route, readonly Turn[]>>): Figure[] {
   const faster = ratios(at(0.99, plain), at(0.99, hedged))
   return [
     ...ROUTES.flatMap((route) => [
-      figure(`hedge.${route}.first_p50`, 'ms', at(0.5, turns[route])),
-      figure(`hedge.${route}.first_p99`, 'ms', at(0.99, turns[route])),
+      figure(`hedge.${route}.first_p50`, at(0.5, turns[route]), { unit: 'ms' }),
+      figure(`hedge.${route}.first_p99`, at(0.99, turns[route]), { unit: 'ms' }),
     ]),
-    figure('hedge.p99_ratio', '× hedged', faster, { better: 'higher', goal: '≥ 5' }),
-    figure('hedge.extra_spend', '%', spend, { goal: '≤ 2' }),
-    figure('hedge.extra_requests', '%', requests, { goal: '≤ 2' }),
+    figure('hedge.p99_ratio', faster, { unit: '× hedged', better: 'higher', goal: '≥ 5' }),
+    figure('hedge.extra_spend', spend, { unit: '%', goal: '≤ 2' }),
+    figure('hedge.extra_requests', requests, { unit: '%', goal: '≤ 2' }),
   ]
 }
 

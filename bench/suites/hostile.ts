@@ -39,31 +39,34 @@ export async function runHostile(pace: Pace): Promise<SuiteResult> {
   }
 }
 
-function one(name: string, unit: string, value: number, goal?: string): Figure {
-  return figure(`hostile.${name}`, unit, [value], goal === undefined ? {} : { goal })
+function one(
+  name: string,
+  value: number,
+  { unit, goal }: { unit: string; goal?: string | undefined },
+): Figure {
+  return figure(`hostile.${name}`, [value], { unit, ...(goal === undefined ? {} : { goal }) })
 }
 
 function figuresOf({ quiet, solo, mixed, peakMegabytes, afterMegabytes }: HostileResult): Figure[] {
   const ratio = mixed.ordinary.p99Ms / quiet.ordinary.p99Ms
   const figures = [
-    one('quiet.p99', 'ms', quiet.ordinary.p99Ms),
-    one('mixed.p99', 'ms', mixed.ordinary.p99Ms),
-    one('mixed.p99_ratio', '× quiet', ratio, `≤ ${MAX_P99_RATIO}`),
-    one('mixed.failed', `of ${mixed.ordinary.sent}`, mixed.ordinary.failed, '0'),
-    one('workers_lost', 'workers', lost([...solo.values(), mixed]), '0'),
-    one('memory.before', 'MB', quiet.residentMegabytes),
-    one('memory.peak', 'MB', peakMegabytes),
-    one('memory.after', 'MB', afterMegabytes),
-    one(
-      'memory.after_ratio',
-      '× before',
-      afterMegabytes / quiet.residentMegabytes,
-      `≤ ${MAX_MEMORY_RATIO}`,
-    ),
+    one('quiet.p99', quiet.ordinary.p99Ms, { unit: 'ms' }),
+    one('mixed.p99', mixed.ordinary.p99Ms, { unit: 'ms' }),
+    one('mixed.p99_ratio', ratio, { unit: '× quiet', goal: `≤ ${MAX_P99_RATIO}` }),
+    one('mixed.failed', mixed.ordinary.failed, { unit: `of ${mixed.ordinary.sent}`, goal: '0' }),
+    one('workers_lost', lost([...solo.values(), mixed]), { unit: 'workers', goal: '0' }),
+    one('memory.before', quiet.residentMegabytes, { unit: 'MB' }),
+    one('memory.peak', peakMegabytes, { unit: 'MB' }),
+    one('memory.after', afterMegabytes, { unit: 'MB' }),
+    one('memory.after_ratio', afterMegabytes / quiet.residentMegabytes, {
+      unit: '× before',
+      goal: `≤ ${MAX_MEMORY_RATIO}`,
+    }),
   ]
-  if (quiet.loopMs !== null) figures.push(one('quiet.loop', 'ms', quiet.loopMs))
+  if (quiet.loopMs !== null) figures.push(one('quiet.loop', quiet.loopMs, { unit: 'ms' }))
   for (const [name, { loopMs }] of solo) {
-    if (loopMs !== null) figures.push(one(`${name}.loop`, 'ms', loopMs, `≤ ${MAX_LOOP_MS}`))
+    if (loopMs !== null)
+      figures.push(one(`${name}.loop`, loopMs, { unit: 'ms', goal: `≤ ${MAX_LOOP_MS}` }))
   }
   return figures
 }

@@ -89,12 +89,14 @@ export async function runLedger(pace: Pace): Promise<SuiteResult> {
     figures: [
       ...cases.flatMap(({ name }) => figuresOf(name, found.get(name) ?? [], cpu(name))),
       ...Array.from(cold, ([name, load]) =>
-        figure(`ledger.${name}.cold_cpu`, 'µs/op', [cpuOf(load)]),
+        figure(`ledger.${name}.cold_cpu`, [cpuOf(load)], { unit: 'µs/op' }),
       ),
-      figure('ledger.batching_ratio', 'of alone', ratios(cpu('load'), cpu('alone')), {
+      figure('ledger.batching_ratio', ratios(cpu('load'), cpu('alone')), {
+        unit: 'of alone',
         better: 'lower',
       }),
-      figure('ledger.contention_ratio', 'of one', ratios(cpu('four_processes'), cpu('load')), {
+      figure('ledger.contention_ratio', ratios(cpu('four_processes'), cpu('load')), {
+        unit: 'of one',
         better: 'lower',
       }),
     ],
@@ -103,20 +105,18 @@ export async function runLedger(pace: Pace): Promise<SuiteResult> {
 }
 
 function figuresOf(name: string, loads: readonly LedgerLoad[], cpu: readonly number[]): Figure[] {
-  if (name === 'nothing') return [figure('ledger.nothing.cpu', 'µs/op', loads.map(cpuOf))]
+  if (name === 'nothing') return [figure('ledger.nothing.cpu', loads.map(cpuOf), { unit: 'µs/op' })]
   const of = (what: string, unit: string, pick: (load: LedgerLoad) => number) =>
-    figure(`ledger.${name}.${what}`, unit, loads.map(pick))
+    figure(`ledger.${name}.${what}`, loads.map(pick), { unit })
   // A request is an admission and a settlement with its entry; without limits it is an entry alone.
   const requests = cpu.map((each) => (name === 'unlimited' ? each : 2 * each))
   const goal = GOALS[name]
   return [
-    figure(`ledger.${name}.cpu`, 'µs/op', cpu),
-    figure(
-      `ledger.${name}.request_cpu`,
-      'µs/request',
-      requests,
-      goal === undefined ? {} : { goal },
-    ),
+    figure(`ledger.${name}.cpu`, cpu, { unit: 'µs/op' }),
+    figure(`ledger.${name}.request_cpu`, requests, {
+      unit: 'µs/request',
+      ...(goal === undefined ? {} : { goal }),
+    }),
     of('operations', '/s', (load) => load.operations / load.seconds),
     of('admit_p50', 'ms', (load) => load.admitMs.p50),
     of('admit_p99', 'ms', (load) => load.admitMs.p99),
@@ -135,7 +135,7 @@ function startLoads(children: Children, { processes, atOnce, what }: Case): Chil
   return Array.from({ length: processes }, (_, child) => {
     const core = child % 2 === 0 ? CORES.tested : CORES.rest
     const command = [process.execPath, ...WORKER_FLAGS, ...args]
-    return children.start(core, command, ['ignore', 'inherit', 'inherit', 'ipc']).process
+    return children.start(core, command, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] }).process
   })
 }
 
@@ -176,11 +176,9 @@ type NewDatabase = () => string
 async function startRedis(children: Children): Promise<NewDatabase> {
   const [port = 0] = await freePorts(1)
   const args = ['--port', String(port), '--databases', '1000', '--appendonly', 'yes']
-  const started = children.start(
-    CORES.rest,
-    ['redis-server', '--bind', '127.0.0.1', ...args],
-    'ignore',
-  )
+  const started = children.start(CORES.rest, ['redis-server', '--bind', '127.0.0.1', ...args], {
+    stdio: 'ignore',
+  })
   await listening(port, started)
   let last = 0
   return () => `redis://127.0.0.1:${port}/${(last += 1)}?timeout_ms=5000`

@@ -44,8 +44,8 @@ export async function runLoad(pace: Pace): Promise<SuiteResult> {
     try {
       const { peers, gateway } = await startPeers(children, kind)
       for (const peer of peers) await checkAnswer(peer, kind)
-      figures.push(...(await warmUp(children, peers, kind, seconds)))
-      const runs = await runRounds(children, peers, gateway, rounds, seconds)
+      figures.push(...(await warmUp(children, peers, { kind, seconds })))
+      const runs = await runRounds(children, peers, { gateway, rounds, seconds })
       figures.push(...figuresOf(kind, runs))
       remarks.push(...doubts(kind, runs))
     } finally {
@@ -62,11 +62,15 @@ async function startPeers(
   const [upstreamPort = 0, proxyPort = 0, barePort = 0] = await freePorts(3)
   const nginx = findProgram('nginx')
   if (nginx !== null && kind === 'whole') {
-    await startAnswers(children, nginx, CORES.rest, upstreamPort)
+    await startAnswers(children, { nginx, core: CORES.rest, port: upstreamPort })
   } else {
-    await startNode(children, CORES.rest, '../load/upstream-process.js', upstreamPort, {
-      fragments: FRAGMENTS,
-      everyMs: 0,
+    await startNode(children, '../load/upstream-process.js', {
+      core: CORES.rest,
+      port: upstreamPort,
+      settings: {
+        fragments: FRAGMENTS,
+        everyMs: 0,
+      },
     })
   }
   const stream = kind === 'burst'
@@ -79,38 +83,47 @@ async function startPeers(
   const peers: Peer[] = []
   if (nginx !== null) {
     const buffering = stream ? 'off' : 'on'
-    const { pid } = await startProxy(
-      children,
+    const { pid } = await startProxy(children, {
       nginx,
-      CORES.tested,
-      proxyPort,
+      core: CORES.tested,
+      port: proxyPort,
       upstreamPort,
       buffering,
-    )
+    })
     peers.push({ name: 'nginx', pid, request: direct(proxyPort) })
   }
-  const gateway = await startGateway(children, CORES.tested, upstreamPort)
+  const gateway = await startGateway(children, CORES.tested, { upstreamPort })
   const { pid } = gateway
   peers.push({ name: 'translated', pid, request: gatewayRequest(gateway, 'anthropic', stream) })
   peers.push({ name: 'same', pid, request: gatewayRequest(gateway, 'openai', stream) })
-  const bare = await startNode(children, CORES.tested, '../peers/bare.js', barePort, {
-    upstreamPort,
+  const bare = await startNode(children, '../peers/bare.js', {
+    core: CORES.tested,
+    port: barePort,
+    settings: {
+      upstreamPort,
+    },
   })
   peers.push({ name: 'bare', pid: bare, request: direct(barePort) })
   return { peers, gateway }
 }
 
+/** Where a process of the benchmark runs and listens. */
+export interface NodeSettings {
+  readonly core: number
+  readonly port: number
+  /** Further settings of the process. */
+  readonly settings: Readonly<Record<string, number>>
+}
+
 /** Starts a process of the benchmark and waits until it listens. */
 export async function startNode(
   children: Children,
-  core: number,
   file: string,
-  port: number,
-  settings: Readonly<Record<string, number>>,
+  { core, port, settings }: NodeSettings,
 ): Promise<number> {
   const path = fileURLToPath(new URL(file, import.meta.url))
   const command = [process.execPath, path, JSON.stringify({ port, ...settings })]
-  const started = children.start(core, command, ['ignore', 'inherit', 'inherit', 'ipc'])
+  const started = children.start(core, command, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   await listening(port, started)
   return started.pid
 }
@@ -142,8 +155,7 @@ async function checkAnswer(peer: Peer, kind: Kind): Promise<void> {
 async function warmUp(
   children: Children,
   peers: readonly Peer[],
-  kind: Kind,
-  seconds: number,
+  { kind, seconds }: { kind: Kind; seconds: number },
 ): Promise<Figure[]> {
   const figures: Figure[] = []
   for (const { name, request, pid } of peers) {
@@ -151,7 +163,9 @@ async function warmUp(
     if (name === 'nginx') continue
     // `same` uses the process that `translated` has warmed up.
     if (name !== 'same') {
-      figures.push(figure(`load.${kind}.${name}.cold_cpu`, 'µs/reply', [cold.cpuMicrosecondsEach]))
+      figures.push(
+        figure(`load.${kind}.${name}.cold_cpu`, [cold.cpuMicrosecondsEach], { unit: 'µs/reply' }),
+      )
     }
     const warmUp = Math.max(1, WARM_UP_SECONDS - seconds)
     await closedLoop(children, request, { pids: pid, seconds: warmUp })
@@ -162,9 +176,7 @@ async function warmUp(
 async function runRounds(
   children: Children,
   peers: readonly Peer[],
-  gateway: RunningGateway,
-  rounds: number,
-  seconds: number,
+  { gateway, rounds, seconds }: { gateway: RunningGateway; rounds: number; seconds: number },
 ): Promise<Map<Peer['name'], Run[]>> {
   const runs = new Map<Peer['name'], Run[]>(peers.map(({ name }) => [name, []]))
   for (let round = 0; round < rounds; round++) {
@@ -189,22 +201,27 @@ function figuresOf(kind: Kind, runs: ReadonlyMap<Peer['name'], readonly Run[]>):
     (runs.get(name) ?? []).map((run) => run.cpuMicrosecondsEach)
   for (const [name, samples] of runs) {
     const at = `load.${kind}.${name}`
-    figures.push(figure(`${at}.replies`, 'replies/s', rate(name)))
-    figures.push(figure(`${at}.cpu`, 'µs/reply', cpu(name)))
+    figures.push(figure(`${at}.replies`, rate(name), { unit: 'replies/s' }))
+    figures.push(figure(`${at}.cpu`, cpu(name), { unit: 'µs/reply' }))
     const share = samples.map((run) => run.busy)
-    figures.push(figure(`${at}.busy`, 'of a core', share))
+    figures.push(figure(`${at}.busy`, share, { unit: 'of a core' }))
     const tail = samples.map((run) => run.p99Ms)
-    figures.push(figure(`${at}.p99`, 'ms', tail))
+    figures.push(figure(`${at}.p99`, tail, { unit: 'ms' }))
   }
   if (!runs.has('nginx')) return figures
   for (const name of ['translated', 'same', 'bare'] as const) {
     const at = `load.${kind}.${name}`
     const replies = ratios(rate(name), rate('nginx'))
     figures.push(
-      figure(`${at}.replies_ratio`, '× nginx', replies, checkedRatio(kind, name, 'replies')),
+      figure(`${at}.replies_ratio`, replies, {
+        unit: '× nginx',
+        ...checkedRatio(kind, name, 'replies'),
+      }),
     )
     const costs = ratios(cpu(name), cpu('nginx'))
-    figures.push(figure(`${at}.cpu_ratio`, '× nginx', costs, checkedRatio(kind, name, 'cpu')))
+    figures.push(
+      figure(`${at}.cpu_ratio`, costs, { unit: '× nginx', ...checkedRatio(kind, name, 'cpu') }),
+    )
   }
   return figures
 }
@@ -227,8 +244,8 @@ function doubts(kind: Kind, runs: ReadonlyMap<Peer['name'], readonly Run[]>): st
   for (const [name, samples] of runs) {
     const { median } = figure(
       '',
-      '',
       samples.map((run) => run.busy),
+      { unit: '' },
     )
     if (median >= 0.9) continue
     const share = Math.round(median * 100)

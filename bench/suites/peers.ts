@@ -68,7 +68,7 @@ export async function runPeers(pace: Pace): Promise<SuiteResult> {
       const starter = new Starter(children, await startUpstream(children, workload, fragments))
       const peers = [await starter.nginx(workload), ...(await starter.gateways(trees))]
       peers.push(...(await starter.others(kinds.filter(isInstalled), remarks)))
-      const samples = await alternate(children, workload, peers, pace, remarks)
+      const samples = await alternate(children, workload, { peers, pace, remarks })
       figures.push(...figuresOf(workload, samples))
     } finally {
       await children.close()
@@ -85,12 +85,16 @@ async function startUpstream(
 ): Promise<number> {
   const [port = 0] = await freePorts(1)
   if (workload === 'paced') {
-    await startNode(children, CORES.rest, '../load/upstream-process.js', port, {
-      fragments,
-      everyMs: EVERY_MS,
+    await startNode(children, '../load/upstream-process.js', {
+      core: CORES.rest,
+      port,
+      settings: {
+        fragments,
+        everyMs: EVERY_MS,
+      },
     })
   } else {
-    await startAnswers(children, nginxProgram(), CORES.rest, port)
+    await startAnswers(children, { nginx: nginxProgram(), core: CORES.rest, port })
   }
   return port
 }
@@ -116,7 +120,13 @@ class Starter {
     const [port = 0] = await freePorts(1)
     const buffering = workload === 'paced' ? 'off' : 'on'
     const core = CORES.tested
-    const { pid } = await startProxy(children, nginxProgram(), core, port, upstreamPort, buffering)
+    const { pid } = await startProxy(children, {
+      nginx: nginxProgram(),
+      core,
+      port,
+      upstreamPort,
+      buffering,
+    })
     const to = { port, path: PATHS.openai, headers: {} }
     return { name: 'nginx', isWarm: true, model: MODELS.openai, to, pids: [pid] }
   }
@@ -125,7 +135,7 @@ class Starter {
     const peers: Peer[] = []
     for (const tree of trees) {
       const { children, upstreamPort } = this
-      const gateway = await startGateway(children, CORES.tested, upstreamPort, { tree })
+      const gateway = await startGateway(children, CORES.tested, { upstreamPort, tree })
       const headers = { authorization: `Bearer ${gateway.secret}` }
       const to = { port: gateway.port, path: PATHS.openai, headers }
       const { name } = tree
@@ -157,9 +167,7 @@ class Starter {
 async function alternate(
   children: Children,
   workload: Workload,
-  peers: readonly Peer[],
-  pace: Pace,
-  remarks: string[],
+  { peers, pace, remarks }: { peers: readonly Peer[]; pace: Pace; remarks: string[] },
 ): Promise<Samples> {
   const seconds = pace.seconds ?? 4
   const samples: Samples = new Map()
@@ -236,11 +244,13 @@ function figuresOf(workload: Workload, samples: Samples): Figure[] {
   const figures: Figure[] = []
   const ours = samples.get('sluice') ?? []
   for (const [name, costs] of samples) {
-    figures.push(figure(`peers.${workload}.${name}.cpu`, UNITS[workload], costs))
+    figures.push(figure(`peers.${workload}.${name}.cpu`, costs, { unit: UNITS[workload] }))
     if (name === 'sluice') continue
     const goal = IN_RUST.has(name) ? { goal: GOALS[workload] } : {}
     const shares = ratios(ours, costs)
-    figures.push(figure(`peers.${workload}.cpu_over_${name}`, `× ${name}`, shares, goal))
+    figures.push(
+      figure(`peers.${workload}.cpu_over_${name}`, shares, { unit: `× ${name}`, ...goal }),
+    )
   }
   return figures
 }

@@ -86,22 +86,36 @@ export function shapeOf(streams: number, seconds: number): Shape {
 async function startPeers(children: Children, fragments: number): Promise<Peer[]> {
   const [upstreamPort = 0, proxyPort = 0, barePort = 0] = await freePorts(3)
   const plan = { fragments, everyMs: EVERY_MS }
-  await startNode(children, CORES.rest, '../load/upstream-process.js', upstreamPort, plan)
+  await startNode(children, '../load/upstream-process.js', {
+    core: CORES.rest,
+    port: upstreamPort,
+    settings: plan,
+  })
   const body = question('anthropic', true)
   const direct = (port: number): LoadRequest => ({ port, path: PATHS.anthropic, headers: {}, body })
   const peers: Peer[] = []
   const nginx = findProgram('nginx')
   if (nginx !== null) {
     const { tested } = CORES
-    const proxy = await startProxy(children, nginx, tested, proxyPort, upstreamPort, 'off')
+    const proxy = await startProxy(children, {
+      nginx,
+      core: tested,
+      port: proxyPort,
+      upstreamPort,
+      buffering: 'off',
+    })
     peers.push({ name: 'nginx', pid: proxy.pid, request: direct(proxyPort) })
   }
-  const gateway = await startGateway(children, CORES.tested, upstreamPort)
+  const gateway = await startGateway(children, CORES.tested, { upstreamPort })
   const { pid } = gateway
   peers.push({ name: 'translated', pid, request: gatewayRequest(gateway, 'anthropic', true) })
   peers.push({ name: 'same', pid, request: gatewayRequest(gateway, 'openai', true) })
-  const bare = await startNode(children, CORES.tested, '../peers/bare.js', barePort, {
-    upstreamPort,
+  const bare = await startNode(children, '../peers/bare.js', {
+    core: CORES.tested,
+    port: barePort,
+    settings: {
+      upstreamPort,
+    },
   })
   peers.push({ name: 'bare', pid: bare, request: direct(barePort) })
   return peers
@@ -116,11 +130,9 @@ export async function measure(
   const { streams, fragments, seconds } = shape
   const path = fileURLToPath(new URL('../load/paced-streams-process.js', import.meta.url))
   const settings = JSON.stringify({ ...peer.request, streams, fragments })
-  const { process: clients } = children.start(
-    CORES.rest,
-    [process.execPath, path, settings],
-    ['ignore', 'inherit', 'inherit', 'ipc'],
-  )
+  const { process: clients } = children.start(CORES.rest, [process.execPath, path, settings], {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  })
   const limitMs = fragments * EVERY_MS + MESSAGE_LIMIT_MS
   const done = message(clients, 'done', limitMs)
   const open = message(clients, 'open', limitMs)
@@ -189,18 +201,18 @@ function figuresOf(rounds: ReadonlyMap<Peer['name'], readonly Round[]>): Figure[
   const cpu = (name: Peer['name']): number[] =>
     (rounds.get(name) ?? []).map((round) => round.cpuMicrosecondsEach)
   for (const [name, samples] of rounds) {
-    figures.push(figure(`relay.${name}.cpu`, 'µs/fragment', cpu(name)))
+    figures.push(figure(`relay.${name}.cpu`, cpu(name), { unit: 'µs/fragment' }))
     const kept = samples.map((round) => round.kept)
-    figures.push(figure(`relay.${name}.kept`, 'of the pace', kept))
+    figures.push(figure(`relay.${name}.kept`, kept, { unit: 'of the pace' }))
     const together = samples.map((round) => round.together)
-    figures.push(figure(`relay.${name}.together`, 'a read', together))
+    figures.push(figure(`relay.${name}.together`, together, { unit: 'a read' }))
   }
   if (!rounds.has('nginx')) return figures
   for (const name of ['translated', 'same', 'bare'] as const) {
     const costs = ratios(cpu(name), cpu('nginx'))
     const checked = name === 'bare' ? {} : { better: 'lower' as const }
     const goal = name === 'translated' ? { goal: '≤ 2.0' } : {}
-    figures.push(figure(`relay.${name}.cpu_ratio`, '× nginx', costs, { ...checked, ...goal }))
+    figures.push(figure(`relay.${name}.cpu_ratio`, costs, { unit: '× nginx', ...checked, ...goal }))
   }
   return figures
 }

@@ -24,7 +24,7 @@ export async function runRoute(pace: Pace): Promise<SuiteResult> {
     const [upstreamPort = 0] = await freePorts(1)
     await startProvider(children, upstreamPort)
     const upstreams = configText(upstreamPort)
-    const gateway = await startGateway(children, CORES.tested, upstreamPort, { upstreams })
+    const gateway = await startGateway(children, CORES.tested, { upstreamPort, upstreams })
     const runs: Record<Route, Run[]> = { one: [], full: [] }
     const measure = (route: Route, length: number): Promise<Run> =>
       closedLoop(children, requestOf(gateway, route), { pids: gateway.pid, seconds: length })
@@ -50,12 +50,16 @@ export async function runRoute(pace: Pace): Promise<SuiteResult> {
 async function startProvider(children: Children, port: number): Promise<void> {
   const nginx = findProgram('nginx')
   if (nginx === null) {
-    await startNode(children, CORES.rest, '../load/upstream-process.js', port, {
-      fragments: 1,
-      everyMs: 0,
+    await startNode(children, '../load/upstream-process.js', {
+      core: CORES.rest,
+      port,
+      settings: {
+        fragments: 1,
+        everyMs: 0,
+      },
     })
   } else {
-    await startAnswers(children, nginx, CORES.rest, port)
+    await startAnswers(children, { nginx, core: CORES.rest, port })
   }
 }
 
@@ -87,7 +91,7 @@ function figuresOf(runs: Readonly<Record<Route, readonly Run[]>>): Figure[] {
   const cpu = (route: Route): number[] => runs[route].map((run) => run.cpuMicrosecondsEach)
   const cost = ratios(cpu('full'), cpu('one'))
   return [
-    ...ROUTES.map((route) => figure(`route.${route}.cpu`, 'µs/reply', cpu(route))),
-    figure('route.cpu_ratio', '× one', cost, { better: 'lower', goal: GOAL }),
+    ...ROUTES.map((route) => figure(`route.${route}.cpu`, cpu(route), { unit: 'µs/reply' })),
+    figure('route.cpu_ratio', cost, { unit: '× one', better: 'lower', goal: GOAL }),
   ]
 }

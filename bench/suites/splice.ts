@@ -43,11 +43,11 @@ export async function runSplice(pace: Pace): Promise<SuiteResult> {
       for (const peer of peers) {
         await check(peer, script)
         if (peer.name === 'nginx') continue
-        await load(children, peer, script, Math.min(WARM_UP_SECONDS, 3 * seconds))
+        await load(children, peer, { script, seconds: Math.min(WARM_UP_SECONDS, 3 * seconds) })
       }
       for (let round = 0; round < (pace.rounds ?? 5); round++) {
         for (const peer of peers) {
-          runs.get(peer.name)?.push(await load(children, peer, script, seconds))
+          runs.get(peer.name)?.push(await load(children, peer, { script, seconds }))
         }
       }
       figures.push(...figuresOf(script, runs))
@@ -62,11 +62,17 @@ async function startPeers(children: Children, commit: string | null): Promise<Pe
   const nginx = findProgram('nginx')
   if (nginx === null) throw new Error('splice needs nginx (Debian package nginx-light)')
   const [upstreamPort = 0, proxyPort = 0] = await freePorts(2)
-  await startAnswers(children, nginx, CORES.rest, upstreamPort)
-  const proxy = await startProxy(children, nginx, CORES.tested, proxyPort, upstreamPort, 'on')
+  await startAnswers(children, { nginx, core: CORES.rest, port: upstreamPort })
+  const proxy = await startProxy(children, {
+    nginx,
+    core: CORES.tested,
+    port: proxyPort,
+    upstreamPort,
+    buffering: 'on',
+  })
   const peers: Peer[] = [{ name: 'nginx', pids: [proxy.pid], port: proxyPort, headers: {} }]
   for (const tree of [thisTree(), ...(commit === null ? [] : [treeOf(commit)])]) {
-    const gateway = await startGateway(children, CORES.tested, upstreamPort, { tree })
+    const gateway = await startGateway(children, CORES.tested, { upstreamPort, tree })
     peers.push({
       name: tree.name,
       pids: gateway.pids(),
@@ -81,7 +87,11 @@ function requestOf({ port, headers }: Peer, script: Script): LoadRequest {
   return { port, headers, path: PATHS.openai, body: longQuestion(script, LONG_PROMPT_BYTES) }
 }
 
-function load(children: Children, peer: Peer, script: Script, seconds: number): Promise<Run> {
+function load(
+  children: Children,
+  peer: Peer,
+  { script, seconds }: { script: Script; seconds: number },
+): Promise<Run> {
   const { pids } = peer
   const connections = LONG_PROMPT_CONNECTIONS
   return closedLoop(children, requestOf(peer, script), { pids, seconds, connections })
@@ -100,19 +110,21 @@ function figuresOf(script: Script, runs: ReadonlyMap<string, readonly Run[]>): F
   const rate = (name: string): number[] => (runs.get(name) ?? []).map((run) => run.repliesPerSecond)
   for (const name of runs.keys()) {
     const at = `splice.${script}.${name}`
-    figures.push(figure(`${at}.cpu`, 'ms/request', cpu(name)))
-    figures.push(figure(`${at}.replies`, 'replies/s', rate(name)))
+    figures.push(figure(`${at}.cpu`, cpu(name), { unit: 'ms/request' }))
+    figures.push(figure(`${at}.replies`, rate(name), { unit: 'replies/s' }))
     if (name === 'nginx') {
       const replies = ratios(rate('sluice'), rate(name))
       const goal = { better: 'higher', goal: '≥ 0.3' } as const
-      figures.push(figure(`splice.${script}.replies_ratio`, '× nginx', replies, goal))
+      figures.push(figure(`splice.${script}.replies_ratio`, replies, { unit: '× nginx', ...goal }))
     }
     if (name === 'sluice') continue
     const costs = ratios(cpu('sluice'), cpu(name))
     // Only the ratio to nginx is in the baseline: the other needs a commit to compare with.
     const checked = name === 'nginx' ? ({ better: 'lower' } as const) : { goal: '≤ 0.5' }
     if (!Number.isFinite(medianOf(costs))) continue
-    figures.push(figure(`splice.${script}.cpu_over_${name}`, `× ${name}`, costs, checked))
+    figures.push(
+      figure(`splice.${script}.cpu_over_${name}`, costs, { unit: `× ${name}`, ...checked }),
+    )
   }
   return figures
 }

@@ -32,7 +32,7 @@ async function measure(tree: Tree, seconds: number): Promise<Sample> {
   const children = new Children()
   try {
     const [upstreamPort = 0] = await freePorts(1)
-    const gateway = await startGateway(children, CORES.tested, upstreamPort, { tree })
+    const gateway = await startGateway(children, CORES.tested, { upstreamPort, tree })
     await sleep(seconds * 1000)
     const idleMegabytes = residentBytes(gateway.pids()) / 2 ** 20
     return { readyMs: gateway.readyMs, idleMegabytes }
@@ -51,10 +51,12 @@ function figuresOf(samples: ReadonlyMap<Tree, readonly Sample[]>): Figure[] {
       ['idle', 'MB', '≤ 150', (each: Sample) => each.idleMegabytes],
     ] as const) {
       const at = `start.${tree.name}.${name}`
-      figures.push(figure(at, unit, theirs.map(of), isOurs ? { goal } : {}))
+      figures.push(figure(at, theirs.map(of), { unit, ...(isOurs ? { goal } : {}) }))
       if (isOurs) continue
       const shares = ratios(ours.map(of), theirs.map(of))
-      figures.push(figure(`start.${name}_ratio`, `× ${tree.name}`, shares, { better: 'lower' }))
+      figures.push(
+        figure(`start.${name}_ratio`, shares, { unit: `× ${tree.name}`, better: 'lower' }),
+      )
     }
   }
   return figures

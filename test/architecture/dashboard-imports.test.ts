@@ -43,7 +43,7 @@ function packageOf(target: string): string {
 
 function breaches(source: Source): string[] {
   return importsOf(source).flatMap(({ target, isPackage, isType, line }) => {
-    const why = breach(source.path, target, isPackage, isType)
+    const why = breach(source.path, target, { isPackage, isType })
     return why === undefined ? [] : [`${source.path}:${String(line)} imports ${target}: ${why}`]
   })
 }
@@ -51,8 +51,7 @@ function breaches(source: Source): string[] {
 function breach(
   from: string,
   target: string,
-  isPackage: boolean,
-  isType: boolean,
+  { isPackage, isType }: { isPackage: boolean; isType: boolean },
 ): string | undefined {
   if (isPackage) {
     if (target.endsWith('.css')) return undefined

@@ -32,11 +32,16 @@ routes:
   - { prefix: gpt-, upstream: openai, fallback: [{ upstream: eu, model: claude-opus-5-5 }] }
 `
 
+interface Surroundings {
+  /** Files beside the configuration, by name. */
+  readonly files?: Record<string, string>
+  readonly env?: NodeJS.ProcessEnv
+}
+
 function sluice(
   t: Test,
   args: string[],
-  files: Record<string, string> = {},
-  env: NodeJS.ProcessEnv = { A: 'a', O: 'o' },
+  { files = {}, env = { A: 'a', O: 'o' } }: Surroundings = {},
 ) {
   const cwd = t.testdir({ 'gateway.yaml': CONFIG, 'models.yaml': MODELS, ...files })
   const program = join(process.cwd(), 'build/src/main.js')
@@ -65,7 +70,7 @@ void t.test('check notes unset keys, settings without effect and translation los
   const json = JSON.parse(await sluice(t, ['check', '--json'])) as { notes: string[] }
   t.equal(json.notes.length, out.trim().split('\n').length - 1)
   t.match(
-    await sluice(t, ['check'], {}, { O: 'o' }),
+    await sluice(t, ['check'], { env: { O: 'o' } }),
     'upstream anthropic has no key: A, A_2 is not set',
   )
 })
@@ -134,7 +139,10 @@ void t.test('explain evaluates conditions with its options and the body', async 
   )
   const messages = [{ role: 'user', content: 'word '.repeat(8_000) }]
   const body = { 'body.json': JSON.stringify({ messages }) }
-  t.match(await sluice(t, [...research, '--body', 'body.json'], body), 'route      routes[0]')
+  t.match(
+    await sluice(t, [...research, '--body', 'body.json'], { files: body }),
+    'route      routes[0]',
+  )
 })
 
 const MISTAKES = `store: redis://:canary-6f@redis:6379
@@ -159,7 +167,7 @@ void t.test(
   'check notes keys in the file, variables without braces and routes that never match',
   async (t) => {
     const files = { 'gateway.yaml': MISTAKES }
-    const out = await sluice(t, ['check'], files)
+    const out = await sluice(t, ['check'], { files })
     const plain = 'contains a secret in plain text: use ${NAME} or ${file:PATH}'
     const never = 'can never match'
     const notes = [
@@ -177,10 +185,10 @@ void t.test(
     t.notMatch(out, /canary/)
     t.match(out, /^gateway\.yaml: valid/)
 
-    const strict = await sluice(t, ['check', '--strict'], files)
+    const strict = await sluice(t, ['check', '--strict'], { files })
     t.match(strict, /^gateway\.yaml: refused: --strict treats notes as errors/)
     for (const note of notes) t.ok(strict.includes(`error: ${note}\n`), note)
-    const json = JSON.parse(await sluice(t, ['check', '--strict', '--json'], files)) as {
+    const json = JSON.parse(await sluice(t, ['check', '--strict', '--json'], { files })) as {
       ok: boolean
       notes: string[]
       errors: { message: string }[]

@@ -49,7 +49,11 @@ interface Explained {
   readonly results: readonly string[]
 }
 
-async function explained(t: Test, model: string, body: unknown, more = ''): Promise<Explained> {
+async function explained(
+  t: Test,
+  model: string,
+  { body, more = '' }: { body: unknown; more?: string },
+): Promise<Explained> {
   const folder = t.testdir({ 'gateway.yaml': CONFIG + more, 'models.yaml': MODELS })
   const args = ['explain', model, '--config', `${folder}/gateway.yaml`, '--body', '-', '--json']
   const input = typeof body === 'string' ? body : JSON.stringify(body)
@@ -67,7 +71,7 @@ async function explained(t: Test, model: string, body: unknown, more = ''): Prom
 }
 
 void t.test('the same dialect keeps all fields', async (t) => {
-  const { status, request, results } = await explained(t, 'gpt-5.5', BODY)
+  const { status, request, results } = await explained(t, 'gpt-5.5', { body: BODY })
   t.equal(status, 0)
   t.match(request, {
     dialect: 'openai-chat',
@@ -80,7 +84,7 @@ void t.test('the same dialect keeps all fields', async (t) => {
 })
 
 void t.test('another dialect has kept fields, lost fields and fields without effect', async (t) => {
-  const { status, request, results } = await explained(t, 'claude-x', BODY)
+  const { status, request, results } = await explained(t, 'claude-x', { body: BODY })
   t.equal(status, 0)
   t.match(request, {
     dialect: 'anthropic',
@@ -102,9 +106,11 @@ void t.test('another dialect has kept fields, lost fields and fields without eff
 
 void t.test('every refused field is listed, not only the first', async (t) => {
   const { status, request, results } = await explained(t, 'claude-x', {
-    ...BODY,
-    n: 2,
-    logprobs: true,
+    body: {
+      ...BODY,
+      n: 2,
+      logprobs: true,
+    },
   })
   t.equal(status, 1)
   t.equal(request['result'], 'refused')
@@ -115,38 +121,41 @@ void t.test('every refused field is listed, not only the first', async (t) => {
 
 void t.test('an approximated field is "emulated", under its name in the body', async (t) => {
   const format = { response_format: { type: 'json_object' }, service_tier: 'flex' }
-  const { results } = await explained(t, 'claude-x', { ...BODY, ...format })
+  const { results } = await explained(t, 'claude-x', { body: { ...BODY, ...format } })
   t.ok(results.includes('response_format emulated'))
   t.ok(results.includes('service_tier lost'))
 })
 
 void t.test('on_loss: reject refuses fields that would be lost', async (t) => {
-  const { status, request } = await explained(t, 'claude-x', BODY, 'on_loss: reject\n')
+  const { status, request } = await explained(t, 'claude-x', {
+    body: BODY,
+    more: 'on_loss: reject\n',
+  })
   t.equal(status, 1)
   t.equal(request['result'], 'refused')
 })
 
 void t.test('explain applies the differences of a preset and the URL of Azure', async (t) => {
-  const { request, results } = await explained(t, 'mistral-large', BODY)
+  const { request, results } = await explained(t, 'mistral-large', { body: BODY })
   t.match(request, { lost: 'logit_bias, user, messages.name, messages.reasoning_content' })
   t.ok(results.includes('seed kept'))
   const seed = arrayOf(request['fields'])
     .map(objectOf)
     .find(({ path }) => path === 'seed')
   t.match(seed, { note: 'as random_seed' })
-  const azure = await explained(t, 'deployed', BODY)
+  const azure = await explained(t, 'deployed', { body: BODY })
   const path = '/openai/deployments/my%2Fgpt/chat/completions?api-version=v'
   t.equal(azure.request['endpoint'], `POST https://a.example${path}`)
 })
 
 void t.test('a stream uses another endpoint of Gemini', async (t) => {
-  const { request } = await explained(t, 'gemini-x', { ...BODY, stream: true })
+  const { request } = await explained(t, 'gemini-x', { body: { ...BODY, stream: true } })
   t.match(request['endpoint'], /gemini-x:streamGenerateContent\?alt=sse$/)
 })
 
 void t.test('errors in the body have the path of the field', async (t) => {
   const wrong = async (body: unknown) => {
-    const { status, request } = await explained(t, 'claude-x', body)
+    const { status, request } = await explained(t, 'claude-x', { body })
     t.equal(status, 1)
     return objectOf(request['error'])
   }

@@ -316,6 +316,6 @@ void t.test('export waits for its reader after each batch', async (t) => {
     return Promise.resolve()
   }
   const slow = { ...session, terminal: { ...session.terminal, ready } }
-  t.equal(await runUsage(slow, 'export', { format: 'jsonl' }, NOW), 0)
+  t.equal(await runUsage(slow, { action: 'export', values: { format: 'jsonl' } }, NOW), 0)
   t.same(rows, [500, 500, 200])
 })

@@ -57,7 +57,7 @@ export function faultsOfEvents(events: readonly JsonObject[]): string[] {
       check(open.done === null || name.endsWith('annotation.added'), `${name} too late`)
       check(event['item_id'] === open.id, `${name} names another item`)
       if (name.endsWith('annotation.added')) cite(open, event)
-      note(open, name, event, check)
+      note(open, { name, event }, check)
     }
   }
   const output = objectOf(events.at(-1)?.['response'])['output']
@@ -83,8 +83,7 @@ interface ItemSeen {
 
 function note(
   item: ItemSeen,
-  name: string,
-  event: JsonObject,
+  { name, event }: { name: string; event: JsonObject },
   check: (isRight: boolean, fault: string) => void,
 ): void {
   const place = JSON.stringify(event['content_index'] ?? event['summary_index'] ?? null)

@@ -132,7 +132,7 @@ function refusalIn({ recording, format }: Case): string {
     .join('')
 }
 
-function compare(t: Test, it: Case, answered: Answered, form: Form): void {
+function compare(t: Test, it: Case, { answered, form }: { answered: Answered; form: Form }): void {
   const want = gistOf(it)
   const faults = faultsOf(answered, form)
   const passed = it.format === 'gemini' && WITHOUT_COUNTS.test(it.label)
@@ -165,7 +165,7 @@ for (const form of ['whole', 'events', 'array'] as const) {
       if (format === 'gemini' && form === 'whole')
         t.equal(answered.text, recording.response_body, label)
       else if (gistOf(it).finish === null) compareFailure(t, it, answered)
-      else compare(t, it, answered, form)
+      else compare(t, it, { answered, form })
       tally.add(`${recording.provider} ${recording.api}`)
     })
     t.comment(tally.toString())
@@ -189,7 +189,7 @@ for (const chunking of ['whole', 'events', 7] as const) {
         if (gistOf(it).finish === null) compareFailure(t, it, answered)
         else if (format === 'gemini' && form === 'events' && isEvents) {
           t.equal(answered.text, recording.response_body, label)
-        } else compare(t, it, answered, form)
+        } else compare(t, it, { answered, form })
       }
       tally.add(`${recording.provider} ${recording.api}`)
     })
@@ -201,7 +201,7 @@ void t.test('streams to whole requests', skipWithoutFixtures(), async (t) => {
   await together(streams, async (it) => {
     const answered = await replayed(it, 'whole', 'whole')
     if (gistOf(it).finish === null) compareFailure(t, it, answered)
-    else if (answered.status === 200) compare(t, it, answered, 'whole')
+    else if (answered.status === 200) compare(t, it, { answered, form: 'whole' })
     else t.match(stringOf(objectOf(objectOf(JSON.parse(answered.text))['error'])['message']), /./)
   })
 })

@@ -343,7 +343,7 @@ void t.test(
         tally.add(`${name} failure reported`)
         continue
       }
-      compare(t, label, fromOpenAi(chunks), want)
+      compare(t, label, { got: fromOpenAi(chunks), want })
       const known = PASSED.find(([pattern]) => pattern.test(label))
       const left = faults.filter((fault) => !(recording.stream && known?.[1].test(fault)))
       t.same(left, [], label)
@@ -369,7 +369,7 @@ async function replayed(name: string, recording: Recording, at: number) {
 }
 
 /** A rewritten reply has the finish reason `tool_calls` if it contains calls. */
-function compare(t: Test, label: string, got: Gist, want: Gist): void {
+function compare(t: Test, label: string, { got, want }: { got: Gist; want: Gist }): void {
   t.same({ ...got, usage: null }, { ...want, usage: null }, label)
   t.same(
     got.usage ?? null,

@@ -54,7 +54,10 @@ const VENDORS: Readonly<Record<string, Rules>> = {
 }
 
 /** The first reason to refuse a request; null if the vendor accepts it. */
-function fault(rules: Rules, url: string, headers: IncomingHttpHeaders, body: JsonObject) {
+function fault(
+  rules: Rules,
+  { url, headers, body }: { url: string; headers: IncomingHttpHeaders; body: JsonObject },
+) {
   const { fields, not = '', message, roles, key = 'authorization', path = /completions$/ } = rules
   if (!path.test(url)) return 'no such address'
   if (headers[key]?.includes('vendor-key') !== true) return 'no key'
@@ -100,7 +103,7 @@ export async function startVendors(t: Test): Promise<Vendors> {
       const url = request.url ?? ''
       vendors.last = { url, headers: request.headers, body }
       const rules = VENDORS[url.split('/')[1] ?? ''] ?? { path: /^$/ }
-      const wrong = fault(rules, url, request.headers, body)
+      const wrong = fault(rules, { url, headers: request.headers, body })
       if (wrong === null) answer(response, body, vendors.scripts)
       else end(response, { status: 400, type: JSON_TYPE, body: refusal(wrong) })
     })

@@ -135,7 +135,11 @@ void t.test('53: a truncated reply of another API was not reported as truncated'
   // https://github.com/maximhq/bifrost/issues/4679
   const cut = [chunk({ content: 'Hi' }), chunk({}, 'length'), '[DONE]']
   t.equal(streamed('openai-chat', cut).finishes.at(-1), 'length')
-  const call = [messageStart(), ...toolBlock(0, ['t', 'f'], ['{"a":']), ...messageEnd('max_tokens')]
+  const call = [
+    messageStart(),
+    ...toolBlock(0, ['t', 'f'], { fragments: ['{"a":'] }),
+    ...messageEnd('max_tokens'),
+  ]
   t.equal(streamed('anthropic', call).finishes.at(-1), 'length', 'also inside a call')
   for (const reason of ['MAX_TOKENS', 'CONTINUATION']) {
     const frames = [candidate([{ text: 'Hi' }], reason)]

@@ -37,8 +37,7 @@ export function textBlock(index: number, text: string): JsonObject[] {
 export function toolBlock(
   index: number,
   [id, name]: readonly [id: string, name: string],
-  fragments: readonly string[],
-  input: JsonObject = {},
+  { fragments, input = {} }: { fragments: readonly string[]; input?: JsonObject },
 ): JsonObject[] {
   const deltas = fragments.map((partial_json) => ({ type: 'input_json_delta', partial_json }))
   return block(index, { type: 'tool_use', id, name, input }, ...deltas)

@@ -34,7 +34,7 @@ void t.test('1: a tool without arguments came out as no JSON at all', (t) => {
   // https://github.com/BerriAI/litellm/issues/5063, /5064, /5091; https://github.com/langchain-ai/langchain/issues/23911
   const frames = [
     messageStart(),
-    ...toolBlock(0, ['toolu_1', 'now'], ['']),
+    ...toolBlock(0, ['toolu_1', 'now'], { fragments: [''] }),
     ...messageEnd('tool_use'),
   ]
   const received = streamed('anthropic', frames)
@@ -46,7 +46,7 @@ void t.test('1: a tool without arguments came out as no JSON at all', (t) => {
 void t.test('2: the empty input of the block’s start came before the fragments', (t) => {
   // https://github.com/BerriAI/litellm/issues/4537
   const fragments = ['', '{"a":', '1}']
-  const call = toolBlock(0, ['toolu_1', 'add'], fragments)
+  const call = toolBlock(0, ['toolu_1', 'add'], { fragments })
   const received = streamed('anthropic', [messageStart(), ...call, ...messageEnd('tool_use')])
   t.same(received.calls, [{ id: 'toolu_1', name: 'add', json: '{"a":1}' }])
   const early = block(0, { type: 'tool_use', id: 'toolu_2', name: 'add', input: { a: 2 } })
@@ -173,7 +173,7 @@ void t.test('12: the chunks of the calls had a finish_reason', (t) => {
     ]),
     streamed('anthropic', [
       messageStart(),
-      ...toolBlock(0, ['toolu_1', 'a'], ['{}']),
+      ...toolBlock(0, ['toolu_1', 'a'], { fragments: ['{}'] }),
       ...messageEnd('tool_use'),
     ]),
   ]
@@ -239,7 +239,7 @@ void t.test('68: integers beyond 2^53 in arguments lost their last digits', (t) 
   // JavaScript parses every number as a double; the arguments are passed as text instead.
   const json = '{"id":12345678901234567890}'
   const fragments = [json.slice(0, 9), json.slice(9)]
-  const call = toolBlock(1, ['toolu_1', 'find'], fragments)
+  const call = toolBlock(1, ['toolu_1', 'find'], { fragments })
   const claude = [messageStart(), ...textBlock(0, 'ok'), ...call, ...messageEnd('tool_use')]
   t.equal(streamed('anthropic', claude).calls[0]?.json, json, 'fragments pass unchanged')
   const openai = [

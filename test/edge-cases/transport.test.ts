@@ -15,7 +15,11 @@ const gateway = await startGateway(t)
 const { emulator } = gateway
 const LONG = 'talk [[words: 400]] [[pace: 5]]'
 
-function ask(model: string, content: string, stream: boolean, signal?: AbortSignal) {
+function ask(
+  model: string,
+  content: string,
+  { stream, signal }: { stream: boolean; signal?: AbortSignal | undefined },
+) {
   const body = { model, stream, messages: [{ role: 'user', content }] }
   return gateway.chat(body, signal === undefined ? {} : { signal })
 }
@@ -35,7 +39,7 @@ for (const { dialect, name } of UPSTREAMS) {
     // https://github.com/mozilla-ai/any-llm/issues/847; https://github.com/Portkey-AI/gateway/issues/1143
     for (const mode of ['reset', 'eof', 'chunk']) {
       const restore = emulator.script({ fault: { kind: 'cut', event: 8, mode } })
-      const events = eventsOf(await textUntilEnd(await ask(model, LONG, true)))
+      const events = eventsOf(await textUntilEnd(await ask(model, LONG, { stream: true })))
       restore()
       t.match(JSON.parse(events.at(-1)?.data ?? ''), { error: { kind: /^upstream_/ } }, mode)
       t.ok(events.length > 2, 'after the received output')
@@ -46,7 +50,7 @@ for (const { dialect, name } of UPSTREAMS) {
   void t.test(`26: an error in the first event of a 200 was streamed: ${dialect}`, async (t) => {
     // https://github.com/maximhq/bifrost/issues/4970
     const restore = emulator.script({ fault: { kind: 'error', event: 0 } })
-    const response = await ask(model, 'hi', true)
+    const response = await ask(model, 'hi', { stream: true })
     const body = objectOf(await response.json())
     restore()
     t.ok(response.status >= 429, 'a status, so that another try is possible')
@@ -58,7 +62,7 @@ for (const { dialect, name } of UPSTREAMS) {
     // A retry is allowed only before the first content.
     const before = emulator.ledger.length
     const restore = emulator.script({ times: 1, fault: { kind: 'cut', event: 8, mode: 'reset' } })
-    const text = await textUntilEnd(await ask(model, LONG, true))
+    const text = await textUntilEnd(await ask(model, LONG, { stream: true }))
     restore()
     t.equal(emulator.ledger.length, before + 1, 'no second attempt')
     t.equal(text.split('"role":"assistant"').length, 2, 'one beginning')
@@ -76,7 +80,7 @@ for (const { dialect, name } of UPSTREAMS) {
       for (const { stream, content } of phases) {
         const leaving = new AbortController()
         const lines = gateway.lines.length
-        const answer = ask(model, content, stream, leaving.signal)
+        const answer = ask(model, content, { stream, signal: leaving.signal })
         const ended = answer.then(textUntilEnd, () => '')
         await until(() => emulator.open() === 1)
         if (content === LONG) await until(() => (emulator.ledger.at(-1)?.bytesSent ?? 0) > 500)
@@ -105,7 +109,10 @@ for (const { dialect, name } of UPSTREAMS) {
       const clientGoneCount = await count('client_gone')
       const lines = gateway.lines.length
       const leaving = new AbortController()
-      const answer = ask(model, 'wait [[fault: hang]]', true, leaving.signal).catch(() => null)
+      const answer = ask(model, 'wait [[fault: hang]]', {
+        stream: true,
+        signal: leaving.signal,
+      }).catch(() => null)
       await until(() => emulator.open() === 1)
       leaving.abort()
       await answer
@@ -113,7 +120,7 @@ for (const { dialect, name } of UPSTREAMS) {
       t.match(gateway.lines.at(-1), { status: 499, outcome: 'client_gone' })
       t.equal(await count('client_gone'), clientGoneCount + 1, 'counted as its own kind')
       t.same(await Promise.all(kinds.map(count)), failures)
-      t.equal((await ask(model, 'hi', false)).status, 200, 'and the next is served')
+      t.equal((await ask(model, 'hi', { stream: false })).status, 200, 'and the next is served')
     },
   )
 

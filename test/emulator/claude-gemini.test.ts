@@ -31,11 +31,17 @@ function claude(
   return post(`${baseUrls.anthropic}/messages`, headers ?? KEY, { ...base, ...body })
 }
 
+const MODEL = 'gemini-2.5-flash'
+
+interface GeminiOptions {
+  readonly model?: string
+  readonly headers?: Record<string, string>
+}
+
 function gemini(
   { baseUrls }: Emulator,
   body: object,
-  model = 'gemini-2.5-flash',
-  headers: Record<string, string> = { 'x-goog-api-key': 'k' },
+  { model = MODEL, headers = { 'x-goog-api-key': 'k' } }: GeminiOptions = {},
 ): Promise<Answered> {
   const contents = [{ role: 'user', parts: [{ text: 'Hello' }] }]
   const url = `${baseUrls.gemini}/models/${model}:generateContent`
@@ -202,12 +208,12 @@ void t.test('requests that Gemini refuses get its errors', async (t) => {
     )
   }
   for (const headers of [{}, { 'x-goog-api-key': 'invalid' }]) {
-    t.match(await gemini(emulator, {}, 'gemini-2.5-flash', headers), {
+    t.match(await gemini(emulator, {}, { headers }), {
       status: 400,
       body: { error: { details: [{ reason: 'API_KEY_INVALID' }] } },
     })
   }
-  t.match(await gemini(emulator, {}, 'gemini-none'), {
+  t.match(await gemini(emulator, {}, { model: 'gemini-none' }), {
     status: 404,
     body: { error: { status: 'NOT_FOUND', message: /^models\/gemini-none is not found/ } },
   })
@@ -217,8 +223,8 @@ void t.test(
   'Gemini answers with text, calls, thoughts, JSON and its own finish reasons',
   async (t) => {
     const emulator = await startUpstream(t)
-    const ask = async (body: object, model?: string): Promise<JsonObject> => {
-      const { candidates } = (await gemini(emulator, body, model)).body
+    const ask = async (body: object, model = MODEL): Promise<JsonObject> => {
+      const { candidates } = (await gemini(emulator, body, { model })).body
       return objectOf(arrayOf(candidates)[0])
     }
     const declarations = [{ name: 'get_weather', parameters: { ...SCHEMA, type: 'OBJECT' } }]

@@ -157,7 +157,7 @@ void t.test('a body is replayed byte for byte in the requested chunks', async (t
   ] as const
   for (const [chunking, sizes] of cases) {
     emulator.replay(recorded, { chunking })
-    const reply = await rawPost(emulator.port, '/anything', {}, '{}')
+    const reply = await rawPost(emulator.port, { path: '/anything', headers: {}, body: '{}' })
     const { chunks, complete } = chunksOf(reply.body)
     t.ok(complete)
     t.same(
@@ -167,7 +167,7 @@ void t.test('a body is replayed byte for byte in the requested chunks', async (t
     t.equal(Buffer.concat(chunks).toString(), body)
   }
   emulator.replay(recorded, { fault: { kind: 'cut', event: 1, mode: 'eof' } })
-  const cut = await rawPost(emulator.port, '/anything', {}, '{}')
+  const cut = await rawPost(emulator.port, { path: '/anything', headers: {}, body: '{}' })
   t.equal(
     Buffer.concat(chunksOf(cut.body).chunks).toString(),
     body.slice(0, body.indexOf('data: [')),
@@ -180,7 +180,7 @@ void t.test('recordings are replayed byte for byte', skipWithoutFixtures(), asyn
   t.ok(recordings.length > 10)
   for (const recording of recordings) {
     emulator.replay(recording, { chunking: 777 })
-    const reply = await rawPost(emulator.port, '/anything', {}, '{}')
+    const reply = await rawPost(emulator.port, { path: '/anything', headers: {}, body: '{}' })
     const { chunks } = chunksOf(reply.body)
     t.equal(Buffer.concat(chunks).toString(), recording.response_body, recording.name)
     t.match(reply.head, /content-type: (text\/event-stream|application\/json)/)

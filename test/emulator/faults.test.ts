@@ -39,7 +39,12 @@ function post(emulator: Emulator, prompt: string, extra: Extra = {}): Promise<Ra
   const { provider = 'openai', stream = true, timeoutMs = 2000 } = extra
   const messages = [{ role: 'user', content: prompt }]
   const send = (path: string, body: object): Promise<RawReply> =>
-    rawPost(emulator.port, path, HEADERS[provider], JSON.stringify(body), timeoutMs)
+    rawPost(emulator.port, {
+      path,
+      headers: HEADERS[provider],
+      body: JSON.stringify(body),
+      limitMs: timeoutMs,
+    })
   switch (provider) {
     case 'openai':
       return send('/openai/v1/chat/completions', { model: 'gpt-4o', stream, messages })

@@ -95,11 +95,11 @@ for (const { place, stream, begun, breakCodec } of PLACES) {
     const restore = breakCodec(t)
     gateway.emulator.script({ times: 1, fault: { kind: 'delay', mode: 'each', ms: 5 } })
     // Few tokens: the gateway requests a long reply as a stream.
-    const body = question('claude-sonnet-4-5', stream, 'Hello', { max_tokens: 1000 })
+    const body = question('claude-sonnet-4-5', stream, { text: 'Hello', max_tokens: 1000 })
     const seen = await ask(gateway, body)
     restore()
     t.equal(seen.status, begun ? 200 : 500)
-    checkFailed(t, seen, place, ['bug'])
+    checkFailed(t, seen, { name: place, kinds: ['bug'] })
     t.notMatch(seen.body, 'tripped', 'the client receives no details')
     const line = gateway.lines.find(({ msg }) => msg === 'unforeseen failure')
     t.match(JSON.stringify(line?.['error']), 'a failure of the test')
@@ -113,7 +113,10 @@ void t.test('decodeError throws', async (t) => {
   const gateway = await startGateway(t)
   const restore = replaceMember(t, 'decodeError', fails)
   gateway.emulator.script({ times: 1, fault: { kind: 'status', code: 500 } })
-  checkFailed(t, await ask(gateway, question('claude-sonnet-4-5', true)), 'decodeError', ['bug'])
+  checkFailed(t, await ask(gateway, question('claude-sonnet-4-5', true)), {
+    name: 'decodeError',
+    kinds: ['bug'],
+  })
   restore()
   await checkAfter(t, gateway)
 })

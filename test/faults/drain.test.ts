@@ -20,11 +20,11 @@ void t.test('requests in flight when the gateway drains', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t)
   const { emulator } = gateway
-  const short = ask(gateway, question('gpt-4o', true, '[[words: 10]] [[pace: 20]]'))
+  const short = ask(gateway, question('gpt-4o', true, { text: '[[words: 10]] [[pace: 20]]' }))
   const long = UPSTREAMS.map(({ model }) =>
-    ask(gateway, question(model, true, '[[words: 500]] [[pace: 30]]')),
+    ask(gateway, question(model, true, { text: '[[words: 500]] [[pace: 30]]' })),
   )
-  const whole = ask(gateway, question('gpt-4o', false, '[[fault: hang]]'))
+  const whole = ask(gateway, question('gpt-4o', false, { text: '[[fault: hang]]' }))
   const body = connect(gateway.port, '127.0.0.1')
   t.teardown(() => body.destroy())
   let answer = ''
@@ -41,13 +41,13 @@ void t.test('requests in flight when the gateway drains', async (t) => {
   for (const [i, each] of (await Promise.all(long)).entries()) {
     const name = UPSTREAMS[i]?.name ?? ''
     t.not(each.text, '', `${name}: content has arrived`)
-    checkFailed(t, each, `${name}: a long stream ends with an error`, ['draining'])
+    checkFailed(t, each, { name: `${name}: a long stream ends with an error`, kinds: ['draining'] })
     t.equal(each.data.filter(({ error }) => error !== undefined).length, 1, `${name}: once`)
   }
   const refused = await whole
   t.equal(refused.status, 503)
   t.ok(refused.headers['retry-after'])
-  checkFailed(t, refused, 'a whole reply that did not come', ['draining'])
+  checkFailed(t, refused, { name: 'a whole reply that did not come', kinds: ['draining'] })
   await drained
   const tookMs = performance.now() - began
   t.ok(tookMs > 400 && watch() < 1500, `drained after ${tookMs} ms`)
@@ -61,7 +61,7 @@ void t.test('a stream without content yet gets a real status', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t)
   gateway.emulator.script({ times: 1, fault: { kind: 'stall', event: 0 } })
-  const client = openClient(t, gateway, question('gpt-4o', true))
+  const client = openClient(t, gateway, { body: question('gpt-4o', true) })
   await eventually(() => gateway.emulator.open() === 1, 'at work')
   await gateway.plane.drain()
   await eventually(() => client.text() !== '', 'an answer')

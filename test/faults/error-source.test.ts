@@ -37,7 +37,7 @@ void t.test('a client that does not read until total_ms is reported as stalled',
   })
   const gateway = await startGateway(t, { upstreams: { openai: upstream.url } })
   const forward = fastClock(t)
-  const client = openClient(t, gateway, question('gpt-4o', true))
+  const client = openClient(t, gateway, { body: question('gpt-4o', true) })
   client.socket.pause()
   let last = -1
   await eventually(async () => {
@@ -70,8 +70,8 @@ void t.test('a client that does not read until total_ms is reported as stalled',
 void t.test('total_ms is attributed to the upstream if the client reads', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t, { upstreamOptions: 'timeouts: { total_ms: 700 }' })
-  const seen = await ask(gateway, question('gpt-4o', true, '[[words: 200]] [[pace: 30]]'))
-  checkFailed(t, seen, 'too long', ['upstream_timeout'])
+  const seen = await ask(gateway, question('gpt-4o', true, { text: '[[words: 200]] [[pace: 30]]' }))
+  checkFailed(t, seen, { name: 'too long', kinds: ['upstream_timeout'] })
   t.equal(await attempts(gateway, 'upstream_timeout'), 1)
   t.equal(await ends(gateway, 'upstream_timeout'), 1)
   await checkAfter(t, gateway)
@@ -83,12 +83,12 @@ void t.test('a request without a free connection is attributed to the gateway', 
     upstreamOptions: 'max_connections: 1, timeouts: { connect_ms: 300 }',
   })
   gateway.emulator.script({ times: 1, fault: { kind: 'stall', event: 5 } })
-  const busy = openClient(t, gateway, question('gpt-4o', true))
+  const busy = openClient(t, gateway, { body: question('gpt-4o', true) })
   await eventually(() => busy.text().includes('"content":"'), 'the connection is in use')
   const seen = await ask(gateway, question('gpt-4o', true))
   t.equal(seen.status, 503)
   t.equal(seen.headers['retry-after'], '1')
-  checkFailed(t, seen, 'no free connection', ['overloaded'])
+  checkFailed(t, seen, { name: 'no free connection', kinds: ['overloaded'] })
   busy.socket.destroy()
   await checkAfter(t, gateway)
   t.equal(await ends(gateway, 'client_gone'), 1)
@@ -99,11 +99,11 @@ void t.test(
   async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
-    const stream = ask(gateway, question('gpt-4o', true, '[[words: 500]] [[pace: 30]]'))
+    const stream = ask(gateway, question('gpt-4o', true, { text: '[[words: 500]] [[pace: 30]]' }))
     await eventually(() => gateway.emulator.open() === 1, 'it runs')
     await new Promise((resolve) => setTimeout(resolve, 200))
     await gateway.plane.drain()
-    checkFailed(t, await stream, 'the drain', ['draining'])
+    checkFailed(t, await stream, { name: 'the drain', kinds: ['draining'] })
     t.equal(await ends(gateway, 'draining'), 1)
     t.equal(await ends(gateway, 'upstream_error'), 0)
   },
@@ -113,10 +113,10 @@ void t.test('a stream that the upstream breaks is attributed to the upstream', a
   watchProcess(t)
   const gateway = await startGateway(t)
   gateway.emulator.script({ times: 1, fault: { kind: 'error', event: 3 } })
-  checkFailed(t, await ask(gateway, question('gpt-4o', true)), 'an error event', [
-    'upstream_failed',
-    'upstream_busy',
-  ])
+  checkFailed(t, await ask(gateway, question('gpt-4o', true)), {
+    name: 'an error event',
+    kinds: ['upstream_failed', 'upstream_busy'],
+  })
   t.equal(await ends(gateway, 'upstream_error'), 1)
   await checkAfter(t, gateway)
 })

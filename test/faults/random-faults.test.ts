@@ -64,7 +64,7 @@ void t.test('random faults at three upstreams', { timeout: 900_000 }, async (t) 
       const token = `token-${next}`
       const isStream = random() < 0.7
       const text = `Say ${token} [[words: 12]]`
-      const seen = await ask(gateway, question('main', isStream, text), 20_000)
+      const seen = await ask(gateway, question('main', isStream, { text }), 20_000)
       if (isComplete(seen)) {
         results.complete += 1
         const words = seen.text.trim().split(/\s+/).length

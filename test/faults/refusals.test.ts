@@ -43,7 +43,7 @@ for (const { name, model } of UPSTREAMS) {
           const seen = await ask(gateway, question(model, stream))
           const what = `${code} ${mode} ${stream ? 'streamed' : 'whole'}`
           t.ok(allowed.includes(seen.status), `${what}: ${seen.status}`)
-          checkFailed(t, seen, what, KINDS)
+          checkFailed(t, seen, { name: what, kinds: KINDS })
           t.notMatch(seen.body, /<html|<h1/i, `${what}: no HTML page is passed on`)
         }
       }

@@ -59,7 +59,9 @@ void t.test('a stream continues while later generations replace each other', asy
   const gateway = await startGateway(t)
   const other = await startEmulator({ models: 'any' })
   t.teardown(() => other.close())
-  const client = openClient(t, gateway, question('gpt-4o', true, '[[words: 20]] [[pace: 20]]'))
+  const client = openClient(t, gateway, {
+    body: question('gpt-4o', true, { text: '[[words: 20]] [[pace: 20]]' }),
+  })
   await eventually(() => client.text().includes('"content":"'), 'content')
   for (let i = 0; i < 20; i += 1) gateway.reload()
   rewrite(gateway, gateway.emulator.origin, other.origin)

@@ -25,7 +25,7 @@ for (const { name, model } of UPSTREAMS) {
       gateway.emulator.script({ times: 1, fault: { kind: 'silent', mode } })
       const seen = await ask(gateway, question(model, true))
       t.equal(seen.status, 502, mode)
-      checkFailed(t, seen, mode, FAILED)
+      checkFailed(t, seen, { name: mode, kinds: FAILED })
     }
     gateway.emulator.script({ times: 1, fault: { kind: 'error', event: 0 } })
     const early = await ask(gateway, question(model, true))
@@ -35,7 +35,10 @@ for (const { name, model } of UPSTREAMS) {
       fault: { kind: 'error', event: name === 'anthropic' ? 5 : 3 },
     })
     const late = await ask(gateway, question(model, true))
-    checkFailed(t, late, 'an error event after content', ['upstream_failed', 'upstream_busy'])
+    checkFailed(t, late, {
+      name: 'an error event after content',
+      kinds: ['upstream_failed', 'upstream_busy'],
+    })
     await checkAfter(t, gateway)
   })
 
@@ -56,12 +59,12 @@ for (const { name, model } of UPSTREAMS) {
         gateway.emulator.script({ times: 1, fault })
         const seen = await ask(gateway, question(model, stream))
         t.equal(seen.status, 502, `${fault.kind}, stream ${stream}`)
-        checkFailed(t, seen, `${fault.kind}, stream ${stream}`, FAILED)
+        checkFailed(t, seen, { name: `${fault.kind}, stream ${stream}`, kinds: FAILED })
       }
       gateway.emulator.script({ times: 1, fault: { kind: 'untyped' } })
       const untyped = await ask(gateway, question(model, stream))
       if (isComplete(untyped)) t.pass('no content-type: read by its content')
-      else checkFailed(t, untyped, `no content-type, stream ${stream}`, FAILED)
+      else checkFailed(t, untyped, { name: `no content-type, stream ${stream}`, kinds: FAILED })
     }
     t.equal(canary.ledger.length, 0, 'no redirect was followed')
     gateway.emulator.script({ times: 1, fault: { kind: 'whole' } })
@@ -88,7 +91,7 @@ void t.test('D-62: [DONE] ends a stream without a finish reason only after conte
   t.ok(isComplete(seen), 'after content it is complete')
   delta = '{"role":"assistant"}'
   const empty = await ask(gateway, question('gpt-4o', true))
-  checkFailed(t, empty, '[DONE] before content', FAILED)
+  checkFailed(t, empty, { name: '[DONE] before content', kinds: FAILED })
 })
 
 void t.test('D-77: informational replies before the final one', async (t) => {
@@ -118,7 +121,8 @@ void t.test('D-77: informational replies before the final one', async (t) => {
   ]) {
     before = text
     const seen = await ask(gateway, question('gpt-4o', false))
-    if (seen.status !== 200) checkFailed(t, seen, text.slice(9, 12), ['upstream_failed'])
+    if (seen.status !== 200)
+      checkFailed(t, seen, { name: text.slice(9, 12), kinds: ['upstream_failed'] })
     else t.equal(seen.text, 'Hi')
   }
 })
@@ -135,7 +139,7 @@ void t.test('D-77: statuses that no upstream should send with a reply', async (t
   for (status of [201, 202, 206, 299, 300, 303]) {
     const seen = await ask(gateway, question('gpt-4o', false))
     t.equal(seen.status, 502, String(status))
-    checkFailed(t, seen, String(status), FAILED)
+    checkFailed(t, seen, { name: String(status), kinds: FAILED })
   }
 })
 
@@ -155,6 +159,6 @@ void t.test('bytes that are not HTTP', async (t) => {
   for (text of cases) {
     const seen = await ask(gateway, question('gpt-4o', false))
     t.equal(seen.status, 502, text.slice(0, 30))
-    checkFailed(t, seen, text.slice(0, 30), FAILED)
+    checkFailed(t, seen, { name: text.slice(0, 30), kinds: FAILED })
   }
 })

@@ -16,12 +16,18 @@ export const UPSTREAMS = [
   { name: 'google', model: 'gemini-2.5-flash' },
 ] as const
 
+/** Members of a chat request. */
+export interface QuestionMembers {
+  /** The user's message; default: `Hello`. */
+  readonly text?: string
+  readonly [member: string]: unknown
+}
+
 /** A chat request's body. */
 export function question(
   model: string,
   stream: boolean,
-  text = 'Hello',
-  more: object = {},
+  { text = 'Hello', ...more }: QuestionMembers = {},
 ): string {
   return JSON.stringify({ model, stream, messages: [{ role: 'user', content: text }], ...more })
 }
@@ -51,7 +57,12 @@ export async function ask(gateway: TestGateway, body: string, timeoutMs = 5000):
   const watch = stopwatch()
   const authorization = `Bearer ${gateway.secret}`
   const path = '/v1/chat/completions'
-  const reply = await rawPost(gateway.port, path, { authorization }, body, timeoutMs)
+  const reply = await rawPost(gateway.port, {
+    path,
+    headers: { authorization },
+    body,
+    limitMs: timeoutMs,
+  })
   const [line = '', ...lines] = reply.head.split('\r\n')
   const headers: Record<string, string> = {}
   for (const each of lines) {
@@ -113,11 +124,19 @@ export function isComplete(seen: Seen): boolean {
   )
 }
 
+/** The failure that a test expects. */
+export interface ExpectedFailure {
+  /** The name of the check. */
+  readonly name: string
+  /** The accepted kinds of errors. */
+  readonly kinds: readonly string[]
+}
+
 /**
  * Checks that a failed reply is recognisable (G7): it has an error status and a JSON error, or, if the stream
  * had begun, an error event, no finish, no `[DONE]` and a connection that is closed before the last chunk.
  */
-export function checkFailed(t: Test, seen: Seen, name: string, kinds: readonly string[]): void {
+export function checkFailed(t: Test, seen: Seen, { name, kinds }: ExpectedFailure): void {
   const error = seen.error ?? {}
   const problems: string[] = []
   if (seen.finish !== undefined) problems.push(`finish ${seen.finish}`)
@@ -229,12 +248,18 @@ export function fastClock(t: Test): (ms: number) => void {
   }
 }
 
+/** The request that a client writes. */
+export interface ClientRequest {
+  readonly body: string
+  /** Default: chat completions. */
+  readonly path?: string
+}
+
 /** A client that writes one chat request and then acts as the test requires. */
 export function openClient(
   t: Test,
   gateway: TestGateway,
-  body: string,
-  path = '/v1/chat/completions',
+  { body, path = '/v1/chat/completions' }: ClientRequest,
 ): { socket: Socket; text: () => string } {
   const socket = connect(gateway.port, '127.0.0.1')
   t.teardown(() => socket.destroy())

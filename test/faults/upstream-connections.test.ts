@@ -29,7 +29,7 @@ void t.test('E-79: refused connections', async (t) => {
       const seen = await ask(gateway, question(model, stream))
       t.equal(seen.status, 502, model)
       t.ok(seen.ownMs < 500, `${seen.tookMs} ms`)
-      checkFailed(t, seen, model, ['upstream_unreachable'])
+      checkFailed(t, seen, { name: model, kinds: ['upstream_unreachable'] })
       t.notMatch(seen.body, '127.0.0.1', 'no address is revealed')
     }
   }
@@ -40,7 +40,7 @@ void t.test('E-79: a name that does not exist', async (t) => {
   const gateway = await startGateway(t, { upstreams: { openai: 'http://no-such-host.invalid/v1' } })
   const seen = await ask(gateway, question('gpt-4o', true))
   t.equal(seen.status, 502)
-  checkFailed(t, seen, 'NXDOMAIN', ['upstream_unreachable'])
+  checkFailed(t, seen, { name: 'NXDOMAIN', kinds: ['upstream_unreachable'] })
   t.notMatch(seen.body, 'no-such-host.invalid')
 })
 
@@ -62,7 +62,7 @@ void t.test('E-79: addresses that are not public', async (t) => {
     })
     const seen = await ask(gateway, question('gpt-4o', false))
     t.equal(seen.status, 502, host)
-    checkFailed(t, seen, host, ['upstream_unreachable'])
+    checkFailed(t, seen, { name: host, kinds: ['upstream_unreachable'] })
   }
   t.equal(upstream.connections.length, 0, 'no connection was made')
 })
@@ -80,7 +80,7 @@ void t.test('an upstream that closes idle connections', async (t) => {
     const seen = await ask(gateway, question('gpt-4o', false))
     if (seen.status === 200) continue
     failed += 1
-    checkFailed(t, seen, 'the race is lost', ['upstream_failed'])
+    checkFailed(t, seen, { name: 'the race is lost', kinds: ['upstream_failed'] })
     t.ok(seen.ownMs < 1000)
   }
   t.ok(failed < 30, `${failed} of 60 met a closing connection`)
@@ -94,7 +94,7 @@ void t.test('dropped requests', async (t) => {
       gateway.emulator.script({ times: 1, fault: { kind: 'drop' } })
       const seen = await ask(gateway, question(model, stream))
       t.equal(seen.status, 502)
-      checkFailed(t, seen, model, ['upstream_failed'])
+      checkFailed(t, seen, { name: model, kinds: ['upstream_failed'] })
     }
   }
   await checkAfter(t, gateway)
@@ -119,7 +119,7 @@ void t.test('a reply before the request has been read', async (t) => {
   const address = server.address()
   const port = typeof address === 'object' && address !== null ? address.port : 1
   const gateway = await startGateway(t, { upstreams: { openai: `http://127.0.0.1:${port}/v1` } })
-  const seen = await ask(gateway, question('gpt-4o', true, 'x'.repeat(8_000_000)), 8000)
+  const seen = await ask(gateway, question('gpt-4o', true, { text: 'x'.repeat(8_000_000) }), 8000)
   t.ok([429, 502].includes(seen.status), String(seen.status))
-  checkFailed(t, seen, 'early answer', ['upstream_busy', 'upstream_failed'])
+  checkFailed(t, seen, { name: 'early answer', kinds: ['upstream_busy', 'upstream_failed'] })
 })

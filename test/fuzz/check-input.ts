@@ -154,7 +154,7 @@ function encodingFault(request: ChatRequest, dialect: DialectName, model: string
   // Not checked for models of another family, and for a thinking configuration of the client.
   const foreign = model !== MODELS[dialect] && model !== NEWER[dialect]
   if (foreign || request.rest['thinking'] !== undefined) return null
-  const actual = refusalOf(dialect, egress, objectOf(JSON.parse(written)), request)
+  const actual = refusalOf({ dialect, egress }, objectOf(JSON.parse(written)), request)
   if (actual !== null) return `refused by the provider: ${actual}`
   return null
 }

@@ -143,7 +143,7 @@ function claude(
   }
   for (const { id, name, args } of calls) {
     const json = Object.keys(args).length === 0 ? [''] : fragments(JSON.stringify(args), roll)
-    units.push(...toolBlock(content.length, [id, name], json))
+    units.push(...toolBlock(content.length, [id, name], { fragments: json }))
     content.push({ type: 'tool_use', id, name, input: args })
     if (roll(3) === 0) units.push({ type: 'ping' })
   }

@@ -27,8 +27,7 @@ const KEYS = { authorization: 'Bearer key', 'x-api-key': 'key', 'x-goog-api-key'
 
 /** The error of the provider; null if it accepts the request. */
 export function refusalOf(
-  dialect: DialectName,
-  egress: Egress,
+  { dialect, egress }: { dialect: DialectName; egress: Egress },
   body: JsonObject,
   request: ChatRequest,
 ): string | null {

@@ -114,8 +114,7 @@ type Send = (client: Client) => Promise<void>
 async function post(
   url: string,
   secret: string,
-  body: object,
-  signal?: AbortSignal,
+  { body, signal }: { body: object; signal?: AbortSignal | undefined },
 ): Promise<void> {
   try {
     const reply = await fetch(url, {
@@ -134,7 +133,7 @@ async function post(
 function chat(model: string, prompt: string, more: object = {}): Send {
   return ({ origin, secret }) => {
     const messages = [{ role: 'user', content: prompt }]
-    return post(`${origin}/v1/chat/completions`, secret, { model, messages, ...more })
+    return post(`${origin}/v1/chat/completions`, secret, { body: { model, messages, ...more } })
   }
 }
 
@@ -163,27 +162,30 @@ const REQUESTS: readonly Send[] = [
   // Failures of the client.
   chat('gpt-4o', 'Over its limit.'),
   chat('unheard-of', 'Hi.'),
-  ({ origin }) => post(`${origin}/v1/chat/completions`, 'sk-sluice-wrong', { model: 'gpt-5.4' }),
+  ({ origin }) =>
+    post(`${origin}/v1/chat/completions`, 'sk-sluice-wrong', { body: { model: 'gpt-5.4' } }),
   ({ origin, secret }) =>
-    post(
-      `${origin}/v1/chat/completions`,
-      secret,
-      {
+    post(`${origin}/v1/chat/completions`, secret, {
+      body: {
         model: 'claude-sonnet-4-5',
         messages: [{ role: 'user', content: '[[words: 400]] [[pace: 20]]' }],
         ...STREAM,
       },
-      AbortSignal.timeout(300),
-    ),
+      signal: AbortSignal.timeout(300),
+    }),
   // Other formats.
   ({ origin, secret }) =>
     post(`${origin}/v1/messages`, secret, {
-      model: 'gpt-5.4-mini',
-      max_tokens: 50,
-      messages: [{ role: 'user', content: 'Hi.' }],
+      body: {
+        model: 'gpt-5.4-mini',
+        max_tokens: 50,
+        messages: [{ role: 'user', content: 'Hi.' }],
+      },
     }),
   ({ origin, secret }) =>
     post(`${origin}/v1beta/models/claude-sonnet-4-5:generateContent`, secret, {
-      contents: [{ role: 'user', parts: [{ text: 'Hi.' }] }],
+      body: {
+        contents: [{ role: 'user', parts: [{ text: 'Hi.' }] }],
+      },
     }),
 ]

@@ -18,13 +18,20 @@ export function newAuthority(folder: string, name: string): Pair {
   return pair
 }
 
+/** The issuer and the content of a certificate. */
+export interface CertificateOptions {
+  readonly authority: Pair
+  /** Default: `IP:127.0.0.1`. */
+  readonly subject?: string
+  /** Validity; default: 2. */
+  readonly days?: number
+}
+
 /** A certificate of the authority for 127.0.0.1 or another name, valid for `days`. */
 export function newPair(
   folder: string,
   name: string,
-  authority: Pair,
-  subject = 'IP:127.0.0.1',
-  days = 2,
+  { authority, subject = 'IP:127.0.0.1', days = 2 }: CertificateOptions,
 ): Pair {
   const pair = { cert: join(folder, `${name}.pem`), key: join(folder, `${name}.key`) }
   const by = ['-CA', authority.cert, '-CAkey', authority.key]

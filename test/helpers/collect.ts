@@ -16,13 +16,19 @@ export interface RawReply {
   readonly ended: 'fin' | 'reset' | 'timeout'
 }
 
+/** A POST that is written as bytes. */
+export interface RawRequest {
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+  /** Maximum time until the connection closes; default: 2000. */
+  readonly limitMs?: number
+}
+
 /** Sends a POST over a plain socket and returns every byte that arrives within `limitMs`. */
 export async function rawPost(
   port: number,
-  path: string,
-  headers: Readonly<Record<string, string>>,
-  body: string,
-  limitMs = 2000,
+  { path, headers, body, limitMs = 2000 }: RawRequest,
 ): Promise<RawReply> {
   const socket = connect(port, '127.0.0.1')
   const chunks: Buffer[] = []

@@ -87,7 +87,7 @@ const LARGE: readonly Hostile[] = [
   { name: '32 MiB of text without a blank', make: () => textBody('a'.repeat(BODY)) },
   {
     name: '32 MiB in an argument',
-    make: () => body({ messages: [USER, ...turn(1, 'a'.repeat(BODY), 'r')] }),
+    make: () => body({ messages: [USER, ...turn(1, { json: 'a'.repeat(BODY), result: 'r' })] }),
   },
   {
     name: '32 MiB in a schema',
@@ -235,7 +235,12 @@ const TURNS: readonly Hostile[] = [
   {
     name: '4,096 tool results',
     make: () =>
-      body({ messages: [USER, ...many(4, (at) => turn(1_024, '{}', 'r', `t${at}-`)).flat()] }),
+      body({
+        messages: [
+          USER,
+          ...many(4, (at) => turn(1_024, { json: '{}', result: 'r', prefix: `t${at}-` })).flat(),
+        ],
+      }),
   },
   {
     name: '4,096 tool results with ids of 512 characters',
@@ -243,7 +248,9 @@ const TURNS: readonly Hostile[] = [
       body({
         messages: [
           USER,
-          ...many(4, (at) => turn(1_024, '{}', 'r', `${'é'.repeat(500)}${at}-`)).flat(),
+          ...many(4, (at) =>
+            turn(1_024, { json: '{}', result: 'r', prefix: `${'é'.repeat(500)}${at}-` }),
+          ).flat(),
         ],
       }),
   },
@@ -251,47 +258,76 @@ const TURNS: readonly Hostile[] = [
     name: '1,000 calls with long integers',
     make: () =>
       body({
-        messages: [USER, ...turn(1_000, '{"id":9007199254740993}', '{"id":9007199254740993}')],
+        messages: [
+          USER,
+          ...turn(1_000, { json: '{"id":9007199254740993}', result: '{"id":9007199254740993}' }),
+        ],
       }),
   },
   {
     name: 'a result of 4 MiB of escaped quotes without an end',
     make: () =>
       body({
-        messages: [USER, ...turn(1, '{}', `{"a":"1234567890123456789${fill('\\"', 2 * MIB)}`)],
+        messages: [
+          USER,
+          ...turn(1, { json: '{}', result: `{"a":"1234567890123456789${fill('\\"', 2 * MIB)}` }),
+        ],
       }),
   },
   {
     name: 'an argument of 160 KB of escaped quotes without an end',
     make: () =>
       body({
-        messages: [USER, ...turn(1, `{"a":1234567890123456789,"b":"${fill('\\"', 160_000)}`, 'r')],
+        messages: [
+          USER,
+          ...turn(1, {
+            json: `{"a":1234567890123456789,"b":"${fill('\\"', 160_000)}`,
+            result: 'r',
+          }),
+        ],
       }),
   },
   {
     name: 'a result of 600,000 names',
     make: () =>
       body({
-        messages: [USER, ...turn(1, '{}', JSON.stringify(record(300_000, (at) => [`k${at}`, 0])))],
+        messages: [
+          USER,
+          ...turn(1, {
+            json: '{}',
+            result: JSON.stringify(record(300_000, (at) => [`k${at}`, 0])),
+          }),
+        ],
       }),
   },
   {
     name: 'an argument of 600,000 names',
     make: () =>
       body({
-        messages: [USER, ...turn(1, JSON.stringify(record(300_000, (at) => [`k${at}`, 0])), 'r')],
+        messages: [
+          USER,
+          ...turn(1, { json: JSON.stringify(record(300_000, (at) => [`k${at}`, 0])), result: 'r' }),
+        ],
       }),
   },
   {
     name: 'a result of a million lists in lists',
     make: () =>
-      body({ messages: [USER, ...turn(1, '{}', `{"a":${'['.repeat(MIB)}${']'.repeat(MIB)}}`)] }),
+      body({
+        messages: [
+          USER,
+          ...turn(1, { json: '{}', result: `{"a":${'['.repeat(MIB)}${']'.repeat(MIB)}}` }),
+        ],
+      }),
   },
   {
     name: 'an argument of 300,000 long integers',
     make: () =>
       body({
-        messages: [USER, ...turn(1, `{"a":[${fill('9007199254740993,', 300_000 * 17)}1]}`, 'r')],
+        messages: [
+          USER,
+          ...turn(1, { json: `{"a":[${fill('9007199254740993,', 300_000 * 17)}1]}`, result: 'r' }),
+        ],
       }),
   },
   { name: 'stop strings', make: () => body({ stop: many(190_000, () => 'a') }) },

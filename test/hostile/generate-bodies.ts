@@ -50,7 +50,10 @@ export function call(index: number, json = '{}', prefix = 'c'): Json {
 }
 
 /** One assistant message with `count` calls, and their results in reverse order. */
-export function turn(count: number, json: string, result: string, prefix = 'c'): Json[] {
+export function turn(
+  count: number,
+  { json, result, prefix = 'c' }: { json: string; result: string; prefix?: string },
+): Json[] {
   const ids = many(count, (index) => index)
   return [
     { role: 'assistant', content: null, tool_calls: ids.map((index) => call(index, json, prefix)) },

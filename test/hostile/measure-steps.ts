@@ -80,14 +80,18 @@ const CHAT: Client = { dialect: 'openai-chat', format: 'chat', endpoint: { opera
 export function processBody(body: Buffer, encoder: string, client = CHAT): RequestResult {
   const watch = new StepTimer()
   try {
-    return { refusal: null, held: run(body, encoder, watch, client), slowest: watch.slowest }
+    return { refusal: null, held: run(body, encoder, { watch, client }), slowest: watch.slowest }
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     return { refusal: error.message, held: [], slowest: watch.slowest }
   }
 }
 
-function run(body: Buffer, encoder: string, watch: StepTimer, client: Client): unknown[] {
+function run(
+  body: Buffer,
+  encoder: string,
+  { watch, client }: { watch: StepTimer; client: Client },
+): unknown[] {
   const chunks: Buffer[] = []
   for (let index = 0; index < body.length; index += CHUNK_BYTES) {
     chunks.push(body.subarray(index, index + CHUNK_BYTES))

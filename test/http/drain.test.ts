@@ -93,7 +93,7 @@ void t.test('a new connection has a second for its request', async (t) => {
 void t.test('an HTTP/2 client gets a GOAWAY first, and all its streams are served', async (t) => {
   const folder = t.testdir()
   const authority = newAuthority(folder, 'authority')
-  const pair = newPair(folder, 'server', authority)
+  const pair = newPair(folder, 'server', { authority })
   const server = await open(t, { tls: { cert: pair.cert, key: pair.key, clientCa: null } })
   const session = connectHttp2(`https://127.0.0.1:${server.port}`, {
     ca: readFileSync(authority.cert),

@@ -68,7 +68,7 @@ async function open(
 ): Promise<Stage> {
   const folder = t.testdir()
   const authority = newAuthority(folder, 'authority')
-  const { cert, key } = newPair(folder, 'server', authority)
+  const { cert, key } = newPair(folder, 'server', { authority })
   const records = { problems: [] as string[], left: [] as string[], refused: [] as string[] }
   const server = await openServer({
     host: '127.0.0.1',
@@ -266,7 +266,7 @@ void t.test('changed certificates are used at once, and invalid ones are not', a
       })
     })
   t.equal(await names(), 'server')
-  const other = newPair(stage.folder, 'other', stage.authority)
+  const other = newPair(stage.folder, 'other', { authority: stage.authority })
   writeFileSync(join(stage.folder, 'server.key'), 'no key')
   await until(() => stage.problems.length > 0, 'the bad file is reported')
   t.match(stage.problems[0], /server\.key" is not a PEM private key/)
@@ -283,16 +283,14 @@ void t.test('changed certificates are used at once, and invalid ones are not', a
 
 void t.test('client certificates are required if a CA is named', async (t) => {
   const stage = await open(t, {}, true)
-  const mine = newPair(stage.folder, 'client', stage.authority)
+  const mine = newPair(stage.folder, 'client', { authority: stage.authority })
   const files = { cert: readFileSync(mine.cert), key: readFileSync(mine.key) }
   t.equal(await getHttp1(stage, files), '200 1.1 ')
   t.equal((await get(session(t, stage, files), { ':path': '/' })).status, 200)
   await t.rejects(getHttp1(stage))
-  const untrusted = newPair(
-    stage.folder,
-    'untrusted',
-    newAuthority(stage.folder, 'untrusted-authority'),
-  )
+  const untrusted = newPair(stage.folder, 'untrusted', {
+    authority: newAuthority(stage.folder, 'untrusted-authority'),
+  })
   const untrustedFiles = { cert: readFileSync(untrusted.cert), key: readFileSync(untrusted.key) }
   await t.rejects(getHttp1(stage, untrustedFiles))
   t.same(

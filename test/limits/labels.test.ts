@@ -34,12 +34,11 @@ async function keyWith(gateway: TestGateway, labels: Labels): Promise<string> {
 async function ask(
   gateway: TestGateway,
   secret: string,
-  model: string,
-  more = {},
+  body: { model: string; max_tokens?: number },
 ): Promise<Response> {
   const messages = [{ role: 'user', content: 'Hi' }]
   const headers = { authorization: `Bearer ${secret}` }
-  return gateway.chat({ model, messages, max_tokens: 5, ...more }, { headers })
+  return gateway.chat({ messages, max_tokens: 5, ...body }, { headers })
 }
 
 async function labelled(t: Test, store: string | undefined): Promise<void> {
@@ -51,7 +50,7 @@ async function labelled(t: Test, store: string | undefined): Promise<void> {
   const statuses = async (secret: string, times: number): Promise<number[]> => {
     const found = []
     for (let index = 0; index < times; index += 1) {
-      found.push((await ask(gateway, secret, 'gpt-5.4-mini')).status)
+      found.push((await ask(gateway, secret, { model: 'gpt-5.4-mini' })).status)
     }
     return found
   }
@@ -59,16 +58,16 @@ async function labelled(t: Test, store: string | undefined): Promise<void> {
   t.same(await statuses(two, 2), [200, 429], 'the keys of a value share its limit')
   t.same(await statuses(other, 2), [200, 200], 'another value has its own')
   t.same(await statuses(free, 6), [200, 200, 200, 200, 200, 200], 'without the label: no limit')
-  const refused = await ask(gateway, two, 'gpt-5.4-mini')
+  const refused = await ask(gateway, two, { model: 'gpt-5.4-mini' })
   const { error } = (await refused.json()) as { error: { message: string } }
   t.match(error.message, /^The limit of 4 requests a minute for the label 'team=a' is reached/)
   const rows = await rowsOf(gateway)
   const labels = new Set(rows.map((row) => row.labels))
   t.same(labels, new Set(['env=ci team=a', 'team=a', 'team=b', null]))
   t.match(rows.at(-1), { outcome: 'rate_limited', limit: /^label:team=a.* requests_per_minute$/ })
-  const budget = await ask(gateway, one, 'gpt-5.4-nano', { max_tokens: 5_000 })
+  const budget = await ask(gateway, one, { model: 'gpt-5.4-nano', max_tokens: 5_000 })
   t.equal(budget.status, 429, 'a budget of a label')
-  t.equal((await ask(gateway, free, 'gpt-5.4-nano', { max_tokens: 5_000 })).status, 200)
+  t.equal((await ask(gateway, free, { model: 'gpt-5.4-nano', max_tokens: 5_000 })).status, 200)
 }
 
 void t.test('labels on SQLite', (t) => labelled(t, undefined))
@@ -88,7 +87,7 @@ void t.test('a label chooses the route', async (t) => {
   const research = await keyWith(gateway, { team: 'research' })
   const sales = await keyWith(gateway, { team: 'sales' })
   const upstreamOf = async (secret: string): Promise<string | null> =>
-    (await ask(gateway, secret, 'gpt-5.4-mini')).headers.get('x-sluice-upstream')
+    (await ask(gateway, secret, { model: 'gpt-5.4-mini' })).headers.get('x-sluice-upstream')
   t.equal(await upstreamOf(research), 'google')
   t.equal(await upstreamOf(sales), 'openai')
 })

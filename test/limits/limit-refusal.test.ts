@@ -21,12 +21,17 @@ function limitDemand(demand: Demand): LimitDemand {
   return { demand, whose: 'this key' }
 }
 
-function limitState(
-  limit: number,
-  remaining: number,
-  resetMs: number,
+function limitState({
+  limit,
+  remaining,
+  resetMs,
   retryAfterMs = 0,
-): LimitState {
+}: {
+  limit: number
+  remaining: number
+  resetMs: number
+  retryAfterMs?: number
+}): LimitState {
   return { limit, remaining, resetMs, retryAfterMs }
 }
 
@@ -39,48 +44,89 @@ function refusal(demand: Demand, at: LimitState): unknown[] {
 }
 
 void t.test('each kind names the limit, its state and the wait', (t) => {
-  t.same(refusal(DEMANDS.requests, limitState(60, 0, 60_000, 1)), [
-    'requests',
-    1,
-    undefined,
-    'The limit of 60 requests a minute for this key is reached; try again in 1 s.',
-  ])
-  t.same(refusal(DEMANDS.tokens, limitState(1_000, 400, 36_000, 18_001)), [
-    'tokens',
-    19,
-    undefined,
-    'The limit of 1000 tokens a minute for this key leaves 400, and this request may need up to 700; try again in 19 s.',
-  ])
-  t.same(refusal(DEMANDS.concurrent, limitState(3, 0, 0, 1)), [
-    'concurrent',
-    1,
-    undefined,
-    'The limit of 3 requests at the same time for this key is reached; try again when one has ended.',
-  ])
-  t.same(refusal(DEMANDS.day, limitState(5e9, 10_000_000, 7_200_000, 7_200_000)), [
-    'usd_day',
-    7_200,
-    false,
-    'The budget of $5 a day for this key leaves $0.01, and this request may cost up to $0.0125; try again in 7200 s, or lower max_completion_tokens.',
-  ])
+  t.same(
+    refusal(
+      DEMANDS.requests,
+      limitState({ limit: 60, remaining: 0, resetMs: 60_000, retryAfterMs: 1 }),
+    ),
+    [
+      'requests',
+      1,
+      undefined,
+      'The limit of 60 requests a minute for this key is reached; try again in 1 s.',
+    ],
+  )
+  t.same(
+    refusal(
+      DEMANDS.tokens,
+      limitState({ limit: 1_000, remaining: 400, resetMs: 36_000, retryAfterMs: 18_001 }),
+    ),
+    [
+      'tokens',
+      19,
+      undefined,
+      'The limit of 1000 tokens a minute for this key leaves 400, and this request may need up to 700; try again in 19 s.',
+    ],
+  )
+  t.same(
+    refusal(
+      DEMANDS.concurrent,
+      limitState({ limit: 3, remaining: 0, resetMs: 0, retryAfterMs: 1 }),
+    ),
+    [
+      'concurrent',
+      1,
+      undefined,
+      'The limit of 3 requests at the same time for this key is reached; try again when one has ended.',
+    ],
+  )
+  t.same(
+    refusal(
+      DEMANDS.day,
+      limitState({
+        limit: 5e9,
+        remaining: 10_000_000,
+        resetMs: 7_200_000,
+        retryAfterMs: 7_200_000,
+      }),
+    ),
+    [
+      'usd_day',
+      7_200,
+      false,
+      'The budget of $5 a day for this key leaves $0.01, and this request may cost up to $0.0125; try again in 7200 s, or lower max_completion_tokens.',
+    ],
+  )
   t.end()
 })
 
 void t.test(
   'a request that can never be admitted is not retryable, and the message names what to change',
   (t) => {
-    t.same(refusal({ ...DEMANDS.tokens, cost: 1_001 }, limitState(1_000, 1_000, 0, -1)), [
-      'tokens',
-      60,
-      false,
-      'The limit is 1000 tokens a minute for this key, and this request may need up to 1001 at once; shorten it, or lower max_completion_tokens.',
-    ])
-    t.same(refusal(DEMANDS.month, limitState(1, 1, 5_400_000, -1)), [
-      'usd_month',
-      5_400,
-      false,
-      'The budget of $0.000000001 a month for this key is too small for this request: this request may cost up to $0.000000002; lower max_completion_tokens.',
-    ])
+    t.same(
+      refusal(
+        { ...DEMANDS.tokens, cost: 1_001 },
+        limitState({ limit: 1_000, remaining: 1_000, resetMs: 0, retryAfterMs: -1 }),
+      ),
+      [
+        'tokens',
+        60,
+        false,
+        'The limit is 1000 tokens a minute for this key, and this request may need up to 1001 at once; shorten it, or lower max_completion_tokens.',
+      ],
+    )
+    t.same(
+      refusal(
+        DEMANDS.month,
+        limitState({ limit: 1, remaining: 1, resetMs: 5_400_000, retryAfterMs: -1 }),
+      ),
+      [
+        'usd_month',
+        5_400,
+        false,
+        'The budget of $0.000000001 a month for this key is too small for this request: this request may cost up to $0.000000002; lower max_completion_tokens.',
+      ],
+    )
     t.end()
   },
 )
@@ -89,18 +135,35 @@ void t.test('of several limits the one with the longest wait is named', (t) => {
   const limitDemands = [DEMANDS.requests, DEMANDS.concurrent, DEMANDS.day].map((demand) =>
     limitDemand(demand),
   )
-  const day = limitState(5e9, 0, 9_000, 9_000)
-  const free = limitState(60, 7, 0)
-  const full = limitState(3, 0, 0, 1_000)
+  const day = limitState({ limit: 5e9, remaining: 0, resetMs: 9_000, retryAfterMs: 9_000 })
+  const free = limitState({ limit: 60, remaining: 7, resetMs: 0 })
+  const full = limitState({ limit: 3, remaining: 0, resetMs: 0, retryAfterMs: 1_000 })
   t.match(refusalOf(limitDemands, [free, full, day]), { kind: 'usd_day' })
-  t.match(refusalOf(limitDemands, [limitState(60, 0, 60_000, 20_000), full, day]), {
-    kind: 'requests',
-  })
-  t.match(refusalOf(limitDemands, [free, full, limitState(5e9, 5e9, 0)]), { kind: 'concurrent' })
-  const never = limitState(5e9, 5e9, 0, -1)
-  t.match(refusalOf(limitDemands, [limitState(60, 0, 60_000, 20_000), full, never]), {
-    kind: 'usd_day',
-  })
+  t.match(
+    refusalOf(limitDemands, [
+      limitState({ limit: 60, remaining: 0, resetMs: 60_000, retryAfterMs: 20_000 }),
+      full,
+      day,
+    ]),
+    {
+      kind: 'requests',
+    },
+  )
+  t.match(
+    refusalOf(limitDemands, [free, full, limitState({ limit: 5e9, remaining: 5e9, resetMs: 0 })]),
+    { kind: 'concurrent' },
+  )
+  const never = limitState({ limit: 5e9, remaining: 5e9, resetMs: 0, retryAfterMs: -1 })
+  t.match(
+    refusalOf(limitDemands, [
+      limitState({ limit: 60, remaining: 0, resetMs: 60_000, retryAfterMs: 20_000 }),
+      full,
+      never,
+    ]),
+    {
+      kind: 'usd_day',
+    },
+  )
   t.end()
 })
 
@@ -110,7 +173,11 @@ void t.test('the used share of a budget excludes the reservation of the request 
     limitDemand(DEMANDS.day),
     limitDemand(DEMANDS.month),
   ]
-  const limitStates = [limitState(60, 0, 0), limitState(5e9, 987_500_000, 0), limitState(1, 0, 0)]
+  const limitStates = [
+    limitState({ limit: 60, remaining: 0, resetMs: 0 }),
+    limitState({ limit: 5e9, remaining: 987_500_000, resetMs: 0 }),
+    limitState({ limit: 1, remaining: 0, resetMs: 0 }),
+  ]
   t.same(budgetsUsed(limitDemands, limitStates, true), [
     { scope: 'key', kind: 'usd_day', ratio: 0.8 },
     { scope: 'key', kind: 'usd_month', ratio: 0 },

@@ -26,7 +26,11 @@ function budget(limitNanoUsd: number, costNanoUsd: number): BudgetDemand {
 }
 
 /** The number of `count` requests at `nowMs` that are admitted. */
-function admittedOf(local: OutageLimits, demand: Demand, nowMs: number, count: number): number {
+function admittedOf(
+  local: OutageLimits,
+  demand: Demand,
+  { nowMs, count }: { nowMs: number; count: number },
+): number {
   let admitted = 0
   for (let index = 0; index < count; index += 1)
     if (local.admit([demand], nowMs).admitted) admitted += 1
@@ -36,7 +40,7 @@ function admittedOf(local: OutageLimits, demand: Demand, nowMs: number, count: n
 void t.test('four processes together keep a rate', (t) => {
   const four = Array.from({ length: 4 }, () => new OutageLimits(new LastLimitStates(), away))
   const all = (nowMs: number): number =>
-    four.reduce((sum, local) => sum + admittedOf(local, requests(100), nowMs, 200), 0)
+    four.reduce((sum, local) => sum + admittedOf(local, requests(100), { nowMs, count: 200 }), 0)
   t.equal(all(0), 100, 'a bucket')
   t.equal(all(0), 0)
   t.equal(all(6_000), 8, 'a tenth of a minute: 2.5 of each')
@@ -52,26 +56,36 @@ void t.test('a rate continues from its last known state', (t) => {
     { limit: 100, remaining: 20, resetMs: 48_000, retryAfterMs: 0 },
     1_000,
   )
-  t.equal(admittedOf(new OutageLimits(lastStates, alone), requests(100), 1_000, 200), 20)
   t.equal(
-    admittedOf(new OutageLimits(lastStates, away), requests(100), 1_000, 200),
+    admittedOf(new OutageLimits(lastStates, alone), requests(100), { nowMs: 1_000, count: 200 }),
+    20,
+  )
+  t.equal(
+    admittedOf(new OutageLimits(lastStates, away), requests(100), { nowMs: 1_000, count: 200 }),
     5,
     'of four, a quarter',
   )
   t.equal(
-    admittedOf(new OutageLimits(lastStates, alone), requests(100), 31_000, 200),
+    admittedOf(new OutageLimits(lastStates, alone), requests(100), { nowMs: 31_000, count: 200 }),
     70,
     'half a minute later',
   )
-  t.equal(admittedOf(new OutageLimits(lastStates, alone), requests(100), 99_000, 200), 100)
+  t.equal(
+    admittedOf(new OutageLimits(lastStates, alone), requests(100), { nowMs: 99_000, count: 200 }),
+    100,
+  )
   t.end()
 })
 
 void t.test('a limit below one per process admits one request per process', (t) => {
   const local = new OutageLimits(new LastLimitStates(), away)
-  t.equal(admittedOf(local, requests(1), 0, 10), 1)
-  t.equal(admittedOf(local, requests(1), 60_000, 10), 0, 'one in four minutes, of each')
-  t.equal(admittedOf(local, requests(1), 240_000, 10), 1)
+  t.equal(admittedOf(local, requests(1), { nowMs: 0, count: 10 }), 1)
+  t.equal(
+    admittedOf(local, requests(1), { nowMs: 60_000, count: 10 }),
+    0,
+    'one in four minutes, of each',
+  )
+  t.equal(admittedOf(local, requests(1), { nowMs: 240_000, count: 10 }), 1)
   t.end()
 })
 
@@ -98,12 +112,16 @@ void t.test(
 void t.test('slots: running requests hold them, and ended ones free them', (t) => {
   const local = new OutageLimits(new LastLimitStates(), away)
   local.takeSlots([slots(12), requests(5)])
-  t.equal(admittedOf(local, slots(12), 0, 10), 2, 'three for each, and one is used')
+  t.equal(
+    admittedOf(local, slots(12), { nowMs: 0, count: 10 }),
+    2,
+    'three for each, and one is used',
+  )
   local.end([slots(12)], null, false)
   local.end([slots(12)], null, true)
-  t.equal(admittedOf(local, slots(12), 0, 10), 2)
+  t.equal(admittedOf(local, slots(12), { nowMs: 0, count: 10 }), 2)
   t.equal(
-    admittedOf(new OutageLimits(new LastLimitStates(), away), slots(2), 0, 10),
+    admittedOf(new OutageLimits(new LastLimitStates(), away), slots(2), { nowMs: 0, count: 10 }),
     1,
     'never zero',
   )
@@ -132,21 +150,35 @@ void t.test('a budget: an outage spends at most its share', (t) => {
   const cost = budget(1e9, 1e6)
   lastStates.note(cost, { limit: 1e9, remaining: 5e8, resetMs: 1e6, retryAfterMs: 0 }, 0)
   const local = new OutageLimits(lastStates, alone)
-  t.equal(admittedOf(local, cost, 0, 50), 10, 'one per cent')
+  t.equal(admittedOf(local, cost, { nowMs: 0, count: 50 }), 10, 'one per cent')
   local.end([cost], 250_000, true)
   local.end([cost], 250_000, true)
-  t.equal(admittedOf(local, cost, 0, 50), 1, 'the unused part is released')
+  t.equal(admittedOf(local, cost, { nowMs: 0, count: 50 }), 1, 'the unused part is released')
   local.end([cost], 0, false)
   local.end([cost], null, true)
-  t.equal(admittedOf(local, cost, 0, 50), 0, 'not of others, nor what is not known')
-  t.equal(admittedOf(new OutageLimits(lastStates, away), cost, 0, 50), 2, 'of four, a quarter')
+  t.equal(
+    admittedOf(local, cost, { nowMs: 0, count: 50 }),
+    0,
+    'not of others, nor what is not known',
+  )
+  t.equal(
+    admittedOf(new OutageLimits(lastStates, away), cost, { nowMs: 0, count: 50 }),
+    2,
+    'of four, a quarter',
+  )
   const dollar = { ...alone, budgetShare: 1, budgetNanoUsd: 3e6 }
   t.equal(
-    admittedOf(new OutageLimits(lastStates, dollar), cost, 0, 50),
+    admittedOf(new OutageLimits(lastStates, dollar), cost, { nowMs: 0, count: 50 }),
     3,
     'the smaller of the two',
   )
-  t.equal(admittedOf(new OutageLimits(lastStates, { ...alone, budgetNanoUsd: 0 }), cost, 0, 50), 0)
+  t.equal(
+    admittedOf(new OutageLimits(lastStates, { ...alone, budgetNanoUsd: 0 }), cost, {
+      nowMs: 0,
+      count: 50,
+    }),
+    0,
+  )
   t.end()
 })
 
@@ -160,7 +192,11 @@ void t.test('all demands are reserved, or none', (t) => {
     refused.limitStates.map(({ remaining }) => remaining),
     [1, 0],
   )
-  t.equal(admittedOf(local, requests(2), 0, 5), 1, 'the refused one took no request')
+  t.equal(
+    admittedOf(local, requests(2), { nowMs: 0, count: 5 }),
+    1,
+    'the refused one took no request',
+  )
   t.end()
 })
 

@@ -53,7 +53,8 @@ for (const workers of [1, 4]) {
     served.emulator.script({ fault: { kind: 'hang' } })
     for (let round = 0; round < ROUNDS; round += 1) {
       const { secret } = await newKey(store)
-      for (const model of Object.keys(KINDS)) await race(t, served, secret, model as Model)
+      for (const model of Object.keys(KINDS))
+        await race(t, served, { secret, model: model as Model })
     }
     const warnings = served.program.lines().filter(({ level }) => level !== 'info')
     t.same(warnings, [], 'the store kept the limits')
@@ -66,7 +67,11 @@ for (const workers of [1, 4]) {
 
 type Model = keyof typeof KINDS
 
-async function race(t: Test, served: Served, secret: string, model: Model): Promise<void> {
+async function race(
+  t: Test,
+  served: Served,
+  { secret, model }: { secret: string; model: Model },
+): Promise<void> {
   const { emulator } = served
   const before = emulator.ledger.length
   const clients = await Promise.all(

@@ -68,8 +68,8 @@ interface Secured {
 async function startSecured(t: Test): Promise<Secured> {
   const folder = t.testdir()
   const authority = newAuthority(folder, 'ca')
-  const own = newPair(folder, 'server', authority, 'DNS:api.internal')
-  const client = newPair(folder, 'client', authority)
+  const own = newPair(folder, 'server', { authority, subject: 'DNS:api.internal' })
+  const client = newPair(folder, 'client', { authority })
   const names: (string | false)[] = []
   const files = { ca: readFileSync(authority.cert), cert: readFileSync(own.cert) }
   const server = createTlsServer(

@@ -47,7 +47,7 @@ export async function startProvider(t: Test): Promise<Provider> {
     res.once('close', () => {
       if (!res.writableFinished) counts.aborted += 1
     })
-    void serve(req, res, files, counts)
+    void serve(req, res, { files, counts })
   })
   const sockets = new WebSocketServer({ noServer: true })
   server.on('upgrade', (req: IncomingMessage, socket, head) => {
@@ -83,11 +83,16 @@ export async function startProvider(t: Test): Promise<Provider> {
   }
 }
 
+interface ProviderState {
+  /** The uploaded files, by id. */
+  readonly files: Map<string, { readonly name: string; readonly body: Buffer }>
+  readonly counts: { written: number }
+}
+
 async function serve(
   req: IncomingMessage,
   res: ServerResponse,
-  files: Map<string, { readonly name: string; readonly body: Buffer }>,
-  counts: { written: number },
+  { files, counts }: ProviderState,
 ): Promise<void> {
   const { method = '', url = '' } = req
   const path = url.split('?')[0] ?? ''
@@ -130,14 +135,13 @@ async function serve(
     res.writeHead(200, { 'content-type': 'audio/mpeg' })
     res.end(Buffer.from([0xff, 0xfb, 0x90, 0x64]))
   } else {
-    await misbehave(path, req, res, counts)
+    await misbehave(path, { req, res }, counts)
   }
 }
 
 async function misbehave(
   path: string,
-  req: IncomingMessage,
-  res: ServerResponse,
+  { req, res }: { req: IncomingMessage; res: ServerResponse },
   counts: { written: number },
 ): Promise<void> {
   switch (path) {

@@ -66,7 +66,7 @@ void t.test('audio: transcriptions with usage, speech as bytes', async (t) => {
 void t.test('realtime over wss: one entry, written when it closes', async (t) => {
   const folder = t.testdir()
   const authority = newAuthority(folder, 'authority')
-  const { cert, key } = newPair(folder, 'gateway', authority)
+  const { cert, key } = newPair(folder, 'gateway', { authority })
   const { gateway, provider } = await openStage(t, {
     server: `tls: { cert: ${resolve(cert)}, key: ${resolve(key)} }`,
   })

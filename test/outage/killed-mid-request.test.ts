@@ -218,7 +218,11 @@ const POINTS: readonly Point[] = [
 ]
 
 /** Once around: a request that ends well, one that is cut off at the point, and the ledger afterwards. */
-async function cutAt(stage: Stage, proxy: HoldingProxy, point: Point, rounds: number) {
+async function cutAt(
+  stage: Stage,
+  proxy: HoldingProxy,
+  { point, rounds }: { point: Point; rounds: number },
+) {
   const { t, upstream } = stage
   const { program, port } = await started(stage)
   t.equal(await ask(stage, port), 200, `${point.name}: the place is free`)
@@ -242,7 +246,11 @@ async function cutAt(stage: Stage, proxy: HoldingProxy, point: Point, rounds: nu
   return rows
 }
 
-function checkEntries(t: Test, { row }: Point, before: number, rows: readonly LedgerEntry[]): void {
+function checkEntries(
+  t: Test,
+  { row }: Point,
+  { before, rows }: { before: number; rows: readonly LedgerEntry[] },
+): void {
   t.equal(rows.length, before + (row === 'none' ? 1 : 2))
   const lost = rows.filter(({ outcome }) => outcome === 'lost')
   for (const each of lost) t.match(each, { source: 'estimated', upstream: 'openai' })
@@ -268,8 +276,8 @@ void t.test(
     for (const point of POINTS) {
       const before = rows.length
       const lostBefore = rows.filter(({ outcome }) => outcome === 'lost').length
-      rows = await cutAt(stage, proxy, point, before)
-      checkEntries(t, point, before, rows)
+      rows = await cutAt(stage, proxy, { point, rounds: before })
+      checkEntries(t, point, { before, rows })
       const lost = rows.filter(({ outcome }) => outcome === 'lost').length
       t.equal(lost - lostBefore, point.row === 'lost' ? 1 : 0, `${point.name}: ${point.row}`)
     }
@@ -316,7 +324,7 @@ void t.test('L-190: killed at a point of a request, embedded', options, async (t
   let rows: LedgerEntry[] = []
   for (const point of points) {
     const before = rows.length
-    rows = await cutAt(stage, none, point, before)
-    checkEntries(t, point, before, rows)
+    rows = await cutAt(stage, none, { point, rounds: before })
+    checkEntries(t, point, { before, rows })
   }
 })

@@ -94,7 +94,9 @@ class Owner {
   }
 
   private async once(at: number): Promise<void> {
-    const { status, json } = await this.browser.ask('POST', '/keys', { name: `key ${at}` })
+    const { status, json } = await this.browser.ask('POST', '/keys', {
+      body: { name: `key ${at}` },
+    })
     const secret = stringOf(json['secret'])
     if (status !== 201 || secret === undefined) return
     this.made.push(secret)
@@ -147,7 +149,7 @@ async function kills(t: Test, url: string | null, redis: RedisServer | null): Pr
   const unreserved = gatewayKills * PER_SECOND * UNRESERVED_SECONDS
   const figures = [
     await keysKept(t, later, owner),
-    await entriesKept(t, later, load, emulator.ledger, unreserved),
+    await entriesKept(t, later, { load, requests: emulator.ledger, unreserved }),
   ]
   t.comment(`FIGURES ${KILLS} kills (load ${loadavg()[0]?.toFixed()}): ${figures.join('; ')}`)
 }
@@ -167,12 +169,20 @@ async function keysKept(t: Test, store: Store, { made, revoked }: Owner): Promis
   return `${lost} of ${made.length} keys lost, ${valid} of ${revoked.length} revoked keys valid`
 }
 
+interface SentRequests {
+  readonly load: Load
+  /** The requests that the emulator received. */
+  readonly requests: readonly {
+    counted: { input: number; output: number } | undefined
+    body?: unknown
+  }[]
+  readonly unreserved: number
+}
+
 async function entriesKept(
   t: Test,
   { ledger }: Store,
-  load: Load,
-  requests: readonly { counted: { input: number; output: number } | undefined; body?: unknown }[],
-  unreserved: number,
+  { load, requests, unreserved }: SentRequests,
 ): Promise<string> {
   const held = load.answers.filter(({ status, isWhole }) => status === 200 && isWhole)
   const rows = new Map<string, LedgerEntry>()

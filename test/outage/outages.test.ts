@@ -151,10 +151,10 @@ for (const outage of OUTAGES.filter(({ name }) => ONLY === undefined || name ===
     await load.stop()
 
     const figures = [
-      servedAll(t, load, beganMs, endedMs, downMs),
-      unknownKeys(t, load, downMs, endedMs),
-      limitsKept(t, load, beganMs, performance.now()),
-      await writesAcknowledged(t, stage, acknowledged, outage),
+      servedAll(t, load, { fromMs: beganMs, toMs: endedMs, downMs }),
+      unknownKeys(t, load, { fromMs: downMs, toMs: endedMs }),
+      limitsKept(t, load, { fromMs: beganMs, toMs: performance.now() }),
+      await writesAcknowledged(t, stage, { ...acknowledged, late: outage.late }),
       `back ${((backMs - upMs) / 1_000).toFixed(1)} s after it`,
       await rowsOfAll(t, stage, load),
     ]
@@ -184,7 +184,7 @@ async function writesUntil({ browser }: Stage, endMs: number) {
   const statuses = new Set<number>()
   for (let at = 0; performance.now() < endMs || at === 0; at += 1) {
     const name = `made in an outage ${at}`
-    const { status } = await browser.ask('POST', '/keys', { name })
+    const { status } = await browser.ask('POST', '/keys', { body: { name } })
     statuses.add(status)
     if (status === 201) made.push(name)
     await delay(Math.min(1_000, Math.max(0, endMs - performance.now())))
@@ -222,13 +222,19 @@ async function recovered(stage: Stage, load: Load): Promise<number> {
     load.between(beganMs, Number.POSITIVE_INFINITY, 'unknown').at(-1)?.status === 401
   await until(isRefused)
   await until(async () => {
-    const { status, json } = await browser.ask('POST', '/keys', { name: 'made afterwards' })
+    const { status, json } = await browser.ask('POST', '/keys', {
+      body: { name: 'made afterwards' },
+    })
     return status === 201 && (await served.chat({}, stringOf(json['secret']))).status === 200
   })
   return performance.now()
 }
 
-function servedAll(t: Test, load: Load, fromMs: number, toMs: number, downMs: number): string {
+function servedAll(
+  t: Test,
+  load: Load,
+  { fromMs, toMs, downMs }: { fromMs: number; toMs: number; downMs: number },
+): string {
   const before = load
     .between(0, fromMs, 'known')
     .filter(({ sentMs }) => sentMs > fromMs - WARM_UP_MS / 2)
@@ -267,7 +273,11 @@ function servedAll(t: Test, load: Load, fromMs: number, toMs: number, downMs: nu
   )
 }
 
-function unknownKeys(t: Test, load: Load, fromMs: number, toMs: number): string {
+function unknownKeys(
+  t: Test,
+  load: Load,
+  { fromMs, toMs }: { fromMs: number; toMs: number },
+): string {
   // A request sent in the last moment may be answered after it.
   const asked = load.between(fromMs, toMs - 200, 'unknown')
   const statuses = countOf(asked.map(({ status }) => status))
@@ -284,7 +294,11 @@ function unknownKeys(t: Test, load: Load, fromMs: number, toMs: number): string 
 }
 
 /** For the key that exceeds its limit: the limit, one window for the outage, and rounding. */
-function limitsKept(t: Test, load: Load, fromMs: number, toMs: number): string {
+function limitsKept(
+  t: Test,
+  load: Load,
+  { fromMs, toMs }: { fromMs: number; toMs: number },
+): string {
   const asked = load.between(fromMs, toMs, 'limited')
   const admitted = asked.filter(({ status }) => status === 200).length
   const most = LIMIT * ((toMs - fromMs) / 60_000) + LIMIT + WORKERS
@@ -295,11 +309,18 @@ function limitsKept(t: Test, load: Load, fromMs: number, toMs: number): string {
   return `limited key ${admitted} admitted where ${due.toFixed(0)} flow back`
 }
 
+interface Writes {
+  /** The names of the keys that the store acknowledged. */
+  readonly made: readonly string[]
+  readonly statuses: ReadonlySet<number>
+  /** See `Outage.late`. */
+  readonly late: boolean | undefined
+}
+
 async function writesAcknowledged(
   t: Test,
   { browser }: Stage,
-  { made, statuses }: { made: string[]; statuses: Set<number> },
-  { late }: Outage,
+  { made, statuses, late }: Writes,
 ): Promise<string> {
   const { text } = await browser.get('/keys')
   t.same(

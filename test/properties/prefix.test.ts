@@ -160,8 +160,7 @@ function question(roll: Roll, message: JsonObject | null): Entry[] {
 async function breach(
   dialect: DialectName,
   facts: ModelFacts,
-  seed: number,
-  escrow: Escrow | null,
+  { seed, escrow }: { seed: number; escrow: Escrow | null },
 ): Promise<string | null> {
   const roll = seededRoll(seed)
   const scope = { accountId: 'a', family: dialect, model: `m${seed}` }
@@ -213,7 +212,7 @@ for (const [name, variants] of Object.entries(FACTS)) {
         const facts: ModelFacts = { id: 'm', family: 'openai', createdAtSeconds: 0, ...variant }
         for (let seed = 1; seed <= ROUNDS; seed += 1) {
           const escrow = kept ? newEscrow() : null
-          const found = await breach(dialect, facts, seed, escrow)
+          const found = await breach(dialect, facts, { seed, escrow })
           escrow?.close()
           rendered += 1
           if (found !== null) {

@@ -35,7 +35,11 @@ function fault({ out, outcome, kind, reason }: Run, chunks: readonly Buffer[]): 
   return claimsCompletion(out) ? 'failed, and looks complete' : null
 }
 
-function check(t: Test, pair: Pair, name: string, bytes: Buffer, cuts: Iterable<number>): void {
+function check(
+  t: Test,
+  pair: Pair,
+  { name, bytes, cuts }: { name: string; bytes: Buffer; cuts: Iterable<number> },
+): void {
   let first: string | null = null
   let completeFrom: number | null = null
   for (const cut of cuts) {
@@ -57,13 +61,17 @@ for (const pair of PAIRS) {
   void t.test(`${pair.name}: every prefix has exactly one correct result`, (t) => {
     for (const { dialect, name, bytes } of transcripts) {
       if (dialect !== pair.dialect) continue
-      check(t, pair, name, bytes, every(bytes.length))
+      check(t, pair, { name, bytes, cuts: every(bytes.length) })
       const text = bytes.toString('utf8')
       const crlf = text.includes('\r\n')
       const other = Buffer.from(
         crlf ? text.replaceAll('\r\n', '\n') : text.replaceAll('\n', '\r\n'),
       )
-      check(t, pair, `${name}, ${crlf ? 'LF' : 'CRLF'}`, other, every(other.length, 5))
+      check(t, pair, {
+        name: `${name}, ${crlf ? 'LF' : 'CRLF'}`,
+        bytes: other,
+        cuts: every(other.length, 5),
+      })
       let wrong: string | null = null
       for (let cut = 0; cut <= bytes.length; cut += 13) {
         const chunks = singly(bytes.subarray(0, cut))
@@ -111,7 +119,7 @@ void t.test('recorded streams, cut at seeded places', (t) => {
     streams += 1
     const cuts = Array.from({ length: 20 }, () => roll(bytes.length + 1)).sort((a, b) => a - b)
     for (const pair of PAIRS) {
-      if (pair.dialect === dialect) check(t, pair, `${pair.name}: ${name}`, bytes, cuts)
+      if (pair.dialect === dialect) check(t, pair, { name: `${pair.name}: ${name}`, bytes, cuts })
     }
   }
   t.ok(streams >= 20, `${streams} streams`)

@@ -28,11 +28,15 @@ interface Stage {
   clock: number
 }
 
+interface StageOptions {
+  readonly cache?: FakeSharedCache
+  readonly settings?: Partial<EscrowConfig>
+  readonly secret?: string
+}
+
 function stage(
   t: Test,
-  cache = new FakeSharedCache(),
-  settings: Partial<EscrowConfig> = {},
-  secret = 'S',
+  { cache = new FakeSharedCache(), settings = {}, secret = 'S' }: StageOptions = {},
 ): Stage {
   const made: Omit<Stage, 'escrow'> = { cache, results: [], clock: 1_000 }
   const escrow = new Escrow({
@@ -136,10 +140,10 @@ void t.test('state is not restored for another account, family or model', async 
   for (const other of [{ accountId: 'acc_2' }, { family: 'gemini' }, { model: 'claude-y' }]) {
     t.equal(await at.escrow.restore(next, { ...SCOPE, ...other }), next, JSON.stringify(other))
   }
-  const elsewhere = stage(t, at.cache, {}, 'another secret')
+  const elsewhere = stage(t, { cache: at.cache, settings: {}, secret: 'another secret' })
   t.equal(await elsewhere.escrow.restore(next, SCOPE), next, 'not with another secret')
   t.match(
-    await parts(stage(t, at.cache), next),
+    await parts(stage(t, { cache: at.cache }), next),
     [HM],
     'another process with the same secret restores it',
   )
@@ -280,7 +284,7 @@ void t.test('a reply without state is not stored', (t) => {
 
 void t.test('state expires after its lifetime, which is renewed by use', async (t) => {
   for (const memoryBytes of [0, 65_536]) {
-    const at = stage(t, new FakeSharedCache(), { memoryBytes })
+    const at = stage(t, { cache: new FakeSharedCache(), settings: { memoryBytes } })
     await at.escrow.keep(request(user('q')), reply(thinking('hm'), tool('c')), SCOPE)
     const next = request(user('q'), assistant('', [call('c')]), result('c'))
     at.clock += TTL_MS / 2
@@ -299,7 +303,7 @@ void t.test('state expires after its lifetime, which is renewed by use', async (
 void t.test(
   'memory keeps the most recently used state up to its limit; the store has all state',
   async (t) => {
-    const at = stage(t, new FakeSharedCache(), { memoryBytes: 1_000 })
+    const at = stage(t, { cache: new FakeSharedCache(), settings: { memoryBytes: 1_000 } })
     const ids = Array.from({ length: 20 }, (_, n) => `c${String(n)}`)
     for (const id of ids) {
       await at.escrow.keep(request(user('q')), reply(thinking('x'.repeat(200)), tool(id)), SCOPE)
@@ -328,7 +332,7 @@ void t.test('a failing store loses only the state', async (t) => {
     at.cache.mode = mode
     await at.escrow.keep(request(user('q')), reply(thinking('hm'), tool('c')), SCOPE)
     t.match(await parts(at, next), [HM], 'memory has the state')
-    const other = stage(t, at.cache)
+    const other = stage(t, { cache: at.cache })
     t.equal(await other.escrow.restore(next, SCOPE), next)
     t.same([...at.results, ...other.results], ['failed', 'hit', 'failed', 'miss'])
   }
@@ -362,17 +366,25 @@ void t.test('stored state is encrypted and authenticated', async (t) => {
     forged.writeUInt8((forged[index] ?? 0) ^ 1, index)
     const cache = new FakeSharedCache()
     cache.items.set(name, { value: forged, expiresAtMs: Infinity })
-    if ((await parts(stage(t, cache), next)).length > 1)
+    if ((await parts(stage(t, { cache }), next)).length > 1)
       t.fail(`byte ${String(index)} changed unnoticed`)
   }
   const swapped = new FakeSharedCache()
-  await stage(t, swapped).escrow.keep(request(), reply(thinking('x'), tool('other')), SCOPE)
+  await stage(t, { cache: swapped }).escrow.keep(
+    request(),
+    reply(thinking('x'), tool('other')),
+    SCOPE,
+  )
   const [other = ''] = swapped.items.keys()
   swapped.items.set(other, { value: bytes, expiresAtMs: Infinity })
   const otherTurn = request(user('q'), assistant('', [call('other')]), result('other'))
-  t.same(await parts(stage(t, swapped), otherTurn), [], 'an entry under another name is rejected')
+  t.same(
+    await parts(stage(t, { cache: swapped }), otherTurn),
+    [],
+    'an entry under another name is rejected',
+  )
   for (const value of [Buffer.alloc(0), Buffer.from([1]), bytes.subarray(0, 20)]) {
     swapped.items.set(other, { value, expiresAtMs: Infinity })
-    t.same(await parts(stage(t, swapped), otherTurn), [])
+    t.same(await parts(stage(t, { cache: swapped }), otherTurn), [])
   }
 })

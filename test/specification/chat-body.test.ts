@@ -17,7 +17,11 @@ function sized(bytes: number): Buffer {
   return Buffer.from(JSON.stringify(body({ user: 'x'.repeat(bytes - empty.length) })))
 }
 
-async function refused(t: Test, gateway: TestGateway, bytes: string | Buffer, why: RegExp) {
+async function refused(
+  t: Test,
+  gateway: TestGateway,
+  { bytes, why }: { bytes: string | Buffer; why: RegExp },
+) {
   const init = { body: typeof bytes === 'string' ? bytes : new Uint8Array(bytes) }
   const { status, error } = await ask(gateway, '', init)
   const shown = bytes.toString('latin1').slice(0, 60)
@@ -100,10 +104,10 @@ void t.test('S1: only application/json is accepted', async (t) => {
 void t.test('S1: a body that is not a JSON object is refused', async (t) => {
   const gateway = await startGateway(t)
   for (const text of ['', ' ', '{', 'null', '7', '"x"', '[]', `[${GOOD}]`, `${GOOD}x`, "{'a':1}"]) {
-    await refused(t, gateway, text, /./)
+    await refused(t, gateway, { bytes: text, why: /./ })
   }
-  await refused(t, gateway, GOOD.slice(0, -1), /JSON/i)
-  await refused(t, gateway, `${GOOD.slice(0, -1)},}`, /JSON/i)
+  await refused(t, gateway, { bytes: GOOD.slice(0, -1), why: /JSON/i })
+  await refused(t, gateway, { bytes: `${GOOD.slice(0, -1)},}`, why: /JSON/i })
   t.equal(gateway.emulator.ledger.length, 0)
 })
 
@@ -118,20 +122,23 @@ void t.test('S1: bytes that are not UTF-8 are refused', async (t) => {
     [0xf5, 0x80, 0x80, 0x80],
   ]) {
     const broken = [Buffer.from(before), Buffer.from(bytes), Buffer.from(after)]
-    await refused(t, gateway, Buffer.concat(broken), /UTF-8/)
+    await refused(t, gateway, { bytes: Buffer.concat(broken), why: /UTF-8/ })
   }
-  await refused(t, gateway, Buffer.from(GOOD, 'utf16le'), /./)
-  await refused(t, gateway, Buffer.from(`\uFEFF${GOOD}`), /./)
+  await refused(t, gateway, { bytes: Buffer.from(GOOD, 'utf16le'), why: /./ })
+  await refused(t, gateway, { bytes: Buffer.from(`\uFEFF${GOOD}`), why: /./ })
 })
 
 void t.test('S1: a duplicate member is refused at any depth', async (t) => {
   const gateway = await startGateway(t)
   const inside = (members: string): string => `${GOOD.slice(0, -1)},${members}}`
-  await refused(t, gateway, inside('"model":"claude-opus-5"'), /model/)
-  await refused(t, gateway, inside('"stream":true,"stream":false'), /stream/)
-  await refused(t, gateway, inside('"mod\\u0065l":"x"'), /model/)
-  await refused(t, gateway, inside('"metadata":{"a":"1","a":"2"}'), /metadata\.a/)
-  await refused(t, gateway, inside('"tools":[{"type":"function","type":"function"}]'), /type/)
+  await refused(t, gateway, { bytes: inside('"model":"claude-opus-5"'), why: /model/ })
+  await refused(t, gateway, { bytes: inside('"stream":true,"stream":false'), why: /stream/ })
+  await refused(t, gateway, { bytes: inside('"mod\\u0065l":"x"'), why: /model/ })
+  await refused(t, gateway, { bytes: inside('"metadata":{"a":"1","a":"2"}'), why: /metadata\.a/ })
+  await refused(t, gateway, {
+    bytes: inside('"tools":[{"type":"function","type":"function"}]'),
+    why: /type/,
+  })
   t.equal(gateway.emulator.ledger.length, 0)
 })
 
@@ -140,11 +147,11 @@ void t.test('S1: nesting to 64 passes the parser, deeper is refused at once', as
   const deep = (levels: number, open: string, close: string): string =>
     `${GOOD.slice(0, -1)},"x":${open.repeat(levels)}${close.repeat(levels)}}`
   t.equal((await ask(gateway, deep(63, '[', ']'))).status, 200)
-  await refused(t, gateway, deep(64, '[', ']'), /deep|nest/i)
-  await refused(t, gateway, deep(10_000, '[', ']'), /deep|nest/i)
+  await refused(t, gateway, { bytes: deep(64, '[', ']'), why: /deep|nest/i })
+  await refused(t, gateway, { bytes: deep(10_000, '[', ']'), why: /deep|nest/i })
   const before = performance.now()
-  await refused(t, gateway, `{"x":${'['.repeat(1_000_000)}`, /deep|nest/i)
-  await refused(t, gateway, '{"x":'.repeat(200_000), /deep|nest/i)
+  await refused(t, gateway, { bytes: `{"x":${'['.repeat(1_000_000)}`, why: /deep|nest/i })
+  await refused(t, gateway, { bytes: '{"x":'.repeat(200_000), why: /deep|nest/i })
   t.ok(performance.now() - before < 2_000, 'without reading them to the end')
 })
 
@@ -154,8 +161,8 @@ void t.test(
     const gateway = await startGateway(t)
     const withNumber = (field: string, text: string): string =>
       `${GOOD.slice(0, -1)},"${field}":${text}}`
-    await refused(t, gateway, withNumber('temperature', '1e400'), /temperature/)
-    await refused(t, gateway, withNumber('x', '-1e999'), /./)
+    await refused(t, gateway, { bytes: withNumber('temperature', '1e400'), why: /temperature/ })
+    await refused(t, gateway, { bytes: withNumber('x', '-1e999'), why: /./ })
     for (const text of ['1.0', '-0', '1e0', '0.70']) {
       t.equal((await ask(gateway, withNumber('temperature', text))).status, 200, text)
     }

@@ -18,8 +18,11 @@ async function series(gateway: TestGateway): Promise<string[]> {
     .sort()
 }
 
-const labels = (from: string, to: string, field: string, value: number): string =>
-  `from="${from}",to="${to}",field="${field}" ${value}`
+const labels = (
+  from: string,
+  to: string,
+  { field, value }: { field: string; value: number },
+): string => `from="${from}",to="${to}",field="${field}" ${value}`
 
 void t.test('a lost field is counted from the client’s dialect to the upstream’s', async (t) => {
   const gateway = await startGateway(t)
@@ -30,8 +33,8 @@ void t.test('a lost field is counted from the client’s dialect to the upstream
     t.match(gateway.lines.at(-1), { lost: 'seed,logit_bias' })
   }
   t.same(await series(gateway), [
-    labels('openai-chat', 'anthropic', 'logit_bias', 2),
-    labels('openai-chat', 'anthropic', 'seed', 2),
+    labels('openai-chat', 'anthropic', { field: 'logit_bias', value: 2 }),
+    labels('openai-chat', 'anthropic', { field: 'seed', value: 2 }),
   ])
 })
 
@@ -45,8 +48,8 @@ void t.test('names that a client chose never become a label', async (t) => {
     t.match(answer.headers.get('x-sluice-lost'), new RegExp(`client_field_${at}`))
   }
   t.same(await series(gateway), [
-    labels('openai-chat', 'gemini', 'other', 5),
-    labels('openai-chat', 'gemini', 'parallel_tool_calls', 5),
+    labels('openai-chat', 'gemini', { field: 'other', value: 5 }),
+    labels('openai-chat', 'gemini', { field: 'parallel_tool_calls', value: 5 }),
   ])
 })
 
@@ -72,9 +75,9 @@ void t.test('on_loss: reject names every field and the dialects that take them',
   t.match((await ask(gateway, unknown)).error['message'], /seed, client_field.*no dialect/)
   t.equal(gateway.emulator.ledger.length, 0, 'nothing went upstream')
   t.same(await series(gateway), [
-    labels('openai-chat', 'anthropic', 'frequency_penalty', 1),
-    labels('openai-chat', 'anthropic', 'other', 1),
-    labels('openai-chat', 'anthropic', 'seed', 2),
+    labels('openai-chat', 'anthropic', { field: 'frequency_penalty', value: 1 }),
+    labels('openai-chat', 'anthropic', { field: 'other', value: 1 }),
+    labels('openai-chat', 'anthropic', { field: 'seed', value: 2 }),
   ])
 })
 
@@ -138,7 +141,7 @@ for (const stream of [false, true]) {
     t.same(
       await series(gateway),
       LOST_REPLY.map((path) => path.replace('block_of_next_year', 'other'))
-        .map((field) => labels('anthropic', 'openai-chat', field, 1))
+        .map((field) => labels('anthropic', 'openai-chat', { field, value: 1 }))
         .sort(),
     )
   })

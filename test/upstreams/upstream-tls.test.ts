@@ -22,8 +22,8 @@ interface Files {
 function certificates(t: Test): Files {
   const folder = t.testdir()
   const authority = newAuthority(folder, 'ca')
-  const server = newPair(folder, 'server', authority, `DNS:${NAME}`)
-  return { authority, server, client: newPair(folder, 'client', authority) }
+  const server = newPair(folder, 'server', { authority, subject: `DNS:${NAME}` })
+  return { authority, server, client: newPair(folder, 'client', { authority }) }
 }
 
 const pem = (path: string): string => readFileSync(path, 'utf8')

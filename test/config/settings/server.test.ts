@@ -18,8 +18,8 @@ void t.test('invalid certificate files and networks are reported', (t) => {
   const folder = t.testdir({ 'junk.pem': 'junk' })
   copyFileSync('config/models.yaml', join(folder, 'models.yaml'))
   const authority = newAuthority(folder, 'authority')
-  newPair(folder, 'one', authority)
-  newPair(folder, 'two', authority)
+  newPair(folder, 'one', { authority })
+  newPair(folder, 'two', { authority })
   const load = (server: string) => {
     writeFileSync(join(folder, 'gateway.yaml'), `server: { ${server} }${REST}`)
     return loadConfig(join(folder, 'gateway.yaml'), {})

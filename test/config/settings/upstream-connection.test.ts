@@ -14,7 +14,7 @@ import { changed, loadText, problemsOf } from '../sample.js'
 const LINE = 'base_url: https://api.openai.com/v1'
 const folder = t.testdir()
 const authority = newAuthority(folder, 'ca')
-const client = newPair(folder, 'client', authority)
+const client = newPair(folder, 'client', { authority })
 const pem = (path: string): string => readFileSync(path, 'utf8')
 const FILES = {
   '/etc/sluice/ca.pem': pem(authority.cert),

@@ -30,12 +30,7 @@ const gateway = await startGateway(t)
 let turn = 0
 
 /** Sends any request in the client's format and gets the recording as its reply. */
-async function replayed(
-  form: ClientForm,
-  it: Case,
-  stream: boolean,
-  chunking: Chunking,
-): Promise<Answered> {
+async function replayed(it: Case, { form, stream, chunking }: Replay): Promise<Answered> {
   turn += 1
   const words = `This is replay ${turn}.`
   const take = gateway.emulator.replay(it.recording, {
@@ -63,7 +58,11 @@ function translated(form: ClientForm, label: string, gist: Gist): Gist {
   return form.expected({ ...gist, finish: REFUSALS.test(label) ? form.refusal : finish })
 }
 
-function compareFailure(t: Test, form: ClientForm, label: string, answered: Answered): void {
+function compareFailure(
+  t: Test,
+  form: ClientForm,
+  { label, answered }: { label: string; answered: Answered },
+): void {
   t.match(label, FAILURES, `${label} is known to fail`)
   const last = objectsOf(answered.text).at(-1) ?? {}
   t.ok(answered.status >= 400 || !answered.whole, `${label} ends in an error or a cut connection`)
@@ -71,19 +70,21 @@ function compareFailure(t: Test, form: ClientForm, label: string, answered: Answ
   t.match(form.errorKind(last) ?? answered.text.slice(0, 200), /^upstream_/, label)
 }
 
+/** A replay of a recording in a client's format. */
+interface Replay {
+  readonly form: ClientForm
+  /** Whether the client requests a stream; the recording may be of either kind. */
+  readonly stream: boolean
+  readonly chunking: Chunking
+}
+
 /** `stream`: whether the client requests a stream; the recording may be of either kind. */
-async function compare(
-  t: Test,
-  form: ClientForm,
-  it: Case,
-  stream: boolean,
-  chunking: Chunking,
-): Promise<string> {
+async function compare(t: Test, it: Case, { form, stream, chunking }: Replay): Promise<string> {
   const { label, recording, format } = it
-  const answered = await replayed(form, it, stream, chunking)
+  const answered = await replayed(it, { form, stream, chunking })
   const want = gistOf(it)
   if (want.finish === null) {
-    compareFailure(t, form, label, answered)
+    compareFailure(t, form, { label, answered })
     return 'failure reported'
   }
   if (format === form.own && recording.stream === stream) {
@@ -106,7 +107,7 @@ for (const [name, form] of Object.entries(CLIENT_FORMS)) {
       const tally = new Tally()
       const chosen = good.filter(({ recording }) => recording.stream === recorded)
       await together(chosen, async (it) => {
-        const result = await compare(t, form, it, stream, 'whole')
+        const result = await compare(t, it, { form, stream, chunking: 'whole' })
         tally.add(`${it.recording.provider} ${it.recording.api} ${result}`)
       })
       t.comment(tally.toString())

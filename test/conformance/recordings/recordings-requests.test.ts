@@ -210,9 +210,7 @@ function takenBy4o(body: JsonObject): JsonObject {
 function compare(
   t: Test,
   label: string,
-  model: string,
-  requested: JsonObject,
-  sent: JsonObject,
+  { model, requested, sent }: { model: string; requested: JsonObject; sent: JsonObject },
 ): void {
   if (model === 'gpt-4o') {
     t.same(takenBy4o(sent), takenBy4o(requested), label)
@@ -236,7 +234,7 @@ for (const model of MODELS) {
       const label = labelOf(recording)
       const { status, error, sent } = await send(recording, model)
       if (sent !== undefined) {
-        compare(t, label, model, objectOf(recording.request_body), sent)
+        compare(t, label, { model, requested: objectOf(recording.request_body), sent })
       }
       if (status === 200) {
         tally.add(`${recording.provider} taken`)

@@ -43,7 +43,11 @@ async function takingUpstream(t: Test, taken: Taken): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
 }
 
-function send(gateway: TestGateway, path: string, body: string, headers = {}): Promise<Response> {
+function send(
+  gateway: TestGateway,
+  path: string,
+  { body, headers = {} }: { body: string; headers?: Record<string, string> },
+): Promise<Response> {
   return fetch(gateway.origin + path, {
     method: 'POST',
     headers: { 'x-api-key': gateway.secret, 'content-type': 'application/json', ...headers },
@@ -66,7 +70,7 @@ void t.test('for Anthropic, byte for byte', skipWithoutFixtures(), async (t) => 
       ...(beta === undefined ? {} : { 'anthropic-beta': beta }),
       ...(version === undefined ? {} : { 'anthropic-version': version }),
     }
-    const response = await send(gateway, path, body, headers)
+    const response = await send(gateway, path, { body, headers })
     t.equal(response.status, 400, name)
     t.match(await response.json(), { error: { message: 'taken' } }, name)
     t.equal(taken.body, body, name)
@@ -84,7 +88,7 @@ void t.test('only the name of the model changes', skipWithoutFixtures(), async (
   const gateway = await startGateway(t, { upstreams: { anthropic } })
   const body =
     '{ "max_tokens":5,"model" : "claude-x" ,"messages":[{"role":"user","content":"\\u0048i 1e3"}]}'
-  await send(gateway, '/v1/messages', body)
+  await send(gateway, '/v1/messages', { body })
   t.equal(taken.body, body)
 })
 
@@ -130,7 +134,7 @@ for (const model of ['gpt-4o', 'gpt-5-pro', 'gemini-2.5-flash', 'gemini-3.5-flas
     for (const { name, request_body } of asked) {
       const body = { max_tokens: 100, ...objectOf(request_body), model }
       const last = emulator.ledger.at(-1)
-      const response = await send(gateway, '/v1/messages', JSON.stringify(body))
+      const response = await send(gateway, '/v1/messages', { body: JSON.stringify(body) })
       const text = await response.text()
       const entry = emulator.ledger.at(-1)
       if (response.status !== 200) {

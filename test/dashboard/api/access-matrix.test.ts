@@ -57,11 +57,13 @@ function nameOf({ method, path }: Route): string {
   return `${method} ${path}`
 }
 
-function ask(browser: Browser, route: Route, id: string, more: JsonObject = {}) {
+function ask(browser: Browser, route: Route, { id, more = {} }: { id: string; more?: JsonObject }) {
   const name = nameOf(route)
   const path = route.path.replace('{id}', id) + (QUERIES[name] ?? '')
   const body = BODIES[name]
-  return browser.ask(route.method, path, body === undefined ? undefined : { ...body, ...more })
+  return browser.ask(route.method, path, {
+    body: body === undefined ? undefined : { ...body, ...more },
+  })
 }
 
 interface Cast extends Stage {
@@ -79,7 +81,7 @@ async function cast(t: Test): Promise<Cast> {
   const owner = await stage.signedIn('ada@example.com')
   const other = await stage.signedIn('bob@example.com')
   const admin = await stage.signedIn('root@example.com', 'max', 'admin')
-  const made = await owner.ask('POST', '/keys', { name: 'private' })
+  const made = await owner.ask('POST', '/keys', { body: { name: 'private' } })
   const { id: keyId, accountId: ownerId } = createdKeyReply.parse(made.json).key
   const row = aRow(ownerId, { keyId })
   await stage.store.ledger.settle(row)
@@ -112,10 +114,10 @@ void t.test(
     const stage = await cast(t)
     for (const route of ROUTES) {
       if (route.credential === 'open' || route.body === 'raw') continue
-      const anonymous = await ask(stage.browser(), route, stage.keyId)
+      const anonymous = await ask(stage.browser(), route, { id: stage.keyId })
       t.match([anonymous.status, anonymous.error['kind']], [401, 'unauthenticated'], nameOf(route))
       if (route.credential !== 'admin') continue
-      const owner = await ask(stage.owner, route, stage.ownerId)
+      const owner = await ask(stage.owner, route, { id: stage.ownerId })
       t.match([owner.status, owner.error['kind']], [403, 'forbidden'], nameOf(route))
     }
     t.equal((await stage.store.accountById(stage.ownerId))?.plan, 'starter', 'nothing was changed')
@@ -141,7 +143,9 @@ void t.test('every reply matches the schema of the page', async (t) => {
     const id = route.path.startsWith('/requests') ? stage.requestId : stage.keyId
     const isAdmin = route.credential === 'admin'
     const adminId = route.path.startsWith('/configuration') ? '1' : stage.ownerId
-    const answer = await ask(isAdmin ? stage.admin : stage.owner, route, isAdmin ? adminId : id)
+    const answer = await ask(isAdmin ? stage.admin : stage.owner, route, {
+      id: isAdmin ? adminId : id,
+    })
     t.ok(answer.status < 300, `${name}: ${answer.text.slice(0, 200)}`)
     t.ok(route.reply?.safeParse(answer.json).success, `${name} replies as its schema defines`)
     t.equal(answer.headers.get('x-content-type-options'), 'nosniff')
@@ -167,10 +171,10 @@ void t.test(
     ]
     for (const route of ROUTES) {
       if (!route.path.includes('{id}') || route.credential === 'admin') continue
-      const missing = await ask(other, route, 'key_aaaaaaaaaaaaaaaa')
+      const missing = await ask(other, route, { id: 'key_aaaaaaaaaaaaaaaa' })
       t.equal(missing.status, 404, nameOf(route))
       for (const id of [keyId, requestId, ownerId, ...odd]) {
-        const answer = await ask(other, route, encodeURI(id))
+        const answer = await ask(other, route, { id: encodeURI(id) })
         t.same([answer.status, answer.text], [404, missing.text], `${nameOf(route)} of ${id}`)
       }
     }
@@ -209,7 +213,7 @@ void t.test('K-171: a change refuses unknown members by name', async (t) => {
       const id = isAdmin ? stage.ownerId : stage.keyId
       const path = route.path.replace('{id}', id)
       const text = `${JSON.stringify(body).replace(/\}$/, '')}${Object.keys(body).length === 0 ? '' : ','}"${field}":1}`
-      const answer = await browser.ask(route.method, path, text)
+      const answer = await browser.ask(route.method, path, { body: text })
       t.equal(answer.status, 400, `${nameOf(route)} with ${field}`)
       if (field !== '__proto__') t.match(answer.error['message'], `unknown field ${field}`)
     }

@@ -22,7 +22,7 @@ void t.test('accounts: found, given a plan, disabled and enabled', async (t) => 
   const stage = await startStage(t)
   const root = await stage.signedIn('root@example.com', 'max', 'admin')
   const ada = await stage.signedIn('ada@example.com')
-  const key = await ada.ask('POST', '/keys', { name: 'mine' })
+  const key = await ada.ask('POST', '/keys', { body: { name: 'mine' } })
   const secret = String((key.json as { secret?: string }).secret)
   const account = await stage.store.accountByEmail('ada@example.com')
   const id = account?.id ?? ''
@@ -40,7 +40,9 @@ void t.test('accounts: found, given a plan, disabled and enabled', async (t) => 
   const rest = await root.get(`/accounts?limit=2&after=${all.next ?? ''}`)
   t.match(accountsReply.parse(rest.json), { accounts: [{ email: 'test@example.com' }], next: null })
 
-  const changed = await root.ask('PATCH', `/accounts/${id}`, { plan: 'pro', disabled: true })
+  const changed = await root.ask('PATCH', `/accounts/${id}`, {
+    body: { plan: 'pro', disabled: true },
+  })
   t.match(accountReply.parse(changed.json).account, { plan: 'pro', disabled: true })
   t.equal((await ada.get('/keys')).status, 401, 'the session has ended')
   const statusNow = async () => {
@@ -53,15 +55,17 @@ void t.test('accounts: found, given a plan, disabled and enabled', async (t) => 
     status = await statusNow()
   }
   t.equal(status, 403, 'and its keys with it')
-  t.equal((await root.ask('PATCH', `/accounts/${id}`, { disabled: false })).status, 200)
+  t.equal((await root.ask('PATCH', `/accounts/${id}`, { body: { disabled: false } })).status, 200)
   t.equal((await ada.get('/keys')).status, 401, 'an ended session stays so')
   t.equal((await ada.signIn('ada@example.com')).status, 200)
 
   const own = await stage.store.accountByEmail('root@example.com')
-  const himself = await root.ask('PATCH', `/accounts/${own?.id ?? ''}`, { disabled: true })
+  const himself = await root.ask('PATCH', `/accounts/${own?.id ?? ''}`, {
+    body: { disabled: true },
+  })
   t.equal(himself.status, 400, 'administrators cannot disable their own account')
-  t.equal((await root.ask('PATCH', '/accounts/acc_none', { plan: 'pro' })).status, 404)
-  t.equal((await root.ask('POST', '/accounts/acc_none/reset', {})).status, 404)
+  t.equal((await root.ask('PATCH', '/accounts/acc_none', { body: { plan: 'pro' } })).status, 404)
+  t.equal((await root.ask('POST', '/accounts/acc_none/reset', { body: {} })).status, 404)
 
   const hers = auditReply.parse((await ada.get('/audit')).json)
   t.match(
@@ -239,21 +243,26 @@ void t.test('the playground runs as the account, without a key', async (t) => {
   const browser = await stage.signedIn('ada@example.com')
   const messages = [{ role: 'user', content: 'Name a colour.' }]
   const body = { model: 'claude-sonnet-4-5', messages }
-  const whole = await browser.ask('POST', '/playground/chat', body)
+  const whole = await browser.ask('POST', '/playground/chat', { body })
   t.match([whole.status, whole.json['object']], [200, 'chat.completion'])
   t.ok(whole.headers.get('x-request-id'))
-  const stream = await browser.ask('POST', '/playground/chat', { ...body, stream: true })
+  const stream = await browser.ask('POST', '/playground/chat', { body: { ...body, stream: true } })
   t.match(stream.headers.get('content-type'), 'text/event-stream')
   t.match(stream.text, /data: \[DONE\]/)
-  const odd = await browser.ask('POST', '/playground/chat', { model: 'nothing', messages })
+  const odd = await browser.ask('POST', '/playground/chat', {
+    body: { model: 'nothing', messages },
+  })
   t.match([odd.status, odd.error['kind']], [404, 'unknown_model'])
   for (const { headers } of [whole, stream, odd]) {
     t.equal(headers.get('x-content-type-options'), 'nosniff', 'no browser runs it, …')
     t.match(headers.get('cache-control'), /\bno-store$/, '… or keeps it')
     t.match(headers.get('content-security-policy'), /default-src 'none'/)
   }
-  t.equal((await stage.browser().ask('POST', '/playground/chat', body)).status, 401)
-  const forged = await browser.ask('POST', '/playground/chat', body, { 'x-sluice-csrf': 'x' })
+  t.equal((await stage.browser().ask('POST', '/playground/chat', { body })).status, 401)
+  const forged = await browser.ask('POST', '/playground/chat', {
+    body,
+    headers: { 'x-sluice-csrf': 'x' },
+  })
   t.equal(forged.status, 403)
   t.match((await browser.get('/session')).json, { account: { liveKeys: 0 } }, 'and counts as none')
   const lines = stage.gateway.lines.filter((line) => line['key_id'] === 'playground')

@@ -16,7 +16,7 @@ import { stopwatch } from '../../helpers/stopwatch.js'
 import { aRow, startStage, type Browser, type Stage } from '../fixtures/stage.js'
 
 async function made(browser: Browser, body: object): Promise<{ key: Key; secret: string }> {
-  const answer = await browser.ask('POST', '/keys', body)
+  const answer = await browser.ask('POST', '/keys', { body })
   if (answer.status !== 201) throw new Error(answer.text)
   return createdKeyReply.parse(answer.json)
 }
@@ -43,11 +43,13 @@ void t.test('a key is created, used, renamed, rotated and revoked', async (t) =>
 
   const listed = await browser.get('/keys')
   t.notMatch(listed.text, secret.slice(8, -4), 'the secret is never seen again')
-  const renamed = await browser.ask('PATCH', `/keys/${key.id}`, { name: 'runner', models: null })
+  const renamed = await browser.ask('PATCH', `/keys/${key.id}`, {
+    body: { name: 'runner', models: null },
+  })
   t.match(keyReply.parse(renamed.json).key, { name: 'runner', models: null, limits, expiresAtMs })
   t.equal(await eventually(() => statusWith(stage, secret, 'gemini-2.5-flash'), 200), 200)
 
-  const turned = await browser.ask('POST', `/keys/${key.id}/rotate`, {})
+  const turned = await browser.ask('POST', `/keys/${key.id}/rotate`, { body: {} })
   t.equal(turned.status, 201)
   const next = rotatedKeyReply.parse(turned.json)
   t.match(next.key, { name: 'runner', replaces: key.id, limits, expiresAtMs })
@@ -64,8 +66,8 @@ void t.test('a key is created, used, renamed, rotated and revoked', async (t) =>
   t.equal(await statusWith(stage, next.secret), 200, 'its successor works on')
   t.equal(keysReply.parse((await browser.get('/keys')).json).keys.length, 1)
   t.equal(keysReply.parse((await browser.get('/keys?state=all')).json).keys.length, 2)
-  t.equal((await browser.ask('POST', `/keys/${key.id}/rotate`, {})).status, 400)
-  t.equal((await browser.ask('PATCH', `/keys/${key.id}`, { name: 'x' })).status, 404)
+  t.equal((await browser.ask('POST', `/keys/${key.id}/rotate`, { body: {} })).status, 400)
+  t.equal((await browser.ask('PATCH', `/keys/${key.id}`, { body: { name: 'x' } })).status, 404)
   t.equal((await browser.ask('DELETE', `/keys/${key.id}`)).status, 200, 'again is no error')
 
   const { entries } = auditReply.parse((await browser.get('/audit')).json)
@@ -93,7 +95,9 @@ void t.test(
     ] as const) {
       const browser = await stage.signedIn(`${plan}@example.com`, plan)
       const answers = await Promise.all(
-        Array.from({ length: 200 }, (_, at) => browser.ask('POST', '/keys', { name: `k ${at}` })),
+        Array.from({ length: 200 }, (_, at) =>
+          browser.ask('POST', '/keys', { body: { name: `k ${at}` } }),
+        ),
       )
       t.equal(answers.filter(({ status }) => status === 201).length, limit)
       const refused = answers.filter(({ status }) => status !== 201)
@@ -103,21 +107,27 @@ void t.test(
       const keys = keysReply.parse((await browser.get('/keys')).json)
       t.equal(keys.keys.length, limit)
       const [first] = keys.keys
-      const turned = await browser.ask('POST', `/keys/${first?.id ?? ''}/rotate`, {})
+      const turned = await browser.ask('POST', `/keys/${first?.id ?? ''}/rotate`, { body: {} })
       t.equal(turned.status, 201, 'a rotation may exceed the plan by one key')
       const { oldEndsAtMs } = rotatedKeyReply.parse(turned.json)
       t.ok(Math.abs((oldEndsAtMs ?? 0) - Date.now() - 86_400_000) < 60_000, 'for 24 hours')
-      const second = await browser.ask('POST', `/keys/${keys.keys[1]?.id ?? ''}/rotate`, {})
+      const second = await browser.ask('POST', `/keys/${keys.keys[1]?.id ?? ''}/rotate`, {
+        body: {},
+      })
       t.match([second.status, second.error['kind']], [403, 'plan_limit'], 'and not by two')
       t.match(
-        await browser.ask('POST', '/keys', { name: 'x' }),
+        await browser.ask('POST', '/keys', { body: { name: 'x' } }),
         { status: 403 },
         'nor with a new key',
       )
       await browser.ask('DELETE', `/keys/${first?.id ?? ''}`)
-      t.equal((await browser.ask('POST', '/keys', { name: 'x' })).status, 403, 'the plan is full')
+      t.equal(
+        (await browser.ask('POST', '/keys', { body: { name: 'x' } })).status,
+        403,
+        'the plan is full',
+      )
       await browser.ask('DELETE', `/keys/${keys.keys[2]?.id ?? ''}`)
-      t.equal((await browser.ask('POST', '/keys', { name: 'again' })).status, 201)
+      t.equal((await browser.ask('POST', '/keys', { body: { name: 'again' } })).status, 201)
     }
   },
 )
@@ -147,17 +157,22 @@ void t.test('K-172: invalid settings of a key are refused', async (t) => {
     [{ name: 'k', limits: { usd: 1 } }, 'limits.usd'],
   ]
   for (const [body, param] of bad) {
-    const answer = await browser.ask('POST', '/keys', body)
+    const answer = await browser.ask('POST', '/keys', { body })
     t.match([answer.status, answer.error['param']], [400, param], JSON.stringify(body).slice(0, 60))
   }
-  const over = await browser.ask('POST', '/keys', { name: 'k', limits: { concurrent: 11 } })
+  const over = await browser.ask('POST', '/keys', {
+    body: { name: 'k', limits: { concurrent: 11 } },
+  })
   t.match([over.status, over.error['param']], [403, 'limits.concurrent'], 'more than the plan')
   for (const text of ['', '[]', '{"name":"a","name":"b"}', '{"name":"a"} x', 'null']) {
-    t.equal((await browser.ask('POST', '/keys', text)).status, 400, text)
+    t.equal((await browser.ask('POST', '/keys', { body: text })).status, 400, text)
   }
-  const large = await browser.ask('POST', '/keys', { name: 'x'.repeat(70_000) })
+  const large = await browser.ask('POST', '/keys', { body: { name: 'x'.repeat(70_000) } })
   t.equal(large.status, 413)
-  t.equal((await browser.ask('POST', `/keys?account=${bob.id}`, { name: 'k' })).status, 400)
+  t.equal(
+    (await browser.ask('POST', `/keys?account=${bob.id}`, { body: { name: 'k' } })).status,
+    400,
+  )
   t.same((await browser.get('/keys')).json['keys'], [])
   t.equal(await stage.store.countKeys(bob.id), 0)
 })
@@ -169,10 +184,10 @@ void t.test('labels are set at creation, kept by a rotation, and refused by name
   const { key } = await made(browser, { name: 'ci', labels })
   t.same(key.labels, labels)
   t.match(keysReply.parse((await browser.get('/keys')).json), { keys: [{ labels }] })
-  const turned = await browser.ask('POST', `/keys/${key.id}/rotate`, {})
+  const turned = await browser.ask('POST', `/keys/${key.id}/rotate`, { body: {} })
   t.same(rotatedKeyReply.parse(turned.json).key.labels, labels)
   const refused = async (given: object): Promise<unknown> => {
-    const answer = await browser.ask('POST', '/keys', { name: 'x', labels: given })
+    const answer = await browser.ask('POST', '/keys', { body: { name: 'x', labels: given } })
     return { status: answer.status, json: answer.json }
   }
   t.match(await refused({ team: '' }), { status: 400, json: { error: { param: 'labels.team' } } })

@@ -17,9 +17,9 @@ void t.test('used, left, and when it resets', async (t) => {
   stage.gateway.reload()
   const browser = await stage.signedIn('ada@example.com')
   const limits = { requestsPerMinute: 60, nanoUsdPerDay: 5_000_000_000 }
-  const made = await browser.ask('POST', '/keys', { name: 'ci', limits })
+  const made = await browser.ask('POST', '/keys', { body: { name: 'ci', limits } })
   const { key, secret } = createdKeyReply.parse(made.json)
-  await browser.ask('POST', '/keys', { name: 'no limits' })
+  await browser.ask('POST', '/keys', { body: { name: 'no limits' } })
 
   const before = limitsReply.parse((await browser.get('/limits')).json)
   t.match(before.limits, [

@@ -11,7 +11,7 @@ void t.test('keys are created at a bounded rate per account', async (t) => {
   const stage = await startStage(t)
   const browser = await stage.signedIn('ada@example.com', 'max')
   const other = await stage.signedIn('bob@example.com', 'max')
-  const make = (of: Browser, at: number) => of.ask('POST', '/keys', { name: `k ${at}` })
+  const make = (of: Browser, at: number) => of.ask('POST', '/keys', { body: { name: `k ${at}` } })
   const answers = await Promise.all(Array.from({ length: 80 }, (_, at) => make(browser, at)))
   const made = answers.filter(({ status }) => status === 201).length
   t.ok(made >= 60 && made <= 62, `${made} of 80 at once are made`)
@@ -22,7 +22,7 @@ void t.test('keys are created at a bounded rate per account', async (t) => {
     t.ok(seconds >= 1 && seconds <= 10, `retry-after: ${seconds}`)
   }
   const [first] = keysReply.parse((await browser.get('/keys')).json).keys
-  const turned = await browser.ask('POST', `/keys/${first?.id ?? ''}/rotate`, {})
+  const turned = await browser.ask('POST', `/keys/${first?.id ?? ''}/rotate`, { body: {} })
   t.equal(turned.status, 429, 'a replacement is a new key')
   t.equal((await browser.ask('DELETE', `/keys/${first?.id ?? ''}`)).status, 200, 'revoking is free')
   t.equal((await make(other, 0)).status, 201, 'another account is not held up')

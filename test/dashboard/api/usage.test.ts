@@ -20,7 +20,9 @@ void t.test('sums by hour, model and key', async (t) => {
   const stage = await startStage(t)
   const ada = await stage.signedIn('ada@example.com')
   const bob = await stage.account('bob@example.com')
-  const { key } = createdKeyReply.parse((await ada.ask('POST', '/keys', { name: 'ci' })).json)
+  const { key } = createdKeyReply.parse(
+    (await ada.ask('POST', '/keys', { body: { name: 'ci' } })).json,
+  )
   const { accountId } = key
   const { ledger } = stage.store
   const hour = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 3 * HOUR_MS
@@ -126,7 +128,9 @@ void t.test('K-176: ranges are bounded, and unknown parameters are refused', asy
 void t.test('requests are filtered, paged, opened and exported', async (t) => {
   const stage = await startStage(t)
   const ada = await stage.signedIn('ada@example.com')
-  const made = createdKeyReply.parse((await ada.ask('POST', '/keys', { name: '=cmd()' })).json)
+  const made = createdKeyReply.parse(
+    (await ada.ask('POST', '/keys', { body: { name: '=cmd()' } })).json,
+  )
   const { accountId, id: keyId } = made.key
   const { ledger } = stage.store
   const start = Date.now() - 60_000

@@ -20,7 +20,7 @@ void t.test('a key is edited', { skip: SKIP }, async (t) => {
   writeFileSync(configFile, text.replace('max_keys: 5', `max_keys: 5, ${LIMITS}`))
   stage.gateway.reload()
   const api = await stage.signedIn('ada@example.com')
-  await api.ask('POST', '/keys', { name: 'laptop', limits: { requestsPerMinute: 30 } })
+  await api.ask('POST', '/keys', { body: { name: 'laptop', limits: { requestsPerMinute: 30 } } })
   const currentKey = async () => keysReply.parse((await api.get('/keys')).json).keys[0]
 
   const { page, complaints } = await open(await launch(t))

@@ -34,15 +34,14 @@ const PAGES = [
 
 const busy: Api = (_, path, query) => ({ body: replyTo(path, query) })
 
-function refusal(status: number, kind: string, message: string, param?: string): Answer {
-  return { status, body: { error: { message, type: 'x', code: status, kind, param } } }
+function refusal(status: number, kind: string, message: string): Answer {
+  return { status, body: { error: { message, type: 'x', code: status, kind } } }
 }
 
 async function visit(
   browser: Browser,
   path: string,
-  api: Api,
-  options: BrowserContextOptions = {},
+  { api, options = {} }: { api: Api; options?: BrowserContextOptions },
 ): Promise<Watched> {
   const watched = await open(browser, options)
   await standIn(watched.page, api)
@@ -79,7 +78,7 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
   ] as const) {
     await t.test(`every page, ${theme}, ${width} wide`, async (t) => {
       const options = { colorScheme: theme, viewport: { width, height: 860 } }
-      const watched = await visit(browser, '/', busy, options)
+      const watched = await visit(browser, '/', { api: busy, options })
       for (const path of PAGES) {
         await goTo(watched.page, path)
         await looks(t, watched, path)
@@ -90,14 +89,14 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
   await t.test('an empty page explains its content and shows a command to create it', async (t) => {
     const api: Api = (_, path, query) => ({ body: emptyReplyTo(path, query) })
     for (const path of ['/', '/usage', '/requests']) {
-      const watched = await visit(browser, path, api)
+      const watched = await visit(browser, path, { api })
       await settle(watched.page)
       const code = await watched.page.locator('.code').innerText()
       t.match(code, `curl ${ORIGIN}/v1/chat/completions`, `${path}: the address of this gateway`)
       await looks(t, watched, path)
       await watched.page.context().close()
     }
-    const { page } = await visit(browser, '/keys', api)
+    const { page } = await visit(browser, '/keys', { api })
     await page.getByRole('button', { name: 'Create your first key' }).click()
     await page.getByRole('dialog', { name: 'Create key' }).waitFor()
     t.pass('the first key is one press away')
@@ -107,11 +106,12 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
     'a failure shows what failed and what is not affected, and can be retried',
     async (t) => {
       let isDown = true
-      const watched = await visit(browser, '/keys', (_, path, query) =>
-        isDown && path === '/keys'
-          ? refusal(503, 'store_unavailable', 'The store does not answer.')
-          : { body: replyTo(path, query) },
-      )
+      const watched = await visit(browser, '/keys', {
+        api: (_, path, query) =>
+          isDown && path === '/keys'
+            ? refusal(503, 'store_unavailable', 'The store does not answer.')
+            : { body: replyTo(path, query) },
+      })
       const { page } = watched
       const alert = page.getByRole('alert')
       await alert.waitFor()
@@ -129,27 +129,31 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
   await t.test('a skeleton is shown only if loading takes long', async (t) => {
     let release = (): void => undefined
     const held = new Promise<void>((resolve) => (release = resolve))
-    const { page } = await visit(browser, '/keys', async (_, path, query) => {
-      if (path === '/keys') await held
-      return { body: replyTo(path, query) }
+    const { page } = await visit(browser, '/keys', {
+      api: async (_, path, query) => {
+        if (path === '/keys') await held
+        return { body: replyTo(path, query) }
+      },
     })
     await page.locator('.skeleton-row').first().waitFor()
     t.equal(await page.locator('.late[aria-busy="true"]').count(), 1, 'it is announced as busy')
     release()
     await page.getByText('ci-runner', { exact: true }).waitFor()
     t.equal(await page.locator('.skeleton-row').count(), 0)
-    const quick = await visit(browser, '/keys', busy)
+    const quick = await visit(browser, '/keys', { api: busy })
     await settle(quick.page)
     t.equal(await quick.page.locator('.skeleton-row').count(), 0, 'a quick answer shows none')
   })
 
   await t.test('an ended session leads to the sign-in page, and back', async (t) => {
     let isIn = true
-    const watched = await visit(browser, '/keys', (method, path, query) => {
-      if (method === 'POST' && path === '/session') isIn = true
-      if (path === '/session') return { body: isIn ? replyTo(path, query) : SIGNED_OUT }
-      if (!isIn) return refusal(401, 'unauthenticated', 'Sign in first.')
-      return { body: replyTo(path, query) }
+    const watched = await visit(browser, '/keys', {
+      api: (method, path, query) => {
+        if (method === 'POST' && path === '/session') isIn = true
+        if (path === '/session') return { body: isIn ? replyTo(path, query) : SIGNED_OUT }
+        if (!isIn) return refusal(401, 'unauthenticated', 'Sign in first.')
+        return { body: replyTo(path, query) }
+      },
     })
     const { page } = watched
     await settle(page)
@@ -167,7 +171,7 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
   await t.test('the pages of links and of sign-up', async (t) => {
     const api: Api = () => ({ body: SIGNED_OUT })
     for (const path of ['/', '/sign-up', '/setup#abcdefghijklmnopqrstuvwx', '/reset']) {
-      const watched = await visit(browser, path, api)
+      const watched = await visit(browser, path, { api })
       await looks(t, watched, path)
       t.equal(new URL(watched.page.url()).hash, '', 'the token has left the address')
       await watched.page.context().close()
@@ -175,7 +179,7 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
   })
 
   await t.test('the page works by keyboard alone', async (t) => {
-    const { page, complaints } = await visit(browser, '/', busy)
+    const { page, complaints } = await visit(browser, '/', { api: busy })
     await settle(page)
     await page.keyboard.press('g')
     await page.keyboard.press('k')
@@ -208,7 +212,7 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
   })
 
   await t.test('a chart has a table, and a spike leads to its requests', async (t) => {
-    const { page, complaints } = await visit(browser, '/usage?range=7d', busy)
+    const { page, complaints } = await visit(browser, '/usage?range=7d', { api: busy })
     await page.locator('.uplot canvas').first().waitFor()
     await page.getByRole('button', { name: 'Requests as a table' }).click()
     const table = page.getByRole('region', { name: 'Requests, table' })

@@ -18,7 +18,11 @@ interface Visit {
   readonly asked: string[]
 }
 
-async function visit(t: Test, path: string, api: Api = busy, width = 1280): Promise<Visit> {
+async function visit(
+  t: Test,
+  path: string,
+  { api = busy, width = 1280 }: { api?: Api; width?: number } = {},
+): Promise<Visit> {
   const { page } = await open(await launch(t), { viewport: { width, height: 860 } })
   const asked: string[] = []
   await standIn(page, (method, called, query) => {
@@ -146,9 +150,9 @@ void t.test(
 void t.test('a lost connection shows how old the figures are', { skip: SKIP }, async (t) => {
   let isDown = false
   const down: Answer = { status: 503, body: { error: { message: 'down', code: 503, kind: 'x' } } }
-  const { page } = await visit(t, '/', (_, path, query) =>
-    isDown ? down : { body: replyTo(path, query) },
-  )
+  const { page } = await visit(t, '/', {
+    api: (_, path, query) => (isDown ? down : { body: replyTo(path, query) }),
+  })
   await page.getByRole('table', { name: 'Requests, newest first' }).waitFor()
   t.equal(await page.getByText('live', { exact: true }).count(), 1)
   isDown = true
@@ -168,15 +172,17 @@ void t.test(
   { skip: SKIP },
   async (t) => {
     let isBroken = true
-    const { page, asked } = await visit(t, '/playground', (_, path, query) => {
-      if (!path.startsWith('/playground/')) return { body: replyTo(path, query) }
-      // Replies in the Gemini format are whole, which the test's server supports.
-      if (!isBroken) {
-        const parts = [{ text: 'Rhine, Nile, Amazon.' }]
-        return { body: { candidates: [{ content: { parts }, finishReason: 'STOP' }] } }
-      }
-      const message = 'The upstream is busy.'
-      return { status: 429, body: { error: { message, code: 429, kind: 'upstream_busy' } } }
+    const { page, asked } = await visit(t, '/playground', {
+      api: (_, path, query) => {
+        if (!path.startsWith('/playground/')) return { body: replyTo(path, query) }
+        // Replies in the Gemini format are whole, which the test's server supports.
+        if (!isBroken) {
+          const parts = [{ text: 'Rhine, Nile, Amazon.' }]
+          return { body: { candidates: [{ content: { parts }, finishReason: 'STOP' }] } }
+        }
+        const message = 'The upstream is busy.'
+        return { status: 429, body: { error: { message, code: 429, kind: 'upstream_busy' } } }
+      },
     })
     const calls = (): number => asked.filter((call) => call.startsWith('POST /playground/')).length
     await page.getByLabel('Client format').selectOption('Gemini')
@@ -215,7 +221,7 @@ void t.test(
 )
 
 void t.test('on a phone the composer comes first', { skip: SKIP }, async (t) => {
-  const { page } = await visit(t, '/playground', busy, 360)
+  const { page } = await visit(t, '/playground', { api: busy, width: 360 })
   const top = async (name: string): Promise<number> => {
     const box = await page.getByLabel(name, { exact: true }).boundingBox()
     return box?.y ?? Number.NaN

@@ -55,7 +55,7 @@ void t.test('every route of the API replies by its policy to each kind of visito
       const takesBody = route.body !== null
       const bodies = takesBody ? [{}, '{', 'x'.repeat(70_000)] : [undefined]
       for (const body of bodies) {
-        const answer = await browser.ask(route.method, path, body)
+        const answer = await browser.ask(route.method, path, { body })
         statuses.add(answer.status)
         t.same(lacking(answer.headers), [], `${nameOf(route)}: ${answer.status}`)
       }
@@ -67,8 +67,11 @@ void t.test('every route of the API replies by its policy to each kind of visito
       wrong.headers.get('allow')?.split(', ').includes(route.method),
       'and lists the allowed methods',
     )
-    const forged = await owner.ask(route.method, path, route.body === null ? undefined : {}, {
-      'sec-fetch-site': 'cross-site',
+    const forged = await owner.ask(route.method, path, {
+      body: route.body === null ? undefined : {},
+      headers: {
+        'sec-fetch-site': 'cross-site',
+      },
     })
     t.same(lacking(forged.headers), [], `from elsewhere: ${forged.status}`)
   }

@@ -32,13 +32,17 @@ void t.test(
       ['two types', { 'content-type': 'application/json, text/plain' }],
     ]
     for (const [what, headers] of forged) {
-      const answer = await browser.ask('POST', '/keys', { name: what }, headers)
+      const answer = await browser.ask('POST', '/keys', { body: { name: what }, headers })
       t.match([answer.status, answer.error['kind']], [403, 'forbidden'], what)
       t.same(answer.headers.getSetCookie(), [])
       t.equal(answer.headers.get('access-control-allow-origin'), null)
     }
     t.same((await browser.get('/keys')).json['keys'], [], 'no key was made')
-    t.equal((await browser.ask('POST', '/keys', { name: 'mine' })).status, 201, 'and the page can')
+    t.equal(
+      (await browser.ask('POST', '/keys', { body: { name: 'mine' } })).status,
+      201,
+      'and the page can',
+    )
     const read = await browser.get('/keys', { 'sec-fetch-site': 'cross-site' })
     t.equal(read.status, 403, 'nor is anything shown to another site')
   },
@@ -49,7 +53,7 @@ void t.test('a forged sign-in is refused', async (t) => {
   await stage.account('ada@example.com')
   const body = { email: 'ada@example.com', password: 'correct horse battery staple' }
   for (const headers of [{ origin: 'https://evil.example' }, { 'sec-fetch-site': 'cross-site' }]) {
-    const answer = await stage.browser().ask('POST', '/session', body, headers)
+    const answer = await stage.browser().ask('POST', '/session', { body, headers })
     t.equal(answer.status, 403)
     t.same(answer.headers.getSetCookie(), [])
   }
@@ -58,22 +62,22 @@ void t.test('a forged sign-in is refused', async (t) => {
 void t.test('K-158: GET and HEAD change nothing, and no header makes them', async (t) => {
   const stage = await startStage(t)
   const browser = await stage.signedIn('ada@example.com')
-  const key = await browser.ask('POST', '/keys', { name: 'mine' })
+  const key = await browser.ask('POST', '/keys', { body: { name: 'mine' } })
   const { id } = key.json['key'] as { id: string }
   const paths = ['/keys', `/keys/${id}`, `/keys/${id}/rotate`, '/session', '/sessions', '/password']
   for (const path of paths) {
     for (const method of ['GET', 'HEAD', 'OPTIONS']) {
       if (method !== 'OPTIONS' && (path === '/keys' || path === '/session')) continue
       const headers = { 'x-http-method-override': 'DELETE', 'x-method-override': 'DELETE' }
-      const answer = await browser.ask(method, path, undefined, headers)
+      const answer = await browser.ask(method, path, { headers })
       t.equal(answer.status, 405, `${method} ${path}`)
     }
-    const posted = await browser.ask('POST', `${path}?_method=DELETE`, {})
+    const posted = await browser.ask('POST', `${path}?_method=DELETE`, { body: {} })
     t.ok(posted.status >= 400, `POST ${path}?_method=DELETE`)
   }
   const after = await browser.get('/keys')
   t.match(after.json, { keys: [{ id, state: 'live' }] })
-  t.match((await browser.ask('PATCH', '/keys', {})).error['message'], /GET, HEAD, POST/)
+  t.match((await browser.ask('PATCH', '/keys', { body: {} })).error['message'], /GET, HEAD, POST/)
 })
 
 void t.test('K-166: a client’s claims about its address and host are ignored', async (t) => {
@@ -83,15 +87,19 @@ void t.test('K-166: a client’s claims about its address and host are ignored',
   for (let at = 0; at < 8; at += 1) {
     const forwarded = { 'x-forwarded-for': `203.0.113.${at}`, 'x-real-ip': `203.0.113.${at}` }
     const body = { email: 'root@example.com', password: `wrong ${at}` }
-    statuses.push((await stage.browser().ask('POST', '/session', body, forwarded)).status)
+    statuses.push(
+      (await stage.browser().ask('POST', '/session', { body, headers: forwarded })).status,
+    )
   }
   t.same(statuses, [401, 401, 401, 401, 401, 429, 429, 429], 'five at once, from wherever')
-  const made = await admin.ask(
-    'POST',
-    '/accounts',
-    { email: 'new@example.com', plan: 'starter' },
-    { 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https', forwarded: 'host=evil' },
-  )
+  const made = await admin.ask('POST', '/accounts', {
+    body: { email: 'new@example.com', plan: 'starter' },
+    headers: {
+      'x-forwarded-host': 'evil.example',
+      'x-forwarded-proto': 'https',
+      forwarded: 'host=evil',
+    },
+  })
   const { url } = made.json['link'] as { url: string }
   t.ok(url.startsWith(`${stage.origin}/dashboard/reset#`), 'a link leads to where the page is')
 })

@@ -23,7 +23,7 @@ void t.test('the printed link creates the first administrator once', async (t) =
   const later = newSignInSecret()
   t.ok(await offerSetUp(stage.store, later, Date.now()))
   const email = 'root@example.com'
-  const ask = (body: object) => stage.browser().ask('POST', '/setup', body)
+  const ask = (body: object) => stage.browser().ask('POST', '/setup', { body })
   t.equal((await ask({ link, email, password: PASSWORD })).status, 403, 'of an earlier start')
   for (const [body, param] of [
     [{ link: later, email: 'root', password: PASSWORD }, 'email'],
@@ -60,15 +60,17 @@ void t.test('a gateway without an administrator prints the link', async (t) => {
 void t.test('an administrator creates an account and replaces a lost password', async (t) => {
   const stage = await startStage(t)
   const admin = await stage.signedIn('root@example.com', 'max', 'admin')
-  const answer = await admin.ask('POST', '/accounts', { email: 'new@example.com', plan: 'pro' })
+  const answer = await admin.ask('POST', '/accounts', {
+    body: { email: 'new@example.com', plan: 'pro' },
+  })
   const { account, link } = createdAccountReply.parse(answer.json)
   t.match(account, { email: 'new@example.com', plan: 'pro', role: 'owner', liveKeys: 0 })
   t.equal((await stage.browser().signIn('new@example.com', '')).status, 401, 'no password is none')
   const first = secretIn(link.url)
-  const again = await admin.ask('POST', `/accounts/${account.id}/reset`, {})
+  const again = await admin.ask('POST', `/accounts/${account.id}/reset`, { body: {} })
   const second = secretIn(resetLinkReply.parse(again.json).link.url)
   const use = (secret: string, password = PASSWORD) =>
-    stage.browser().ask('POST', '/reset', { link: secret, password })
+    stage.browser().ask('POST', '/reset', { body: { link: secret, password } })
   t.equal((await use(first)).status, 403, 'only the last link is good')
   t.equal((await use(second, 'password')).status, 400)
   const used = await use(second)
@@ -78,23 +80,27 @@ void t.test('an administrator creates an account and replaces a lost password', 
   for (const wrong of [newSignInSecret(), 'short', '*'.repeat(43), first.slice(1)]) {
     t.ok([400, 403].includes((await use(wrong)).status))
   }
-  const taken = await admin.ask('POST', '/accounts', { email: 'NEW@example.com', plan: 'pro' })
+  const taken = await admin.ask('POST', '/accounts', {
+    body: { email: 'NEW@example.com', plan: 'pro' },
+  })
   t.match([taken.status, taken.error['param']], [400, 'email'])
 })
 
 void t.test('sign-up works only if it is configured', async (t) => {
   const body = { email: 'me@example.com', password: PASSWORD }
   const closed = await startStage(t)
-  t.equal((await closed.browser().ask('POST', '/sign-up', body)).status, 403)
+  t.equal((await closed.browser().ask('POST', '/sign-up', { body })).status, 403)
   t.equal(await closed.store.accountByEmail(body.email), null)
 
   await t.test('open', async (t) => {
     const open = await startStage(t, { more: 'dashboard: { self_sign_up: true }' })
     await open.account('ada@example.com', 'pro')
-    const fresh = await open.browser().ask('POST', '/sign-up', body)
+    const fresh = await open.browser().ask('POST', '/sign-up', { body })
     const taken = await open.browser().ask('POST', '/sign-up', {
-      email: 'ada@example.com',
-      password: 'another horse entirely',
+      body: {
+        email: 'ada@example.com',
+        password: 'another horse entirely',
+      },
     })
     t.same([fresh.status, fresh.text], [200, '{}'])
     t.same([taken.status, taken.text], [200, '{}'], 'K-165: the same for one that is there')
@@ -104,7 +110,7 @@ void t.test('sign-up works only if it is configured', async (t) => {
       account: { role: 'owner', plan: { name: 'starter' } },
     })
     for (const password of ['1', 'iloveyou', 'x'.repeat(1_025)]) {
-      const answer = await open.browser().ask('POST', '/sign-up', { ...body, password })
+      const answer = await open.browser().ask('POST', '/sign-up', { body: { ...body, password } })
       t.match([answer.status, answer.error['param']], [400, 'password'], 'K-175')
     }
   })
@@ -121,12 +127,15 @@ void t.test('K-175: a password may be long, of any script, and begin with a spac
   ]
   for (const [at, password] of passwords.entries()) {
     const email = `p${at}@example.com`
-    t.equal((await stage.browser().ask('POST', '/sign-up', { email, password })).status, 200)
+    t.equal(
+      (await stage.browser().ask('POST', '/sign-up', { body: { email, password } })).status,
+      200,
+    )
     t.equal((await stage.browser().signIn(email, password)).status, 200)
     t.equal((await stage.browser().signIn(email, password.trim().slice(0, -1))).status, 401)
   }
   const beganMs = performance.now()
   const body = { email: 'big@example.com', password: 'x'.repeat(1_000_000) }
-  t.equal((await stage.browser().ask('POST', '/sign-up', body)).status, 413)
+  t.equal((await stage.browser().ask('POST', '/sign-up', { body })).status, 413)
   t.ok(performance.now() - beganMs < 1_000, 'and a megabyte is not hashed')
 })

@@ -12,14 +12,14 @@ import { CLIENT_ID, CLIENT_SECRET, startSilence, type Person } from './identity-
 import { PASSWORD, startStage, type Answer, type Browser } from '../fixtures/stage.js'
 
 async function begin(browser: Browser): Promise<string> {
-  const started = await browser.ask('POST', '/oidc/start', {})
+  const started = await browser.ask('POST', '/oidc/start', { body: {} })
   return oidcStartReply.parse(started.json).url
 }
 
 async function through(scene: Scene, browser: Browser, person: Person): Promise<Answer> {
   scene.provider.person = person
   const query = await scene.provider.visit(await begin(browser))
-  return browser.ask('POST', '/oidc/finish', { query })
+  return browser.ask('POST', '/oidc/finish', { body: { query } })
 }
 
 const ADA: Person = { email: 'Ada@Example.com', verified: true }
@@ -31,7 +31,7 @@ void t.test('a user whom the provider has verified is signed in', async (t) => {
     const browser = stage.browser()
     t.equal((await browser.get('/session')).json['oidc'], 'Acme')
 
-    const started = await browser.ask('POST', '/oidc/start', {})
+    const started = await browser.ask('POST', '/oidc/start', { body: {} })
     const url = new URL(oidcStartReply.parse(started.json).url)
     t.match(Object.fromEntries(url.searchParams), {
       response_type: 'code',
@@ -77,7 +77,7 @@ void t.test('a sign-in is valid once, in the browser that started it', async (t)
   const stage = await scene(t)
   await stage.account('ada@example.com')
   const refused = async (what: string, browser: Browser, query: string) => {
-    const answer = await browser.ask('POST', '/oidc/finish', { query })
+    const answer = await browser.ask('POST', '/oidc/finish', { body: { query } })
     t.match([answer.status, answer.error['kind']], [403, 'forbidden'], what)
     t.match(answer.error['message'], /sign in again/, what)
     t.same(answer.headers.getSetCookie(), [], what)
@@ -89,7 +89,7 @@ void t.test('a sign-in is valid once, in the browser that started it', async (t)
   await begin(other)
   await refused('in one that began another', other, query)
   const secret = browser.value('__Host-oidc')
-  t.equal((await browser.ask('POST', '/oidc/finish', { query })).status, 200)
+  t.equal((await browser.ask('POST', '/oidc/finish', { body: { query } })).status, 200)
   const again = stage.browser()
   again.take('__Host-oidc', secret)
   await refused('a second time', again, query)
@@ -117,7 +117,9 @@ void t.test('a code of another sign-in is refused', async (t) => {
   const stolen = new URLSearchParams(await stage.provider.visit(await begin(theirs)))
   const params = new URLSearchParams(await stage.provider.visit(await begin(mine)))
   params.set('code', stolen.get('code') ?? '')
-  const answer = await mine.ask('POST', '/oidc/finish', { query: `?${params.toString()}` })
+  const answer = await mine.ask('POST', '/oidc/finish', {
+    body: { query: `?${params.toString()}` },
+  })
   t.equal(answer.status, 403, 'has another verifier')
 })
 
@@ -169,7 +171,7 @@ void t.test('reports an unavailable provider and a missing one', async (t) => {
   const stage = await scene(t)
   const browser = stage.browser()
   stage.configure({ publicUrl: 'https://llm.example.com' })
-  const moved = await browser.ask('POST', '/oidc/start', {})
+  const moved = await browser.ask('POST', '/oidc/start', { body: {} })
   t.match([moved.status, moved.error['message']], [403, /Open https:\/\/llm\.example\.com/])
   stage.configure({})
   const query = await stage.provider.visit(await begin(browser))
@@ -178,11 +180,17 @@ void t.test('reports an unavailable provider and a missing one', async (t) => {
     t.match([answer.status, answer.error['kind']], [503, 'identity_unavailable'], what)
     t.notMatch(answer.text, stage.provider.issuer)
   }
-  unavailable(await browser.ask('POST', '/oidc/finish', { query }), 'between start and finish')
+  unavailable(
+    await browser.ask('POST', '/oidc/finish', { body: { query } }),
+    'between start and finish',
+  )
   stage.configure({})
-  unavailable(await browser.ask('POST', '/oidc/start', {}), 'before')
+  unavailable(await browser.ask('POST', '/oidc/start', { body: {} }), 'before')
   stage.configure({ issuer: `${stage.origin}/dashboard` })
-  unavailable(await browser.ask('POST', '/oidc/start', {}), 'something else at its address')
+  unavailable(
+    await browser.ask('POST', '/oidc/start', { body: {} }),
+    'something else at its address',
+  )
 
   const silence = await startSilence(t)
   const config = { issuer: silence, clientId: 'x', clientSecret: null, name: 'x' }
@@ -194,6 +202,6 @@ void t.test('reports an unavailable provider and a missing one', async (t) => {
   t.ok(performance.now() - startedAt < 4_000, 'silence ends it')
 
   const bare = await startStage(t)
-  const answer = await bare.browser().ask('POST', '/oidc/start', {})
+  const answer = await bare.browser().ask('POST', '/oidc/start', { body: {} })
   t.match([answer.status, answer.error['message']], [403, /configured/])
 })

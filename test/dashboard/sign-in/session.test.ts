@@ -146,13 +146,16 @@ void t.test('a password change ends the other sessions', async (t) => {
   const other = stage.browser()
   await other.signIn('ada@example.com')
   const next = 'another horse entirely'
-  const wrong = await browser.ask('PUT', '/password', { current: 'not it at all', next })
+  const wrong = await browser.ask('PUT', '/password', { body: { current: 'not it at all', next } })
   t.match([wrong.status, wrong.error['param']], [403, 'current'])
   for (const bad of ['short', 'iloveyou', 'x'.repeat(1_025)]) {
-    const answer = await browser.ask('PUT', '/password', { current: PASSWORD, next: bad })
+    const answer = await browser.ask('PUT', '/password', { body: { current: PASSWORD, next: bad } })
     t.match([answer.status, answer.error['param']], [400, 'password'])
   }
-  t.equal((await browser.ask('PUT', '/password', { current: PASSWORD, next })).status, 200)
+  t.equal(
+    (await browser.ask('PUT', '/password', { body: { current: PASSWORD, next } })).status,
+    200,
+  )
   t.equal((await browser.get('/keys')).status, 200, 'a new session in place of the old')
   t.equal((await other.get('/keys')).status, 401)
   t.equal((await stage.browser().signIn('ada@example.com')).status, 401)

@@ -42,12 +42,11 @@ function bench() {
     new Throttle(counts, () => clock.ms),
     new Throttle(counts, () => clock.ms),
   ]
-  /** Seconds to wait; 0 where the attempt counts. */
+  /** Seconds to wait; 0 if the attempt counts. */
   const wait = async (
     name: string,
     address: string,
-    device: string | null = null,
-    at = throttle,
+    { device = null, at = throttle }: { device?: string | null; at?: Throttle } = {},
   ): Promise<number> => {
     try {
       await at.attempt(name, address, device)
@@ -82,7 +81,11 @@ void t.test('guesses from another network do not lock an account', async (t) => 
   const { throttle, wait } = bench()
   for (let at = 0; at < 9; at += 1) await wait('ada', '10.1.1.1')
   t.equal(await wait('ada', '10.1.2.1'), 0, 'from another network')
-  t.equal(await wait('ada', '10.1.1.2', 'known device'), 0, 'from a device that signed in before')
+  t.equal(
+    await wait('ada', '10.1.1.2', { device: 'known device' }),
+    0,
+    'from a device that signed in before',
+  )
   await throttle.reset('ada', '10.1.1.1', null)
   t.equal(await wait('ada', '10.1.1.1'), 0, 'and a right password forgives')
 })
@@ -109,12 +112,12 @@ void t.test('all processes count together', async (t) => {
   const { clock, wait, throttle, other } = bench()
   const waits: number[] = []
   for (let at = 0; at < 8; at += 1) {
-    waits.push(await wait('ada', '10.1.1.1', null, at % 2 === 0 ? throttle : other))
+    waits.push(await wait('ada', '10.1.1.1', { at: at % 2 === 0 ? throttle : other }))
   }
   t.same(waits.filter((wait) => wait === 0).length, 5, 'five in both, not in each')
   await throttle.reset('ada', '10.1.1.1', null)
   clock.ms += 1_000
-  t.equal(await wait('ada', '10.1.1.1', null, other), 0, 'a reset applies to all processes')
+  t.equal(await wait('ada', '10.1.1.1', { at: other }), 0, 'a reset applies to all processes')
 })
 
 void t.test(
@@ -130,7 +133,7 @@ void t.test(
       take: () => Promise.resolve([60_000, 0, 0]),
       forget: () => Promise.resolve(),
     })
-    for (let at = 0; at < 20_010; at += 1) await wait(`x${at}`, '11.0.0.1', null, full)
+    for (let at = 0; at < 20_010; at += 1) await wait(`x${at}`, '11.0.0.1', { at: full })
     t.equal(full.size, 20_000)
     clock.ms += 1_000_000
     throttle.sweep()

@@ -188,7 +188,7 @@ void t.test('a client that disconnects during the body leaves no reserved memory
 
 void t.test('over HTTP/2', async (t: Test) => {
   const folder = t.testdir()
-  const { cert, key } = newPair(folder, 'server', newAuthority(folder, 'ca'))
+  const { cert, key } = newPair(folder, 'server', { authority: newAuthority(folder, 'ca') })
   const server = `tls: { cert: ${JSON.stringify(cert)}, key: ${JSON.stringify(key)} }`
   const gateway = await startGateway(t, { server })
   const session = connect(`https://127.0.0.1:${gateway.port}`, { rejectUnauthorized: false })

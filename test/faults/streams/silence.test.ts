@@ -47,7 +47,7 @@ void t.test('the head is sent within about a second of the upstream’s', async 
   watchProcess(t)
   const gateway = await startGateway(t)
   gateway.emulator.script({ times: 1, fault: { kind: 'stall', event: 0 } })
-  const client = openClient(t, gateway, question('gpt-4o', true))
+  const client = openClient(t, gateway, { body: question('gpt-4o', true) })
   const tookMs = await eventually(() => client.text().includes('\r\n\r\n'), 'a head')
   t.ok(tookMs < 1500, `${tookMs} ms`)
   t.match(client.text(), /^HTTP\/1\.1 200 /)
@@ -60,7 +60,7 @@ void t.test('silence in a stream is filled with comments', async (t) => {
   const gateway = await startGateway(t)
   const forward = fastClock(t)
   gateway.emulator.script({ times: 1, fault: { kind: 'stall', event: 3 } })
-  const client = openClient(t, gateway, question('gpt-4o', true))
+  const client = openClient(t, gateway, { body: question('gpt-4o', true) })
   await eventually(() => client.text().includes('"content":"'), 'content')
   t.notMatch(client.text(), '\n: keep-alive\n\n')
   for (let beats = 1; beats <= 2; beats += 1) {
@@ -78,8 +78,8 @@ void t.test('silence in a stream of messages is filled with pings', async (t) =>
   const gateway = await startGateway(t)
   const forward = fastClock(t)
   gateway.emulator.script({ times: 1, fault: { kind: 'stall', event: 3 } })
-  const body = question('gpt-4o', true, 'Hello', { max_tokens: 100 })
-  const client = openClient(t, gateway, body, '/v1/messages')
+  const body = question('gpt-4o', true, { text: 'Hello', max_tokens: 100 })
+  const client = openClient(t, gateway, { body, path: '/v1/messages' })
   await eventually(() => client.text().includes('text_delta'), 'content')
   const pings = (): number =>
     client.text().split('event: ping\ndata: {"type":"ping"}\n\n').length - 1
@@ -109,7 +109,7 @@ void t.test('F-96: a client that never reads uses little memory and is disconnec
     server: 'client_stall_ms: 3000',
   })
   const heapBefore = process.memoryUsage().heapUsed + process.memoryUsage().external
-  const client = openClient(t, gateway, question('gpt-4o', true))
+  const client = openClient(t, gateway, { body: question('gpt-4o', true) })
   client.socket.pause()
   let last = -1
   await eventually(
@@ -148,7 +148,7 @@ void t.test('time blocked on a slow client is counted once', async (t) => {
   })
   const gateway = await startGateway(t, { upstreams: { openai: upstream.url } })
   const forward = fastClock(t)
-  const client = openClient(t, gateway, question('gpt-4o', true))
+  const client = openClient(t, gateway, { body: question('gpt-4o', true) })
   client.socket.pause()
   let last = -1
   await eventually(async () => {
@@ -190,7 +190,7 @@ for (const { name, body, outcome } of ENDINGS) {
       })
       let server: Socket | undefined
       clogServerSockets(t, gateway, (socket) => (server = socket))
-      openClient(t, gateway, question('gpt-4o', true))
+      openClient(t, gateway, { body: question('gpt-4o', true) })
       await eventually(() => (server?.writableLength ?? 0) > 1000, 'the reply waits')
       await new Promise((resolve) => setTimeout(resolve, 250))
       t.equal(server?.destroyed, false, 'it is still within the time limit')
@@ -207,7 +207,9 @@ void t.test('a client that does not read a whole reply is disconnected', async (
   for (const words of [5, 200_000]) {
     let server: Socket | undefined
     clogServerSockets(t, gateway, (socket) => (server = socket))
-    const client = openClient(t, gateway, question('gpt-4o', false, `[[words: ${words}]]`))
+    const client = openClient(t, gateway, {
+      body: question('gpt-4o', false, { text: `[[words: ${words}]]` }),
+    })
     await eventually(() => (server?.writableLength ?? 0) > 500, 'the reply waits')
     await eventually(() => server?.destroyed === true, 'the client was cut')
     await eventually(() => lastLine(gateway)['outcome'] === 'client_gone', 'the line')
@@ -218,7 +220,9 @@ void t.test('a client that does not read a whole reply is disconnected', async (
 void t.test('F-98: a large whole reply to a slow client arrives complete', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t)
-  const client = openClient(t, gateway, question('gpt-4o', false, '[[words: 300000]]'))
+  const client = openClient(t, gateway, {
+    body: question('gpt-4o', false, { text: '[[words: 300000]]' }),
+  })
   let paused = 0
   client.socket.on('data', () => {
     paused += 1

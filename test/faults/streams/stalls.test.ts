@@ -53,7 +53,7 @@ for (const { name, model } of UPSTREAMS) {
       gateway.emulator.script({ times: 1, fault })
       const seen = await ask(gateway, question(model, stream))
       if (where !== 'inside an event') t.equal(seen.status, status, where)
-      checkFailed(t, seen, where, ['upstream_timeout'])
+      checkFailed(t, seen, { name: where, kinds: ['upstream_timeout'] })
       t.match(
         seen.body,
         /The upstream (?:did not begin to reply in time|sent nothing for too long)\./,
@@ -73,9 +73,9 @@ void t.test('D-65: a whole reply has its own timeout for the first byte', async 
   for (const { model } of UPSTREAMS) {
     gateway.emulator.script({ times: 2, fault: { kind: 'delay', ms: 700, mode: 'headers' } })
     const more = { max_tokens: 100 }
-    const whole = await ask(gateway, question(model, false, 'Hello', more))
+    const whole = await ask(gateway, question(model, false, { text: 'Hello', ...more }))
     t.equal(whole.status, 200, `${model}: whole`)
-    const stream = await ask(gateway, question(model, true, 'Hello', more))
+    const stream = await ask(gateway, question(model, true, { text: 'Hello', ...more }))
     t.equal(stream.status, 504, `${model}: streamed`)
   }
   await checkAfter(t, gateway)
@@ -86,7 +86,7 @@ void t.test('D-65: after the last content', async (t) => {
   const gateway = await startGateway(t, { upstreamOptions: TIMEOUTS })
   gateway.emulator.script({ times: 1, fault: [{ kind: 'unterminated' }, { kind: 'open' }] })
   const seen = await ask(gateway, question('claude-sonnet-4-5', true))
-  checkFailed(t, seen, 'no stop reason', ['upstream_timeout'])
+  checkFailed(t, seen, { name: 'no stop reason', kinds: ['upstream_timeout'] })
   await checkAfter(t, gateway)
 })
 
@@ -95,8 +95,11 @@ void t.test('D-65: a stream that never ends is truncated after total_ms', async 
   const gateway = await startGateway(t, {
     upstreamOptions: 'timeouts: { idle_ms: 300, total_ms: 700 }',
   })
-  const seen = await ask(gateway, question('gpt-4o', true, '[[words: 1000]] [[pace: 20]]'))
-  checkFailed(t, seen, 'too long', ['upstream_timeout'])
+  const seen = await ask(
+    gateway,
+    question('gpt-4o', true, { text: '[[words: 1000]] [[pace: 20]]' }),
+  )
+  checkFailed(t, seen, { name: 'too long', kinds: ['upstream_timeout'] })
   t.match(seen.body, /The upstream took too long\./)
   t.not(seen.text, '')
   t.ok(seen.tookMs >= 690 && seen.ownMs < 1500, `${seen.tookMs} ms`)
@@ -106,7 +109,7 @@ void t.test('D-65: a stream that never ends is truncated after total_ms', async 
 void t.test('D-65: a slow stream does not time out', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t, { upstreamOptions: TIMEOUTS })
-  const seen = await ask(gateway, question('gpt-4o', true, '[[words: 5]] [[pace: 200]]'))
+  const seen = await ask(gateway, question('gpt-4o', true, { text: '[[words: 5]] [[pace: 200]]' }))
   t.equal(seen.finish, 'stop')
   t.ok(seen.done && seen.whole)
 })

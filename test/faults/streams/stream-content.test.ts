@@ -29,7 +29,7 @@ for (const { name, model } of UPSTREAMS) {
     for (const event of [0, 3]) {
       gateway.emulator.script({ times: 1, fault: { kind: 'garbage', mode: 'json', event } })
       const broken = await ask(gateway, question(model, true))
-      checkFailed(t, broken, `broken JSON before event ${event}`, FAILED)
+      checkFailed(t, broken, { name: `broken JSON before event ${event}`, kinds: FAILED })
       gateway.emulator.script({ times: 1, fault: { kind: 'unknown', event } })
       const unknown = await ask(gateway, question(model, true))
       t.ok(isComplete(unknown), `unknown event before event ${event}`)
@@ -52,10 +52,10 @@ for (const { name, model } of UPSTREAMS) {
     const { text } = after
     const isWhole = good.text.startsWith(text) || text.startsWith(good.text)
     if (isComplete(after)) t.ok(isWhole, 'text after the end does not change the reply')
-    else checkFailed(t, after, 'text after the end', FAILED)
+    else checkFailed(t, after, { name: 'text after the end', kinds: FAILED })
     gateway.emulator.replay({ ...recording, body: [events[0], ...events].join('') })
     const twice = await ask(gateway, body)
-    if (!isComplete(twice)) checkFailed(t, twice, 'two starts', FAILED)
+    if (!isComplete(twice)) checkFailed(t, twice, { name: 'two starts', kinds: FAILED })
     else t.ok(twice.text.endsWith(good.text), 'a doubled start changes nothing')
     await checkAfter(t, gateway)
   })
@@ -64,16 +64,16 @@ for (const { name, model } of UPSTREAMS) {
     watchProcess(t)
     const gateway = await startGateway(t)
     const text = 'Grüße, 世界, 👋🏽 [[words: 30]]'
-    const good = await ask(gateway, question(model, true, text))
+    const good = await ask(gateway, question(model, true, { text }))
     for (const bytes of [1, 2, 3, 7, 4096]) {
       gateway.emulator.script({ times: 1, fault: { kind: 'chunks', bytes } })
-      const seen = await ask(gateway, question(model, true, text))
+      const seen = await ask(gateway, question(model, true, { text }))
       t.ok(isComplete(seen), `${bytes} bytes`)
       t.equal(seen.text, good.text)
       t.notMatch(seen.body, '\uFFFD')
     }
     gateway.emulator.script({ times: 1, fault: { kind: 'lump' } })
-    t.equal((await ask(gateway, question(model, true, text))).text, good.text, 'all in one')
+    t.equal((await ask(gateway, question(model, true, { text }))).text, good.text, 'all in one')
     await checkAfter(t, gateway)
   })
 
@@ -85,7 +85,7 @@ for (const { name, model } of UPSTREAMS) {
     else gateway.emulator.script({ times: 1, fault: { ...fault, bytes: 17 * 1024 * 1024 } })
     const seen = await ask(gateway, question(model, true), 10_000)
     if (isComplete(seen)) t.ok(seen.text.length >= fault.bytes)
-    else checkFailed(t, seen, 'an event over the cap', FAILED)
+    else checkFailed(t, seen, { name: 'an event over the cap', kinds: FAILED })
     await checkAfter(t, gateway)
   })
 
@@ -96,7 +96,10 @@ for (const { name, model } of UPSTREAMS) {
     for (const mode of ['missing', 'null', 'negative', 'huge', 'twice']) {
       gateway.emulator.script({ times: 2, fault: { kind: 'usage', mode } })
       for (const stream of [true, false]) {
-        const seen = await ask(gateway, question(model, stream, 'Hello', stream ? more : {}))
+        const seen = await ask(
+          gateway,
+          question(model, stream, { text: 'Hello', ...(stream ? more : {}) }),
+        )
         t.ok(isComplete(seen), `${mode}, stream ${stream}`)
         const { input_tokens: input, output_tokens: output } = lastLine(gateway)
         for (const count of [input, output]) {
@@ -134,7 +137,7 @@ void t.test('D-69: an endless event is refused, and memory stays bounded', async
     const gateway = await startGateway(t, { upstreams: { [key]: upstream.url } })
     const model = UPSTREAMS.find(({ name }) => name === (key === 'gemini' ? 'google' : key))?.model
     const seen = await ask(gateway, question(model ?? '', true), 10_000)
-    checkFailed(t, seen, key, ['upstream_malformed'])
+    checkFailed(t, seen, { name: key, kinds: ['upstream_malformed'] })
     t.ok(sent < 64e6, `${key}: the upstream was stopped after ${sent} bytes`)
     const used = upstream.connections.filter(({ requests }) => requests.length > 0)
     await eventually(() => used.every(({ closedMs }) => closedMs !== null), 'closed')

@@ -53,7 +53,7 @@ for (const { name, model } of UPSTREAMS) {
         } else if (remaining >= finishedAt) {
           wrong.push(`${bytes}: not complete though finished: ${seen.body.slice(-200)}`)
         } else {
-          checkFailed(t, seen, `${mode} at ${bytes}`, KINDS)
+          checkFailed(t, seen, { name: `${mode} at ${bytes}`, kinds: KINDS })
         }
       }
       t.same(wrong, [], `${mode}: complete only after the finish`)
@@ -71,7 +71,7 @@ for (const { name, model } of UPSTREAMS) {
       gateway.emulator.script({ times: 1, fault: { kind: 'cut', mode, event: 0 } })
       const before = await ask(gateway, body)
       t.equal(before.status, 502, `${mode} before content is a real status`)
-      checkFailed(t, before, `${mode} before content`, KINDS)
+      checkFailed(t, before, { name: `${mode} before content`, kinds: KINDS })
       gateway.emulator.script({
         times: 1,
         fault: { kind: 'cut', mode, event: name === 'anthropic' ? 4 : 2 },
@@ -79,7 +79,7 @@ for (const { name, model } of UPSTREAMS) {
       const after = await ask(gateway, body)
       t.equal(after.status, 200, `${mode} after content`)
       t.not(after.text, '', `${mode}: the received part is delivered`)
-      checkFailed(t, after, `${mode} after content`, KINDS)
+      checkFailed(t, after, { name: `${mode} after content`, kinds: KINDS })
     }
     const ends = (end: string): Promise<number> =>
       series(gateway, `sluice_stream_ends_total{upstream="${name}",end="${end}"}`)
@@ -102,7 +102,7 @@ for (const { name, model } of UPSTREAMS) {
       const seen = await ask(gateway, body)
       t.equal(seen.status, 200, `${chunking}: content came first`)
       t.not(seen.text, '', `${chunking}: and is delivered`)
-      checkFailed(t, seen, chunking, KINDS)
+      checkFailed(t, seen, { name: chunking, kinds: KINDS })
     }
     await checkAfter(t, gateway)
   })
@@ -111,7 +111,7 @@ for (const { name, model } of UPSTREAMS) {
     watchProcess(t)
     const gateway = await startGateway(t)
     // Few tokens: the gateway requests a long reply as a stream.
-    const body = question(model, false, 'Hello', { max_tokens: 1000 })
+    const body = question(model, false, { text: 'Hello', max_tokens: 1000 })
     const full = await recordingOf(gateway, body)
     for (const mode of MODES) {
       for (const share of [0, 0.3, 0.9, 1]) {
@@ -122,7 +122,7 @@ for (const { name, model } of UPSTREAMS) {
         gateway.emulator.replay(full, { fault: { kind: 'cut', mode, bytes } })
         const seen = await ask(gateway, body)
         t.equal(seen.status, 502, `${mode} at ${bytes}`)
-        checkFailed(t, seen, `${mode} at ${bytes} of a whole reply`, KINDS)
+        checkFailed(t, seen, { name: `${mode} at ${bytes} of a whole reply`, kinds: KINDS })
       }
     }
     await checkAfter(t, gateway)

@@ -97,7 +97,7 @@ async function loop(t: Test, stream: boolean): Promise<void> {
   t.ok(signaturesIn(first.message).length > 0, 'Claude signed its reasoning')
   messages.push(...answered(first.message, 'alpha is done'))
 
-  breakProvider(gateway, 'anthropic', { kind: 'status', code: 529 })
+  breakProvider(gateway, 'anthropic', { fault: { kind: 'status', code: 529 } })
   const second = await turn(gateway, messages, stream)
   t.equal(second.headers.get('x-sluice-attempts'), 'anthropic:upstream_busy, openai:ok')
   t.equal(nameOf(second.message), 'beta_step', 'the conversation continues')
@@ -107,7 +107,7 @@ async function loop(t: Test, stream: boolean): Promise<void> {
   t.match(upstreamBody, /alpha is done/)
   messages.push(...answered(second.message, 'beta is done'))
 
-  breakProvider(gateway, 'openai', { kind: 'status', code: 503 })
+  breakProvider(gateway, 'openai', { fault: { kind: 'status', code: 503 } })
   const third = await turn(gateway, messages, stream)
   t.equal(
     third.headers.get('x-sluice-attempts'),

@@ -58,7 +58,10 @@ for (const stream of [false, true]) {
   for (const reason of ['MALFORMED_FUNCTION_CALL', 'UNEXPECTED_TOOL_CALL', 'MALFORMED_RESPONSE']) {
     void t.test(`${reason}, ${form}: the same request is retried`, async (t) => {
       const { gateway, bodies } = await gatewayFor(t, stream, [{ reason }, GOOD])
-      const seen = await ask(gateway, question(MODEL, stream, 'Hello', stream ? USAGE : {}))
+      const seen = await ask(
+        gateway,
+        question(MODEL, stream, { text: 'Hello', ...(stream ? USAGE : {}) }),
+      )
       t.ok(isComplete(seen), seen.body.slice(-300))
       t.equal(seen.text, 'Well.')
       t.equal(bodies.length, 2)
@@ -73,7 +76,7 @@ for (const stream of [false, true]) {
   void t.test(`a second failure is returned to the client, ${form}`, async (t) => {
     const { gateway, bodies } = await gatewayFor(t, stream, [MALFORMED, MALFORMED, GOOD])
     const seen = await ask(gateway, question(MODEL, stream))
-    checkFailed(t, seen, form, ['upstream_failed'])
+    checkFailed(t, seen, { name: form, kinds: ['upstream_failed'] })
     t.equal(seen.status, 502)
     t.equal(bodies.length, 2)
     t.equal(await attempts(gateway, 'upstream_failed'), 2)
@@ -96,7 +99,10 @@ for (const stream of [false, true]) {
       { reason: 'MALFORMED_FUNCTION_CALL', parts: [{ text: 'Let me see.' }], output: 4 },
       { reason: 'STOP', output: 4 },
     ])
-    checkFailed(t, await ask(gateway, question(MODEL, stream)), form, ['upstream_failed'])
+    checkFailed(t, await ask(gateway, question(MODEL, stream)), {
+      name: form,
+      kinds: ['upstream_failed'],
+    })
     t.equal(bodies.length, 1)
     t.equal((await ask(gateway, question(MODEL, stream))).finish, 'stop')
     t.equal(bodies.length, 2, 'counted output counts as a reply')

@@ -37,7 +37,7 @@ void t.test('a stream is served by the next target', async (t) => {
   const gateway = await startWith(t, [`model: main, ${CHAIN}`], { upstreamOptions: QUICK })
   for (const [name, fault, outcome] of SAFE) {
     gateway.emulator.reset()
-    breakProvider(gateway, 'openai', fault)
+    breakProvider(gateway, 'openai', { fault })
     const seen = await ask(gateway, question('main', true))
     t.ok(isComplete(seen), `a provider that ${name}`)
     t.match(seen.headers['x-sluice-attempts'], new RegExp(`^openai:${outcome}\\w*, anthropic:ok$`))
@@ -65,12 +65,12 @@ void t.test('without a fallback the same faults give clear errors in time', asyn
   )
   for (const [name, fault] of [...SAFE, ...UNSAFE]) {
     gateway.emulator.reset()
-    breakProvider(gateway, 'openai', fault)
+    breakProvider(gateway, 'openai', { fault })
     const seen = await ask(gateway, question('alone', true))
     const kinds = ['busy', 'failed', 'denied', 'truncated', 'timeout'].map(
       (kind) => `upstream_${kind}`,
     )
-    checkFailed(t, seen, `a provider that ${name}`, kinds)
+    checkFailed(t, seen, { name: `a provider that ${name}`, kinds })
     t.ok(seen.status >= 429, `${name}: a real status, ${seen.status}`)
     t.ok(seen.ownMs < 1500, `${name}: in time, ${seen.ownMs} ms`)
   }
@@ -92,7 +92,7 @@ void t.test(
         ['free', null, true],
       ] as const) {
         gateway.emulator.reset()
-        breakProvider(gateway, 'openai', fault)
+        breakProvider(gateway, 'openai', { fault })
         const headers: Record<string, string> = key === null ? {} : { 'idempotency-key': key }
         const reply = await gateway.chat(question(model, true), { headers })
         const body = await reply.text()
@@ -114,13 +114,13 @@ void t.test(
 
 void t.test('a truncated whole reply may have been executed', async (t) => {
   const gateway = await startWith(t, [`model: main, ${CHAIN}`])
-  breakProvider(gateway, 'openai', { kind: 'cut', bytes: 40, mode: 'reset' })
+  breakProvider(gateway, 'openai', { fault: { kind: 'cut', bytes: 40, mode: 'reset' } })
   const cut = await ask(gateway, question('main', false))
-  checkFailed(t, cut, 'cut', ['upstream_truncated'])
+  checkFailed(t, cut, { name: 'cut', kinds: ['upstream_truncated'] })
   t.same(counts(gateway), { openai: 1, anthropic: 0, gemini: 0 })
   for (const code of [429, 500, 503]) {
     gateway.emulator.reset()
-    breakProvider(gateway, 'openai', { kind: 'status', code })
+    breakProvider(gateway, 'openai', { fault: { kind: 'status', code } })
     const seen = await ask(gateway, question('main', false))
     t.ok(isComplete(seen), `${code}: the next target replies`)
     t.match(seen.headers['x-sluice-attempts'], /, anthropic:ok$/)
@@ -133,7 +133,7 @@ void t.test(
     const gateway = await startWith(t, [`model: main, ${CHAIN}, retry: { attempts: 3 }`])
     for (const code of [400, 404, 413, 422]) {
       gateway.emulator.reset()
-      breakProvider(gateway, 'openai', { kind: 'status', code })
+      breakProvider(gateway, 'openai', { fault: { kind: 'status', code } })
       const seen = await ask(gateway, question('main', true))
       t.ok(seen.status >= 400 && seen.status < 500, `${code} → ${seen.status}`)
       t.same(counts(gateway), { openai: 1, anthropic: 0, gemini: 0 })
@@ -150,8 +150,8 @@ void t.test('nothing is repeated after the first content', async (t) => {
     { kind: 'error', event: 4 },
   ] as const) {
     gateway.emulator.reset()
-    breakProvider(gateway, 'openai', fault)
-    const seen = await ask(gateway, question('main', true, 'Tell me. [[words: 50]]'))
+    breakProvider(gateway, 'openai', { fault })
+    const seen = await ask(gateway, question('main', true, { text: 'Tell me. [[words: 50]]' }))
     t.equal(seen.status, 200)
     t.ok(seen.text !== '', 'content has arrived')
     t.ok(seen.error !== undefined && !seen.done && !seen.whole, 'and the reply is an error')
@@ -165,15 +165,15 @@ void t.test(
     const gateway = await startWith(t, [`model: main, ${CHAIN}`])
     for (const isStream of [true, false]) {
       gateway.emulator.reset()
-      breakProvider(gateway, 'openai', { kind: 'status', code: 429 })
-      breakProvider(gateway, 'anthropic', { kind: 'status', code: 529 })
+      breakProvider(gateway, 'openai', { fault: { kind: 'status', code: 429 } })
+      breakProvider(gateway, 'anthropic', { fault: { kind: 'status', code: 529 } })
       const third = await ask(gateway, question('main', isStream))
       t.ok(isComplete(third), 'the third one replies')
       t.equal(
         third.headers['x-sluice-attempts'],
         'openai:upstream_busy, anthropic:upstream_busy, google:ok',
       )
-      breakProvider(gateway, 'gemini', { kind: 'status', code: 500 })
+      breakProvider(gateway, 'gemini', { fault: { kind: 'status', code: 500 } })
       const none = await ask(gateway, question('main', isStream))
       t.equal(none.status, 502)
       t.equal(
@@ -203,7 +203,10 @@ void t.test(
       'model: late, targets: [ { upstream: openai, model: gpt-4o } ], hedge: { after_ms: 1500, extra_spend: 1 }',
     ])
     // The head of the reply, no content for longer than the usual maximum hold of a head, and then an error.
-    breakProvider(gateway, 'openai', { kind: 'delay', ms: 1500, mode: 'first' }, 1)
+    breakProvider(gateway, 'openai', {
+      fault: { kind: 'delay', ms: 1500, mode: 'first' },
+      times: 1,
+    })
     gateway.emulator.script({
       match: ({ provider }) => provider === 'openai',
       fault: [
@@ -219,7 +222,10 @@ void t.test(
     t.ok(isComplete(moved))
     t.match(moved.headers['x-sluice-attempts'], /, anthropic:ok$/)
     gateway.emulator.reset()
-    breakProvider(gateway, 'openai', { kind: 'delay', ms: 6000, mode: 'first' }, 1)
+    breakProvider(gateway, 'openai', {
+      fault: { kind: 'delay', ms: 6000, mode: 'first' },
+      times: 1,
+    })
     const hedged = await ask(gateway, question('late', true), 10_000)
     t.ok(isComplete(hedged))
     t.equal(hedged.headers['x-sluice-attempts'], 'openai:cancelled, openai:ok')

@@ -38,8 +38,7 @@ export async function startWith(
 export function breakProvider(
   { emulator }: TestGateway,
   provider: Provider,
-  fault: Fault,
-  times?: number,
+  { fault, times }: { fault: Fault; times?: number | undefined },
 ): void {
   const match = (call: { readonly provider: string }): boolean => call.provider === provider
   emulator.script(times === undefined ? { match, fault } : { match, fault, times })

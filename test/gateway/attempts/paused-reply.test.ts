@@ -128,7 +128,7 @@ for (const stream of [false, true]) {
         ]),
       )
     })
-    const seen = await ask(gateway, question('gemini-4-argon', stream, 'Hello', more))
+    const seen = await ask(gateway, question('gemini-4-argon', stream, { text: 'Hello', ...more }))
     t.ok(isComplete(seen), seen.body.slice(-300))
     t.equal(seen.text, stream ? 'A part 0A part 1A part 2' : ' part 0 part 1 part 2')
     t.equal(seen.finish, 'stop')
@@ -149,7 +149,10 @@ for (const stream of [false, true]) {
       if (stream) return httpReply(200, SSE, messageStream(part))
       return httpReply(200, JSON_TYPE, JSON.stringify(part))
     })
-    const seen = await ask(gateway, question('claude-sonnet-4-5', stream, 'Hello', more))
+    const seen = await ask(
+      gateway,
+      question('claude-sonnet-4-5', stream, { text: 'Hello', ...more }),
+    )
     t.ok(isComplete(seen), seen.body.slice(-300))
     t.equal(seen.text, 'part 0.part 1.part 2.')
     t.equal(seen.finish, 'stop')
@@ -192,7 +195,7 @@ for (const stream of [false, true]) {
       return httpReply(200, JSON_TYPE, JSON.stringify(part))
     })
     const seen = await ask(gateway, question('gemini-4-argon', stream))
-    checkFailed(t, seen, form, ['upstream_busy'])
+    checkFailed(t, seen, { name: form, kinds: ['upstream_busy'] })
     t.equal(seen.status, stream ? 200 : 429)
     if (stream) t.equal(seen.text, 'begun')
     t.equal(await series(gateway, 'sluice_inflight{upstream="google"}'), 0)
@@ -223,7 +226,7 @@ void t.test('continuing does not exceed the client’s limit', async (t) => {
   const { gateway, bodies } = await gatewayFor(t, 'gemini', () => {
     return httpReply(200, SSE, events([['', chunk('x', 'CONTINUATION', 'token')]]))
   })
-  const body = question('gemini-4-argon', true, 'Hello', { max_completion_tokens: 8 })
+  const body = question('gemini-4-argon', true, { text: 'Hello', max_completion_tokens: 8 })
   const seen = await ask(gateway, body)
   t.equal(seen.finish, 'length')
   t.equal(bodies.length, 2, 'two parts of four tokens')
@@ -253,7 +256,7 @@ void t.test('a stream that has begun cannot continue as JSON', async (t) => {
     return httpReply(200, SSE, events([['', chunk('begun', 'CONTINUATION', 'token')]]))
   })
   const seen = await ask(gateway, question('gemini-4-argon', true))
-  checkFailed(t, seen, 'JSON', ['upstream_malformed'])
+  checkFailed(t, seen, { name: 'JSON', kinds: ['upstream_malformed'] })
 })
 
 void t.test(
@@ -297,7 +300,7 @@ void t.test(
       const part = chunk(` part ${turn}`, turn < 2 ? 'CONTINUATION' : 'STOP', `token-${turn}`)
       return forms[turn]?.(part) ?? ''
     })
-    const seen = await ask(gateway, question('gemini-4-argon', true, 'Hello', USAGE))
+    const seen = await ask(gateway, question('gemini-4-argon', true, { text: 'Hello', ...USAGE }))
     t.ok(isComplete(seen), seen.body.slice(-300))
     t.equal(seen.text, ' part 0 part 1 part 2')
     t.equal(objectOf(bodies[2]).continuationToken, 'token-1')

@@ -32,20 +32,20 @@ async function gatewayOf(t: Test, stores: Stores, more: string): Promise<TestGat
 
 /** The remaining tokens of the minute, from the headers of the next request. */
 async function remaining(gateway: TestGateway): Promise<number> {
-  const { headers } = await ask(gateway, question('gpt-4o', false, 'Hi', { max_tokens: 1 }))
+  const { headers } = await ask(gateway, question('gpt-4o', false, { text: 'Hi', max_tokens: 1 }))
   return Number(headers['x-ratelimit-remaining-tokens'])
 }
 
 async function hedges(t: Test, stores: Stores): Promise<void> {
   const gateway = await gatewayOf(t, stores, 'tokens_per_minute: 800')
-  breakProvider(gateway, 'openai', TIMEOUT_TEXTS, 1)
-  const alone = await ask(gateway, question('hedged', true, 'Hi', REPLY))
+  breakProvider(gateway, 'openai', { fault: TIMEOUT_TEXTS, times: 1 })
+  const alone = await ask(gateway, question('hedged', true, { text: 'Hi', ...REPLY }))
   t.ok(isComplete(alone))
   t.equal(counts(gateway).openai, 1, 'no room for a second attempt')
   t.equal(await series(gateway, 'sluice_hedges_total{upstream="openai",result="denied"}'), 1)
   const roomy = await gatewayOf(t, stores, 'tokens_per_minute: 1500')
-  breakProvider(roomy, 'openai', TIMEOUT_TEXTS, 1)
-  const both = await ask(roomy, question('hedged', true, 'Hi', REPLY))
+  breakProvider(roomy, 'openai', { fault: TIMEOUT_TEXTS, times: 1 })
+  const both = await ask(roomy, question('hedged', true, { text: 'Hi', ...REPLY }))
   t.equal(both.headers['x-sluice-attempts'], 'openai:cancelled, openai:ok')
   await eventually(async () => (await remaining(roomy)) > 1_200, 'the unused tokens are released')
 }
@@ -53,26 +53,31 @@ async function hedges(t: Test, stores: Stores): Promise<void> {
 async function afterBilled(t: Test, stores: Stores): Promise<void> {
   const prompt = 'word '.repeat(1_000)
   const gateway = await gatewayOf(t, stores, 'tokens_per_minute: 2000')
-  breakProvider(gateway, 'openai', { kind: 'hang' }, 1)
-  const refused = await ask(gateway, question('chain', true, prompt, REPLY))
+  breakProvider(gateway, 'openai', { fault: { kind: 'hang' }, times: 1 })
+  const refused = await ask(gateway, question('chain', true, { text: prompt, ...REPLY }))
   t.equal(refused.status, 504, 'the error of the attempt that was billed')
   t.same(counts(gateway), { openai: 1, anthropic: 0, gemini: 0 })
   const free = await gatewayOf(t, stores, 'tokens_per_minute: 2000')
-  breakProvider(free, 'openai', { kind: 'status', code: 503 }, 1)
-  t.ok(isComplete(await ask(free, question('chain', true, prompt, REPLY))), 'a refusal is free')
+  breakProvider(free, 'openai', { fault: { kind: 'status', code: 503 }, times: 1 })
+  t.ok(
+    isComplete(await ask(free, question('chain', true, { text: prompt, ...REPLY }))),
+    'a refusal is free',
+  )
   const roomy = await gatewayOf(t, stores, 'tokens_per_minute: 4000')
-  breakProvider(roomy, 'openai', { kind: 'hang' }, 1)
-  const moved = await ask(roomy, question('chain', true, prompt, REPLY))
+  breakProvider(roomy, 'openai', { fault: { kind: 'hang' }, times: 1 })
+  const moved = await ask(roomy, question('chain', true, { text: prompt, ...REPLY }))
   t.equal(moved.headers['x-sluice-attempts'], 'openai:upstream_timeout, anthropic:ok')
 }
 
 async function budgets(t: Test, stores: Stores): Promise<void> {
   const budgetUsd = MOST_USD * 6.5
   const gateway = await gatewayOf(t, stores, `usd_per_day: ${budgetUsd}`)
-  breakProvider(gateway, 'openai', TIMEOUT_TEXTS)
+  breakProvider(gateway, 'openai', { fault: TIMEOUT_TEXTS })
   const text = '[[words: 600]] Go on.'
   const replies = await Promise.all(
-    Array.from({ length: 20 }, () => ask(gateway, question('hedged', true, text, REPLY), 20_000)),
+    Array.from({ length: 20 }, () =>
+      ask(gateway, question('hedged', true, { text, ...REPLY }), 20_000),
+    ),
   )
   const served = replies.filter(({ status }) => status === 200).length
   t.ok(served >= 3 && served < 20, `${served} of 20 are served`)

@@ -13,7 +13,7 @@ const ONE = 'targets: [ { upstream: openai, model: gpt-4o } ]'
 
 void t.test('a failed attempt is retried on the same target first', async (t) => {
   const gateway = await startWith(t, [`model: main, ${CHAIN}, retry: { attempts: 3 }`])
-  breakProvider(gateway, 'openai', { kind: 'status', code: 503 }, 2)
+  breakProvider(gateway, 'openai', { fault: { kind: 'status', code: 503 }, times: 2 })
   const seen = await ask(gateway, question('main', true))
   t.ok(isComplete(seen))
   const attempts = 'openai:upstream_busy, openai:upstream_busy, openai:ok'
@@ -29,7 +29,10 @@ void t.test('E-88: the gateway waits for Retry-After up to max_wait_ms', async (
   const gateway = await startWith(t, [
     `model: main, ${CHAIN}, retry: { attempts: 2, max_wait_ms: 3000 }`,
   ])
-  breakProvider(gateway, 'openai', { kind: 'status', code: 429, 'retry-after': '1' }, 1)
+  breakProvider(gateway, 'openai', {
+    fault: { kind: 'status', code: 429, 'retry-after': '1' },
+    times: 1,
+  })
   const waited = await ask(gateway, question('main', true))
   t.equal(waited.headers['x-sluice-attempts'], 'openai:upstream_busy, openai:ok')
   const [first, second] = gateway.emulator.ledger
@@ -37,7 +40,10 @@ void t.test('E-88: the gateway waits for Retry-After up to max_wait_ms', async (
   t.ok(gapMs >= 990, `waited ${gapMs} ms`)
   for (const seconds of ['4', '9999999']) {
     gateway.emulator.reset()
-    breakProvider(gateway, 'openai', { kind: 'status', code: 429, 'retry-after': seconds }, 1)
+    breakProvider(gateway, 'openai', {
+      fault: { kind: 'status', code: 429, 'retry-after': seconds },
+      times: 1,
+    })
     const moved = await ask(gateway, question('main', true))
     t.equal(moved.headers['x-sluice-attempts'], 'openai:upstream_busy, anthropic:ok')
     t.ok(moved.ownMs < 900, `retry-after: ${seconds} is not waited for`)
@@ -47,13 +53,16 @@ void t.test('E-88: the gateway waits for Retry-After up to max_wait_ms', async (
 void t.test('if every upstream fails, the load grows by at most a fifth (G9)', async (t) => {
   watchProcess(t)
   const gateway = await startWith(t, [`model: main, ${ONE}, retry: { attempts: 3, budget: 0.2 }`])
-  breakProvider(gateway, 'openai', { kind: 'status', code: 503 })
+  breakProvider(gateway, 'openai', { fault: { kind: 'status', code: 503 } })
   const REQUESTS = 200
   let remaining = REQUESTS
   const client = async (): Promise<void> => {
     for (; remaining > 0;) {
       remaining -= 1
-      checkFailed(t, await ask(gateway, question('main', true)), 'refused', ['upstream_busy'])
+      checkFailed(t, await ask(gateway, question('main', true)), {
+        name: 'refused',
+        kinds: ['upstream_busy'],
+      })
     }
   }
   await Promise.all(Array.from({ length: 20 }, client))
@@ -69,7 +78,7 @@ void t.test('E-89: the deadline of the client bounds all attempts together', asy
     { upstreamOptions: 'timeouts: { first_byte_ms: 900 }' },
   )
   for (const provider of ['openai', 'anthropic', 'gemini'] as const) {
-    breakProvider(gateway, provider, { kind: 'hang' })
+    breakProvider(gateway, provider, { fault: { kind: 'hang' } })
   }
   const began = performance.now()
   const reply = await gateway.chat(question('main', true), {
@@ -83,7 +92,7 @@ void t.test('E-89: the deadline of the client bounds all attempts together', asy
   t.same([openai, gemini], [1, 0], 'no attempt begins with less than half a second left')
   t.match(await reply.text(), /upstream_timeout/)
   gateway.emulator.reset()
-  breakProvider(gateway, 'openai', { kind: 'hang' })
+  breakProvider(gateway, 'openai', { fault: { kind: 'hang' } })
   const early = performance.now()
   const cut = await gateway.chat(question('main', true), {
     headers: { 'x-request-timeout-ms': '300' },
@@ -114,7 +123,7 @@ void t.test('E-88: a refused credential is followed by the next one at once', as
     t.ok(openai <= 7, `the refused key rests: ${openai} requests for 6`)
     const kind = `sluice_attempts_total{upstream="openai",kind="${outcome}"}`
     t.equal(await series(gateway, kind), openai - 6)
-    breakProvider(gateway, 'openai', { kind: 'status', code })
+    breakProvider(gateway, 'openai', { fault: { kind: 'status', code } })
     const none = await ask(gateway, question('main', true))
     t.ok(none.status >= 429, 'when all are refused, the client gets the error')
   }
@@ -128,7 +137,7 @@ void t.test('a truncated attempt counts the tokens that the provider bills', asy
   )
   const plain = await ask(gateway, question('claude-sonnet-4-5', true))
   const alone = await entryOf(gateway, plain.headers['x-request-id'] ?? '')
-  breakProvider(gateway, 'openai', { kind: 'hang' }, 1)
+  breakProvider(gateway, 'openai', { fault: { kind: 'hang' }, times: 1 })
   const seen = await ask(gateway, question('main', true))
   t.ok(isComplete(seen))
   const both = await entryOf(gateway, seen.headers['x-request-id'] ?? '')
@@ -137,7 +146,7 @@ void t.test('a truncated attempt counts the tokens that the provider bills', asy
   t.equal(both.usage.output, alone.usage.output, 'the text of one')
   t.ok((both.costNanoUsd ?? 0) > (alone.costNanoUsd ?? 0))
   gateway.emulator.reset()
-  breakProvider(gateway, 'openai', { kind: 'status', code: 503 }, 1)
+  breakProvider(gateway, 'openai', { fault: { kind: 'status', code: 503 }, times: 1 })
   const free = await ask(gateway, question('main', true))
   const entry = await entryOf(gateway, free.headers['x-request-id'] ?? '')
   t.match(entry, { attempts: 2, source: 'reported', costNanoUsd: alone.costNanoUsd })

@@ -44,7 +44,9 @@ void t.test('a complete reply: the counts of the upstream', async (t) => {
   const gateway = await startGateway(t)
   for (const { name, model } of UPSTREAMS) {
     for (const stream of [true, false]) {
-      const row = await rowAfter(t, gateway, () => ask(gateway, question(model, stream, WORDS)))
+      const row = await rowAfter(t, gateway, () =>
+        ask(gateway, question(model, stream, { text: WORDS })),
+      )
       const counted = gateway.emulator.ledger.at(-1)?.counted
       t.match(row, { source: 'reported', outcome: 'ok', status: 200, attempts: 1, finish: 'stop' })
       t.match(row, { stream, upstream: name, model, modelAsked: model })
@@ -65,7 +67,7 @@ void t.test('a complete reply: the counts of the upstream', async (t) => {
 void t.test('the tier that served the request has its own price, or none', async (t) => {
   const gateway = await startGateway(t)
   const cost = async (model: string, stream: boolean, tier: string) => {
-    const body = question(model, stream, WORDS, { service_tier: tier })
+    const body = question(model, stream, { text: WORDS, service_tier: tier })
     const { costNanoUsd, usage } = await rowAfter(t, gateway, () => ask(gateway, body))
     return { cost: costNanoUsd, full: (usage.input ?? 0) * 2500 + (usage.output ?? 0) * 10_000 }
   }
@@ -111,7 +113,9 @@ void t.test('counts that are missing or impossible are estimated and never zero'
     for (const stream of [true, false]) {
       for (const mode of ['missing', 'null', 'negative', 'huge'] as const) {
         gateway.emulator.script({ times: 1, fault: { kind: 'usage', mode } })
-        const row = await rowAfter(t, gateway, () => ask(gateway, question(model, stream, WORDS)))
+        const row = await rowAfter(t, gateway, () =>
+          ask(gateway, question(model, stream, { text: WORDS })),
+        )
         const what = `${name} ${mode} ${stream ? 'streamed' : 'whole'}`
         const real = gateway.emulator.ledger.at(-1)?.counted?.output ?? 0
         t.match(row, { source: 'estimated', outcome: 'ok' }, what)
@@ -120,7 +124,9 @@ void t.test('counts that are missing or impossible are estimated and never zero'
         t.ok((row.costNanoUsd ?? 0) > 0, `${what}: a cost`)
       }
       gateway.emulator.script({ times: 1, fault: { kind: 'usage', mode: 'twice' } })
-      const row = await rowAfter(t, gateway, () => ask(gateway, question(model, stream, WORDS)))
+      const row = await rowAfter(t, gateway, () =>
+        ask(gateway, question(model, stream, { text: WORDS })),
+      )
       // The second report is one higher, and the last one is used.
       const output = (gateway.emulator.ledger.at(-1)?.counted?.output ?? 0) + 1
       t.match(row, { source: 'reported', usage: { output } }, `${name} twice`)
@@ -143,7 +149,9 @@ void t.test('an upstream that fails before its first content: nothing is charged
       // A reused connection that is lost at once causes an attempt on a new connection.
       const times = fault.kind === 'drop' ? 2 : 1
       gateway.emulator.script({ times, fault })
-      const row = await rowAfter(t, gateway, () => ask(gateway, question(model, true, WORDS)))
+      const row = await rowAfter(t, gateway, () =>
+        ask(gateway, question(model, true, { text: WORDS })),
+      )
       const nothing = { source: 'none', usage: {}, costNanoUsd: 0 }
       t.match(row, { ...nothing, attempts: times }, name)
       t.match(row.outcome, /^upstream_/, `${name} ${fault.kind}`)
@@ -160,7 +168,7 @@ void t.test('an upstream that fails in the middle: the received output is charge
       gateway.emulator.script({ times: 1, fault: { ...fault, event: name === 'google' ? 9 : 90 } })
       let output = ''
       const row = await rowAfter(t, gateway, async () => {
-        output = (await ask(gateway, question(model, true, WORDS))).text
+        output = (await ask(gateway, question(model, true, { text: WORDS }))).text
       })
       t.ok(output.length > 100, `${name}: ${output.length} characters`)
       t.match(row, { source: 'estimated', status: 200 }, name)
@@ -187,7 +195,7 @@ void t.test('a client that leaves: the prompt and the received output are charge
           ? ({ kind: 'hang' } as const)
           : ({ kind: 'stall', event: words + (name === 'anthropic' ? 3 : 1) } as const)
       gateway.emulator.script({ times: 1, fault })
-      const client = openClient(t, gateway, question(model, true, WORDS))
+      const client = openClient(t, gateway, { body: question(model, true, { text: WORDS }) })
       const row = await rowAfter(t, gateway, async () => {
         await eventually(() => gateway.emulator.open() === 1, 'the upstream gets the request')
         if (words > 0) await eventually(() => client.text().includes('"content":"'), 'content')
@@ -210,7 +218,12 @@ void t.test('a request that never reached an upstream has an entry without usage
   const cases: [string, string, string, number][] = [
     ['a broken body', '{', 'malformed_request', 400],
     ['an unknown model', question('no-such-1', false), 'unknown_model', 404],
-    ['a field out of bounds', question('gpt-4o', true, 'x', { n: 0 }), 'malformed_request', 400],
+    [
+      'a field out of bounds',
+      question('gpt-4o', true, { text: 'x', n: 0 }),
+      'malformed_request',
+      400,
+    ],
   ]
   for (const [name, body, outcome, status] of cases) {
     let reply = ''

@@ -39,7 +39,7 @@ for (const [name, model] of [
     for (const stream of [false, true]) {
       for (const top of [undefined, 2]) {
         const more = { logprobs: true, ...(top === undefined ? {} : { top_logprobs: top }) }
-        const seen = await ask(gateway, question(model, stream, 'Hellö', more))
+        const seen = await ask(gateway, question(model, stream, { text: 'Hellö', ...more }))
         t.equal(seen.status, 200, seen.body)
         t.ok(isComplete(seen))
         const { text, tokens } = tokensOf(seen.data)
@@ -61,7 +61,7 @@ for (const [name, model] of [
 void t.test('a model without log probabilities is reported as a loss', async (t) => {
   const gateway = await startGateway(t)
   const refused = async (model: string): Promise<void> => {
-    const response = await gateway.chat(question(model, false, 'Hello', { logprobs: true }))
+    const response = await gateway.chat(question(model, false, { text: 'Hello', logprobs: true }))
     t.equal(response.status, 400, model)
     t.match(await response.json(), { error: { param: 'logprobs' } })
   }

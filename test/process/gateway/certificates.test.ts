@@ -25,8 +25,8 @@ void t.test(
   async (t) => {
     const folder = t.testdir()
     const authority = newAuthority(folder, 'authority')
-    const { cert, key } = newPair(folder, 'server', authority)
-    const longer = newPair(folder, 'longer', authority, 'IP:127.0.0.1', 90)
+    const { cert, key } = newPair(folder, 'server', { authority })
+    const longer = newPair(folder, 'longer', { authority, subject: 'IP:127.0.0.1', days: 90 })
     const metrics = new Metrics({ processMetrics: false })
     const server = await openServer({
       host: '127.0.0.1',

@@ -147,8 +147,11 @@ for (const times of [3, 10]) {
     })
     const high = await keyWith(served, { priority: 'high' })
     served.emulator.script({ fault: { kind: 'delay', ms: UPSTREAM_MS, mode: 'headers' } })
-    const ordinary = openLoop(served, served.secret, CAPACITY_PER_SECOND * times, seconds)
-    const important = openLoop(served, high, 0.5, seconds)
+    const ordinary = openLoop(served, served.secret, {
+      perSecond: CAPACITY_PER_SECOND * times,
+      seconds,
+    })
+    const important = openLoop(served, high, { perSecond: 0.5, seconds })
     const health: Shot[] = []
     while (health.length < seconds * 4) {
       for (const path of ['/healthz', '/metrics'])
@@ -189,8 +192,7 @@ for (const times of [3, 10]) {
 async function openLoop(
   served: Served,
   secret: string,
-  perSecond: number,
-  seconds: number,
+  { perSecond, seconds }: { perSecond: number; seconds: number },
 ): Promise<Shot[]> {
   const beganMs = performance.now()
   const shots: Promise<Shot>[] = []

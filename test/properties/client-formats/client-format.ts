@@ -92,7 +92,10 @@ export function checkClient(t: Test, clientCase: ClientCase): void {
       const bytes = streams.map((each) => each.bytes)
       const seen = { complete: 0, failed: 0, open: 0 }
       for (let seed = 0; seed < CORRUPTIONS; seed += 1) {
-        const wrong = corruptionFault(clientCase, pair, corrupt(bytes, seededRoll(seed)), seen)
+        const wrong = corruptionFault(clientCase, pair, {
+          bytes: corrupt(bytes, seededRoll(seed)),
+          seen,
+        })
         if (wrong !== null) t.fail(`seed ${seed}: ${wrong}`)
       }
       t.equal(seen.open, 0)
@@ -119,8 +122,7 @@ function prefixFault(clientCase: ClientCase, pair: Pair, bytes: Buffer): string 
 function corruptionFault(
   clientCase: ClientCase,
   pair: Pair,
-  bytes: Buffer,
-  seen: Record<Translation['outcome'], number>,
+  { bytes, seen }: { bytes: Buffer; seen: Record<Translation['outcome'], number> },
 ): string | null {
   const { out, outcome, kind } = run(pair, [bytes])
   seen[outcome] += 1

@@ -25,8 +25,7 @@ type Read<Item> = (query: PageQuery) => Promise<Page<Item>>
 /** All items in pages of `limit`; `between` runs before each further page. */
 async function walked<Item>(
   read: Read<Item>,
-  order: PageQuery['order'],
-  limit: number,
+  { order, limit }: Pick<PageQuery, 'order' | 'limit'>,
   between: () => Promise<unknown> = () => Promise.resolve(),
 ): Promise<{ items: Item[]; pages: number }> {
   const items: Item[] = []
@@ -60,13 +59,13 @@ export async function lists(t: Test, newUrl: NewUrl): Promise<void> {
     [7, 1],
     [1_000, 1],
   ] as const) {
-    const up = await walked(read, 'oldest_first', limit)
+    const up = await walked(read, { order: 'oldest_first', limit })
     t.same(up, { items: keys, pages }, `keys, ${limit} at a time, in order of creation`)
-    const down = await walked(read, 'newest_first', limit)
+    const down = await walked(read, { order: 'newest_first', limit })
     t.same(down, { items: [...keys].reverse(), pages }, 'newest first')
-    t.same(await walked(readAccounts, 'oldest_first', limit), { items: accounts, pages })
+    t.same(await walked(readAccounts, { order: 'oldest_first', limit }), { items: accounts, pages })
     const newest = { items: [...accounts].reverse(), pages }
-    t.same(await walked(readAccounts, 'newest_first', limit), newest)
+    t.same(await walked(readAccounts, { order: 'newest_first', limit }), newest)
   }
   const none = { items: [], next: null }
   const first = { order: 'oldest_first', after: null, limit: 5 } as const
@@ -93,7 +92,7 @@ export async function lists(t: Test, newUrl: NewUrl): Promise<void> {
   }
 
   let made = 0
-  const grown = await walked(read, 'oldest_first', 3, () => {
+  const grown = await walked(read, { order: 'oldest_first', limit: 3 }, () => {
     made += 1
     return made > 2 ? Promise.resolve() : store.createKey(aKey(ada.id), null)
   })
@@ -102,7 +101,9 @@ export async function lists(t: Test, newUrl: NewUrl): Promise<void> {
     9,
     'keys that were created meanwhile are at the end',
   )
-  const down = await walked(read, 'newest_first', 3, () => store.createKey(aKey(ada.id), null))
+  const down = await walked(read, { order: 'newest_first', limit: 3 }, () =>
+    store.createKey(aKey(ada.id), null),
+  )
   t.equal(down.items.length, 9, 'newest first, they are absent: no key is skipped or repeated')
 }
 
@@ -121,7 +122,9 @@ export async function removal(t: Test, newUrl: NewUrl): Promise<void> {
   const his = aKey(bob.id)
   const all = [live, revoked, lately, expired, later, both, his]
   for (const key of all)
-    await store.createKey(key, null, [anEntry(key.accountId, 'key.create', key.id)])
+    await store.createKey(key, null, [
+      anEntry(key.accountId, { action: 'key.create', target: key.id }),
+    ])
   for (const [{ accountId, id }, atMs] of [
     [revoked, 999],
     [lately, 1_000],
@@ -214,9 +217,14 @@ export async function bounds(t: Test, newUrl: NewUrl): Promise<void> {
     const page = await store.auditTrail.page({ accountId, after: null, limit: 100 })
     return page.map(({ id }) => id).reverse()
   }
-  const his = [anEntry(bob.id, 'key.create', 'k'), anEntry(bob.id, 'key.revoke', 'k')]
+  const his = [
+    anEntry(bob.id, { action: 'key.create', target: 'k' }),
+    anEntry(bob.id, { action: 'key.revoke', target: 'k' }),
+  ]
   for (const entry of his) await store.auditTrail.add(entry)
-  const hers = Array.from({ length: 30 }, () => anEntry(ada.id, 'session.sign-in', ada.id))
+  const hers = Array.from({ length: 30 }, () =>
+    anEntry(ada.id, { action: 'session.sign-in', target: ada.id }),
+  )
   for (const entry of hers) await store.auditTrail.add(entry)
   t.same(
     await own(ada.id),
@@ -233,7 +241,9 @@ export async function bounds(t: Test, newUrl: NewUrl): Promise<void> {
     [...his, ...hers.slice(-4)].map(({ id }) => id),
     'keeps them in the list of all accounts',
   )
-  const more = Array.from({ length: 3 }, () => anEntry(ada.id, 'account.plan', ada.id))
+  const more = Array.from({ length: 3 }, () =>
+    anEntry(ada.id, { action: 'account.plan', target: ada.id }),
+  )
   await store.changeAccount(ada.id, { plan: 'max' }, () => more)
   t.same(
     await own(ada.id),
@@ -241,7 +251,9 @@ export async function bounds(t: Test, newUrl: NewUrl): Promise<void> {
     'the same for the entries of changes',
   )
 
-  const others = Array.from({ length: 12 }, (_, at) => anEntry(`acc_${at}`, 'session.sign-in', 'x'))
+  const others = Array.from({ length: 12 }, (_, at) =>
+    anEntry(`acc_${at}`, { action: 'session.sign-in', target: 'x' }),
+  )
   for (const entry of others) await store.auditTrail.add(entry)
   t.same(
     await own(null),

@@ -173,11 +173,15 @@ export async function trail(t: Test, newUrl: NewUrl): Promise<void> {
   t.same(await trail.page({ accountId: null, after: null, limit: 10 }), [])
   const at = (number: number) => ({ id: `0192-${String(number).padStart(6, '0')}`, atMs: number })
   const entries = Array.from({ length: 12 }, (_, number) =>
-    anEntry(number % 3 === 0 ? 'a' : 'a/b', 'key.create', 'key_1', at(number)),
+    anEntry(number % 3 === 0 ? 'a' : 'a/b', {
+      action: 'key.create',
+      target: 'key_1',
+      ...at(number),
+    }),
   )
   for (const entry of entries) await trail.add(entry)
   const plain = { ...at(50), address: null, actor: 'command line' }
-  await trail.add(anEntry('c', 'key.create', 'key_1', plain))
+  await trail.add(anEntry('c', { action: 'key.create', target: 'key_1', ...plain }))
 
   const newest = [...entries].reverse()
   const all = await trail.page({ accountId: null, after: null, limit: 5 })
@@ -205,7 +209,7 @@ export async function auditEntries(t: Test, newUrl: NewUrl): Promise<void> {
     return page.map(({ action, target }) => `${action} ${target}`).reverse()
   }
   const ada = anAccount()
-  const entry = (action: string, target: string) => anEntry(ada.id, action, target)
+  const entry = (action: string, target: string) => anEntry(ada.id, { action, target })
   const made = [entry('account.create', ada.id)]
   t.equal(await store.createAccount(ada, made), 'created')
   t.same(
@@ -214,7 +218,7 @@ export async function auditEntries(t: Test, newUrl: NewUrl): Promise<void> {
     'every field',
   )
   const double = anAccount({ email: ada.email })
-  const taken = [anEntry(double.id, 'account.create', double.id)]
+  const taken = [anEntry(double.id, { action: 'account.create', target: double.id })]
   t.equal(await store.createAccount(double, taken), 'email_taken')
   const same = anAccount({ id: ada.id })
   t.equal(await store.createAccount(same, [entry('account.create', 'x')]), 'id_taken')

@@ -34,12 +34,10 @@ export function aKey(accountId: string, over: Partial<ApiKey> = {}): ApiKey {
   }
 }
 
-/** What was done to something of an account, later than what was made before. */
+/** An audit entry for an action on a record of an account, later than earlier samples. */
 export function anEntry(
   accountId: string,
-  action: string,
-  target: string,
-  over: Partial<AuditEntry> = {},
+  action: Pick<AuditEntry, 'action' | 'target'> & Partial<AuditEntry>,
 ): AuditEntry {
   made += 1
   const atMs = 1_700_000_000_000 + made
@@ -48,10 +46,8 @@ export function anEntry(
     atMs,
     accountId,
     actor: 'ada@example.com',
-    action,
-    target,
     detail: 'ünïcode "quoted"',
     address: '127.0.0.1',
-    ...over,
+    ...action,
   }
 }

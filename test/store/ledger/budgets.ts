@@ -21,24 +21,41 @@ const NOON_TO_MIDNIGHT = 12 * HOUR
 const NOON_TO_MONTH = 10 * DAY + NOON_TO_MIDNIGHT
 
 export async function budgets(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
-  const spent = (cost: number) => [budget('usd_day', 100, cost), budget('usd_month', 250, cost)]
+  const spent = (cost: number) => [
+    budget('usd_day', { limitNanoUsd: 100, costNanoUsd: cost }),
+    budget('usd_month', { limitNanoUsd: 250, costNanoUsd: cost }),
+  ]
   t.same(await ledger.limitStates('acc_ada', spent(1)), [
-    standing(100, 100, 0),
-    standing(250, 250, 0),
+    standing({ limit: 100, remaining: 100, resetMs: 0 }),
+    standing({ limit: 250, remaining: 250, resetMs: 0 }),
   ])
   const first = anAdmission(spent(60))
   t.same(
     await ledger.admit(first),
-    yes(standing(100, 40, NOON_TO_MIDNIGHT), standing(250, 190, NOON_TO_MONTH)),
+    yes(
+      standing({ limit: 100, remaining: 40, resetMs: NOON_TO_MIDNIGHT }),
+      standing({ limit: 250, remaining: 190, resetMs: NOON_TO_MONTH }),
+    ),
     'reserves the maximum cost',
   )
   t.same(
     await ledger.admit(anAdmission(spent(41))),
-    no(standing(100, 40, NOON_TO_MIDNIGHT, SOON), standing(250, 190, NOON_TO_MONTH)),
+    no(
+      standing({ limit: 100, remaining: 40, resetMs: NOON_TO_MIDNIGHT, retryAfterMs: SOON }),
+      standing({ limit: 250, remaining: 190, resetMs: NOON_TO_MONTH }),
+    ),
     'other requests cannot use a reserved amount',
   )
-  t.ok((await ledger.admit(anAdmission([budget('usd_day', 100, 40)]))).admitted, 'n')
-  t.notOk((await ledger.admit(anAdmission([budget('usd_day', 100, 1)]))).admitted, 'n + 1')
+  t.ok(
+    (await ledger.admit(anAdmission([budget('usd_day', { limitNanoUsd: 100, costNanoUsd: 40 })])))
+      .admitted,
+    'n',
+  )
+  t.notOk(
+    (await ledger.admit(anAdmission([budget('usd_day', { limitNanoUsd: 100, costNanoUsd: 1 })])))
+      .admitted,
+    'n + 1',
+  )
 
   await ledger.settle(aRow({ requestId: first.requestId, costNanoUsd: 10 }))
   t.same(
@@ -62,17 +79,27 @@ export async function budgets(t: Test, { ledger }: LedgerUnderTest): Promise<voi
     [0, 0],
     'charges a higher cost, and reports no negative amount',
   )
-  const free = await ledger.admit(anAdmission([budget('usd_day', 100, 0)]))
+  const free = await ledger.admit(
+    anAdmission([budget('usd_day', { limitNanoUsd: 100, costNanoUsd: 0 })]),
+  )
   t.notOk(free.admitted, 'an overspent budget refuses a request without a price')
   t.equal(
-    (await ledger.limitStates('acc_ada', [budget('usd_day', 1_000, 1)]))[0]?.remaining,
+    (
+      await ledger.limitStates('acc_ada', [
+        budget('usd_day', { limitNanoUsd: 1_000, costNanoUsd: 1 }),
+      ])
+    )[0]?.remaining,
     420,
     'uses a changed limit',
   )
 
   await ledger.settle(aRow({ costNanoUsd: 70 }))
   t.equal(
-    (await ledger.limitStates('acc_ada', [budget('usd_day', 1_000, 1)]))[0]?.remaining,
+    (
+      await ledger.limitStates('acc_ada', [
+        budget('usd_day', { limitNanoUsd: 1_000, costNanoUsd: 1 }),
+      ])
+    )[0]?.remaining,
     420,
     'an entry without an admission charges no budget',
   )
@@ -80,7 +107,10 @@ export async function budgets(t: Test, { ledger }: LedgerUnderTest): Promise<voi
 
 /** The wait of a refused request: until another request ends, or until the next day or month. */
 export async function waits(t: Test, { ledger, clock }: LedgerUnderTest): Promise<void> {
-  const demands = (cost: number) => [budget('usd_day', 100, cost), budget('usd_month', 200, cost)]
+  const demands = (cost: number) => [
+    budget('usd_day', { limitNanoUsd: 100, costNanoUsd: cost }),
+    budget('usd_month', { limitNanoUsd: 200, costNanoUsd: cost }),
+  ]
   const wait = async (cost: number) => {
     const { admitted, limitStates } = await ledger.admit(anAdmission(demands(cost)))
     t.notOk(admitted)
@@ -110,18 +140,30 @@ export async function waits(t: Test, { ledger, clock }: LedgerUnderTest): Promis
   const next = await admitted(90)
   t.same(await wait(90), [SOON, SOON], 'a new day')
   clock.atMs += DAY
-  t.ok((await ledger.admit(anAdmission([budget('usd_day', 100, 100)]))).admitted)
+  t.ok(
+    (await ledger.admit(anAdmission([budget('usd_day', { limitNanoUsd: 100, costNanoUsd: 100 })])))
+      .admitted,
+  )
   await settled(next, 10)
   t.same(await wait(1), [SOON, 0], 'a reservation of the previous day')
 }
 
 export async function calendar(t: Test, { ledger, clock }: LedgerUnderTest): Promise<void> {
-  const demands = (cost: number) => [budget('usd_day', 100, cost), budget('usd_month', 150, cost)]
+  const demands = (cost: number) => [
+    budget('usd_day', { limitNanoUsd: 100, costNanoUsd: cost }),
+    budget('usd_month', { limitNanoUsd: 150, costNanoUsd: cost }),
+  ]
   const left = async () =>
     (await ledger.limitStates('acc_ada', demands(1))).map(({ remaining }) => remaining)
   clock.atMs = Date.UTC(2026, 10, 29, 23, 59, 59, 999)
   const late = anAdmission(demands(80))
-  t.same(await ledger.admit(late), yes(standing(100, 20, 1), standing(150, 70, DAY + 1)))
+  t.same(
+    await ledger.admit(late),
+    yes(
+      standing({ limit: 100, remaining: 20, resetMs: 1 }),
+      standing({ limit: 150, remaining: 70, resetMs: DAY + 1 }),
+    ),
+  )
   clock.atMs += 1
   t.same(await left(), [100, 70], 'a new day begins at midnight UTC, in the same month')
   await ledger.settle(aRow({ requestId: late.requestId, costNanoUsd: 30 }))
@@ -129,7 +171,10 @@ export async function calendar(t: Test, { ledger, clock }: LedgerUnderTest): Pro
 
   t.ok((await ledger.admit(anAdmission(demands(100)))).admitted)
   const refused = await ledger.admit(anAdmission(demands(20)))
-  t.same(refused.limitStates[0], standing(100, 0, DAY, SOON))
+  t.same(
+    refused.limitStates[0],
+    standing({ limit: 100, remaining: 0, resetMs: DAY, retryAfterMs: SOON }),
+  )
   clock.atMs = Date.UTC(2026, 11, 1) - 1
   t.same(await left(), [0, 20])
   clock.atMs += 1
@@ -137,7 +182,10 @@ export async function calendar(t: Test, { ledger, clock }: LedgerUnderTest): Pro
   clock.atMs = Date.UTC(2026, 11, 31, 23, 59, 59)
   t.same(
     await ledger.admit(anAdmission(demands(10))),
-    yes(standing(100, 90, 1_000), standing(150, 140, 1_000)),
+    yes(
+      standing({ limit: 100, remaining: 90, resetMs: 1_000 }),
+      standing({ limit: 150, remaining: 140, resetMs: 1_000 }),
+    ),
     'December ends at the end of the year',
   )
   clock.atMs = Date.UTC(2027, 0, 1)
@@ -162,9 +210,9 @@ export async function calendar(t: Test, { ledger, clock }: LedgerUnderTest): Pro
 /** A request admitted while the store was unavailable is charged when its entry is written. */
 export async function owed(t: Test, { ledger, clock }: LedgerUnderTest): Promise<void> {
   const demands = [
-    budget('usd_day', 1_000, 60),
-    budget('usd_month', 5_000, 60),
-    budget('usd_month', 5_000, 60, 'model:m'),
+    budget('usd_day', { limitNanoUsd: 1_000, costNanoUsd: 60 }),
+    budget('usd_month', { limitNanoUsd: 5_000, costNanoUsd: 60 }),
+    budget('usd_month', { limitNanoUsd: 5_000, costNanoUsd: 60, subject: 'model:m' }),
     tokens(1_000, 100),
     places(3),
   ].map((each) => (each.subject === 'model:m' ? { ...each, shared: true } : each))
@@ -188,7 +236,7 @@ export async function owed(t: Test, { ledger, clock }: LedgerUnderTest): Promise
     'a request of the previous day charges only the month',
   )
 
-  const own = [budget('usd_day', 1_000, 60, 'key:own')]
+  const own = [budget('usd_day', { limitNanoUsd: 1_000, costNanoUsd: 60, subject: 'key:own' })]
   const admitted = anAdmission(own)
   await ledger.admit(admitted)
   const row = aRow({ requestId: admitted.requestId, costNanoUsd: 10 })

@@ -1,7 +1,7 @@
 /** The tests of every ledger for settled requests: entries, sums, export and pruning. */
 import type { Test } from 'tap'
 import { openStore } from '../../../src/store/open-store.js'
-import type { Ledger, UsageSum } from '../../../src/store/ledger.js'
+import type { Ledger, SumQuery, UsageSum } from '../../../src/store/ledger.js'
 import {
   anAdmission,
   aRow,
@@ -160,7 +160,12 @@ export async function summed(t: Test, { ledger }: LedgerUnderTest): Promise<void
     aRow({ atMs: NOON + DAY }),
   ]
   await Promise.all(rows.map((row) => ledger.settle(row)))
-  const hours = await sumsOf(ledger, 'acc_ada', 'hour', NOON, NOON + DAY)
+  const hours = await sumsOf(ledger, {
+    accountId: 'acc_ada',
+    by: 'hour',
+    fromMs: NOON,
+    toMs: NOON + DAY,
+  })
   t.same(
     hours.map(({ startMs, keyId, model, requests }) => [startMs - NOON, keyId, model, requests]),
     [
@@ -193,28 +198,44 @@ export async function summed(t: Test, { ledger }: LedgerUnderTest): Promise<void
   }
   t.same(hours[0], expected, 'counts match the entries; an entry without tokens is not unpriced')
 
-  const days = await sumsOf(ledger, 'acc_ada', 'day', NOON, NOON)
+  const days = await sumsOf(ledger, { accountId: 'acc_ada', by: 'day', fromMs: NOON, toMs: NOON })
   t.equal(days.find(({ model, keyId }) => model !== 'other' && keyId === 'key_one')?.requests, 6)
   t.equal(days[0]?.startMs, NOON - 12 * HOUR, 'a day begins at midnight UTC')
   t.equal(
-    (await sumsOf(ledger, null, 'hour', NOON + 59, NOON + 60)).length,
+    (await sumsOf(ledger, { accountId: null, by: 'hour', fromMs: NOON + 59, toMs: NOON + 60 }))
+      .length,
     4,
     'sums of all accounts',
   )
-  t.equal((await sumsOf(ledger, 'acc_bob', 'hour', 0, NOON + DAY)).length, 1)
-  t.equal((await sumsOf(ledger, 'acc_ada', 'hour', NOON + 2 * HOUR, NOON + 5 * HOUR)).length, 0)
   t.equal(
-    (await sumsOf(ledger, 'acc_ada', 'hour', NOON + HOUR, NOON)).length,
+    (await sumsOf(ledger, { accountId: 'acc_bob', by: 'hour', fromMs: 0, toMs: NOON + DAY }))
+      .length,
+    1,
+  )
+  t.equal(
+    (
+      await sumsOf(ledger, {
+        accountId: 'acc_ada',
+        by: 'hour',
+        fromMs: NOON + 2 * HOUR,
+        toMs: NOON + 5 * HOUR,
+      })
+    ).length,
+    0,
+  )
+  t.equal(
+    (await sumsOf(ledger, { accountId: 'acc_ada', by: 'hour', fromMs: NOON + HOUR, toMs: NOON }))
+      .length,
     0,
     'an end before the start selects nothing',
   )
   t.same(
-    await sumsOf(ledger, 'acc_', 'day', 0, NOON + DAY),
+    await sumsOf(ledger, { accountId: 'acc_', by: 'day', fromMs: 0, toMs: NOON + DAY }),
     [],
     'a prefix of an account id selects nothing',
   )
   for (const by of ['hour', 'day'] as const) {
-    const all = await sumsOf(ledger, null, by, 0, NOON + 2 * DAY)
+    const all = await sumsOf(ledger, { accountId: null, by, fromMs: 0, toMs: NOON + 2 * DAY })
     t.equal(
       all.reduce((sum, each) => sum + each.requests, 0),
       rows.length,
@@ -285,14 +306,8 @@ async function count(
 }
 
 /** Sorted, because engines return the sums of an hour in any order. */
-async function sumsOf(
-  ledger: Ledger,
-  accountId: string | null,
-  by: 'hour' | 'day',
-  fromMs: number,
-  toMs: number,
-): Promise<UsageSum[]> {
-  const sums = await ledger.sums({ accountId, by, fromMs, toMs })
+async function sumsOf(ledger: Ledger, query: Omit<SumQuery, 'per'>): Promise<UsageSum[]> {
+  const sums = await ledger.sums(query)
   const starts = sums.map(({ startMs }) => startMs)
   if (starts.some((start, at) => start < (starts[at - 1] ?? 0))) throw new Error('not in order')
   const nameOf = (sum: UsageSum) => `${sum.accountId} ${sum.keyId} ${sum.model}`

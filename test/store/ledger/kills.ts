@@ -43,8 +43,8 @@ export function writerDemands(): Demand[] {
   return [
     places(PLACES, key),
     tokens(1e12, 5_000, key),
-    budget('usd_day', BUDGET, RESERVED, key),
-    budget('usd_month', BUDGET, RESERVED, key),
+    budget('usd_day', { limitNanoUsd: BUDGET, costNanoUsd: RESERVED, subject: key }),
+    budget('usd_month', { limitNanoUsd: BUDGET, costNanoUsd: RESERVED, subject: key }),
   ]
 }
 
@@ -79,15 +79,14 @@ export async function killedWriters(t: Test, under: LedgerUnderTest): Promise<vo
     acknowledged.settled.size > KILLS,
     `${KILLS} killed writers settled ${acknowledged.settled.size} requests`,
   )
-  await agreed(t, ledger, acknowledged, unsettled)
+  await agreed(t, ledger, { acknowledged, unsettled })
 }
 
 /** Each acknowledged request has one entry, and limits, budgets and sums match the entries. */
 async function agreed(
   t: Test,
   ledger: Ledger,
-  acknowledged: Acknowledged,
-  unsettled: number,
+  { acknowledged, unsettled }: { acknowledged: Acknowledged; unsettled: number },
 ): Promise<void> {
   const ids = new Map<string, string>()
   let cost = 0

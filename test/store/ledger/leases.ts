@@ -18,7 +18,11 @@ import {
 export async function expiry(t: Test, under: LedgerUnderTest): Promise<void> {
   const { ledger, clock, url } = under
   const other = await obedientProcess<LedgerOrder>(t, LEDGER_CHILD, url)
-  const demands = [places(1), tokens(5_000, 3_000), budget('usd_day', 100, 60)]
+  const demands = [
+    places(1),
+    tokens(5_000, 3_000),
+    budget('usd_day', { limitNanoUsd: 100, costNanoUsd: 60 }),
+  ]
   const lost = anAdmission(demands, { row: { costNanoUsd: 55 } })
   t.ok((await ledger.admit(lost)).admitted)
   t.equal(await ledger.expire(), 0, 'no reservation has expired')
@@ -52,7 +56,10 @@ export async function expiry(t: Test, under: LedgerUnderTest): Promise<void> {
   t.match(sum, { requests: 1, errors: 1, estimated: 1, costNanoUsd: 55 })
 
   const many = Array.from({ length: 300 }, () =>
-    anAdmission([places(1_000, 'key:many'), budget('usd_day', 1_000_000, 10, 'key:many')]),
+    anAdmission([
+      places(1_000, 'key:many'),
+      budget('usd_day', { limitNanoUsd: 1_000_000, costNanoUsd: 10, subject: 'key:many' }),
+    ]),
   )
   await Promise.all(many.map((each) => ledger.admit(each)))
   clock.atMs += MINUTE

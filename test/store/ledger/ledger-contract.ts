@@ -79,30 +79,43 @@ async function openedLedger(t: Test, url: string): Promise<LedgerUnderTest> {
 
 async function requestRates(t: Test, { ledger, clock }: LedgerUnderTest): Promise<void> {
   const three = [requests(3)]
-  t.same(await ledger.limitStates('acc_ada', three), [standing(3, 3, 0)], 'a new limit is unused')
-  t.same(await ledger.admit(anAdmission(three)), yes(standing(3, 2, 20_000)))
-  t.same(await ledger.admit(anAdmission(three)), yes(standing(3, 1, 40_000)))
-  t.same(await ledger.admit(anAdmission(three)), yes(standing(3, 0, 60_000)))
+  t.same(
+    await ledger.limitStates('acc_ada', three),
+    [standing({ limit: 3, remaining: 3, resetMs: 0 })],
+    'a new limit is unused',
+  )
   t.same(
     await ledger.admit(anAdmission(three)),
-    no(standing(3, 0, 60_000, 20_000)),
+    yes(standing({ limit: 3, remaining: 2, resetMs: 20_000 })),
+  )
+  t.same(
+    await ledger.admit(anAdmission(three)),
+    yes(standing({ limit: 3, remaining: 1, resetMs: 40_000 })),
+  )
+  t.same(
+    await ledger.admit(anAdmission(three)),
+    yes(standing({ limit: 3, remaining: 0, resetMs: 60_000 })),
+  )
+  t.same(
+    await ledger.admit(anAdmission(three)),
+    no(standing({ limit: 3, remaining: 0, resetMs: 60_000, retryAfterMs: 20_000 })),
     'refuses request n + 1',
   )
   clock.atMs += 19_999
   t.same(
     await ledger.admit(anAdmission(three)),
-    no(standing(3, 0, 40_001, 1)),
+    no(standing({ limit: 3, remaining: 0, resetMs: 40_001, retryAfterMs: 1 })),
     'refuses a request 1 ms too early',
   )
   t.same(
     await ledger.limitStates('acc_ada', three),
-    [standing(3, 0, 40_001, 1)],
+    [standing({ limit: 3, remaining: 0, resetMs: 40_001, retryAfterMs: 1 })],
     'limitStates returns the same',
   )
   clock.atMs += 1
   t.same(
     await ledger.admit(anAdmission(three)),
-    yes(standing(3, 0, 60_000)),
+    yes(standing({ limit: 3, remaining: 0, resetMs: 60_000 })),
     'admits a request when its time has come',
   )
   t.same(
@@ -114,14 +127,14 @@ async function requestRates(t: Test, { ledger, clock }: LedgerUnderTest): Promis
   clock.atMs += MINUTE
   t.same(
     await ledger.limitStates('acc_ada', three),
-    [standing(3, 3, 0)],
+    [standing({ limit: 3, remaining: 3, resetMs: 0 })],
     'is unused again after a minute',
   )
 
   const other = requests(3, { subject: 'key:two' })
   t.same(
     await ledger.limitStates('acc_ada', [other]),
-    [standing(3, 3, 0)],
+    [standing({ limit: 3, remaining: 3, resetMs: 0 })],
     'limits of accounts are separate',
   )
   for (let at = 0; at < 7; at += 1) {
@@ -136,21 +149,33 @@ async function requestRates(t: Test, { ledger, clock }: LedgerUnderTest): Promis
 
 async function tokenRates(t: Test, { ledger, clock }: LedgerUnderTest): Promise<void> {
   const first = anAdmission([tokens(1_000, 600)])
-  t.same(await ledger.admit(first), yes(standing(1_000, 400, 36_000)))
+  t.same(
+    await ledger.admit(first),
+    yes(standing({ limit: 1_000, remaining: 400, resetMs: 36_000 })),
+  )
   const refused = await ledger.admit(anAdmission([tokens(1_000, 600)]))
-  t.same(refused, no(standing(1_000, 400, 36_000, 12_000)))
+  t.same(
+    refused,
+    no(standing({ limit: 1_000, remaining: 400, resetMs: 36_000, retryAfterMs: 12_000 })),
+  )
   const never = await ledger.admit(anAdmission([tokens(1_000, 1_001)]))
-  t.same(never, no(standing(1_000, 400, 36_000, -1)), 'refuses more than the whole limit')
+  t.same(
+    never,
+    no(standing({ limit: 1_000, remaining: 400, resetMs: 36_000, retryAfterMs: -1 })),
+    'refuses more than the whole limit',
+  )
   t.ok((await ledger.admit(anAdmission([tokens(1_000, 0)]))).admitted, 'admits a demand of 0')
 
   await ledger.settle(aRow({ requestId: first.requestId, usage: { input: 90, output: 10 } }))
-  t.same(await ledger.limitStates('acc_ada', [tokens(1_000, 1)]), [standing(1_000, 900, 6_000)])
+  t.same(await ledger.limitStates('acc_ada', [tokens(1_000, 1)]), [
+    standing({ limit: 1_000, remaining: 900, resetMs: 6_000 }),
+  ])
   const second = anAdmission([tokens(1_000, 900)])
   await ledger.admit(second)
   await ledger.settle(aRow({ requestId: second.requestId, usage: { input: 1_000, output: 400 } }))
   t.same(
     await ledger.limitStates('acc_ada', [tokens(1_000, 1)]),
-    [standing(1_000, 0, 90_000, 30_060)],
+    [standing({ limit: 1_000, remaining: 0, resetMs: 90_000, retryAfterMs: 30_060 })],
     'usage above the reservation is charged, and the remaining amount is never negative',
   )
   clock.atMs += 90_000
@@ -159,7 +184,7 @@ async function tokenRates(t: Test, { ledger, clock }: LedgerUnderTest): Promise<
   await ledger.settle(aRow({ requestId: unused.requestId, source: 'none', usage: {} }))
   t.same(
     await ledger.limitStates('acc_ada', [tokens(1_000, 1)]),
-    [standing(1_000, 1_000, 0)],
+    [standing({ limit: 1_000, remaining: 1_000, resetMs: 0 })],
     'returns all tokens',
   )
   const unknown = anAdmission([tokens(1_000, 700)])
@@ -175,23 +200,33 @@ async function tokenRates(t: Test, { ledger, clock }: LedgerUnderTest): Promise<
 async function concurrency(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
   const two = [places(2)]
   const first = anAdmission(two)
-  t.same(await ledger.admit(first), yes(standing(2, 1, 0)))
-  t.same(await ledger.admit(anAdmission(two)), yes(standing(2, 0, 0)))
+  t.same(await ledger.admit(first), yes(standing({ limit: 2, remaining: 1, resetMs: 0 })))
+  t.same(
+    await ledger.admit(anAdmission(two)),
+    yes(standing({ limit: 2, remaining: 0, resetMs: 0 })),
+  )
   const refused = await ledger.admit(anAdmission(two))
   t.equal(refused.admitted, false)
   t.equal(refused.limitStates[0]?.remaining, 0)
   t.ok((refused.limitStates[0]?.retryAfterMs ?? 0) > 0, 'the wait is above 0')
-  t.same((await ledger.limitStates('acc_ada', [places(5)]))[0], standing(5, 3, 0))
+  t.same(
+    (await ledger.limitStates('acc_ada', [places(5)]))[0],
+    standing({ limit: 5, remaining: 3, resetMs: 0 }),
+  )
   await ledger.settle(aRow({ requestId: first.requestId }))
   await ledger.settle(aRow({ requestId: first.requestId }))
   t.same(
     await ledger.admit(anAdmission(two)),
-    yes(standing(2, 0, 0)),
+    yes(standing({ limit: 2, remaining: 0, resetMs: 0 })),
     'admits a request for the free slot',
   )
   t.notOk((await ledger.admit(anAdmission(two))).admitted, 'refuses the next request')
   const none = await ledger.admit(anAdmission([places(0, 'key:none')]))
-  t.same(none, no(standing(0, 0, 0, -1)), 'a limit of 0 never admits')
+  t.same(
+    none,
+    no(standing({ limit: 0, remaining: 0, resetMs: 0, retryAfterMs: -1 })),
+    'a limit of 0 never admits',
+  )
 }
 
 async function allOrNothing(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
@@ -199,8 +234,8 @@ async function allOrNothing(t: Test, { ledger }: LedgerUnderTest): Promise<void>
     requests(10),
     tokens(1_000, 100),
     places(4),
-    budget('usd_day', 500, cost),
-    budget('usd_month', 900, cost),
+    budget('usd_day', { limitNanoUsd: 500, costNanoUsd: cost }),
+    budget('usd_month', { limitNanoUsd: 900, costNanoUsd: cost }),
     requests(10, { subject: 'model:m', shared: true }),
   ]
   const before = await ledger.limitStates('acc_ada', demands(0))
@@ -236,7 +271,12 @@ async function allOrNothing(t: Test, { ledger }: LedgerUnderTest): Promise<void>
 }
 
 async function repeated(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
-  const demands = [requests(10), tokens(1_000, 100), places(4), budget('usd_day', 500, 50)]
+  const demands = [
+    requests(10),
+    tokens(1_000, 100),
+    places(4),
+    budget('usd_day', { limitNanoUsd: 500, costNanoUsd: 50 }),
+  ]
   const asked = anAdmission(demands)
   const remaining = async () =>
     (await ledger.limitStates('acc_ada', demands)).map((each) => each.remaining)
@@ -267,8 +307,10 @@ async function edges(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
   const kinds: ((limit: number, cost: number) => Demand)[] = [
     (limit, cost) => requests(limit, { cost, subject: aName('key') }),
     (limit, cost) => tokens(limit, cost, aName('key')),
-    (limit, cost) => budget('usd_day', limit, cost, aName('key')),
-    (limit, cost) => budget('usd_month', limit, cost, aName('key')),
+    (limit, cost) =>
+      budget('usd_day', { limitNanoUsd: limit, costNanoUsd: cost, subject: aName('key') }),
+    (limit, cost) =>
+      budget('usd_month', { limitNanoUsd: limit, costNanoUsd: cost, subject: aName('key') }),
   ]
   for (const kind of kinds) {
     const whole = kind(most, most)

@@ -36,8 +36,10 @@ const KINDS: Readonly<Record<string, (subject: string) => Demand>> = {
   'shared requests': (subject) => requests(FIT, { subject, shared: true }),
   tokens: (subject) => tokens(FIT * 250 + 249, 250, subject),
   concurrent: (subject) => places(FIT, subject),
-  usd_day: (subject) => budget('usd_day', FIT * 1_000 + 999, 1_000, subject),
-  usd_month: (subject) => budget('usd_month', FIT * 1_000, 1_000, subject),
+  usd_day: (subject) =>
+    budget('usd_day', { limitNanoUsd: FIT * 1_000 + 999, costNanoUsd: 1_000, subject }),
+  usd_month: (subject) =>
+    budget('usd_month', { limitNanoUsd: FIT * 1_000, costNanoUsd: 1_000, subject }),
 }
 
 export async function exactness(t: Test, { ledger, url }: LedgerUnderTest): Promise<void> {

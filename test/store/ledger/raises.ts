@@ -19,7 +19,7 @@ const ACCOUNT = 'acc_ada'
 const DAY_LIMIT = 100
 
 function spent(cost: number): [BudgetDemand] {
-  return [budget('usd_day', DAY_LIMIT, cost)]
+  return [budget('usd_day', { limitNanoUsd: DAY_LIMIT, costNanoUsd: cost })]
 }
 
 /** A raise takes all of its demands or none, until `lower` returns them. */
@@ -27,14 +27,19 @@ export async function raised(t: Test, { ledger }: LedgerUnderTest): Promise<void
   const left = async (): Promise<number | undefined> =>
     (await ledger.limitStates(ACCOUNT, spent(0)))[0]?.remaining
   const first = anAdmission(spent(40))
-  t.same(await ledger.admit(first), yes(standing(DAY_LIMIT, 60, NOON_TO_MIDNIGHT)))
+  t.same(
+    await ledger.admit(first),
+    yes(standing({ limit: DAY_LIMIT, remaining: 60, resetMs: NOON_TO_MIDNIGHT })),
+  )
   const more = await ledger.raise(ACCOUNT, spent(50))
   t.equal(await left(), 10)
   t.equal(await ledger.raise(ACCOUNT, spent(11)), null, 'refuses more than remains')
   t.equal(await left(), 10, 'a refusal takes nothing')
   t.same(
     await ledger.admit(anAdmission(spent(20))),
-    no(standing(DAY_LIMIT, 10, NOON_TO_MIDNIGHT, SOON)),
+    no(
+      standing({ limit: DAY_LIMIT, remaining: 10, resetMs: NOON_TO_MIDNIGHT, retryAfterMs: SOON }),
+    ),
     'the wait is short, because the amount may be returned',
   )
   if (more === null) throw new Error('nothing was granted')
@@ -48,7 +53,10 @@ export async function raised(t: Test, { ledger }: LedgerUnderTest): Promise<void
 
 /** A raise of several limits, one of which may be exceeded. */
 export async function raisedTogether(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
-  const shared = { ...budget('usd_month', 50, 20, 'model:gpt-4o'), shared: true }
+  const shared = {
+    ...budget('usd_month', { limitNanoUsd: 50, costNanoUsd: 20, subject: 'model:gpt-4o' }),
+    shared: true,
+  }
   const demands = [tokens(1_000, 300), ...spent(60), shared]
   const remaining = async (): Promise<number[]> =>
     (await ledger.limitStates(ACCOUNT, demands)).map((each) => each.remaining)

@@ -80,11 +80,17 @@ export function places(limit: number, subject = 'key:one'): ConcurrencyDemand {
   return { kind: 'concurrent', subject, shared: false, limit }
 }
 
+/** The amounts of a budget, and the subject that it limits. */
+export interface BudgetAmounts {
+  readonly limitNanoUsd: number
+  readonly costNanoUsd: number
+  /** Default: `key:one`. */
+  readonly subject?: string
+}
+
 export function budget(
   kind: BudgetDemand['kind'],
-  limitNanoUsd: number,
-  costNanoUsd: number,
-  subject = 'key:one',
+  { limitNanoUsd, costNanoUsd, subject = 'key:one' }: BudgetAmounts,
 ): BudgetDemand {
   return { kind, subject, shared: false, limitNanoUsd, costNanoUsd }
 }
@@ -119,12 +125,17 @@ export function anAdmission(
 }
 
 /** The expected state of a limit. */
-export function standing(
-  limit: number,
-  remaining: number,
-  resetMs: number,
+export function standing({
+  limit,
+  remaining,
+  resetMs,
   retryAfterMs = 0,
-): LimitState {
+}: {
+  limit: number
+  remaining: number
+  resetMs: number
+  retryAfterMs?: number
+}): LimitState {
   return { limit, remaining, resetMs, retryAfterMs }
 }
 

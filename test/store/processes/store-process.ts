@@ -69,11 +69,13 @@ async function obey(order: Order): Promise<unknown> {
 async function writeUntilKilled(owner: string): Promise<never> {
   for (let round = 0; ; round += 1) {
     const key = aKey(owner, { id: `key_${process.pid}_${round}` })
-    await store.createKey(key, null, [anEntry(owner, 'key.create', key.id)])
+    await store.createKey(key, null, [anEntry(owner, { action: 'key.create', target: key.id })])
     writeSync(1, `created ${key.digest}\n`)
     if (round % 2 === 1) {
       writeSync(1, `revoking ${key.digest}\n`)
-      await store.revokeKey(owner, key.id, 1, [anEntry(owner, 'key.revoke', key.id)])
+      await store.revokeKey(owner, key.id, 1, [
+        anEntry(owner, { action: 'key.revoke', target: key.id }),
+      ])
       writeSync(1, `revoked ${key.digest}\n`)
     }
   }

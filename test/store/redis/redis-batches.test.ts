@@ -61,7 +61,7 @@ void t.test('requests of one turn take few commands, and limits are exact', opti
     requests(150, { subject }),
     tokens(19_000, 100, subject),
     places(ROOM, subject),
-    budget('usd_day', 1_000, 7, subject),
+    budget('usd_day', { limitNanoUsd: 1_000, costNanoUsd: 7, subject }),
   ]
   const admissions = Array.from({ length: MANY }, () => anAdmission(demands))
   const before = await evaluations(client)
@@ -103,10 +103,13 @@ void t.test('a request id that is admitted twice in a turn counts once', options
 void t.test('an error affects only its own request', options, async (t) => {
   const { ledger, client } = await scene(t)
   const [subject, damaged] = [aName('key'), aName('key')]
-  const good = [requests(100, { subject }), budget('usd_day', 1e6, 10, subject)]
+  const good = [
+    requests(100, { subject }),
+    budget('usd_day', { limitNanoUsd: 1e6, costNanoUsd: 10, subject }),
+  ]
   await client.set(`sluice:{acc_ada}:usd_day:${damaged}`, 'not a hash')
   // The first demand is the same as that of the others.
-  const bad = [...good, budget('usd_day', 1e6, 10, damaged)]
+  const bad = [...good, budget('usd_day', { limitNanoUsd: 1e6, costNanoUsd: 10, subject: damaged })]
   const admissions = [good, bad, good, bad, good].map((demands) => anAdmission(demands))
   const admitting = await Promise.allSettled(admissions.map((each) => ledger.admit(each)))
   const rejected = { status: 'rejected', reason: { kind: 'store_unavailable' } }

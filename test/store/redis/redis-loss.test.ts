@@ -204,7 +204,7 @@ void t.test(
       'the command line',
     )
 
-    const auditEntries = [anEntry(account.id, 'key.change', other.id)]
+    const auditEntries = [anEntry(account.id, { action: 'key.change', target: other.id })]
     const edit = { disabled: true }
     t.match(
       await failure(() => strict.changeAccount(account.id, edit, () => auditEntries)),

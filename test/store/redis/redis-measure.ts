@@ -37,8 +37,13 @@ await measured('revocation, until another process is notified', REVOCATIONS, asy
 await Promise.all([store.close(), other.close()])
 
 function wish() {
-  const demands = [requests(1e9), tokens(1e12, 500), places(1e9), budget('usd_day', 1e15, 1_000)]
-  return anAdmission([...demands, budget('usd_month', 1e15, 1_000)])
+  const demands = [
+    requests(1e9),
+    tokens(1e12, 500),
+    places(1e9),
+    budget('usd_day', { limitNanoUsd: 1e15, costNanoUsd: 1_000 }),
+  ]
+  return anAdmission([...demands, budget('usd_month', { limitNanoUsd: 1e15, costNanoUsd: 1_000 })])
 }
 
 /** Runs commands in sequence; prints the time of each and the processor time of this process. */

@@ -86,7 +86,7 @@ void t.test('a request of a busy limit takes one command', { ...options }, async
   const demands = [
     requests(100_000, { subject }),
     tokens(50_000_000, 1_000, subject),
-    budget('usd_day', 1e9, 500, subject),
+    budget('usd_day', { limitNanoUsd: 1e9, costNanoUsd: 500, subject }),
     requests(100_000, { subject: 'model:m', shared: true }),
     places(100, subject),
   ]
@@ -109,7 +109,9 @@ void t.test('a request of a busy limit takes one command', { ...options }, async
 
 void t.test('the reported remaining amount is never too high', { ...options }, async (t) => {
   const { ledger } = await scene(t)
-  const demands = [budget('usd_day', 10_000, 1, aName('key'))]
+  const demands = [
+    budget('usd_day', { limitNanoUsd: 10_000, costNanoUsd: 1, subject: aName('key') }),
+  ]
   for (let at = 1; at <= 300; at += 1) {
     const admission = anAdmission(demands)
     const { limitStates, isSlice } = await ledger.admit(admission)
@@ -125,7 +127,8 @@ void t.test('the reported remaining amount is never too high', { ...options }, a
 
 for (const [kind, demandOf] of Object.entries({
   requests: (subject: string): Demand => requests(3_000, { subject }),
-  usd_day: (subject: string): Demand => budget('usd_day', 30_000, 10, subject),
+  usd_day: (subject: string): Demand =>
+    budget('usd_day', { limitNanoUsd: 30_000, costNanoUsd: 10, subject }),
 })) {
   void t.test(`four processes at a limit of 3,000 by ${kind}`, { ...options }, async (t) => {
     const { url, left } = await scene(t)
@@ -160,7 +163,11 @@ void t.test(
   options,
   async (t) => {
     const under = await scene(t)
-    const demand = budget('usd_day', 1_000_000, 10, aName('key'))
+    const demand = budget('usd_day', {
+      limitNanoUsd: 1_000_000,
+      costNanoUsd: 10,
+      subject: aName('key'),
+    })
     const order = { ...SPEND, demands: [demand], most: 400 }
     const ended = await spender(t, under.url)
     const first = await ended({ ...order, close: true })
@@ -197,7 +204,9 @@ void t.test('an idle slice is returned', { ...options }, async (t) => {
 void t.test('a long request gets a reservation', { ...options }, async (t) => {
   const under = await scene(t)
   const { ledger } = under
-  const demands = [budget('usd_day', 1_000_000, 100, aName('key'))]
+  const demands = [
+    budget('usd_day', { limitNanoUsd: 1_000_000, costNanoUsd: 100, subject: aName('key') }),
+  ]
   await spend(ledger, demands, 50)
   const settled = anAdmission(demands)
   t.match(await ledger.admit(settled), { admitted: true, isSlice: true })

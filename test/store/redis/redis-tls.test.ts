@@ -39,7 +39,11 @@ function newAuthority(folder: string, name: string): Pair {
 }
 
 /** A certificate of the authority for an address. */
-function newPair(folder: string, name: string, authority: Pair, address: string): Pair {
+function newPair(
+  folder: string,
+  name: string,
+  { authority, address }: { authority: Pair; address: string },
+): Pair {
   const pair = { cert: join(folder, `${name}.pem`), key: join(folder, `${name}.key`) }
   const by = ['-CA', authority.cert, '-CAkey', authority.key]
   const names = ['-subj', `/CN=${name}`, '-addext', `subjectAltName=IP:${address}`]
@@ -48,7 +52,10 @@ function newPair(folder: string, name: string, authority: Pair, address: string)
 }
 
 /** The address of the server, without options. */
-async function startWithTls(t: Test, authority: Pair, pair: Pair, needsClient: 'yes' | 'no') {
+async function startWithTls(
+  t: Test,
+  { authority, pair, needsClient }: { authority: Pair; pair: Pair; needsClient: 'yes' | 'no' },
+) {
   const port = await freePort()
   const args = ['--tls-port', String(port), '--tls-auth-clients', needsClient]
   args.push('--tls-ca-cert-file', authority.cert)
@@ -73,12 +80,11 @@ void t.test('connects over TLS and refuses unsigned certificates', options, asyn
   const folder = t.testdir()
   const authority = newAuthority(folder, 'authority')
   const otherAuthority = newAuthority(folder, 'other')
-  const url = await startWithTls(
-    t,
+  const url = await startWithTls(t, {
     authority,
-    newPair(folder, 'server', authority, '127.0.0.1'),
-    'no',
-  )
+    pair: newPair(folder, 'server', { authority, address: '127.0.0.1' }),
+    needsClient: 'no',
+  })
   const trusted = `${url}?tls_ca=${authority.cert}&timeout_ms=2000`
 
   const store = await openStore(trusted)
@@ -112,13 +118,12 @@ void t.test('connects over TLS and refuses unsigned certificates', options, asyn
 void t.test('sends the client certificate that a server requires', options, async (t) => {
   const folder = t.testdir()
   const authority = newAuthority(folder, 'authority')
-  const url = await startWithTls(
-    t,
+  const url = await startWithTls(t, {
     authority,
-    newPair(folder, 'server', authority, '127.0.0.1'),
-    'yes',
-  )
-  const own = newPair(folder, 'gateway', authority, '127.0.0.1')
+    pair: newPair(folder, 'server', { authority, address: '127.0.0.1' }),
+    needsClient: 'yes',
+  })
+  const own = newPair(folder, 'gateway', { authority, address: '127.0.0.1' })
   const ours = `tls_ca=${authority.cert}&tls_cert=${own.cert}&tls_key=${own.key}`
   const store = await openStore(`${url}?${ours}&timeout_ms=2000`)
   t.teardown(() => store.close())
@@ -132,7 +137,7 @@ void t.test('sends the client certificate that a server requires', options, asyn
 void t.test('refuses a certificate for another address', options, async (t) => {
   const folder = t.testdir()
   const authority = newAuthority(folder, 'authority')
-  const elsewhere = newPair(folder, 'server', authority, '127.0.0.2')
-  const url = await startWithTls(t, authority, elsewhere, 'no')
+  const elsewhere = newPair(folder, 'server', { authority, address: '127.0.0.2' })
+  const url = await startWithTls(t, { authority, pair: elsewhere, needsClient: 'no' })
   t.match(await refusal(`${url}?tls_ca=${authority.cert}`), /^store_unavailable: .*127\.0\.0\.1/)
 })

@@ -80,8 +80,8 @@ void t.test('a store of version 4 keeps the amounts that running requests hold',
   const demands = [
     places(3, 'key:held'),
     tokens(5_000, 1_000, 'key:held'),
-    budget('usd_day', 100, 60, 'key:held'),
-    budget('usd_month', 1_000, 60, 'acc'),
+    budget('usd_day', { limitNanoUsd: 100, costNanoUsd: 60, subject: 'key:held' }),
+    budget('usd_month', { limitNanoUsd: 1_000, costNanoUsd: 60, subject: 'acc' }),
   ]
   const remaining = (states: readonly { readonly remaining: number }[]) =>
     states.map((state) => state.remaining)

@@ -46,13 +46,13 @@ void t.test('a damaged record is a failure of the engine, not an unknown key', a
     [JSON.stringify({ v: 1, ...store.key, accountId: 'acc_gone' }), /acc_gone/],
   ]
   for (const [text, why] of damages) {
-    behind(path, 'keys', digest, text)
+    behind(path, 'keys', { name: digest, text })
     const error = failureOf(() => store.store.findKey(digest))
     t.match(error.cause, { message: why }, 'the cause names the problem')
     t.notMatch(error.message, why, 'the message for clients does not name it')
     t.equal(error.wire.retryAfterSeconds, 1)
   }
-  behind(path, 'keys', digest, JSON.stringify({ v: 1, ...store.key }))
+  behind(path, 'keys', { name: digest, text: JSON.stringify({ v: 1, ...store.key }) })
   t.same((await store.store.findKey(digest))?.key, store.key, 'a repaired record is read')
 })
 
@@ -67,7 +67,7 @@ void t.test("a damaged account fails the account's keys only", async (t) => {
   for (const plan of ['gold', null, 1]) {
     const account = { ...anAccount({ id: key.accountId, passwordHash: hash }), plan }
     const text = JSON.stringify({ v: 1, ...account, order: 1, liveKeys: 1 })
-    behind(path, 'accounts', key.accountId, text)
+    behind(path, 'accounts', { name: key.accountId, text })
     const error = failureOf(() => store.findKey(key.digest))
     t.match(error.cause, { message: /'plan'/ })
     t.notMatch(String(error.cause), hash, 'the error contains no value of the record')
@@ -185,7 +185,11 @@ async function filled(t: Test, path: string) {
 }
 
 /** Replaces the text of a record; `name` is the digest of a key or the id of an account. */
-function behind(path: string, table: 'keys' | 'accounts', name: string, text: string): void {
+function behind(
+  path: string,
+  table: 'keys' | 'accounts',
+  { name, text }: { name: string; text: string },
+): void {
   const db = connect(path)
   try {
     const column = table === 'keys' ? 'digest' : 'id'

@@ -22,7 +22,11 @@ const user = (...content: JsonValue[]): JsonValue[] => [{ role: 'user', content 
 
 const PNG = 'data:image/png;base64,iVBORw0KGgo='
 
-function refused(t: Test, messages: JsonValue[], param: string, rule: string): void {
+function refused(
+  t: Test,
+  messages: JsonValue[],
+  { param, rule }: { param: string; rule: string },
+): void {
   const error = refusalOf(() => read(messages))
   t.equal(error.kind, 'malformed_request')
   t.equal(error.param, param)
@@ -74,33 +78,43 @@ void t.test('an empty assistant or system message is omitted', (t) => {
     messages.map(({ index }) => index),
     [1, 4],
   )
-  refused(
-    t,
-    [{ role: 'system', content: '' }],
-    'messages',
-    'must have at least one message with content',
-  )
+  refused(t, [{ role: 'system', content: '' }], {
+    param: 'messages',
+    rule: 'must have at least one message with content',
+  })
   t.end()
 })
 
 void t.test('an invalid message is refused with its path', (t) => {
   const roles = 'must be one of system, developer, user, assistant, tool, function'
   const text = 'must be a string or an array of parts'
-  refused(t, ['x'], 'messages[0]', 'must be an object')
-  refused(t, [{ content: 'x' }], 'messages[0].role', roles)
-  refused(t, [HI, { role: 'bot', content: 'x' }], 'messages[1].role', roles)
+  refused(t, ['x'], { param: 'messages[0]', rule: 'must be an object' })
+  refused(t, [{ content: 'x' }], { param: 'messages[0].role', rule: roles })
+  refused(t, [HI, { role: 'bot', content: 'x' }], { param: 'messages[1].role', rule: roles })
   for (const content of [undefined, null, 1, {}, true]) {
-    refused(t, [{ role: 'user', content }], 'messages[0].content', text)
-    refused(t, [{ role: 'system', content }], 'messages[0].content', text)
+    refused(t, [{ role: 'user', content }], { param: 'messages[0].content', rule: text })
+    refused(t, [{ role: 'system', content }], { param: 'messages[0].content', rule: text })
   }
-  refused(t, [{ role: 'user', content: '' }], 'messages[0].content', 'must not be empty')
-  refused(t, user(), 'messages[0].content', 'must not be empty')
-  refused(t, user({ type: 'text', text: '' }), 'messages[0].content', 'must not be empty')
-  refused(t, [{ ...HI, name: 7 }], 'messages[0].name', 'must be a non-empty string')
+  refused(t, [{ role: 'user', content: '' }], {
+    param: 'messages[0].content',
+    rule: 'must not be empty',
+  })
+  refused(t, user(), { param: 'messages[0].content', rule: 'must not be empty' })
+  refused(t, user({ type: 'text', text: '' }), {
+    param: 'messages[0].content',
+    rule: 'must not be empty',
+  })
+  refused(t, [{ ...HI, name: 7 }], {
+    param: 'messages[0].name',
+    rule: 'must be a non-empty string',
+  })
   const bare = 'is required unless the message has tool_calls'
-  refused(t, [HI, { role: 'assistant' }], 'messages[1].content', bare)
-  refused(t, [HI, { role: 'assistant', content: null }], 'messages[1].content', bare)
-  refused(t, [HI, { role: 'assistant', content: 5 }], 'messages[1].content', text)
+  refused(t, [HI, { role: 'assistant' }], { param: 'messages[1].content', rule: bare })
+  refused(t, [HI, { role: 'assistant', content: null }], {
+    param: 'messages[1].content',
+    rule: bare,
+  })
+  refused(t, [HI, { role: 'assistant', content: 5 }], { param: 'messages[1].content', rule: text })
   t.end()
 })
 
@@ -181,37 +195,42 @@ void t.test('an invalid part is refused with its path', (t) => {
   const at = 'messages[0].content[0]'
   const url = `${at}.image_url.url`
   const image = (value: JsonValue): JsonValue[] => user({ type: 'image_url', image_url: value })
-  refused(t, user('x'), at, 'must be an object')
-  refused(t, user({}), `${at}.type`, 'must be one of text, image_url, input_audio, file')
-  refused(t, user({ type: 'text' }), `${at}.text`, 'must be a string')
-  refused(t, image({}), url, 'must be a string')
+  refused(t, user('x'), { param: at, rule: 'must be an object' })
+  refused(t, user({}), {
+    param: `${at}.type`,
+    rule: 'must be one of text, image_url, input_audio, file',
+  })
+  refused(t, user({ type: 'text' }), { param: `${at}.text`, rule: 'must be a string' })
+  refused(t, image({}), { param: url, rule: 'must be a string' })
   for (const bad of ['ftp://x/y', 'file:///etc/passwd', 'gs://b/o', '', '//x', 'javascript:1']) {
-    refused(t, image({ url: bad }), url, 'must be an http(s) URL or a data: URL')
+    refused(t, image({ url: bad }), { param: url, rule: 'must be an http(s) URL or a data: URL' })
   }
   const data = 'must be a data: URL with a media type and base64'
   for (const bad of ['data:,x', 'data:image/png,x', 'data:;base64,AA', 'data:image/png;base64']) {
-    refused(t, image({ url: bad }), url, data)
+    refused(t, image({ url: bad }), { param: url, rule: data })
   }
-  refused(t, image({ url: 'data:image/png;base64,' }), url, 'must hold data')
+  refused(t, image({ url: 'data:image/png;base64,' }), { param: url, rule: 'must hold data' })
   const details = 'must be one of auto, low, high, original'
-  refused(t, image({ url: PNG, detail: 'x' }), `${at}.image_url.detail`, details)
+  refused(t, image({ url: PNG, detail: 'x' }), { param: `${at}.image_url.detail`, rule: details })
   const audio = (value: JsonValue): JsonValue[] => user({ type: 'input_audio', input_audio: value })
-  refused(t, audio({ format: 'wav' }), `${at}.input_audio.data`, 'must be a non-empty string')
-  refused(
-    t,
-    audio({ data: '', format: 'wav' }),
-    `${at}.input_audio.data`,
-    'must be a non-empty string',
-  )
-  refused(
-    t,
-    audio({ data: 'A', format: 'ogg' }),
-    `${at}.input_audio.format`,
-    'must be one of wav, mp3',
-  )
-  refused(t, user({ type: 'file', file: {} }), `${at}.file`, 'must have file_data or file_id')
+  refused(t, audio({ format: 'wav' }), {
+    param: `${at}.input_audio.data`,
+    rule: 'must be a non-empty string',
+  })
+  refused(t, audio({ data: '', format: 'wav' }), {
+    param: `${at}.input_audio.data`,
+    rule: 'must be a non-empty string',
+  })
+  refused(t, audio({ data: 'A', format: 'ogg' }), {
+    param: `${at}.input_audio.format`,
+    rule: 'must be one of wav, mp3',
+  })
+  refused(t, user({ type: 'file', file: {} }), {
+    param: `${at}.file`,
+    rule: 'must have file_data or file_id',
+  })
   const system = [{ role: 'system', content: [{ type: 'image_url', image_url: { url: PNG } }] }]
-  refused(t, system, `${at}.type`, 'must be one of text')
+  refused(t, system, { param: `${at}.type`, rule: 'must be one of text' })
   t.end()
 })
 
@@ -242,17 +261,26 @@ void t.test('arguments keep their text', (t) => {
 
 void t.test('a call without exactly one result is refused', (t) => {
   const missing = 'must be followed by a tool message with its result'
-  refused(t, [HI, calls('a')], 'messages[1].tool_calls[0]', missing)
-  refused(t, [HI, calls('a', 'b'), result('a'), HI], 'messages[1].tool_calls[1]', missing)
-  refused(t, [HI, calls('a'), HI, result('a')], 'messages[1].tool_calls[0]', missing)
+  refused(t, [HI, calls('a')], { param: 'messages[1].tool_calls[0]', rule: missing })
+  refused(t, [HI, calls('a', 'b'), result('a'), HI], {
+    param: 'messages[1].tool_calls[1]',
+    rule: missing,
+  })
+  refused(t, [HI, calls('a'), HI, result('a')], {
+    param: 'messages[1].tool_calls[0]',
+    rule: missing,
+  })
   const duplicateResult = [HI, calls('a'), result('a'), result('a')]
-  refused(t, duplicateResult, 'messages[3].tool_call_id', 'already has a result')
+  refused(t, duplicateResult, { param: 'messages[3].tool_call_id', rule: 'already has a result' })
   const orphan = 'matches no call of the assistant message before it'
-  refused(t, [HI, calls('a'), result('z')], 'messages[2].tool_call_id', orphan)
+  refused(t, [HI, calls('a'), result('z')], { param: 'messages[2].tool_call_id', rule: orphan })
   const early = 'must follow an assistant message with tool_calls'
-  refused(t, [HI, result('a')], 'messages[1]', early)
+  refused(t, [HI, result('a')], { param: 'messages[1]', rule: early })
   const same = "must differ from the other calls' ids"
-  refused(t, [HI, calls('a', 'a'), result('a')], 'messages[1].tool_calls[1].id', same)
+  refused(t, [HI, calls('a', 'a'), result('a')], {
+    param: 'messages[1].tool_calls[1].id',
+    rule: same,
+  })
   t.end()
 })
 
@@ -260,14 +288,26 @@ void t.test('an invalid call is refused with its path', (t) => {
   const turn = (it: JsonValue): JsonValue[] => [HI, { role: 'assistant', tool_calls: [it] }]
   const at = 'messages[1].tool_calls[0]'
   const name = 'must be 1 to 64 of the characters A-Z, a-z, 0-9, _ and -'
-  refused(t, turn('x'), at, 'must be an object')
-  refused(t, turn({ ...call('a'), id: '' }), `${at}.id`, 'must be a non-empty string')
-  refused(t, turn({ ...call('a'), id: null }), `${at}.id`, 'must be a non-empty string')
-  refused(t, turn({ ...call('a'), type: 'x' }), `${at}.type`, 'must be one of function, custom')
-  refused(t, turn({ id: 'a', type: 'function' }), `${at}.function`, 'must be an object')
-  refused(t, turn(call('a', 'a b')), `${at}.function.name`, name)
+  refused(t, turn('x'), { param: at, rule: 'must be an object' })
+  refused(t, turn({ ...call('a'), id: '' }), {
+    param: `${at}.id`,
+    rule: 'must be a non-empty string',
+  })
+  refused(t, turn({ ...call('a'), id: null }), {
+    param: `${at}.id`,
+    rule: 'must be a non-empty string',
+  })
+  refused(t, turn({ ...call('a'), type: 'x' }), {
+    param: `${at}.type`,
+    rule: 'must be one of function, custom',
+  })
+  refused(t, turn({ id: 'a', type: 'function' }), {
+    param: `${at}.function`,
+    rule: 'must be an object',
+  })
+  refused(t, turn(call('a', 'a b')), { param: `${at}.function.name`, rule: name })
   const object = { id: 'a', type: 'function', function: { name: 'f', arguments: {} } }
-  refused(t, turn(object), `${at}.function.arguments`, 'must be a string')
+  refused(t, turn(object), { param: `${at}.function.arguments`, rule: 'must be a string' })
   t.end()
 })
 
@@ -293,10 +333,10 @@ void t.test('the legacy form is decoded to calls with stable ids', (t) => {
     parts: [{ type: 'text', text: 'R' }],
   })
   const missing = 'must be followed by a function message with its result'
-  refused(t, [HI, legacyCall], 'messages[1].function_call', missing)
+  refused(t, [HI, legacyCall], { param: 'messages[1].function_call', rule: missing })
   const unknownValue = [HI, legacyCall, { role: 'function', name: 'g', content: 'R' }]
   const none = 'must name a function call without a result'
-  refused(t, unknownValue, 'messages[2].name', none)
+  refused(t, unknownValue, { param: 'messages[2].name', rule: none })
   t.end()
 })
 

@@ -17,8 +17,7 @@ const DONE = '[DONE]'
 const textPart = (
   index: number | undefined,
   args: string,
-  name?: string,
-  id?: string,
+  { name, id }: { name?: string | undefined; id?: string | undefined } = {},
 ): JsonObject => {
   const it: JsonObject = { function: { arguments: args, ...(name === undefined ? {} : { name }) } }
   if (index !== undefined) it['index'] = index
@@ -101,7 +100,7 @@ void t.test('[DONE] after content completes a reply without a finish reason', (t
     usage: { output: 2 },
   })
   t.equal(actual.breach, null)
-  const called = decodeFrames([ROLE, call(textPart(0, '{"a":1}', 'f', 'c1')), DONE])
+  const called = decodeFrames([ROLE, call(textPart(0, '{"a":1}', { name: 'f', id: 'c1' })), DONE])
   t.match(called.reply, { reason: 'tool-use', raw: null, blocks: [{ name: 'f', json: '{"a":1}' }] })
   t.equal(
     decodeFrames([textChunk('Hi'), DONE, textChunk('!')]).reply?.reason,
@@ -115,7 +114,7 @@ void t.test(
   'an end after the finish reason completes the reply; any other end truncates it',
   (t) => {
     t.equal(decodeFrames([textChunk('Hi'), stop()]).reply?.reason, 'stop')
-    const cut = [call(textPart(0, '{"a"', 'f', 'c1'))]
+    const cut = [call(textPart(0, '{"a"', { name: 'f', id: 'c1' }))]
     for (const frames of [
       [],
       [ROLE],
@@ -180,7 +179,7 @@ void t.test('an error ends the stream with its kind, alone or beside choices', (
 void t.test('calls with interleaved fragments are emitted in sequence', (t) => {
   const outcome = decodeFrames([
     ROLE,
-    call(textPart(0, '', 'f', 'a'), textPart(1, '', 'g', 'b')),
+    call(textPart(0, '', { name: 'f', id: 'a' }), textPart(1, '', { name: 'g', id: 'b' })),
     call(textPart(0, '{"x":')),
     call(textPart(1, '{"y":')),
     call(textPart(0, '1}')),
@@ -196,8 +195,8 @@ void t.test('calls with interleaved fragments are emitted in sequence', (t) => {
 
 void t.test('a call is emitted as soon as the previous one is complete', (t) => {
   const frames = [
-    call(textPart(0, '{}', 'f', 'a')),
-    call(textPart(1, '', 'g', 'b')),
+    call(textPart(0, '{}', { name: 'f', id: 'a' })),
+    call(textPart(1, '', { name: 'g', id: 'b' })),
     call(textPart(1, '{"y"')),
   ]
   const { events } = decodeFrames(frames)
@@ -211,9 +210,9 @@ void t.test('a call is emitted as soon as the previous one is complete', (t) => 
 void t.test('calls without arguments, and text between and after calls', (t) => {
   const outcome = decodeFrames([
     textChunk('A'),
-    call(textPart(0, '', 'f', 'a')),
+    call(textPart(0, '', { name: 'f', id: 'a' })),
     textChunk('B'),
-    call(textPart(1, '', 'g', 'b')),
+    call(textPart(1, '', { name: 'g', id: 'b' })),
     textChunk('C'),
     stop('tool_calls'),
   ])
@@ -225,9 +224,9 @@ void t.test('calls without arguments, and text between and after calls', (t) => 
 void t.test('calls with the index -1 or none are distinguished by ids', (t) => {
   for (const index of [-1, undefined]) {
     const outcome = decodeFrames([
-      call(textPart(index, '{"x":', 'f', 'a')),
+      call(textPart(index, '{"x":', { name: 'f', id: 'a' })),
       call(textPart(index, '1}')),
-      call(textPart(index, '', 'g', 'b')),
+      call(textPart(index, '', { name: 'g', id: 'b' })),
       call(textPart(index, '{"y":2}')),
       stop('tool_calls'),
     ])
@@ -240,12 +239,16 @@ void t.test(
   'calls that all have index 0 are distinguished by ids or by complete arguments',
   (t) => {
     const ids = [
-      call(textPart(0, '{"x":1}', 'f', 'a')),
-      call(textPart(0, '{"x":2}', 'f', 'b')),
+      call(textPart(0, '{"x":1}', { name: 'f', id: 'a' })),
+      call(textPart(0, '{"x":2}', { name: 'f', id: 'b' })),
       stop(),
     ]
     t.same(callsOf(decodeFrames(ids)), ['a f {"x":1}', 'b f {"x":2}'])
-    const none = [call(textPart(0, '{"x":1}', 'f')), call(textPart(0, '{"x":2}', 'f')), stop()]
+    const none = [
+      call(textPart(0, '{"x":1}', { name: 'f' })),
+      call(textPart(0, '{"x":2}', { name: 'f' })),
+      stop(),
+    ]
     t.same(callsOf(decodeFrames(none)), [
       'call_chatcmpl1_0 f {"x":1}',
       'call_chatcmpl1_1 f {"x":2}',
@@ -256,7 +259,7 @@ void t.test(
 
 void t.test('an index that increases within one call continues the call', (t) => {
   const frames = [
-    call(textPart(0, '{"x"', 'f', 'a')),
+    call(textPart(0, '{"x"', { name: 'f', id: 'a' })),
     call(textPart(1, ':1')),
     call(textPart(2, '}')),
     stop(),
@@ -268,31 +271,42 @@ void t.test('an index that increases within one call continues the call', (t) =>
 void t.test('a late id and name, and an id and name in every fragment, are accepted', (t) => {
   const late = [
     call(textPart(0, '{"x"')),
-    call(textPart(0, ':', undefined, 'a')),
-    call(textPart(0, '1}', 'f')),
+    call(textPart(0, ':', { id: 'a' })),
+    call(textPart(0, '1}', { name: 'f' })),
   ]
   t.same(callsOf(decodeFrames([...late, stop()])), ['a f {"x":1}'])
-  const often = [call(textPart(0, '{"x"', 'f', 'a')), call(textPart(0, ':1}', 'f', 'a')), stop()]
+  const often = [
+    call(textPart(0, '{"x"', { name: 'f', id: 'a' })),
+    call(textPart(0, ':1}', { name: 'f', id: 'a' })),
+    stop(),
+  ]
   t.same(callsOf(decodeFrames(often)), ['a f {"x":1}'])
   t.end()
 })
 
 void t.test('a call without a name is malformed, an empty one is dropped', (t) => {
-  const nameless = decodeFrames([call(textPart(0, '{}', undefined, 'a')), stop()])
+  const nameless = decodeFrames([call(textPart(0, '{}', { id: 'a' })), stop()])
   t.equal(nameless.error?.kind, 'upstream_malformed')
   t.same(callsOf(decodeFrames([textChunk('Hi'), call(textPart(0, '')), stop()])), ['text'])
   t.end()
 })
 
 void t.test('two calls never have the same id', (t) => {
-  const frames = [call(textPart(0, '{}', 'f', 'a')), call(textPart(1, '{}', 'g', 'a')), stop()]
+  const frames = [
+    call(textPart(0, '{}', { name: 'f', id: 'a' })),
+    call(textPart(1, '{}', { name: 'g', id: 'a' })),
+    stop(),
+  ]
   t.same(callsOf(decodeFrames(frames)), ['a f {}', 'call_chatcmpl1_1 g {}'])
   const whole = {
     id: 'r',
     choices: [
       {
         message: {
-          tool_calls: [textPart(undefined, '{}', 'f', 'a'), textPart(undefined, '{}', 'g', 'a')],
+          tool_calls: [
+            textPart(undefined, '{}', { name: 'f', id: 'a' }),
+            textPart(undefined, '{}', { name: 'g', id: 'a' }),
+          ],
         },
         finish_reason: 'tool_calls',
       },
@@ -303,7 +317,7 @@ void t.test('two calls never have the same id', (t) => {
 })
 
 void t.test('stop with calls becomes tool-use; other finish reasons are kept', (t) => {
-  const tool = call(textPart(0, '{}', 'f', 'a'))
+  const tool = call(textPart(0, '{}', { name: 'f', id: 'a' }))
   t.match(decodeFrames([tool, stop('stop')]).reply, { reason: 'tool-use', raw: 'stop' })
   t.match(decodeFrames([tool, stop('length')]).reply, { reason: 'length', raw: 'length' })
   for (const [raw, reason] of [
@@ -377,7 +391,7 @@ void t.test('long tool names are restored to those of the client', (t) => {
   const short = wireName(name)
   t.match(short, /^n{55}_[0-9a-f]{8}$/)
   const sent = (it: string): ReplyBlock[] =>
-    blocks(decodeFrames([call(textPart(0, '{}', it, 'a')), stop()], chatRequest))
+    blocks(decodeFrames([call(textPart(0, '{}', { name: it, id: 'a' })), stop()], chatRequest))
   t.match(sent(short), [{ name }])
   t.match(sent('other'), [{ name: 'other' }])
   t.end()
