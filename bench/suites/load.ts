@@ -107,7 +107,7 @@ async function startPeers(
   return { peers, gateway }
 }
 
-/** Where a process of the benchmark runs and listens. */
+/** The core, port and settings of a process of the benchmark. */
 export interface NodeSettings {
   readonly core: number
   readonly port: number
