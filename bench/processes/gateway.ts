@@ -32,7 +32,7 @@ export interface RunningGateway {
   takeLogLines(): number
 }
 
-/** Differences from one worker of this tree's build on `core`. */
+/** The provider, and differences from one worker of this tree's build on `core`. */
 export interface GatewaySettings {
   /** The port of the provider. */
   readonly upstreamPort: number

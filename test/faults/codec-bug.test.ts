@@ -95,7 +95,7 @@ for (const { place, stream, begun, breakCodec } of PLACES) {
     const restore = breakCodec(t)
     gateway.emulator.script({ times: 1, fault: { kind: 'delay', mode: 'each', ms: 5 } })
     // Few tokens: the gateway requests a long reply as a stream.
-    const body = question('claude-sonnet-4-5', stream, { text: 'Hello', max_tokens: 1000 })
+    const body = question('claude-sonnet-4-5', stream, { max_tokens: 1000 })
     const seen = await ask(gateway, body)
     restore()
     t.equal(seen.status, begun ? 200 : 500)

@@ -140,7 +140,7 @@ void t.test('state is not restored for another account, family or model', async 
   for (const other of [{ accountId: 'acc_2' }, { family: 'gemini' }, { model: 'claude-y' }]) {
     t.equal(await at.escrow.restore(next, { ...SCOPE, ...other }), next, JSON.stringify(other))
   }
-  const elsewhere = stage(t, { cache: at.cache, settings: {}, secret: 'another secret' })
+  const elsewhere = stage(t, { cache: at.cache, secret: 'another secret' })
   t.equal(await elsewhere.escrow.restore(next, SCOPE), next, 'not with another secret')
   t.match(
     await parts(stage(t, { cache: at.cache }), next),
@@ -284,7 +284,7 @@ void t.test('a reply without state is not stored', (t) => {
 
 void t.test('state expires after its lifetime, which is renewed by use', async (t) => {
   for (const memoryBytes of [0, 65_536]) {
-    const at = stage(t, { cache: new FakeSharedCache(), settings: { memoryBytes } })
+    const at = stage(t, { settings: { memoryBytes } })
     await at.escrow.keep(request(user('q')), reply(thinking('hm'), tool('c')), SCOPE)
     const next = request(user('q'), assistant('', [call('c')]), result('c'))
     at.clock += TTL_MS / 2
@@ -303,7 +303,7 @@ void t.test('state expires after its lifetime, which is renewed by use', async (
 void t.test(
   'memory keeps the most recently used state up to its limit; the store has all state',
   async (t) => {
-    const at = stage(t, { cache: new FakeSharedCache(), settings: { memoryBytes: 1_000 } })
+    const at = stage(t, { settings: { memoryBytes: 1_000 } })
     const ids = Array.from({ length: 20 }, (_, n) => `c${String(n)}`)
     for (const id of ids) {
       await at.escrow.keep(request(user('q')), reply(thinking('x'.repeat(200)), tool(id)), SCOPE)

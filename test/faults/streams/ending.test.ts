@@ -38,7 +38,7 @@ for (const { name, model } of UPSTREAMS) {
   void t.test(`${name}: one attempt per request, on one connection`, async (t) => {
     watchProcess(t)
     const probe = await startGateway(t)
-    const body = question(model, true, { text: 'Hello', max_tokens: 100 })
+    const body = question(model, true, { max_tokens: 100 })
     const recording = await recordingOf(probe, body)
     // More than the gateway buffers, in one chunk, as a fast upstream sends it.
     const padded = `: ${'x'.repeat(40_000)}\n\n${recording.body}`

@@ -78,7 +78,7 @@ void t.test('silence in a stream of messages is filled with pings', async (t) =>
   const gateway = await startGateway(t)
   const forward = fastClock(t)
   gateway.emulator.script({ times: 1, fault: { kind: 'stall', event: 3 } })
-  const body = question('gpt-4o', true, { text: 'Hello', max_tokens: 100 })
+  const body = question('gpt-4o', true, { max_tokens: 100 })
   const client = openClient(t, gateway, { body, path: '/v1/messages' })
   await eventually(() => client.text().includes('text_delta'), 'content')
   const pings = (): number =>

@@ -96,10 +96,7 @@ for (const { name, model } of UPSTREAMS) {
     for (const mode of ['missing', 'null', 'negative', 'huge', 'twice']) {
       gateway.emulator.script({ times: 2, fault: { kind: 'usage', mode } })
       for (const stream of [true, false]) {
-        const seen = await ask(
-          gateway,
-          question(model, stream, { text: 'Hello', ...(stream ? more : {}) }),
-        )
+        const seen = await ask(gateway, question(model, stream, { ...(stream ? more : {}) }))
         t.ok(isComplete(seen), `${mode}, stream ${stream}`)
         const { input_tokens: input, output_tokens: output } = lastLine(gateway)
         for (const count of [input, output]) {

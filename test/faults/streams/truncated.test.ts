@@ -111,7 +111,7 @@ for (const { name, model } of UPSTREAMS) {
     watchProcess(t)
     const gateway = await startGateway(t)
     // Few tokens: the gateway requests a long reply as a stream.
-    const body = question(model, false, { text: 'Hello', max_tokens: 1000 })
+    const body = question(model, false, { max_tokens: 1000 })
     const full = await recordingOf(gateway, body)
     for (const mode of MODES) {
       for (const share of [0, 0.3, 0.9, 1]) {

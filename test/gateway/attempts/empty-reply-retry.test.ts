@@ -58,10 +58,7 @@ for (const stream of [false, true]) {
   for (const reason of ['MALFORMED_FUNCTION_CALL', 'UNEXPECTED_TOOL_CALL', 'MALFORMED_RESPONSE']) {
     void t.test(`${reason}, ${form}: the same request is retried`, async (t) => {
       const { gateway, bodies } = await gatewayFor(t, stream, [{ reason }, GOOD])
-      const seen = await ask(
-        gateway,
-        question(MODEL, stream, { text: 'Hello', ...(stream ? USAGE : {}) }),
-      )
+      const seen = await ask(gateway, question(MODEL, stream, { ...(stream ? USAGE : {}) }))
       t.ok(isComplete(seen), seen.body.slice(-300))
       t.equal(seen.text, 'Well.')
       t.equal(bodies.length, 2)

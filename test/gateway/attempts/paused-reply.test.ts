@@ -128,7 +128,7 @@ for (const stream of [false, true]) {
         ]),
       )
     })
-    const seen = await ask(gateway, question('gemini-4-argon', stream, { text: 'Hello', ...more }))
+    const seen = await ask(gateway, question('gemini-4-argon', stream, { ...more }))
     t.ok(isComplete(seen), seen.body.slice(-300))
     t.equal(seen.text, stream ? 'A part 0A part 1A part 2' : ' part 0 part 1 part 2')
     t.equal(seen.finish, 'stop')
@@ -149,10 +149,7 @@ for (const stream of [false, true]) {
       if (stream) return httpReply(200, SSE, messageStream(part))
       return httpReply(200, JSON_TYPE, JSON.stringify(part))
     })
-    const seen = await ask(
-      gateway,
-      question('claude-sonnet-4-5', stream, { text: 'Hello', ...more }),
-    )
+    const seen = await ask(gateway, question('claude-sonnet-4-5', stream, { ...more }))
     t.ok(isComplete(seen), seen.body.slice(-300))
     t.equal(seen.text, 'part 0.part 1.part 2.')
     t.equal(seen.finish, 'stop')
@@ -226,7 +223,7 @@ void t.test('continuing does not exceed the client’s limit', async (t) => {
   const { gateway, bodies } = await gatewayFor(t, 'gemini', () => {
     return httpReply(200, SSE, events([['', chunk('x', 'CONTINUATION', 'token')]]))
   })
-  const body = question('gemini-4-argon', true, { text: 'Hello', max_completion_tokens: 8 })
+  const body = question('gemini-4-argon', true, { max_completion_tokens: 8 })
   const seen = await ask(gateway, body)
   t.equal(seen.finish, 'length')
   t.equal(bodies.length, 2, 'two parts of four tokens')
@@ -300,7 +297,7 @@ void t.test(
       const part = chunk(` part ${turn}`, turn < 2 ? 'CONTINUATION' : 'STOP', `token-${turn}`)
       return forms[turn]?.(part) ?? ''
     })
-    const seen = await ask(gateway, question('gemini-4-argon', true, { text: 'Hello', ...USAGE }))
+    const seen = await ask(gateway, question('gemini-4-argon', true, { ...USAGE }))
     t.ok(isComplete(seen), seen.body.slice(-300))
     t.equal(seen.text, ' part 0 part 1 part 2')
     t.equal(objectOf(bodies[2]).continuationToken, 'token-1')

@@ -72,7 +72,7 @@ void t.test('Gemini gets a whole request for several choices, and returns them',
   const gateway = await startGateway(t)
   for (const stream of [false, true]) {
     const more = { n: 3, ...(stream ? USAGE : {}) }
-    const seen = await ask(gateway, question(MODEL, stream, { text: 'Hello', ...more }))
+    const seen = await ask(gateway, question(MODEL, stream, { ...more }))
     t.equal(seen.status, 200, seen.body)
     t.ok(isComplete(seen))
     const entry = gateway.emulator.ledger.at(-1)
@@ -103,7 +103,7 @@ void t.test('each choice is independent', async (t) => {
     [true, true],
   ]) {
     const gateway = await gatewayFor(t, candidates, events)
-    const seen = await ask(gateway, question(MODEL, stream === true, { text: 'Hello', n: 3 }))
+    const seen = await ask(gateway, question(MODEL, stream === true, { n: 3 }))
     t.ok(isComplete(seen), seen.body)
     const choices = choicesOf(seen.data)
     t.match(choices.get(0), { text: 'Yes.', finish: 'stop' })
@@ -121,7 +121,7 @@ void t.test(
     const one = [candidate(0, [{ text: 'Yes.' }]), candidate(2, [], 'MALFORMED_FUNCTION_CALL')]
     const gateway = await gatewayFor(t, one)
     for (const stream of [false, true]) {
-      const response = await gateway.chat(question(MODEL, stream, { text: 'Hello', n: 3 }))
+      const response = await gateway.chat(question(MODEL, stream, { n: 3 }))
       t.equal(response.status, 200)
       t.equal(response.headers.get('x-sluice-lost'), 'reply.choices')
       const text = await response.text()
@@ -130,7 +130,7 @@ void t.test(
       if (stream) t.match(text, /\[DONE\]/)
     }
     const none = await gatewayFor(t, [candidate(0, [], 'MALFORMED_FUNCTION_CALL')])
-    const seen = await none.chat(question(MODEL, false, { text: 'Hello', n: 2 }))
+    const seen = await none.chat(question(MODEL, false, { n: 2 }))
     t.equal(seen.status, 502)
   },
 )
@@ -152,7 +152,7 @@ void t.test('if all choices are empty, the request is retried', async (t) => {
     })
     const gateway = await startGateway(t, { upstreams: { gemini: upstream.url } })
     const more = { n: 2, ...(stream ? USAGE : {}) }
-    const seen = await ask(gateway, question(MODEL, stream, { text: 'Hello', ...more }))
+    const seen = await ask(gateway, question(MODEL, stream, { ...more }))
     t.ok(isComplete(seen), seen.body)
     t.same(
       [...choicesOf(seen.data).values()].map(({ text }) => text),
@@ -162,7 +162,7 @@ void t.test('if all choices are empty, the request is retried', async (t) => {
     t.match(usage, { prompt_tokens: 10, completion_tokens: 4 }, 'both tries are paid for')
     t.equal(bodies.length, 2)
     t.equal(bodies[1], bodies[0], 'byte for byte')
-    const failed = await gateway.chat(question(MODEL, stream, { text: 'Hello', ...more }))
+    const failed = await gateway.chat(question(MODEL, stream, { ...more }))
     t.equal(failed.status, 502, 'a second failure is the answer')
     t.equal(bodies.length, 4)
   }
@@ -177,7 +177,7 @@ void t.test('the request is not sent again if one choice has content', async (t)
     socket.write(httpReply(200, ['content-type: application/json'], body))
   })
   const gateway = await startGateway(t, { upstreams: { gemini: upstream.url } })
-  const response = await gateway.chat(question(MODEL, false, { text: 'Hello', n: 2 }))
+  const response = await gateway.chat(question(MODEL, false, { n: 2 }))
   t.equal(response.headers.get('x-sluice-lost'), 'reply.choices')
   t.match(await response.json(), { choices: [{ index: 1, message: { content: 'No.' } }] })
   t.equal(requests, 1)
@@ -187,7 +187,7 @@ void t.test(
   'calls of several choices have different ids, and each keeps its signature',
   async (t) => {
     const gateway = await gatewayFor(t, [candidate(0, [call('a')]), candidate(1, [call('b')])])
-    const seen = await ask(gateway, question(MODEL, false, { text: 'Hello', n: 2 }))
+    const seen = await ask(gateway, question(MODEL, false, { n: 2 }))
     const calls = [...choicesOf(seen.data).values()].flatMap((choices) => choices.calls)
     t.equal(new Set(calls.map(({ id }) => id)).size, 2)
     t.match(calls, [
@@ -204,7 +204,7 @@ void t.test('n is refused for a model with a single choice', async (t) => {
     ['claude-haiku-4-5', 2],
     ['gpt-5-pro', 2],
   ] as const) {
-    const response = await gateway.chat(question(model, false, { text: 'Hello', n }))
+    const response = await gateway.chat(question(model, false, { n }))
     t.equal(response.status, 400, model)
     t.match(await response.json(), { error: { param: 'n', message: /^n: / } })
   }
@@ -212,7 +212,7 @@ void t.test('n is refused for a model with a single choice', async (t) => {
 
 void t.test('OpenAI’s own choices pass unchanged', async (t) => {
   const gateway = await startGateway(t)
-  const seen = await ask(gateway, question('gpt-4o', true, { text: 'Hello', n: 2, ...USAGE }))
+  const seen = await ask(gateway, question('gpt-4o', true, { n: 2, ...USAGE }))
   t.ok(isComplete(seen))
   const order = seen.data.flatMap(({ choices }) => arrayOf(choices).map((it) => objectOf(it).index))
   t.same(order.slice(0, 4), [0, 1, 0, 1])

@@ -4,11 +4,10 @@
  * Method: a real redis-server with a certificate of an authority that openssl makes for the test, one that
  * also requires a client certificate, and one whose certificate is for another address.
  */
-import { execFileSync } from 'node:child_process'
-import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { GatewayError } from '../../../src/errors.js'
 import { openStore } from '../../../src/store/open-store.js'
+import { newAuthority, newPair, type Pair } from '../../helpers/certificates.js'
 import { freePort } from '../../helpers/free-port.js'
 import { redisMissing, startRedis, until } from '../../helpers/redis.js'
 import { anAdmission, aRow, requests } from '../ledger/sample-entries.js'
@@ -17,39 +16,6 @@ import { aKey, anAccount } from '../contract/sample-records.js'
 const missing = redisMissing()
 t.setTimeout(180_000)
 const options = { timeout: 60_000, ...(missing === false ? {} : { skip: missing }) }
-
-/** Files in PEM. */
-interface Pair {
-  readonly cert: string
-  readonly key: string
-}
-
-function openssl(...args: readonly string[]): void {
-  execFileSync('openssl', args, { stdio: 'ignore' })
-}
-
-const NEW_KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2']
-
-/** A self-signed certificate authority. */
-function newAuthority(folder: string, name: string): Pair {
-  const pair = { cert: join(folder, `${name}.pem`), key: join(folder, `${name}.key`) }
-  const files = ['-keyout', pair.key, '-out', pair.cert]
-  openssl('req', '-x509', ...NEW_KEY, '-subj', `/CN=${name}`, ...files)
-  return pair
-}
-
-/** A certificate of the authority for an address. */
-function newPair(
-  folder: string,
-  name: string,
-  { authority, address }: { authority: Pair; address: string },
-): Pair {
-  const pair = { cert: join(folder, `${name}.pem`), key: join(folder, `${name}.key`) }
-  const by = ['-CA', authority.cert, '-CAkey', authority.key]
-  const names = ['-subj', `/CN=${name}`, '-addext', `subjectAltName=IP:${address}`]
-  openssl('req', '-x509', ...NEW_KEY, ...by, ...names, '-keyout', pair.key, '-out', pair.cert)
-  return pair
-}
 
 /** The address of the server, without options. */
 async function startWithTls(
@@ -82,7 +48,7 @@ void t.test('connects over TLS and refuses unsigned certificates', options, asyn
   const otherAuthority = newAuthority(folder, 'other')
   const url = await startWithTls(t, {
     authority,
-    pair: newPair(folder, 'server', { authority, address: '127.0.0.1' }),
+    pair: newPair(folder, 'server', { authority }),
     needsClient: 'no',
   })
   const trusted = `${url}?tls_ca=${authority.cert}&timeout_ms=2000`
@@ -120,10 +86,10 @@ void t.test('sends the client certificate that a server requires', options, asyn
   const authority = newAuthority(folder, 'authority')
   const url = await startWithTls(t, {
     authority,
-    pair: newPair(folder, 'server', { authority, address: '127.0.0.1' }),
+    pair: newPair(folder, 'server', { authority }),
     needsClient: 'yes',
   })
-  const own = newPair(folder, 'gateway', { authority, address: '127.0.0.1' })
+  const own = newPair(folder, 'gateway', { authority })
   const ours = `tls_ca=${authority.cert}&tls_cert=${own.cert}&tls_key=${own.key}`
   const store = await openStore(`${url}?${ours}&timeout_ms=2000`)
   t.teardown(() => store.close())
@@ -137,7 +103,7 @@ void t.test('sends the client certificate that a server requires', options, asyn
 void t.test('refuses a certificate for another address', options, async (t) => {
   const folder = t.testdir()
   const authority = newAuthority(folder, 'authority')
-  const elsewhere = newPair(folder, 'server', { authority, address: '127.0.0.2' })
+  const elsewhere = newPair(folder, 'server', { authority, subject: 'IP:127.0.0.2' })
   const url = await startWithTls(t, { authority, pair: elsewhere, needsClient: 'no' })
   t.match(await refusal(`${url}?tls_ca=${authority.cert}`), /^store_unavailable: .*127\.0\.0\.1/)
 })
