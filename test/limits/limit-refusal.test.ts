@@ -21,18 +21,8 @@ function limitDemand(demand: Demand): LimitDemand {
   return { demand, whose: 'this key' }
 }
 
-function limitState({
-  limit,
-  remaining,
-  resetMs,
-  retryAfterMs = 0,
-}: {
-  limit: number
-  remaining: number
-  resetMs: number
-  retryAfterMs?: number
-}): LimitState {
-  return { limit, remaining, resetMs, retryAfterMs }
+function limitState(state: Omit<LimitState, 'retryAfterMs'> & Partial<LimitState>): LimitState {
+  return { retryAfterMs: 0, ...state }
 }
 
 /** The kind, `retryAfterSeconds`, `retryable` and message for one refused demand. */

@@ -124,19 +124,11 @@ export function anAdmission(
   }
 }
 
-/** The expected state of a limit. */
-export function standing({
-  limit,
-  remaining,
-  resetMs,
-  retryAfterMs = 0,
-}: {
-  limit: number
-  remaining: number
-  resetMs: number
-  retryAfterMs?: number
-}): LimitState {
-  return { limit, remaining, resetMs, retryAfterMs }
+/** The expected state of a limit; `retryAfterMs` is 0 by default. */
+export function standing(
+  state: Omit<LimitState, 'retryAfterMs'> & Partial<LimitState>,
+): LimitState {
+  return { retryAfterMs: 0, ...state }
 }
 
 export function yes(...limitStates: LimitState[]): AdmissionResult {
