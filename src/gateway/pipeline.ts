@@ -241,11 +241,17 @@ function replyWithModels(
   if (json === null) throw unknownModel(model ?? '')
   if (model !== undefined) assertModelAllowed(identity, model)
   const generation = String(x.generation.snapshot.generation)
-  sendReply(
-    x.res,
-    200,
-    ['content-type', 'application/json', 'x-request-id', x.id, 'x-sluice-generation', generation],
-    json,
-  )
+  sendReply(x.res, {
+    status: 200,
+    headers: [
+      'content-type',
+      'application/json',
+      'x-request-id',
+      x.id,
+      'x-sluice-generation',
+      generation,
+    ],
+    body: json,
+  })
   return sent(Buffer.byteLength(json))
 }

@@ -81,7 +81,7 @@ export function explainBody(bytes: Buffer, model: string, route: BodyRoute): Bod
   const isRefused = found.rejected.size > 0 || (lost.length > 0 && route.onLoss === 'reject')
   return {
     dialect,
-    endpoint: `POST ${place.origin}${requestPathAt(place, found.path, route.model)}`,
+    endpoint: `POST ${place.origin}${requestPathAt(place, { path: found.path, model: route.model })}`,
     result: isRefused ? 'refused' : lost.length > 0 ? 'taken with losses' : 'taken',
     fields: fieldsOf(body, found, trial),
     lost: lost.length === 0 ? null : lost.join(', '),

@@ -73,11 +73,11 @@ export class StaticFiles {
     const life = file.isImmutable ? 'public, max-age=31536000, immutable' : 'no-cache'
     headers.push('cache-control', life)
     if (namesTag(headerOf(req, 'if-none-match'), file.etag)) {
-      sendReply(res, 304, headers, '')
+      sendReply(res, { status: 304, headers, body: '' })
       return
     }
     if (zipped !== null) headers.push('content-encoding', 'gzip')
-    sendReply(res, 200, headers, zipped ?? file.bytes)
+    sendReply(res, { status: 200, headers, body: zipped ?? file.bytes })
   }
 
   private async files(): Promise<Files> {
@@ -122,7 +122,7 @@ function namesTag(header: string | undefined, etag: string): boolean {
 
 function plain(res: HttpResponse, status: number, text: string, more: string[] = []): void {
   const headers = ['content-type', 'text/plain; charset=utf-8', 'cache-control', 'no-store']
-  sendReply(res, status, [...headers, ...more], text)
+  sendReply(res, { status, headers: [...headers, ...more], body: text })
 }
 
 /** Whether the name contains the build's content hash: `index-Bx12Yz89.js`. */

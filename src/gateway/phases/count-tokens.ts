@@ -64,7 +64,7 @@ export async function countTokens(
   const recorded = ending()
   if (recorded !== null) await recorded
   results.delivery = sent(Buffer.byteLength(body))
-  sendReply(x.res, 200, headers, body)
+  sendReply(x.res, { status: 200, headers, body })
 }
 
 /** Checks the limits of requests and of concurrency. */
@@ -163,7 +163,7 @@ function outgoingOf(
         : bodyOf(counter.body(encodedBody, model), egress, rendered.bytes).body
     const headers = [...(target.headers[0] ?? []), 'accept', 'application/json']
     for (const [name, value] of Object.entries(rendered.headers)) headers.push(name, value)
-    return { path: requestPathAt(address, counter.path(model), model), headers, body }
+    return { path: requestPathAt(address, { path: counter.path(model), model }), headers, body }
   } catch (error) {
     if (error instanceof GatewayError && error.kind === 'untranslatable' && onLoss !== 'reject') {
       return null

@@ -157,7 +157,11 @@ export class Preparation {
   ): PreparedRequest {
     this.report(call, losses)
     const { egress, upstream, wire, dialect } = target
-    const path = requestPathAt(upstream.address, rendered.path, model, wire === dialect)
+    const path = requestPathAt(upstream.address, {
+      path: rendered.path,
+      model,
+      isChat: wire === dialect,
+    })
     const headers = [...(target.headers[credential] ?? []), 'accept', rendered.accept]
     const { idempotencyKey } = this.request
     if (idempotencyKey !== null) headers.push('idempotency-key', idempotencyKey)

@@ -82,7 +82,7 @@ export function render(
     const edits = historyEdits(source, history?.members ?? [])
     edits.push(...egress.edits(source, model, facts, losses))
     if (call.added !== undefined) edits.push(call.added(facts))
-    edits.push(...quirkEdits(call.body, edits, quirks, report))
+    edits.push(...quirkEdits({ body: call.body, dialectEdits: edits }, quirks, report))
     const body = edits.length === 0 ? call.raw : splice(call.raw, call.members, edits)
     const streams = call.request.stream
     const { path, accept } = egress.target(model, streams)
