@@ -83,7 +83,7 @@ export function translateReplyConcept(
   const { ingress, egress, at } = codecsOf(dialect)
   const request = ingress.decodeRequest({ model: facts.id, ...members }, at.endpoint)
   const seed = { id: 'chatcmpl-1', createdAtSeconds: 0, model: facts.id }
-  const translated = (body: JsonObject) => translateReply(body, egress, ingress, request, seed)
+  const translated = (body: JsonObject) => translateReply(body, { egress, ingress, request, seed })
   const { body, lost, error } = translated(changed)
   if (error !== null) return { outcome: 'rejected', at: [], reported: [error.kind] }
   const paths = changedPaths(
