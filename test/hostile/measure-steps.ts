@@ -127,8 +127,9 @@ function rendered(call: Call, encoder: string, dialect: DialectName): Pick<Rende
     const encodedBody = egress.encodeRequest(call.request, FACTS[dialect], losses)
     return bodyOf(encodedBody, egress, call.raw.length)
   }
-  const destination = { wire: dialect, egress, quirks: NO_QUIRKS, allowSyntheticUser: true }
-  return render(call, destination, 'm', FACTS[dialect], losses)
+  const destination = { wire: dialect, egress, model: 'm', facts: FACTS[dialect] }
+  const options = { quirks: NO_QUIRKS, allowSyntheticUser: true }
+  return render(call, { ...destination, ...options }, losses)
 }
 
 /**

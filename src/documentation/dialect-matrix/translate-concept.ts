@@ -46,13 +46,8 @@ export function translateRequestConcept(
     const drops = new Map<string, string>()
     const losses = { drop: (path: string, why: string) => drops.set(path, why) }
     const call = { wire: at.wire, raw, members, body: value, request }
-    const { body: out } = render(
-      call,
-      { wire: dialect, egress, quirks: PLAIN, allowSyntheticUser: false },
-      model,
-      facts,
-      losses,
-    )
+    const destination = { wire: dialect, egress, model, facts, quirks: PLAIN }
+    const { body: out } = render(call, { ...destination, allowSyntheticUser: false }, losses)
     const { path } = egress.target(model, request.stream)
     return { json: { path, body: JSON.parse(out.toString()) as JsonValue }, drops }
   }

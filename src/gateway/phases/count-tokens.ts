@@ -150,9 +150,10 @@ function outgoingOf(
   const { address, config } = target.upstream
   const { allowSyntheticUser, onLoss } = x.generation.snapshot.config
   const { quirks, allowBetas: betas } = config
-  const destination = { wire: dialect, egress, quirks, betas, allowSyntheticUser }
+  const facts = x.generation.facts(model)
+  const destination = { wire: dialect, egress, model, facts, quirks, betas, allowSyntheticUser }
   try {
-    const rendered = render(call, destination, model, x.generation.facts(model), losses)
+    const rendered = render(call, destination, losses)
     if (losses.paths.length > 0 && onLoss === 'reject') {
       throw lossRefusal(call.request, call.dialect, losses.paths)
     }
