@@ -102,7 +102,7 @@ function run(body: Buffer, encoder: string, watch: StepTimer, client: Client): u
     watch.time('refuse', () => refuseInvalid(examined))
   const { dialect: wire } = client
   const at = { ...client, wire, ingress: ingressOf(wire) }
-  const call = watch.time('decode', () => callFrom(raw, parsed, at))
+  const call = watch.time('decode', () => callFrom(raw, parsed, { resolved: at }))
   const { request } = call
   const dialect = EGRESSES.find((each) => each.dialect === encoder)?.dialect ?? client.dialect
   const facts = FACTS[dialect]

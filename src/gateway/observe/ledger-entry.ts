@@ -33,7 +33,7 @@ export function outcomeOf(x: RequestContext, { error, replyResult }: Results): O
 export interface ElapsedTime {
   /** The end of the exchange, on the monotonic clock. */
   readonly nowMs: number
-  /** How long the reply was relayed; null if it was not a stream. */
+  /** Time from the head of the reply to its end; null for a whole reply. */
   readonly relayMs: number | null
 }
 

@@ -20,11 +20,11 @@ import { sendReply } from '../../http/respond.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Target } from '../generation/generation.js'
 import { LossList, lossRefusal } from '../streams/translation-losses.js'
-import type { Results } from '../observe/phase-results.js'
 import { admitDemands, type ExactAdmission, type LimitServices } from './admit.js'
 import type { RoutedRequest } from './calculate-demands.js'
 import { sent } from './relay.js'
 import { replyHeaders } from './reply-headers.js'
+import type { Observer } from './settle.js'
 import { joinChunks } from '../bodies/join-chunks.js'
 import { provisionalEntry } from '../reservation/provisional-entry.js'
 
@@ -39,8 +39,7 @@ const ABOUT_REQUEST: ReadonlySet<number> = new Set([400, 413, 422])
 /** Admits the request, counts its tokens and sends the reply. Rejects with `GatewayError`. */
 export async function countTokens(
   routed: RoutedRequest,
-  results: Results,
-  ending: () => Promise<void> | null,
+  { results, ending }: Pick<Observer, 'results' | 'ending'>,
   limits: LimitServices,
 ): Promise<void> {
   const { x, call } = routed

@@ -48,7 +48,7 @@ const RECORDED_OPERATIONS: ReadonlySet<Identified['operation']> = new Set<Identi
 /** Writes the ledger entry, the metrics and the log line of one exchange. */
 export class Observer {
   private readonly x: Exchange
-  private readonly results: Results
+  readonly results: Results
   private readonly services: ReportingServices
   private isRecorded = false
   /** The writes that the end of the reply has waited for, or waits for. */
