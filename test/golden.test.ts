@@ -161,14 +161,24 @@ for (const transcript of transcripts) {
   void t.test(`${name}: for the chat-completions client`, (t) => {
     const request = askedFor(transcript)
     const seed = { ...SEED, origin: dialect }
-    const stream = new TranslatedStream(upstream(dialect), client, request, seed)
+    const stream = new TranslatedStream({
+      egress: upstream(dialect),
+      ingress: client,
+      request,
+      seed,
+    })
     let out = stream.write(bytes) + stream.end()
     if (stream.error !== null) out += client.encodeStreamError(stream.error)
     t.equal(stream.breach, null)
     golden(t, `${name}.to-openai-chat.sse`, out)
     t.equal(stream.outcome, hasReply ? 'complete' : 'failed')
     if (hasReply) {
-      const reply = translateReply(read(replyFile), upstream(dialect), client, request, seed)
+      const reply = translateReply(read(replyFile), {
+        egress: upstream(dialect),
+        ingress: client,
+        request,
+        seed,
+      })
       t.equal(reply.outcome, 'complete')
       golden(t, `${name}.to-openai-chat.json`, pretty(JSON.parse(reply.body)))
     }
@@ -235,9 +245,11 @@ for (const transcript of CALLED) {
     const folded = fold.reply()
     if (folded !== null) await escrow.keep(QUESTION, folded, scope)
 
-    const reported = translateReply(reply, upstream(dialect), client, asked, {
-      ...SEED,
-      origin: dialect,
+    const reported = translateReply(reply, {
+      egress: upstream(dialect),
+      ingress: client,
+      request: asked,
+      seed: { ...SEED, origin: dialect },
     })
     const { choices } = objectOf(JSON.parse(reported.body))
     const message = objectOf(objectOf(arrayOf(choices)[0])['message'])

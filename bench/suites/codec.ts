@@ -56,7 +56,12 @@ function streamFigures(source: Source, rounds: number): Figure[] {
   const egress = egressFor(dialect)
   const toUnit = perFrame(chunks)
   const translate = (): TranslatedStream => {
-    const stream = new TranslatedStream(egress, ingressOf('openai-chat'), request, SEED)
+    const stream = new TranslatedStream({
+      egress,
+      ingress: ingressOf('openai-chat'),
+      request,
+      seed: SEED,
+    })
     for (const chunk of chunks) stream.write(chunk)
     stream.end()
     return stream

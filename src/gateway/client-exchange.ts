@@ -27,6 +27,13 @@ export interface RequestContext {
   readonly trace: RequestTrace | null
 }
 
+/** A request that another part of the process has authenticated. */
+export interface PreAuthenticated {
+  readonly identity: Identity
+  /** The requested path, in place of that in the URL; without a query. */
+  readonly path: string
+}
+
 /** The parts of an exchange. */
 export interface ExchangeParts {
   readonly id: string
@@ -35,8 +42,8 @@ export interface ExchangeParts {
   readonly generation: Generation
   /** Monotonic, in ms. */
   readonly startedMs: number
-  /** The account and the requested path, if another part of the process has authenticated the request. */
-  readonly as?: { readonly identity: Identity; readonly path: string } | null
+  /** Absent or null: the request's key authenticates it. */
+  readonly as?: PreAuthenticated | null
   /** The connection of a WebSocket request. */
   readonly upgrade?: Upgrade | null
 }

@@ -3,7 +3,6 @@
  * listener is in `http/server.ts`.
  */
 import { getHeapStatistics } from 'node:v8'
-import type { Identity } from '../accounts/account.js'
 import type { Snapshot } from '../config/config.js'
 import { GatewayError } from '../errors.js'
 import { newRequestId } from '../http/request-id.js'
@@ -15,7 +14,7 @@ import { CanaryCounter, type CanaryReport } from './canaries/canary-counts.js'
 import { Deadlines } from './in-flight/deadlines.js'
 import { Discovery } from './generation/model-discovery.js'
 import { DrainedReplySlots } from './in-flight/drained-reply-slots.js'
-import { Exchange } from './client-exchange.js'
+import { Exchange, type ExchangeParts, type PreAuthenticated } from './client-exchange.js'
 import { Generation } from './generation/generation.js'
 import { InFlightList } from './in-flight/in-flight-list.js'
 import { OverloadMonitor } from './overload/overload-monitor.js'
@@ -114,19 +113,18 @@ export class Gateway {
 
   /** Serves a request that passed the checks of the listener. */
   handle(req: HttpRequest, res: HttpResponse, upgrade: Upgrade | null = null): void {
-    this.run(req, res, null, upgrade)
+    this.run(req, res, { as: null, upgrade })
   }
 
-  /** Serves a request to `path` as an account whose session the caller has checked. */
-  handleAs(req: HttpRequest, res: HttpResponse, identity: Identity, path: string): void {
-    this.run(req, res, { identity, path })
+  /** Serves a request as an account whose session the caller has checked. */
+  handleAs(req: HttpRequest, res: HttpResponse, as: PreAuthenticated): void {
+    this.run(req, res, { as, upgrade: null })
   }
 
   private run(
     req: HttpRequest,
     res: HttpResponse,
-    as: { readonly identity: Identity; readonly path: string } | null,
-    upgrade: Upgrade | null = null,
+    { as, upgrade }: Required<Pick<ExchangeParts, 'as' | 'upgrade'>>,
   ): void {
     const generation = this.current
     const id = newRequestId(Date.now())

@@ -74,10 +74,10 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
       await serveNative(x, { authenticated, results, ending: observer.ending }, services)
     } else {
       const { identity } = authenticated
-      await serveEndpoint(x, resolved, { identity, identified, results, observer }, services)
+      await serveEndpoint(x, { identity, identified, resolved, observer }, services)
     }
   } catch (thrown) {
-    await replyWithError(toGatewayError(thrown), x, results, observer)
+    await replyWithError(x, toGatewayError(thrown), observer)
   } finally {
     const drained = results.sent?.drained ?? null
     if (drained !== null) await drained
@@ -89,36 +89,39 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
   }
 }
 
-/** An authenticated request to one of the gateway's endpoints, and the objects that observe it. */
+/** An authenticated request to one of the gateway's endpoints. */
 interface AuthenticatedRequest {
   readonly identity: Identity
   readonly identified: Identified
-  readonly results: Results
+  readonly resolved: ResolvedEndpoint
+  /** Has the results of the phases. */
   readonly observer: Observer
 }
 
 /** Serves an authenticated request. Rejects with `GatewayError`. */
 async function serveEndpoint(
   x: Exchange,
-  resolved: ResolvedEndpoint,
-  { identity, identified, results, observer }: AuthenticatedRequest,
+  { identity, identified, resolved, observer }: AuthenticatedRequest,
   services: Services,
 ): Promise<void> {
+  const { results } = observer
+  const { responses } = services
   const dialect = identified.dialect ?? resolved.dialect
-  const delivering = replyWithoutUpstream(x, { ...resolved, dialect }, identity, services)
+  const own = { ...resolved, dialect }
+  const delivering = replyWithoutUpstream(x, own, { identity, responses })
   if (delivering !== null) {
     results.delivery = await delivering
     return
   }
   const held = services.bodies.open(identity.accountId)
-  const call = await receiveCall(x, resolved, { identity, held, results }, services)
+  const call = await receiveCall(x, { identity, resolved, held, results }, responses)
   const route = choose(call, identity, x.generation)
   results.route = route
   assertRecordable(services.ledgerWriter)
   const { clientRequestId } = identified
   const routed = { x, identity, clientRequestId, call, candidates: route.candidates }
   if (resolved.endpoint.operation === 'count') {
-    return countTokens(routed, results, observer.ending, services)
+    return countTokens(routed, observer, services)
   }
   const admitting = admit(routed, services)
   const admission = admitting instanceof Promise ? await admitting : admitting
@@ -126,8 +129,8 @@ async function serveEndpoint(
   if (admission.kind === 'refused') throw admission.error
   x.limitReservation = admission.limitReservation
   x.cancellation.check()
-  const admitted = { identity, identified, admission, route, held }
-  const sending = sendAdmitted(x, admitted, { observer, results }, services)
+  const admitted = { identity, identified, admission, route, held, observer }
+  const sending = sendAdmitted(x, admitted, services)
   const reply = await sending.reply
   // The ledger entry is written before the client gets the end: a stream delays its end, a whole reply waits
   // here.
@@ -139,12 +142,19 @@ async function serveEndpoint(
   if (results.delivery.closed !== null) await results.delivery.closed
 }
 
+/** A request whose body is read. */
+interface ReceivedRequest {
+  readonly identity: Identity
+  readonly resolved: ResolvedEndpoint
+  readonly held: HeldMemory
+  readonly results: Results
+}
+
 /** Reads the request, and adds the stored conversation that it continues. */
 async function receiveCall(
   x: Exchange,
-  resolved: ResolvedEndpoint,
-  { identity, held, results }: { identity: Identity; held: HeldMemory; results: Results },
-  { responses }: Services,
+  { identity, resolved, held, results }: ReceivedRequest,
+  responses: StoredResponses,
 ): Promise<Call> {
   const intake = new Intake(held)
   results.intake = intake
@@ -162,15 +172,16 @@ interface AdmittedRequest {
   readonly admission: Admitted
   readonly route: Route
   readonly held: HeldMemory
+  readonly observer: Observer
 }
 
 /** Sends the request, and a copy of it if the route has a shadow target and the request is in its sample. */
 function sendAdmitted(
   x: Exchange,
-  { identity, identified, admission, route, held }: AdmittedRequest,
-  { observer, results }: { readonly observer: Observer; readonly results: Results },
+  { identity, identified, admission, route, held, observer }: AdmittedRequest,
   services: Services,
 ): Candidates {
+  const { results } = observer
   const { generation } = x
   const { call, reservation } = admission
   // Without a spread: V8 would make a new hidden class for each request (docs/explanation/performance.md).
@@ -197,8 +208,7 @@ function sendAdmitted(
 function replyWithoutUpstream(
   x: Exchange,
   resolved: ResolvedEndpoint,
-  identity: Identity,
-  { responses }: Services,
+  { identity, responses }: { readonly identity: Identity; readonly responses: StoredResponses },
 ): Delivery | Promise<Delivery> | null {
   switch (resolved.endpoint.operation) {
     case 'models':
@@ -213,16 +223,15 @@ function replyWithoutUpstream(
 
 /** Sends the error to the client after the ledger entry is written. */
 async function replyWithError(
-  error: GatewayError,
   x: Exchange,
-  results: Results,
-  observer: Observer,
+  error: GatewayError,
+  { results, ending }: Observer,
 ): Promise<void> {
   results.error = error
   results.failure = unexpectedFailureOf(error)
   // If the upstream's reply is still being read for its usage, the entry is written when that ends.
   const drained = results.sent?.drained ?? null
-  if (drained === null) await observer.ending()
+  if (drained === null) await ending()
   const dialect = results.identified?.dialect ?? null
   const sentBytes = sendErrorReply(x, error, { dialect, headers: errorHeaders(x, results) })
   results.delivery ??= sent(sentBytes)
@@ -242,11 +251,17 @@ function replyWithModels(
   if (json === null) throw unknownModel(model ?? '')
   if (model !== undefined) assertModelAllowed(identity, model)
   const generation = String(x.generation.snapshot.generation)
-  sendReply(
-    x.res,
-    200,
-    ['content-type', 'application/json', 'x-request-id', x.id, 'x-sluice-generation', generation],
-    json,
-  )
+  sendReply(x.res, {
+    status: 200,
+    headers: [
+      'content-type',
+      'application/json',
+      'x-request-id',
+      x.id,
+      'x-sluice-generation',
+      generation,
+    ],
+    body: json,
+  })
   return sent(Buffer.byteLength(json))
 }

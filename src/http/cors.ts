@@ -69,7 +69,7 @@ export function answerPreflight(
     headers.push('access-control-allow-headers', requestedHeaders)
   }
   headers.push('access-control-max-age', MAX_AGE_SECONDS)
-  sendReply(res, 204, headers, '')
+  sendReply(res, { status: 204, headers, body: '' })
 }
 
 function isAllowed(origin: string, origins: readonly string[]): boolean {

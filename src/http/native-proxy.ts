@@ -49,8 +49,8 @@ export function sendNative(
   // Never written to: http-proxy-3 observes it for the end of the exchange.
   const exchange = new ServerResponse(message)
   const proxy = proxyFor(request, { selfHandleResponse: true, buffer: body }, events)
-  proxy.on('proxyReq', (_proxyReq, _req, _res, _options, socket) => {
-    whenConnected(socket, events.connected)
+  proxy.on('proxyReq', ({ socket }) => {
+    if (socket !== null) whenConnected(socket, events.connected)
   })
   proxy.on('proxyRes', (reply) => events.replied(reply))
   proxy.web(message, exchange)

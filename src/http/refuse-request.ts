@@ -31,7 +31,11 @@ export function interrupt(
 
 /** Refuses a request. */
 export function refuseRequest(res: HttpResponse, error: WireError, id: string): void {
-  sendReply(res, rowOf(error.kind).status, headersOf(error, id), errorBody(error))
+  sendReply(res, {
+    status: rowOf(error.kind).status,
+    headers: headersOf(error, id),
+    body: errorBody(error),
+  })
 }
 
 /** Replies to bytes that are not a request, and closes the socket. */

@@ -19,16 +19,19 @@ const MAX_DRAINED_BYTES = 65_536
 /** Time for which the rest of an unread body is read and dropped before the connection closes. */
 const LINGER_MS = 1000
 
+/** A reply that is written whole. */
+export interface HttpReply {
+  readonly status: number
+  /** Name, value, …; without `content-length`. */
+  readonly headers: readonly string[]
+  readonly body: string | Buffer
+}
+
 /**
- * Sends a whole reply with its `content-length`; the caller omits that header. If much of the request's body has not
- * arrived, the connection closes after the reply.
+ * Sends a whole reply with its `content-length`. If much of the request's body has not arrived, the connection closes
+ * after the reply.
  */
-export function sendReply(
-  res: HttpResponse,
-  status: number,
-  headers: readonly string[],
-  body: string | Buffer,
-): void {
+export function sendReply(res: HttpResponse, { status, headers, body }: HttpReply): void {
   const { req } = res
   // RFC 9110, 8.6: a 204 has no content-length.
   const allHeaders =

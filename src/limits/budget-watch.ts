@@ -19,6 +19,7 @@ export interface BudgetWatchOptions {
 
 /** A budget in its running day or month. */
 interface Watched {
+  readonly budget: Pick<BudgetDemand, 'kind' | 'subject'>
   limitNanoUsd: number
   /** Spent and reserved, by the last reply of the store. */
   usedNanoUsd: number
@@ -61,8 +62,8 @@ export class BudgetWatch {
       if (limitReservation !== null) watched.heldNanoUsd += demand.costNanoUsd
       // A budget that refuses a request counts as used up, even if a part of it is left.
       if (limitReservation === null && retryAfterMs > SOON_MS) {
-        for (const threshold of THRESHOLDS) this.reached(demand, watched, threshold, 'refused')
-      } else this.check(demand, watched)
+        for (const threshold of THRESHOLDS) this.reached(watched, threshold, 'refused')
+      } else this.check(watched)
     }
   }
 
@@ -78,12 +79,13 @@ export class BudgetWatch {
       const { costNanoUsd } = demand
       watched.heldNanoUsd = Math.max(0, watched.heldNanoUsd - costNanoUsd)
       watched.usedNanoUsd += (chargedNanoUsd ?? costNanoUsd) - costNanoUsd
-      this.check(demand, watched)
+      this.check(watched)
     }
   }
 
-  private watchedBudget(demand: BudgetDemand, resetMs: number): Watched {
-    const name = nameOf(demand)
+  private watchedBudget({ kind, subject }: BudgetDemand, resetMs: number): Watched {
+    const budget = { kind, subject }
+    const name = nameOf(budget)
     const nowMs = Date.now()
     const existing = this.watched.get(name)
     if (existing !== undefined && nowMs < existing.endsAtMs) return existing
@@ -91,34 +93,30 @@ export class BudgetWatch {
     const [oldest] = this.watched.keys()
     if (this.watched.size >= MAX_WATCHED && oldest !== undefined) this.watched.delete(oldest)
     const unused = { limitNanoUsd: 0, usedNanoUsd: 0, heldNanoUsd: 0, reported: 0 }
-    const watched = { ...unused, endsAtMs: nowMs + resetMs }
+    const watched = { budget, ...unused, endsAtMs: nowMs + resetMs }
     this.watched.set(name, watched)
     return watched
   }
 
-  private check(demand: BudgetDemand, watched: Watched): void {
+  private check(watched: Watched): void {
     const spent = watched.usedNanoUsd - watched.heldNanoUsd
     for (const threshold of THRESHOLDS) {
       if (spent * 100 >= watched.limitNanoUsd * threshold) {
-        this.reached(demand, watched, threshold, 'used')
+        this.reached(watched, threshold, 'used')
       }
     }
   }
 
-  private reached(
-    demand: BudgetDemand,
-    watched: Watched,
-    threshold: Threshold,
-    reason: 'used' | 'refused',
-  ): void {
+  /** Notifies of the threshold, unless it or a higher one was reported. */
+  private reached(watched: Watched, threshold: Threshold, reason: 'used' | 'refused'): void {
     if (threshold <= watched.reported) return
     const previous = watched.reported
     watched.reported = threshold
-    const { limitNanoUsd, usedNanoUsd, heldNanoUsd, endsAtMs } = watched
+    const { budget, limitNanoUsd, usedNanoUsd, heldNanoUsd, endsAtMs } = watched
     const nowMs = Date.now()
-    const period = demand.kind === 'usd_day' ? 'day' : 'month'
+    const period = budget.kind === 'usd_day' ? 'day' : 'month'
     const date = new Date(nowMs).toISOString().slice(0, period === 'day' ? 10 : 7)
-    const name = `notify:budget:${date}:${threshold}:${demand.subject}`
+    const name = `notify:budget:${date}:${threshold}:${budget.subject}`
     const attempt = { name, burst: 1, everyMs: Math.max(0, endsAtMs - nowMs) + SLACK_MS }
     const report = ([waitMs = 0]: number[]): void => {
       if (waitMs > 0) return
@@ -126,7 +124,7 @@ export class BudgetWatch {
         type: 'budget.threshold',
         atMs: nowMs,
         data: {
-          budget: demand.subject,
+          budget: budget.subject,
           period,
           threshold_percent: threshold,
           reason,
@@ -145,7 +143,7 @@ function isBudget(demand: Demand): demand is BudgetDemand {
   return demand.kind === 'usd_day' || demand.kind === 'usd_month'
 }
 
-function nameOf({ kind, subject }: BudgetDemand): string {
+function nameOf({ kind, subject }: Watched['budget']): string {
   return `${kind} ${subject}`
 }
 

@@ -7,7 +7,7 @@ import type { ServerConfig, Snapshot } from '../config/config.js'
 import { causeOf } from '../error-cause.js'
 import { rowOf } from '../errors.js'
 import type { ErrorKind } from '../errors.js'
-import type { Account, Identity } from '../accounts/account.js'
+import type { Account } from '../accounts/account.js'
 import { NO_LABELS } from '../accounts/labels.js'
 import { remoteConfigControl, type ConfigControl } from '../dashboard/server/config-control.js'
 import type { GatewayStatus } from '../dashboard/server/gateway-status.js'
@@ -17,6 +17,7 @@ import {
   type CanaryOrder,
 } from '../gateway/canaries/canary-monitor.js'
 import type { CanaryReport } from '../gateway/canaries/canary-counts.js'
+import type { PreAuthenticated } from '../gateway/client-exchange.js'
 import { Gateway } from '../gateway/gateway.js'
 import type { RequestHead } from '../gateway/observe/recent-requests.js'
 import { isWebSocket, opensWebSockets } from '../gateway/native/websocket-attempt.js'
@@ -108,7 +109,7 @@ export async function openDataPlane(
   const dashboard = new LazyDashboard({
     ...{ store, log, snapshot: () => current, ...statusSources(options) },
     fleet: () => fleet.members,
-    chat: ({ req, res }, account, path) => gateway.handleAs(req, res, playgroundOf(account), path),
+    chat: ({ req, res }, account, path) => gateway.handleAs(req, res, playgroundOf(account, path)),
     addressOf: (req) => proxies.addressOf(req),
   })
   const server = await openServer({
@@ -255,9 +256,9 @@ function countRefusal(metrics: Metrics, log: Logger): (kind: ErrorKind, id: stri
   }
 }
 
-/** The identity of an account's chats in the dashboard: without a key, metered like one. */
-function playgroundOf({ id, plan }: Account): Identity {
-  return {
+/** A chat of an account in the dashboard, on a path of the data plane: without a key, metered like one. */
+function playgroundOf({ id, plan }: Account, path: string): PreAuthenticated {
+  const identity = {
     keyId: 'playground',
     accountId: id,
     plan,
@@ -267,4 +268,5 @@ function playgroundOf({ id, plan }: Account): Identity {
     limits: null,
     labels: NO_LABELS,
   }
+  return { identity, path }
 }

@@ -67,10 +67,15 @@ export class LazyDashboard {
     const path = pathOf(req.url ?? '')
     setHeaders(res, securityHeadersOf(path))
     if (path === '/') {
-      sendReply(res, 302, ['location', '/dashboard/', 'vary', 'accept'], '')
+      sendReply(res, {
+        status: 302,
+        headers: ['location', '/dashboard/', 'vary', 'accept'],
+        body: '',
+      })
       return
     }
-    if (!this.queue.take(() => this.take(req, res))) sendReply(res, 429, REFUSED, TOO_MANY_REQUESTS)
+    if (!this.queue.take(() => this.take(req, res)))
+      sendReply(res, { status: 429, headers: REFUSED, body: TOO_MANY_REQUESTS })
   }
 
   /**

@@ -52,6 +52,15 @@ interface NamedTurn {
   readonly name: string
 }
 
+/** The result of finding the states of a request. */
+interface FoundStates {
+  readonly turns: readonly NamedTurn[]
+  /** The state of each turn; null if none is stored. */
+  readonly states: readonly (readonly ReplyBlock[] | null)[]
+  /** The dialect that the states belong to. */
+  readonly family: Scope['family']
+}
+
 /** The stored reasoning state, for one process. Holds a timer until `close`. */
 export class Escrow {
   private readonly options: EscrowOptions
@@ -87,7 +96,7 @@ export class Escrow {
         const name = turns[index]?.name ?? ''
         return this.opened(name, items[next++] ?? null, nowMs)
       })
-      return this.filled(request, turns, states, scope)
+      return this.filled(request, { turns, states, family: scope.family })
     }
     if (missing.length === 0) return fill([])
     try {
@@ -144,19 +153,15 @@ export class Escrow {
     return this.seal.name([accountId, family, model, turn])
   }
 
-  private filled(
-    request: ChatRequest,
-    turns: readonly NamedTurn[],
-    states: readonly (readonly ReplyBlock[] | null)[],
-    scope: Scope,
-  ): ChatRequest {
+  /** The request with the states in its turns. */
+  private filled(request: ChatRequest, { turns, states, family }: FoundStates): ChatRequest {
     let messages: Message[] | null = null
     for (const [index, { messageIndex, message }] of turns.entries()) {
       const blocks = states[index] ?? null
       this.options.onResult(blocks === null ? 'miss' : 'hit')
       if (blocks === null) continue
       messages ??= [...request.messages]
-      messages[messageIndex] = restored(message, blocks, scope.family)
+      messages[messageIndex] = restored(message, blocks, family)
     }
     return messages === null ? request : { ...request, messages }
   }

@@ -13,13 +13,18 @@ export type Report = (path: string) => void
 /** The gateway sets this member itself, because it always requests usage; dropping it is not a loss. */
 const GATEWAY_MEMBER = 'stream_options'
 
+/** A client's body, and the edits that its bytes get for the dialect. */
+export interface EditedBody {
+  readonly body: JsonObject
+  readonly dialectEdits: readonly Edit[]
+}
+
 /**
- * The quirks as edits of a body's bytes. They apply after `dialectEdits`, so that keys set by those are
+ * The quirks as edits of a body's bytes. They apply after the dialect's edits, so that keys set by those are
  * dropped and renamed like the client's.
  */
 export function quirkEdits(
-  body: JsonObject,
-  dialectEdits: readonly Edit[],
+  { body, dialectEdits }: EditedBody,
   quirks: QuirksConfig,
   report: Report,
 ): Edit[] {
@@ -53,7 +58,7 @@ export function quirkEdits(
 
 /** The body with the quirks applied; the body itself if there are none. */
 export function applyQuirks(body: JsonObject, quirks: QuirksConfig, report: Report): JsonObject {
-  const edits = quirkEdits(body, [], quirks, report)
+  const edits = quirkEdits({ body, dialectEdits: [] }, quirks, report)
   if (edits.length === 0) return body
   const changed = { ...body }
   for (const { key, json, value } of edits) {

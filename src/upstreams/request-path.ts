@@ -26,16 +26,23 @@ export function upstreamAddressOf(config: UpstreamConfig): UpstreamAddress {
 
 const CHATS = '/chat/completions'
 
-/**
- * The path and query of a request for a model; `path` is the format's own. `isChat` is false for embeddings
- * and legacy completions; they use the configured path only if it ends with `/chat/completions`, which is
- * replaced.
- */
+/** The path of a request in its format. */
+export interface FormatPath {
+  /** The format's own path, below the upstream's base path. */
+  readonly path: string
+  /** The upstream's name of the model; '' if the request has none. */
+  readonly model: string
+  /**
+   * False for embeddings and legacy completions; they use the configured path only if it ends with
+   * `/chat/completions`, which is replaced. Default true.
+   */
+  readonly isChat?: boolean
+}
+
+/** The path and query of a request to an upstream. */
 export function requestPathAt(
   address: UpstreamAddress,
-  path: string,
-  model: string,
-  isChat = true,
+  { path, model, isChat = true }: FormatPath,
 ): string {
   const { basePath, query } = address
   const chats = address.path?.replaceAll('{model}', () => encodeURIComponent(model))

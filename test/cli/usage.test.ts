@@ -301,9 +301,15 @@ void t.test('refuses a range that ends before it begins', async (t) => {
   const session = await newSession(t)
   const range = { since: '1h', until: '2h' }
   const wrong = { message: '--until 2h must be later than --since 1h' }
-  await t.rejects(runUsage(session, 'summary', range, NOW), wrong)
-  await t.rejects(runUsage(session, 'export', { format: 'csv', ...range }, NOW), wrong)
-  t.equal(await runUsage(session, 'summary', { since: '2h', until: '1h' }, NOW), 0)
+  await t.rejects(runUsage(session, { action: 'summary', values: range }, NOW), wrong)
+  await t.rejects(
+    runUsage(session, { action: 'export', values: { format: 'csv', ...range } }, NOW),
+    wrong,
+  )
+  t.equal(
+    await runUsage(session, { action: 'summary', values: { since: '2h', until: '1h' } }, NOW),
+    0,
+  )
 })
 
 void t.test('export waits for its reader after each batch', async (t) => {

@@ -112,9 +112,11 @@ export function fed(
 ): ClientOutput {
   const options = { stream: true, stream_options: { include_usage: true } }
   const request = chatRequest({ ...options, ...body })
-  const stream = new TranslatedStream(upstream(dialect), client, request, {
-    ...SEED,
-    origin: dialect,
+  const stream = new TranslatedStream({
+    egress: upstream(dialect),
+    ingress: client,
+    request,
+    seed: { ...SEED, origin: dialect },
   })
   const outputs = chunks.map((chunk) => stream.write(chunk))
   outputs.push(stream.end())
@@ -129,7 +131,12 @@ export function whole(
   body: JsonObject = {},
 ): ClientOutput {
   const seed = { ...SEED, origin: dialect }
-  const result = translateReply(reply, upstream(dialect), client, chatRequest(body), seed)
+  const result = translateReply(reply, {
+    egress: upstream(dialect),
+    ingress: client,
+    request: chatRequest(body),
+    seed,
+  })
   const { choices, usage } = objectOf(result.body === '' ? {} : JSON.parse(result.body))
   const choice = objectOf(arrayOf(choices)[0])
   const message = objectOf(choice['message'])

@@ -27,7 +27,12 @@ void t.test('29: characters cut by the network became U+FFFD', (t) => {
 
 void t.test('30: a stream with CRLF was buffered until its end', (t) => {
   // https://github.com/nyroway/nyro/issues/265; https://github.com/praxis-proxy/praxis/issues/739
-  const stream = new TranslatedStream(upstream('gemini'), client, REQUEST, SEED)
+  const stream = new TranslatedStream({
+    egress: upstream('gemini'),
+    ingress: client,
+    request: REQUEST,
+    seed: SEED,
+  })
   const text = framed('gemini', [candidate([{ text: 'Hi' }])])
   t.ok(text.endsWith('\r\n\r\n'))
   t.match(stream.write(Buffer.from(text)), '"content":"Hi"', 'sent before the next frame')

@@ -187,7 +187,8 @@ function streamFault(input: StreamInput): string | null {
   const egress = upstream(input.dialect)
   const bytes = Buffer.from(input.text, 'latin1')
   const chunks = cutAt(bytes, input.cuts)
-  const translate = (): Translation => new TranslatedStream(egress, client, request, seedOf(input))
+  const translate = (): Translation =>
+    new TranslatedStream({ egress, ingress: client, request, seed: seedOf(input) })
   const whole = run(translate(), [bytes])
   const cut = run(translate(), chunks)
   if (!isDeepStrictEqual(cut, whole)) return 'cuts: other output'
@@ -234,8 +235,9 @@ function replyFault({ dialect, request: requestText, text }: ReplyInput): string
   if (body === null) return null
   const request = askedOf(requestText)
   const egress = upstream(dialect)
-  const whole = translateReply(body, egress, client, request, seedOf({ dialect }))
-  const again = streamReply(body, egress, client, request, seedOf({ dialect }))
+  const options = { egress, ingress: client, request, seed: seedOf({ dialect }) }
+  const whole = translateReply(body, options)
+  const again = streamReply(body, options)
   if (whole.breach !== null) return `grammar: ${whole.breach}`
   if (whole.outcome !== again.outcome) return 'whole and streamed end differently'
   if (!isDeepStrictEqual(whole.error, again.error)) return 'whole and streamed fail differently'

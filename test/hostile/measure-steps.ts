@@ -106,7 +106,7 @@ function run(
     watch.time('refuse', () => refuseInvalid(examined))
   const { dialect: wire } = client
   const at = { ...client, wire, ingress: ingressOf(wire) }
-  const call = watch.time('decode', () => callFrom(raw, parsed, at))
+  const call = watch.time('decode', () => callFrom(raw, parsed, { resolved: at }))
   const { request } = call
   const dialect = EGRESSES.find((each) => each.dialect === encoder)?.dialect ?? client.dialect
   const facts = FACTS[dialect]
@@ -131,8 +131,9 @@ function rendered(call: Call, encoder: string, dialect: DialectName): Pick<Rende
     const encodedBody = egress.encodeRequest(call.request, FACTS[dialect], losses)
     return bodyOf(encodedBody, egress, call.raw.length)
   }
-  const destination = { wire: dialect, egress, quirks: NO_QUIRKS, allowSyntheticUser: true }
-  return render(call, destination, 'm', FACTS[dialect], losses)
+  const destination = { wire: dialect, egress, model: 'm', facts: FACTS[dialect] }
+  const options = { quirks: NO_QUIRKS, allowSyntheticUser: true }
+  return render(call, { ...destination, ...options }, losses)
 }
 
 /**

@@ -37,7 +37,9 @@ async function until(isSo: () => boolean): Promise<void> {
 }
 
 void t.test('a reply has its status line and headers', async (t) => {
-  const port = await open(t, (_req, res) => sendReply(res, 200, ['x-a', 'b'], '{"é":1}'))
+  const port = await open(t, (_req, res) =>
+    sendReply(res, { status: 200, headers: ['x-a', 'b'], body: '{"é":1}' }),
+  )
   const { text } = await send(port, head('GET / HTTP/1.1') + LAST)
   const lines = [
     ...['HTTP/1.1 200 OK', 'x-a: b', 'content-length: 8', 'Date: [A-Z][a-z]{2}, .* GMT'],
@@ -71,7 +73,9 @@ void t.test(
 )
 
 void t.test('HEAD has content-length, and HTTP/1.0 connections are kept on request', async (t) => {
-  const port = await open(t, (_req, res) => sendReply(res, 200, [], 'body'))
+  const port = await open(t, (_req, res) =>
+    sendReply(res, { status: 200, headers: [], body: 'body' }),
+  )
   const headed = await send(port, head('HEAD / HTTP/1.1') + LAST)
   t.match(headed.text, /^[^]*content-length: 4\r\n[^]*\r\n\r\nHTTP\/1\.1 200 [^]*body$/)
   const kept = await send(port, [head('GET / HTTP/1.0', 'Connection: keep-alive'), LAST])
@@ -90,7 +94,7 @@ void t.test('F-102: pipelined requests are handled in sequence', async (t) => {
       seen.push(`${req.url ?? ''} ${body.toString()}`)
       setTimeout(() => {
         running -= 1
-        sendReply(res, 200, [], req.url ?? '')
+        sendReply(res, { status: 200, headers: [], body: req.url ?? '' })
       }, 5)
     })
   })
@@ -111,7 +115,7 @@ void t.test('a connection closes after 1,000 pipelined requests', async (t) => {
   let count = 0
   const port = await open(t, (_req, res) => {
     count += 1
-    sendReply(res, 200, [], '')
+    sendReply(res, { status: 200, headers: [], body: '' })
   })
   const { answers, closed } = await send(port, head('GET / HTTP/1.1').repeat(1500))
   t.same([answers.length, count, closed], [1000, 1000, true])
@@ -122,7 +126,7 @@ void t.test('a connection closes after 1,000 pipelined requests', async (t) => {
 void t.test('F-102: reading pauses if a client pipelines without reading replies', async (t) => {
   let reply = (): void => undefined
   const port = await open(t, (_req, res) => {
-    reply = () => sendReply(res, 200, ['connection', 'close'], 'x')
+    reply = () => sendReply(res, { status: 200, headers: ['connection', 'close'], body: 'x' })
   })
   const socket = connect(port, '127.0.0.1').on('error', () => undefined)
   t.teardown(() => socket.destroy())
@@ -144,7 +148,7 @@ void t.test('a body that is not read waits at the client and arrives complete la
     read = () => {
       bodyOf(req, (body) => {
         length = body.length
-        sendReply(res, 200, ['connection', 'close'], '')
+        sendReply(res, { status: 200, headers: ['connection', 'close'], body: '' })
       })
     }
   })
@@ -218,7 +222,7 @@ void t.test('an idle connection times out, and one with a running request does n
   const port = await open(
     t,
     (_req, res) => {
-      setTimeout(() => sendReply(res, 200, [], ''), 600)
+      setTimeout(() => sendReply(res, { status: 200, headers: [], body: '' }), 600)
     },
     options,
   )

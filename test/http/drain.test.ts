@@ -19,7 +19,7 @@ async function open(t: Test, options: Partial<ServerOptions> = {}): Promise<Gate
   const server = await openServer({
     host: '127.0.0.1',
     port: 0,
-    handler: (_req, res) => sendReply(res, 200, [], 'ok'),
+    handler: (_req, res) => sendReply(res, { status: 200, headers: [], body: 'ok' }),
     ...options,
   })
   t.teardown(() => server.drain(0))

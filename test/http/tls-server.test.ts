@@ -41,22 +41,21 @@ function serve(stage: Pick<Stage, 'left'>, req: HttpRequest, res: HttpResponse):
       truncateReply(res, 'half')
       return
     case '/large':
-      sendReply(res, 200, [], 'x'.repeat(32 * MIB))
+      sendReply(res, { status: 200, headers: [], body: 'x'.repeat(32 * MIB) })
       return
     case '/early':
-      sendReply(res, 413, [], 'no')
+      sendReply(res, { status: 413, headers: [], body: 'no' })
       return
     case '/hang':
       return
     default:
       bodyOf(req, (body) => {
         if (res.headersSent) return
-        sendReply(
-          res,
-          200,
-          ['set-cookie', 'a=1', 'set-cookie', 'b=2'],
-          `${req.httpVersion} ${body.toString()}`,
-        )
+        sendReply(res, {
+          status: 200,
+          headers: ['set-cookie', 'a=1', 'set-cookie', 'b=2'],
+          body: `${req.httpVersion} ${body.toString()}`,
+        })
       })
   }
 }

@@ -62,14 +62,30 @@ void t.test('limit states at the edges', (t) => {
   t.same(slotState(4, 5), at(5, 1, 0, 0))
   t.same(slotState(5, 5), at(5, 0, 0, RUNNING_RETRY_MS))
   t.same(slotState(9, 5), at(5, 0, 0, RUNNING_RETRY_MS), 'a limit that was made smaller')
-  t.same(budgetState(0, 0, 10, 10, 77), at(10, 10, 0, 0))
-  t.same(budgetState(1, 0, 10, 10, 77), at(10, 9, 77, 77))
-  t.same(budgetState(0, 0, 10, 11, 77), at(10, 10, 0, -1))
-  t.same(budgetState(12, 0, 10, 0, 77), at(10, 0, 77, 77), 'overspent, for nothing')
-  t.same(budgetState(MOST, 0, MOST, MOST, 77), at(MOST, 0, 77, 77))
-  t.same(budgetState(9, 5, 10, 6, 9_000), at(10, 1, 9_000, RUNNING_RETRY_MS), 'reserved')
-  t.same(budgetState(9, 5, 10, 7, 9_000), at(10, 1, 9_000, 9_000), 'too much even then')
-  t.same(budgetState(9, 5, 10, 6, 77), at(10, 1, 77, 77), 'the day ends sooner')
+  t.same(budgetState({ limit: 10, spent: 0, reserved: 0 }, 10, 77), at(10, 10, 0, 0))
+  t.same(budgetState({ limit: 10, spent: 1, reserved: 0 }, 10, 77), at(10, 9, 77, 77))
+  t.same(budgetState({ limit: 10, spent: 0, reserved: 0 }, 11, 77), at(10, 10, 0, -1))
+  t.same(
+    budgetState({ limit: 10, spent: 12, reserved: 0 }, 0, 77),
+    at(10, 0, 77, 77),
+    'overspent, for nothing',
+  )
+  t.same(budgetState({ limit: MOST, spent: MOST, reserved: 0 }, MOST, 77), at(MOST, 0, 77, 77))
+  t.same(
+    budgetState({ limit: 10, spent: 9, reserved: 5 }, 6, 9_000),
+    at(10, 1, 9_000, RUNNING_RETRY_MS),
+    'reserved',
+  )
+  t.same(
+    budgetState({ limit: 10, spent: 9, reserved: 5 }, 7, 9_000),
+    at(10, 1, 9_000, 9_000),
+    'too much even then',
+  )
+  t.same(
+    budgetState({ limit: 10, spent: 9, reserved: 5 }, 6, 77),
+    at(10, 1, 77, 77),
+    'the day ends sooner',
+  )
   t.equal(remainingUnits(500, -1, 60), 500, 'a clock that moves back refills nothing')
   t.equal(remainingUnits(500, 0, 60), 500)
   t.equal(remainingUnits(500, 1, MOST), 0)

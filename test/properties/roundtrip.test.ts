@@ -121,9 +121,9 @@ void t.test('2,000 replies through the whole form, and back to a stream', (t) =>
     const { text: body, bytes } = client.encodeReply(reply, WHOLE, SEED)
     if (bytes !== Buffer.byteLength(body)) t.fail(`seed ${seed}: has other bytes`)
     const parsed = objectOf(JSON.parse(body))
-    const once = translateReply(parsed, egress, client, WHOLE, SEED)
+    const once = translateReply(parsed, { egress, ingress: client, request: WHOLE, seed: SEED })
     if (once.body !== body) t.fail(`seed ${seed}: is translated to another`)
-    const streamed = streamReply(parsed, egress, client, REQUEST, SEED)
+    const streamed = streamReply(parsed, { egress, ingress: client, request: REQUEST, seed: SEED })
     const received = decoded(Buffer.from(streamed.body), 'openai-chat')
     if (!t.same(contentOf(received), contentOf(representable(reply)), `seed ${seed}`)) break
   }
@@ -138,7 +138,12 @@ void t.test('every transcript: its stream and its whole reply are equal', (t) =>
     pairs += 1
     const body = objectOf(JSON.parse(readFileSync(file, 'utf8')))
     const recorder = decoded(bytes, dialect)
-    const whole = translateReply(body, upstream(dialect), client, WHOLE, SEED)
+    const whole = translateReply(body, {
+      egress: upstream(dialect),
+      ingress: client,
+      request: WHOLE,
+      seed: SEED,
+    })
     t.equal(whole.outcome, 'complete', name)
     // Without `include_usage`, chat completions have the counts only in a whole reply.
     const isCounted = Object.keys(recorder.usage).length > 0
@@ -146,7 +151,12 @@ void t.test('every transcript: its stream and its whole reply are equal', (t) =>
     const streamed = objectOf(JSON.parse(client.encodeReply(reply, WHOLE, SEED).text))
     t.same(spaceless(objectOf(JSON.parse(whole.body))), spaceless(streamed), name)
     t.equal(whole.reason, reply.reason)
-    const again = streamReply(body, upstream(dialect), client, REQUEST, SEED)
+    const again = streamReply(body, {
+      egress: upstream(dialect),
+      ingress: client,
+      request: REQUEST,
+      seed: SEED,
+    })
     t.same(
       contentOf(decoded(Buffer.from(again.body), 'openai-chat')),
       contentOf(representable(reply)),

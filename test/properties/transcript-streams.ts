@@ -80,7 +80,13 @@ export const PAIRS: readonly Pair[] = [
     name: `${dialect} translated`,
     dialect,
     passes: false,
-    open: () => new TranslatedStream(upstream(dialect), client, REQUEST, SEED),
+    open: () =>
+      new TranslatedStream({
+        egress: upstream(dialect),
+        ingress: client,
+        request: REQUEST,
+        seed: SEED,
+      }),
   })),
 ]
 

@@ -21,7 +21,7 @@ function both(
 ) {
   const bytes = Buffer.from(JSON.stringify(body))
   const reported: string[] = []
-  const edits = quirkEdits(body, [], quirks, (path) => reported.push(path))
+  const edits = quirkEdits({ body, dialectEdits: [] }, quirks, (path) => reported.push(path))
   const spliced = edits.length === 0 ? bytes : splice(bytes, parseObject(bytes).members, edits)
   const again: string[] = []
   const applied = applyQuirks(body, quirks, (path) => again.push(path))
@@ -34,7 +34,7 @@ const BODY: JsonObject = { model: 'm', max_tokens: 5, store: true, user: null }
 
 void t.test('no quirks: the body itself', (t) => {
   t.equal(applyQuirks(BODY, NONE, ignore), BODY)
-  t.same(quirkEdits(BODY, [], NONE, ignore), [])
+  t.same(quirkEdits({ body: BODY, dialectEdits: [] }, NONE, ignore), [])
   t.end()
 })
 
@@ -89,7 +89,10 @@ void t.test('members that the dialect has set are dropped and renamed like the c
   const rename = { max_completion_tokens: 'max_tokens' }
   const quirks = { ...NONE, drop: ['stream_options'], rename }
   const bytes = Buffer.from(JSON.stringify(BODY))
-  const edits = [...made, ...quirkEdits(BODY, made, quirks, (path) => t.fail(path))]
+  const edits = [
+    ...made,
+    ...quirkEdits({ body: BODY, dialectEdits: made }, quirks, (path) => t.fail(path)),
+  ]
   const body: unknown = JSON.parse(splice(bytes, parseObject(bytes).members, edits).toString())
   t.same(
     body,
@@ -120,7 +123,11 @@ void t.test('messages: members are dropped and renamed, and roles are replaced',
     ],
   })
   const plain = { messages: [{ role: 'user', content: 'Hi' }] }
-  t.same(quirkEdits(plain, [], { ...NONE, messages }, ignore), [], 'others keep their bytes')
+  t.same(
+    quirkEdits({ body: plain, dialectEdits: [] }, { ...NONE, messages }, ignore),
+    [],
+    'others keep their bytes',
+  )
   t.end()
 })
 
@@ -128,7 +135,7 @@ void t.test('quirks apply to messages that the dialect has changed', (t) => {
   const body: JsonObject = { messages: [{ role: 'developer', content: 'a', name: 'x' }] }
   const made = [{ key: 'messages', json: '[{"role":"developer","content":"b"}]' }]
   const messages = { ...NONE.messages, roles: { developer: 'system' } }
-  t.same(quirkEdits(body, made, { ...NONE, messages }, ignore), [
+  t.same(quirkEdits({ body, dialectEdits: made }, { ...NONE, messages }, ignore), [
     { key: 'messages', json: '[{"role":"system","content":"b"}]' },
   ])
   t.end()
@@ -148,7 +155,7 @@ void t.test('dropped members are reported if they are not empty', (t) => {
   }
   const messages = { ...NONE.messages, drop: ['name', 'refusal'] }
   const drop = Object.keys(body).filter((key) => key !== 'messages')
-  quirkEdits(body, [], { ...NONE, drop, messages }, (path) => reported.push(path))
+  quirkEdits({ body, dialectEdits: [] }, { ...NONE, drop, messages }, (path) => reported.push(path))
   t.same(reported, ['store', 'messages.name'])
   t.end()
 })

@@ -71,17 +71,21 @@ export function explainBody(bytes: Buffer, model: string, route: BodyRoute): Bod
   const dialect = choice === 'openai' ? openAiEndpoint(request, facts) : choice
   const egress = egressOf(dialect)
   if (egress === null) throw new Error(`no dialect ${dialect}`)
-  const { allowSyntheticUser } = route
-  const { quirks } = upstream
-  const destination: Destination = { wire: dialect, egress, quirks, allowSyntheticUser }
-  const trial = new Trial(endpoint, destination, route)
+  const trial = new Trial(endpoint, {
+    wire: dialect,
+    egress,
+    model: route.model,
+    facts,
+    quirks: upstream.quirks,
+    allowSyntheticUser: route.allowSyntheticUser,
+  })
   const found = trial.run(body)
   const place = upstreamAddressOf(upstream)
   const lost = [...found.drops.keys()]
   const isRefused = found.rejected.size > 0 || (lost.length > 0 && route.onLoss === 'reject')
   return {
     dialect,
-    endpoint: `POST ${place.origin}${requestPathAt(place, found.path, route.model)}`,
+    endpoint: `POST ${place.origin}${requestPathAt(place, { path: found.path, model: route.model })}`,
     result: isRefused ? 'refused' : lost.length > 0 ? 'taken with losses' : 'taken',
     fields: fieldsOf(body, found, trial),
     lost: lost.length === 0 ? null : lost.join(', '),
@@ -107,12 +111,10 @@ class Trial {
   readonly quirks: Destination['quirks']
   private readonly endpoint: ResolvedEndpoint
   private readonly destination: Destination
-  private readonly route: BodyRoute
 
-  constructor(endpoint: ResolvedEndpoint, destination: Destination, route: BodyRoute) {
+  constructor(endpoint: ResolvedEndpoint, destination: Destination) {
     this.endpoint = endpoint
     this.destination = destination
-    this.route = route
     this.quirks = destination.quirks
   }
 
@@ -121,15 +123,14 @@ class Trial {
     const drops = new Map<string, string>()
     const rejected = new Map<string, string>()
     let rest = body
-    const { model, facts } = this.route
-    const { egress } = this.destination
+    const { egress, model } = this.destination
     const { path } = egress.target(model, body['stream'] === true)
     for (;;) {
       drops.clear()
       const losses = { drop: (path: string, reason: string) => drops.set(path, reason) }
       try {
         const call = parsed(rest, this.endpoint)
-        const out = render(call, this.destination, model, facts, losses)
+        const out = render(call, this.destination, losses)
         return { drops, rejected, rest, path: out.path, text: out.body.toString() }
       } catch (error) {
         if (!(error instanceof GatewayError)) throw error

@@ -39,7 +39,7 @@ export function translateHead(
 ): Translation {
   const request = sampleRequest(head)
   const facts = side.facts(to.model)
-  const format = formatFor(to.target, request, head, facts)
+  const format = formatFor(to.target, { request, client: head, facts })
   if (format === null) {
     const message = `the upstream ${to.upstream} has no embeddings`
     return { dialect: null, losses: [], refusals: [{ field: 'model', message }] }
@@ -77,14 +77,15 @@ function rendered(
   if (egress === null) throw new Error(`no format ${wire}`)
   const { quirks, name, allowBetas: betas } = to.target.upstream
   const { allowSyntheticUser } = side.config
-  const destination = { name, wire, egress, quirks, betas, allowSyntheticUser }
+  const { model } = to
+  const destination = { name, wire, egress, model, facts, quirks, betas, allowSyntheticUser }
   const clientName = (path: string): string => errorFormatOf(head.dialect).fieldName?.(path) ?? path
   const found = new LossList()
   try {
     const body = wire === head.wire ? ownBody(head, request) : {}
     const raw = Buffer.from(JSON.stringify(body))
     const { members } = parseObject(raw)
-    render({ wire: head.wire, raw, members, body, request }, destination, to.model, facts, found)
+    render({ wire: head.wire, raw, members, body, request }, destination, found)
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     const field = clientName(error.wire.param ?? 'body')

@@ -78,7 +78,11 @@ export class Dashboard {
   /** Answers one request whose path, without the query, is or begins with `/dashboard`. Never rejects. */
   async handle(path: string, req: HttpRequest, res: HttpResponse): Promise<void> {
     if (path === '/dashboard') {
-      sendReply(res, 308, ['location', '/dashboard/', 'cache-control', 'no-store'], '')
+      sendReply(res, {
+        status: 308,
+        headers: ['location', '/dashboard/', 'cache-control', 'no-store'],
+        body: '',
+      })
       return
     }
     if (path === '/dashboard/api' || path.startsWith('/dashboard/api/')) {

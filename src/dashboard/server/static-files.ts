@@ -73,11 +73,11 @@ export class StaticFiles {
     const life = file.isImmutable ? 'public, max-age=31536000, immutable' : 'no-cache'
     headers.push('cache-control', life)
     if (namesTag(headerOf(req, 'if-none-match'), file.etag)) {
-      sendReply(res, 304, headers, '')
+      sendReply(res, { status: 304, headers, body: '' })
       return
     }
     if (zipped !== null) headers.push('content-encoding', 'gzip')
-    sendReply(res, 200, headers, zipped ?? file.bytes)
+    sendReply(res, { status: 200, headers, body: zipped ?? file.bytes })
   }
 
   private async files(): Promise<Files> {
@@ -126,7 +126,7 @@ function plain(
   { text, headers = [] }: { readonly text: string; readonly headers?: readonly string[] },
 ): void {
   const fixed = ['content-type', 'text/plain; charset=utf-8', 'cache-control', 'no-store']
-  sendReply(res, status, [...fixed, ...headers], text)
+  sendReply(res, { status, headers: [...fixed, ...headers], body: text })
 }
 
 /** Whether the name contains the build's content hash: `index-Bx12Yz89.js`. */

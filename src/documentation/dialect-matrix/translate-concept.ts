@@ -54,13 +54,8 @@ export function translateRequestConcept(
     const drops = new Map<string, string>()
     const losses = { drop: (path: string, why: string) => drops.set(path, why) }
     const call = { wire: at.wire, raw, members, body: value, request }
-    const { body: out } = render(
-      call,
-      { wire: dialect, egress, quirks: PLAIN, allowSyntheticUser: false },
-      model,
-      facts,
-      losses,
-    )
+    const destination = { wire: dialect, egress, model, facts, quirks: PLAIN }
+    const { body: out } = render(call, { ...destination, allowSyntheticUser: false }, losses)
     const { path } = egress.target(model, request.stream)
     return { json: { path, body: JSON.parse(out.toString()) as JsonValue }, drops }
   }
@@ -97,9 +92,10 @@ export function translateReplyConcept(
   { dialect, request, facts }: ReplyTranslation,
 ): TranslationOutcome {
   const { ingress, egress, at } = codecsOf(dialect)
-  const decoded = ingress.decodeRequest({ model: facts.id, ...request }, at.endpoint)
+  const chat = ingress.decodeRequest({ model: facts.id, ...request }, at.endpoint)
   const seed = { id: 'chatcmpl-1', createdAtSeconds: 0, model: facts.id }
-  const translated = (body: JsonObject) => translateReply(body, egress, ingress, decoded, seed)
+  const translated = (body: JsonObject) =>
+    translateReply(body, { egress, ingress, request: chat, seed })
   const { body, lost, error } = translated(changed)
   if (error !== null) return { outcome: 'rejected', at: [], reported: [error.kind] }
   const paths = changedPaths(

@@ -18,6 +18,15 @@ export type Occasion =
   /** The same target, without the reasoning of earlier turns. */
   | 'amended'
 
+/** The reason for an attempt. */
+export interface AttemptReason {
+  readonly occasion: Occasion
+  /** The failure before it; null if there was none. */
+  readonly after: ErrorKind | null
+}
+
+const FIRST: AttemptReason = { occasion: 'first', after: null }
+
 /** Filled in by the attempt while it runs. Durations are in ms; null is "not reached". */
 export class AttemptResult {
   readonly candidate: Candidate
@@ -60,8 +69,7 @@ export class AttemptResult {
   constructor(
     candidate: Candidate,
     losses: readonly string[],
-    occasion: Occasion = 'first',
-    after: ErrorKind | null = null,
+    { occasion, after }: AttemptReason = FIRST,
   ) {
     this.candidate = candidate
     this.losses = losses

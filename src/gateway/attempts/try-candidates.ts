@@ -26,6 +26,14 @@ interface Running {
   readonly turn: CandidateTurn
 }
 
+/** A prepared attempt. */
+interface Launch {
+  readonly prepared: PreparedRequest
+  readonly occasion: Occasion
+  /** The parts of the reply that earlier attempts read; absent if there are none. */
+  readonly parts?: EarlierParts
+}
+
 /** Maximum time for which the head of a stream is held for its first content; then proxies need a status. */
 const HEAD_HOLD_MS = 1000
 /** The same if another attempt could follow, which is possible only before the head. Proxies wait 60 s. */
@@ -112,9 +120,9 @@ export class Candidates implements AttemptOwner {
       const prepared = this.sending.preparation.of(turn.candidate, turn.credential)
       if (prepared instanceof Promise) {
         prepared
-          .then((ready) => this.launch(turn, ready, occasion))
+          .then((ready) => this.launch(turn, { prepared: ready, occasion }))
           .catch((cause: unknown) => this.skipUnprepared(turn, cause))
-      } else this.launch(turn, prepared, occasion)
+      } else this.launch(turn, { prepared, occasion })
     } catch (cause) {
       this.skipUnprepared(turn, cause)
     }
@@ -130,21 +138,16 @@ export class Candidates implements AttemptOwner {
     else this.next('fallback')
   }
 
-  private launch(
-    turn: CandidateTurn,
-    prepared: PreparedRequest,
-    occasion: Occasion,
-    parts = NO_PARTS,
-  ): void {
+  private launch(turn: CandidateTurn, { prepared, occasion, parts = NO_PARTS }: Launch): void {
     // While the hedge was prepared, another attempt won or the client left.
     if (occasion === 'hedge' && this.isSettled) return turn.abandoned()
     const { hedging, preparation } = this.sending
     const after = this.lastError?.kind ?? null
     const { losses } = preparation
-    const result = new AttemptResult(turn.candidate, losses, occasion, after)
+    const result = new AttemptResult(turn.candidate, losses, { occasion, after })
     result.replyResult = parts.stream?.translation ?? null
     this.sent.began(result)
-    const attempt = new Attempt(this, result, prepared, parts)
+    const attempt = new Attempt(this, { result, prepared }, parts)
     turn.begin()
     this.running.push({ attempt, turn })
     if (occasion === 'first') hedging?.start(() => this.hedge())
@@ -221,16 +224,16 @@ export class Candidates implements AttemptOwner {
   private react(turn: CandidateTurn, started: StartedAttempt, error: GatewayError): void {
     let step: Step
     try {
-      step = stepAfter(started, error.wire, turn, this.sending)
+      step = stepAfter({ attempt: started, error: error.wire }, turn, this.sending)
     } catch (cause) {
       return this.end(cause)
     }
     switch (step.kind) {
       case 'amended':
-        return this.launch(turn, step.prepared, 'amended')
+        return this.launch(turn, { prepared: step.prepared, occasion: 'amended' })
       case 'at_once':
         if (step.prepared === null) return this.attempt(turn, 'retry')
-        return this.launch(turn, step.prepared, 'retry')
+        return this.launch(turn, { prepared: step.prepared, occasion: 'retry' })
       case 'retry':
         return this.retryIn(step.waitMs, turn)
       case 'next_target':
@@ -259,8 +262,8 @@ export class Candidates implements AttemptOwner {
     own.turn.succeeded()
     const { call, outgoing } = started.prepared
     const rest = outgoing.next?.(resume)
-    if (rest === undefined) this.end(gatewayError(UNEXPECTED_FAILURE))
-    else this.launch(own.turn, { call, outgoing: rest }, 'rest', parts)
+    if (rest === undefined) return this.end(gatewayError(UNEXPECTED_FAILURE))
+    this.launch(own.turn, { prepared: { call, outgoing: rest }, occasion: 'rest', parts })
   }
 
   draining(ended: Promise<void>): void {

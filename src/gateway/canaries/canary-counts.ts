@@ -33,6 +33,13 @@ export function isCanaryReport(value: unknown): value is CanaryReport {
 /** Interval of the reports, in ms; it delays an abort by about the same time. */
 const REPORT_MS = 50
 
+/** The end of an attempt. */
+export interface EndedAttempt {
+  /** The status of the upstream's reply; null if there was none. */
+  readonly status: AttemptResult['status']
+  readonly outcome: NonNullable<AttemptResult['outcome']>
+}
+
 /** The counter of one process. */
 export class CanaryCounter {
   private readonly send: (report: CanaryReport) => void
@@ -45,16 +52,11 @@ export class CanaryCounter {
   }
 
   /**
-   * Records that an attempt ended with `outcome`. Failures are those that count for the circuit breaker. A
+   * Records that an attempt of a request of that generation has ended. Failures are those that count for the circuit breaker. A
    * request that the provider refused as the client's mistake counts as an attempt without a failure; an
    * attempt that the client or the gateway ended is not counted.
    */
-  ended(
-    generation: number,
-    id: CanaryId,
-    status: AttemptResult['status'],
-    outcome: NonNullable<AttemptResult['outcome']>,
-  ): void {
+  ended(generation: number, id: CanaryId, { status, outcome }: EndedAttempt): void {
     const isFailure = outcome !== 'ok' && outcome !== 'cancelled' && isProviderFailure(outcome)
     const isRefusal = outcome === 'upstream_rejected' || (status ?? 0) >= 400
     if (outcome !== 'ok' && !isFailure && !isRefusal) return

@@ -15,15 +15,19 @@ export interface RequestFormat {
   readonly wire: WireFormat
 }
 
-/**
- * The format for a request that arrived in the format `client`; null if the upstream does not support the
- * operation.
- */
+/** A request whose format at the upstream is chosen. */
+export interface ReceivedRequest {
+  readonly request: ChatRequest
+  /** The format in which it arrived. */
+  readonly client: RequestFormat
+  /** The facts of the model that is requested from the upstream. */
+  readonly facts: ModelFacts
+}
+
+/** The format for a request to a target; null if the upstream does not support the operation. */
 export function formatFor(
   { upstream, model }: Pick<RouteTarget, 'upstream' | 'model'>,
-  request: ChatRequest,
-  client: RequestFormat,
-  facts: ModelFacts,
+  { request, client, facts }: ReceivedRequest,
 ): RequestFormat | null {
   const choice = upstream.dialect
   const dialect = choice === 'openai' ? openAiEndpoint(request, facts, client.dialect) : choice

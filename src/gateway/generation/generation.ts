@@ -170,12 +170,8 @@ export class Generation {
    * upstream does not support the operation.
    */
   target(routeTarget: RouteTarget, request: ChatRequest, client: RequestFormat): Target | null {
-    const format = formatFor(
-      routeTarget,
-      request,
-      client,
-      this.facts(routeTarget.model ?? request.model),
-    )
+    const facts = this.facts(routeTarget.model ?? request.model)
+    const format = formatFor(routeTarget, { request, client, facts })
     if (format === null) return null
     const { dialect, wire } = format
     const targets = this.targets.get(wire)

@@ -114,7 +114,10 @@ async function modelsOf(
   const dialect = config.dialect === 'openai' ? 'openai-chat' : config.dialect
   const egress = egressOf(dialect)
   if (egress === null) return []
-  const path = requestPathAt({ ...address, path: null }, `/models${QUERIES[dialect] ?? ''}`, '')
+  const path = requestPathAt(
+    { ...address, path: null },
+    { path: `/models${QUERIES[dialect] ?? ''}`, model: '' },
+  )
   const headers = { ...egress.headers({}), ...ownHeaders(config, egress, apiKey) }
   const { status, body } = await pool.get(path, {
     headers: { ...headers, 'accept-encoding': 'identity' },

@@ -29,7 +29,7 @@ function startProbe(
   const egress = egressOf(config.dialect === 'openai' ? 'openai-chat' : config.dialect)
   if (egress === null) return null
   const { breaker, credentials } = states.of(config.name)
-  const path = requestPathAt({ ...address, path: null }, probe.path, '')
+  const path = requestPathAt({ ...address, path: null }, { path: probe.path, model: '' })
   const headers = (): string[] => {
     const { key } = credentials.next(new Set(), null) ?? { key: null }
     const own = Object.entries(ownHeaders(config, egress, key))

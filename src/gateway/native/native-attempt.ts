@@ -2,7 +2,7 @@
  * Sends one native request to its upstream: passes the body up and the reply down, and applies the upstream's
  * timeouts.
  */
-import type { Agent, IncomingMessage } from 'node:http'
+import type { Agent, IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { GatewayError, gatewayError, type ErrorKind } from '../../errors.js'
 import { headerOf } from '../../http/message.js'
 import { sendNative } from '../../http/native-proxy.js'
@@ -146,7 +146,7 @@ export class NativeAttempt implements Timed {
     if (statusError !== null) throw statusError
     result.replyResult = nativeReplyResult(status, {})
     const tap = this.tapOf(reply, status)
-    beginReply(res, status, headList(x, call, run.rateHeaders, headersForClient(reply.headers)))
+    beginReply(res, status, headList(x, run, reply.headers))
     res.once('finish', () => this.finished())
     reply.pipe(tap).pipe(res)
     // Sends the head at once, because the body may be empty or slow.
@@ -239,15 +239,15 @@ export function statusErrorOf(status: number): GatewayError | null {
   return new GatewayError('upstream_malformed', 'The reply of the upstream has no valid status.')
 }
 
-/** The head of the reply to the client: the gateway's own headers first. */
+/** The headers of the reply to the client: the gateway's own, and those of the upstream's reply that the client gets. */
 export function headList(
   x: Exchange,
-  { target }: NativeCall,
-  rateHeaders: readonly string[],
-  headers: Readonly<Record<string, string | string[]>>,
+  { result, rateHeaders }: NativeRun,
+  headers: IncomingHttpHeaders,
 ): string[] {
-  const list = ['x-request-id', x.id, ...target.replyHeaders, ...rateHeaders]
-  for (const [name, value] of Object.entries(headers)) {
+  const { replyHeaders } = result.candidate.target
+  const list = ['x-request-id', x.id, ...replyHeaders, ...rateHeaders]
+  for (const [name, value] of Object.entries(headersForClient(headers))) {
     for (const item of Array.isArray(value) ? value : [value]) list.push(name, item)
   }
   return list

@@ -69,8 +69,9 @@ export async function serveNative(
   const { deadlines } = services
   const run = { result, intake, delivery, rateHeaders, deadlines, ending }
   const sent = traced(x, call, result)
-  if (x.upgrade === null) await new NativeAttempt(x, sent, run).send(agent)
-  else results.error = await new WebSocketAttempt(x, sent, run, x.upgrade).send(agent)
+  const { upgrade: client } = x
+  if (client === null) await new NativeAttempt(x, sent, run).send(agent)
+  else results.error = await new WebSocketAttempt(x, sent, { run, client }).send(agent)
 }
 
 /** The request with the headers of its trace in place of the client's. */

@@ -45,6 +45,12 @@ export function isWebSocket(req: HttpRequest): boolean {
   )
 }
 
+/** The record of a WebSocket, and the client's connection. */
+export interface WebSocketRun {
+  readonly run: NativeRun
+  readonly client: Upgrade
+}
+
 /** Resolves when the WebSocket is closed, with the reason if the gateway closed it; rejects with `GatewayError` before it is open. */
 export class WebSocketAttempt implements Timed {
   listIndex = NOT_LISTED
@@ -63,7 +69,7 @@ export class WebSocketAttempt implements Timed {
   private reason: GatewayError | null = null
   private readonly initialBytes: { readonly read: number; readonly written: number }
 
-  constructor(x: Exchange, call: NativeCall, run: NativeRun, client: Upgrade) {
+  constructor(x: Exchange, call: NativeCall, { run, client }: WebSocketRun) {
     this.x = x
     this.call = call
     this.run = run
@@ -155,7 +161,7 @@ export class WebSocketAttempt implements Timed {
     this.phase = 'open'
     this.deadlines.remove(this)
     x.endedWithError = true
-    beginReply(x.res, status, headList(x, call, run.rateHeaders, headersForClient(reply.headers)))
+    beginReply(x.res, status, headList(x, run, reply.headers))
     reply.pipe(x.res)
     reply.once('close', () => this.destroySoon())
   }

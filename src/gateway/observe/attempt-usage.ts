@@ -32,12 +32,17 @@ export const NOTHING_USED: Used = {
   tokensAfterDisconnect: 0,
 }
 
-/** The usage of one attempt; `NOTHING_USED` if the provider does not bill it. */
+/** The request of an attempt. */
+export interface BilledRequest {
+  readonly x: RequestContext
+  readonly request: ChatRequest
+}
+
+/** The usage of one attempt that ended with `outcome`; `NOTHING_USED` if the provider does not bill it. */
 export function usageOfAttempt(
-  x: RequestContext,
   attempt: AttemptResult,
-  request: ChatRequest,
   outcome: AttemptResult['outcome'],
+  { x, request }: BilledRequest,
 ): Used {
   const { replyResult, candidate } = attempt
   if (!attempt.wasSent && replyResult === null) return NOTHING_USED
@@ -48,23 +53,24 @@ export function usageOfAttempt(
   const reported = plausibleCounts(replyResult?.usage ?? {})
   const { input, output = hasWords ? undefined : reported.output } = reported
   if (request.embedding !== undefined && input !== undefined) {
-    return used(x, attempt, { ...reported, output: 0 }, isComplete ? 'reported' : 'estimated')
+    const counts = { ...reported, output: 0 }
+    return used(attempt, { usage: counts, source: isComplete ? 'reported' : 'estimated' }, x)
   }
   const isFinal = isComplete || attempt.countsAreFinal || (replyResult?.reason ?? null) !== null
   if (isFinal && input !== undefined && output !== undefined) {
-    return used(x, attempt, reported, 'reported')
+    return used(attempt, { usage: reported, source: 'reported' }, x)
   }
   const { family } = x.generation.facts(candidate.model)
   const counted = Math.max(reported.output ?? 0, outputTokens(outputSize, family))
   const prompt = input ?? inputTokens(promptSizeOf(request), family)
-  return used(x, attempt, { ...reported, input: prompt, output: counted }, 'estimated')
+  const usage = { ...reported, input: prompt, output: counted }
+  return used(attempt, { usage, source: 'estimated' }, x)
 }
 
 function used(
-  { generation }: RequestContext,
   { candidate, replyResult, outputWhenLeft }: AttemptResult,
-  usage: Usage,
-  source: UsageSource,
+  { usage, source }: Pick<Used, 'usage' | 'source'>,
+  { generation }: RequestContext,
 ): Used {
   const { name } = candidate.target.upstream.config
   const price = generation.prices.find(name, candidate.model, replyResult?.model ?? null)

@@ -29,6 +29,14 @@ export function outcomeOf(x: RequestContext, { error, replyResult }: Results): O
   return replyResult?.error?.kind ?? 'ok'
 }
 
+/** The times of an exchange that ends or has ended. */
+export interface ElapsedTime {
+  /** The end of the exchange, on the monotonic clock. */
+  readonly nowMs: number
+  /** Time from the head of the reply to its end; null for a whole reply. */
+  readonly relayMs: number | null
+}
+
 /**
  * The gateway's own share of an exchange's time, in ms: without the waits for the client's body, the
  * upstream, and a client that reads the reply.
@@ -36,8 +44,7 @@ export function outcomeOf(x: RequestContext, { error, replyResult }: Results): O
 export function overheadMs(
   x: RequestContext,
   results: Results,
-  nowMs: number,
-  relayMs: number | null,
+  { nowMs, relayMs }: ElapsedTime,
 ): number {
   const { intake, sent } = results
   const upstream =
@@ -86,7 +93,7 @@ export function entryOf(x: RequestContext, results: Results, nowMs: number): Led
     tokensAfterDisconnect: used.tokensAfterDisconnect,
     losses: lossesOf(sent?.losses ?? [], replyResult?.lost ?? []),
     generation: generation.snapshot.generation,
-    hops: hopsOf(x, results, nowMs, outcome),
+    hops: hopsOf(x, results, { nowMs, outcome }),
     ...explanationOf(x, results, outcome),
     priceVersion: isPriced(results, used) ? generation.priceVersion : null,
   }
@@ -179,7 +186,12 @@ function lossesOf(inRequest: readonly string[], inReply: readonly string[]): rea
   return inReply.length === 0 ? inRequest : [...inRequest, ...inReply]
 }
 
-function hopsOf(x: RequestContext, results: Results, nowMs: number, outcome: Outcome): EntryHops {
+/** The time of each phase; members of phases that did not happen are absent. */
+function hopsOf(
+  x: RequestContext,
+  results: Results,
+  { nowMs, outcome }: { readonly nowMs: number; readonly outcome: Outcome },
+): EntryHops {
   const { authenticated, intake, route, admission, sent, delivery } = results
   const hops: { -readonly [Hop in keyof EntryHops]: EntryHops[Hop] } = {}
   if (authenticated !== null) hops.authenticate = roundToMicros(authenticated.tookMs)
@@ -202,7 +214,7 @@ function hopsOf(x: RequestContext, results: Results, nowMs: number, outcome: Out
   const relayMs = headMs === null ? null : nowMs - x.startedMs - headMs
   if (firstMs !== null) hops.firstContent = roundToMicros(firstMs)
   if (relayMs !== null) hops.relay = roundToMicros(relayMs)
-  hops.overhead = roundToMicros(overheadMs(x, results, nowMs, relayMs))
+  hops.overhead = roundToMicros(overheadMs(x, results, { nowMs, relayMs }))
   return hops
 }
 

@@ -1,5 +1,4 @@
 /** Builds the log line of an exchange, and classifies the end of its stream. */
-import type { LogConfig } from '../../config/config.js'
 import type { Cause } from '../../error-cause.js'
 import { rowOf } from '../../errors.js'
 import type { ExchangeLine } from '../../observe/log/log-fields.js'
@@ -46,12 +45,8 @@ export interface End {
  * Whether the line is written: always for failures, slow requests and requests with more than one attempt,
  * and for the share `log.sample_success` of the others.
  */
-export function isLogged(
-  { sampleSuccess, slowMs }: LogConfig,
-  x: Exchange,
-  results: Results,
-  { outcome, seconds }: End,
-): boolean {
+export function isLogged(x: Exchange, results: Results, { outcome, seconds }: End): boolean {
+  const { sampleSuccess, slowMs } = x.generation.snapshot.config.log
   if (sampleSuccess === 1 || outcome !== 'ok') return true
   if ((results.sent?.attempts.length ?? 0) > 1) return true
   if ((firstContentMs(x, results) ?? seconds * 1000) > slowMs) return true

@@ -78,10 +78,10 @@ class TracedRequest implements RequestTrace {
     const { span } = this
     const endMs = x.startedMs + end.seconds * 1000
     if (span.isRecording()) this.describe(x, results, end)
+    const ended = { results, end }
     for (const attempt of results.sent?.attempts ?? []) {
       const attemptSpan = this.attempts.get(attempt)
-      if (attemptSpan?.isRecording() === true)
-        this.describeAttempt(attemptSpan, attempt, results, end)
+      if (attemptSpan?.isRecording() === true) this.describeAttempt(attemptSpan, attempt, ended)
       attemptSpan?.end(this.wallMs(attempt.endedAtMs ?? endMs))
     }
     span.end(this.wallMs(endMs))
@@ -119,7 +119,11 @@ class TracedRequest implements RequestTrace {
     if (contentMs !== null) span.addEvent('first_content', {}, this.wallMs(x.startedMs + contentMs))
   }
 
-  private describeAttempt(span: Span, attempt: AttemptResult, results: Results, end: End): void {
+  private describeAttempt(
+    span: Span,
+    attempt: AttemptResult,
+    { results, end }: { readonly results: Results; readonly end: End },
+  ): void {
     const { call } = results
     const isFinal = attempt === results.attempt
     const outcome = isFinal ? end.outcome : (attempt.outcome ?? 'ok')

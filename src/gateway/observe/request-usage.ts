@@ -15,10 +15,11 @@ export function usageOf(x: RequestContext, results: Results, outcome: Outcome): 
   if (finalAttempt === null) return NOTHING_USED
   if (identified?.operation === 'native') return usageOfNative(finalAttempt)
   if (call === null) return NOTHING_USED
+  const billed = { x, request: call.request }
   let total = NOTHING_USED
   for (const attempt of sent?.attempts ?? []) {
     const ended = attempt === finalAttempt ? outcome : attempt.outcome
-    const used = usageOfAttempt(x, attempt, call.request, ended)
+    const used = usageOfAttempt(attempt, ended, billed)
     if (used !== NOTHING_USED) total = total === NOTHING_USED ? used : sum(total, used)
   }
   return total

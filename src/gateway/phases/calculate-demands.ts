@@ -103,10 +103,10 @@ export function limitDemandsFor(check: LimitCheck): LimitDemand[] {
 
 /** The maximum that one attempt on each candidate may use of the limited resources. */
 function amountsOf({ x, limits, candidates, estimates }: LimitCheck): Amount[] {
-  const needs = needsOf(limits)
   const { limiting } = x.generation.snapshot.config
+  const rules = { needs: needsOf(limits), limiting }
   return estimates.map((estimate, index) =>
-    amountOf(estimate, candidates[index]?.model ?? '', needs, limiting),
+    amountOf(estimate, candidates[index]?.model ?? '', rules),
   )
 }
 

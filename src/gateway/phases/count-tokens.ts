@@ -20,11 +20,11 @@ import { sendReply } from '../../http/respond.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Target } from '../generation/generation.js'
 import { LossList, lossRefusal } from '../streams/translation-losses.js'
-import type { Results } from '../observe/phase-results.js'
 import { admitDemands, type ExactAdmission, type LimitServices } from './admit.js'
 import type { RoutedRequest } from './calculate-demands.js'
 import { sent } from './relay.js'
 import { replyHeaders } from './reply-headers.js'
+import type { Observer } from './settle.js'
 import { joinChunks } from '../bodies/join-chunks.js'
 import { provisionalEntry } from '../reservation/provisional-entry.js'
 
@@ -39,8 +39,7 @@ const ABOUT_REQUEST: ReadonlySet<number> = new Set([400, 413, 422])
 /** Admits the request, counts its tokens and sends the reply. Rejects with `GatewayError`. */
 export async function countTokens(
   routed: RoutedRequest,
-  results: Results,
-  ending: () => Promise<void> | null,
+  { results, ending }: Pick<Observer, 'results' | 'ending'>,
   limits: LimitServices,
 ): Promise<void> {
   const { x, call } = routed
@@ -64,7 +63,7 @@ export async function countTokens(
   const recorded = ending()
   if (recorded !== null) await recorded
   results.delivery = sent(Buffer.byteLength(body))
-  sendReply(x.res, 200, headers, body)
+  sendReply(x.res, { status: 200, headers, body })
 }
 
 /** Checks the limits of requests and of concurrency. */
@@ -150,9 +149,10 @@ function outgoingOf(
   const { address, config } = target.upstream
   const { allowSyntheticUser, onLoss } = x.generation.snapshot.config
   const { quirks, allowBetas: betas } = config
-  const destination = { wire: dialect, egress, quirks, betas, allowSyntheticUser }
+  const facts = x.generation.facts(model)
+  const destination = { wire: dialect, egress, model, facts, quirks, betas, allowSyntheticUser }
   try {
-    const rendered = render(call, destination, model, x.generation.facts(model), losses)
+    const rendered = render(call, destination, losses)
     if (losses.paths.length > 0 && onLoss === 'reject') {
       throw lossRefusal(call.request, call.dialect, losses.paths)
     }
@@ -163,7 +163,7 @@ function outgoingOf(
         : bodyOf(counter.body(encodedBody, model), egress, rendered.bytes).body
     const headers = [...(target.headers[0] ?? []), 'accept', 'application/json']
     for (const [name, value] of Object.entries(rendered.headers)) headers.push(name, value)
-    return { path: requestPathAt(address, counter.path(model), model), headers, body }
+    return { path: requestPathAt(address, { path: counter.path(model), model }), headers, body }
   } catch (error) {
     if (error instanceof GatewayError && error.kind === 'untranslatable' && onLoss !== 'reject') {
       return null

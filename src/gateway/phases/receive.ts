@@ -106,7 +106,7 @@ function read(x: Exchange, resolved: ResolvedEndpoint, intake: Intake): Promise<
         held.beginParsing(raw)
         return raw.length > LARGE_BYTES
           ? callInTurns(raw, resolved, req.headers)
-          : callFrom(raw, parseObject(raw), resolved, req.headers)
+          : callFrom(raw, parseObject(raw), { resolved, headers: req.headers })
       },
     })
     const decoder =
@@ -210,7 +210,7 @@ async function callInTurns(
   const parsed = parseExamined(examined)
   await turn()
   if (parsed === null) return refuseInvalid(examined)
-  const call = callFrom(raw, parsed, resolved, headers)
+  const call = callFrom(raw, parsed, { resolved, headers })
   await turn()
   return call
 }
@@ -221,12 +221,17 @@ async function callInTurns(
  */
 const MAX_TEXT_UNITS = 8 * 1024 * 1024
 
+/** The endpoint that a body was sent to, and the headers of its request. */
+export interface BodyContext {
+  readonly resolved: ResolvedEndpoint
+  readonly headers?: IncomingHttpHeaders
+}
+
 /** The call of a parsed body. Throws `malformed_request`, which names the invalid field. */
 export function callFrom(
   raw: Buffer,
   { value, members }: ParsedObject,
-  resolved: ResolvedEndpoint,
-  headers?: IncomingHttpHeaders,
+  { resolved, headers }: BodyContext,
 ): Call {
   const request = resolved.ingress.decodeRequest(value, resolved.endpoint, headers)
   if (raw.length > MAX_TEXT_UNITS && textUnits(request) > MAX_TEXT_UNITS) {

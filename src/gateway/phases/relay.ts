@@ -49,7 +49,7 @@ export function relay(x: Exchange, reply: StartedReply, options: RelayOptions): 
   const { res } = x
   const type = ['content-type', reply.stream ? EVENT_STREAM.type : JSON_TYPE]
   const headers = [...type, ...options.headers, ...(reply.stream ? streamHeaders(res) : [])]
-  sendReply(res, 200, headers, reply.body)
+  sendReply(res, { status: 200, headers, body: reply.body })
   return sent(
     reply.bytes,
     // The operating system usually accepts the whole reply at once.

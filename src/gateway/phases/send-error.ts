@@ -53,7 +53,7 @@ export function sendErrorReply(
   if (error.kind === 'unauthenticated') allHeaders.push('www-authenticate', 'Bearer')
   // The bytes after a request with a broken head may not be a valid request.
   if (error.kind === 'headers_too_large') allHeaders.push('connection', 'close')
-  sendReply(res, status, allHeaders, body)
+  sendReply(res, { status, headers: allHeaders, body })
   return Buffer.byteLength(body)
 }
 

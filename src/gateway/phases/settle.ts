@@ -16,7 +16,7 @@ import { chargedNanoUsd } from '../../store/records/count-usage.js'
 import type { CanaryCounter } from '../canaries/canary-counts.js'
 import type { Exchange } from '../client-exchange.js'
 import { entryOf, outcomeOf, overheadMs } from '../observe/ledger-entry.js'
-import { isLogged, lineOf, streamEndOf } from '../observe/log-line.js'
+import { isLogged, lineOf, streamEndOf, type End } from '../observe/log-line.js'
 import { headOf, type RecentHeads } from '../observe/recent-requests.js'
 import { firstContentMs, totalWaitMs, type Results } from '../observe/phase-results.js'
 import type { Tracing } from '../observe/tracing.js'
@@ -48,7 +48,7 @@ const RECORDED_OPERATIONS: ReadonlySet<Identified['operation']> = new Set<Identi
 /** Writes the ledger entry, the metrics and the log line of one exchange. */
 export class Observer {
   private readonly x: Exchange
-  private readonly results: Results
+  readonly results: Results
   private readonly services: ReportingServices
   private isRecorded = false
   /** The writes that the end of the reply has waited for, or waits for. */
@@ -95,7 +95,7 @@ export class Observer {
     results.shadow?.originalEnded(entry)
     const outcome = outcomeOf(x, results)
     recordAttempts(results, outcome, services.metrics)
-    countCanaries(x, results, outcome, services.canaries)
+    this.countCanaries(outcome)
     this.warnMisconfigured()
     const { upstream, costNanoUsd: cost, tokensAfterDisconnect } = entry
     if (upstream !== null) {
@@ -120,6 +120,16 @@ export class Observer {
     return services.ledgerWriter.settle(entry, storeReservationOf(x.limitReservation), nowMs)
   }
 
+  /** Counts the attempts on canary targets; `ended` is the outcome of the final attempt. */
+  private countCanaries(ended: Outcome): void {
+    const { generation } = this.x.generation.snapshot
+    for (const { candidate, status, outcome } of this.results.sent?.attempts ?? []) {
+      const { canary } = candidate
+      if (canary === null) continue
+      this.services.canaries.ended(generation, canary, { status, outcome: outcome ?? ended })
+    }
+  }
+
   /** Warns once per upstream and generation, also if another upstream served the request. */
   private warnMisconfigured(): void {
     const { generation } = this.x
@@ -142,22 +152,21 @@ export class Observer {
     const status = outcome === 'client_gone' ? 499 : x.res.statusCode
     const seconds = (beganMs - x.startedMs) / 1000
     recordHops(results, metrics)
-    const ownMs = overheadMs(x, results, beganMs, results.delivery?.relayMs ?? null)
+    const relayMs = results.delivery?.relayMs ?? null
+    const ownMs = overheadMs(x, results, { nowMs: beganMs, relayMs })
     metrics.overhead(ownMs / 1000)
+    const cause = causeOf(outcome) ?? undefined
+    const end = { status, outcome, cause, seconds, overheadMs: ownMs }
     const target = results.candidate?.target
     const ingress = results.identified?.format ?? 'none'
     if (target === undefined) {
       metrics.unrouted(status, outcome, ingress)
     } else {
       target.series.finished(status, outcome, ingress)
-      recordReply(x, results, seconds, outcome)
+      recordReply(x, results, end)
       recordLosses(results, target.dialect, metrics)
     }
-    const cause = causeOf(outcome) ?? undefined
-    const end = { status, outcome, cause, seconds, overheadMs: ownMs }
-    if (isLogged(x.generation.snapshot.config.log, x, results, end)) {
-      log.exchangeLine(lineOf(x, results, end))
-    }
+    if (isLogged(x, results, end)) log.exchangeLine(lineOf(x, results, end))
     const head = recent.takes(beganMs) ? headOf(x, results) : null
     if (head !== null) recent.add(head)
     this.services.tracing?.end(x, results, end)
@@ -212,20 +221,7 @@ function recordAttempts({ sent }: Results, ended: Outcome, metrics: Metrics): vo
   if (hedgeDenied !== null) metrics.hedge(hedgeDenied, 'denied')
 }
 
-function countCanaries(
-  { generation }: Exchange,
-  { sent }: Results,
-  ended: Outcome,
-  canaries: CanaryCounter,
-): void {
-  for (const attempt of sent?.attempts ?? []) {
-    const { canary } = attempt.candidate
-    if (canary === null) continue
-    canaries.ended(generation.snapshot.generation, canary, attempt.status, attempt.outcome ?? ended)
-  }
-}
-
-function recordReply(x: Exchange, results: Results, seconds: number, outcome: Outcome): void {
+function recordReply(x: Exchange, results: Results, { seconds, outcome }: End): void {
   const { identified, call, candidate, delivery, replyResult } = results
   if (candidate === null || replyResult === null || identified?.operation === 'native') return
   const { series } = candidate.target

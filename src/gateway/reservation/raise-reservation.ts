@@ -66,9 +66,8 @@ export class Reservation {
 
   /** The amount that an attempt has used, or its maximum while it runs. */
   private used(attempt: AttemptResult): Amount {
-    const { x, request } = this.reserved
     if (attempt.outcome === null) return this.maxAmountOf(attempt.candidate)
-    const { usage, budgetNanoUsd } = usageOfAttempt(x, attempt, request, attempt.outcome)
+    const { usage, budgetNanoUsd } = usageOfAttempt(attempt, attempt.outcome, this.reserved)
     return {
       tokens: (usage.input ?? 0) + (usage.output ?? 0),
       nanoUsd: budgetNanoUsd ?? this.maxAmountOf(attempt.candidate).nanoUsd,

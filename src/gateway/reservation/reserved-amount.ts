@@ -12,13 +12,19 @@ export interface Amount {
 /** The amount of a request that uses nothing. */
 export const NOTHING: Amount = { tokens: 0, nanoUsd: 0 }
 
+/** The resources that limits restrict, and the settings for unknown lengths and prices. */
+export interface AmountRules {
+  readonly needs: { readonly tokens: boolean; readonly money: boolean }
+  readonly limiting: LimitingConfig
+}
+
 /** The maximum that one attempt may use; 0 for resources without a limit. Throws as `maxNanoUsd`. */
 export function amountOf(
   estimate: CostEstimate,
   model: string,
-  needs: { readonly tokens: boolean; readonly money: boolean },
-  { assumedOutputTokens, unknownPrice }: LimitingConfig,
+  { needs, limiting }: AmountRules,
 ): Amount {
+  const { assumedOutputTokens, unknownPrice } = limiting
   return {
     tokens: needs.tokens ? likelyTokens(estimate, assumedOutputTokens) : 0,
     nanoUsd: needs.money ? maxNanoUsd(estimate, model, unknownPrice) : 0,

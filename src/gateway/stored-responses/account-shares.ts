@@ -10,7 +10,7 @@ interface Batch {
 }
 
 /** The maximum for one account. */
-interface ShareLimit {
+export interface ShareLimit {
   readonly entries: number
   readonly bytes: number
 }
@@ -27,21 +27,29 @@ interface Share {
  */
 const MAX_ACCOUNTS = 10_000
 
+/** The limit of the shares, and the cache of the values. */
+export interface AccountSharesOptions {
+  /** The current limit. */
+  readonly limit: () => ShareLimit
+  /** Deletes a value from the cache. */
+  readonly remove: (name: string, nowMs: number) => Promise<void>
+}
+
 /** Counts the values of each account. */
 export class AccountShares {
   private readonly shares = new Map<string, Share>()
-  private readonly remove: (name: string, nowMs: number) => Promise<void>
+  private readonly options: AccountSharesOptions
 
-  /** `remove` deletes a value from the cache. */
-  constructor(remove: (name: string, nowMs: number) => Promise<void>) {
-    this.remove = remove
+  constructor(options: AccountSharesOptions) {
+    this.options = options
   }
 
   /**
    * Counts the values of a batch that was written to the cache, and removes the account's oldest values if it
    * exceeds its share. Rejects if `remove` does.
    */
-  async add(accountId: string, batch: Batch, limit: ShareLimit, nowMs: number): Promise<void> {
+  async add(accountId: string, batch: Batch, nowMs: number): Promise<void> {
+    const limit = this.options.limit()
     const share = this.shares.get(accountId) ?? { batches: [], entries: 0, bytes: 0 }
     this.shares.delete(accountId)
     this.shares.set(accountId, share)
@@ -58,7 +66,7 @@ export class AccountShares {
       count(share, first, -1)
       if (!hasExpired) namesToRemove.push(...first.sizes.map(({ name }) => name))
     }
-    for (const name of namesToRemove) await this.remove(name, nowMs)
+    for (const name of namesToRemove) await this.options.remove(name, nowMs)
   }
 }
 

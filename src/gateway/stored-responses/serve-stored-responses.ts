@@ -47,6 +47,10 @@ function send(x: Exchange, body: JsonObject): Delivery {
   const json = stringifyExact(body)
   const generation = String(x.generation.snapshot.generation)
   const headers = ['content-type', 'application/json', 'x-request-id', x.id]
-  sendReply(x.res, 200, [...headers, 'x-sluice-generation', generation], json)
+  sendReply(x.res, {
+    status: 200,
+    headers: [...headers, 'x-sluice-generation', generation],
+    body: json,
+  })
   return sent(Buffer.byteLength(json))
 }

@@ -15,7 +15,7 @@ import type { SharedCache } from '../../store/store.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import type { SizedText } from '../../wire/frames/sized-text.js'
 import type { HeldMemory } from '../bodies/body-memory.js'
-import { AccountShares } from './account-shares.js'
+import { AccountShares, type ShareLimit } from './account-shares.js'
 import type { Call, KeepReply } from '../phases/receive.js'
 import { LARGE_BYTES } from '../bodies/join-chunks.js'
 
@@ -46,6 +46,12 @@ const ACCOUNT_SHARE = 16
 const MAX_ITEMS = 256
 const VERSION = 1
 
+/** The account of a call, and the stored form of its format. */
+interface StorageOwner {
+  readonly accountId: string
+  readonly storage: ReplyStorage
+}
+
 /** The stored responses that one process reads and writes. */
 export class StoredResponses {
   private readonly options: StoredResponsesOptions
@@ -55,7 +61,10 @@ export class StoredResponses {
   constructor(options: StoredResponsesOptions) {
     this.options = options
     this.seal = new Seal(options.secret)
-    this.shares = new AccountShares((name, nowMs) => this.put(name, '', nowMs))
+    this.shares = new AccountShares({
+      limit: () => this.shareLimit(),
+      remove: (name, nowMs) => this.put(name, '', nowMs),
+    })
   }
 
   /**
@@ -69,9 +78,9 @@ export class StoredResponses {
     const references = storage.references(call.body)
     if (references.previous === null && references.items.length === 0) {
       const conversation = { input: storage.inputOf(call.body), bytes: call.raw.length }
-      return this.withStorage(call, accountId, storage, conversation)
+      return this.withStorage(call, { accountId, storage }, conversation)
     }
-    return this.expanded(call, { accountId, held }, storage, references)
+    return this.expanded(call, { accountId, storage, held }, references)
   }
 
   /** The stored response, or null. Rejects if the store fails. */
@@ -96,10 +105,10 @@ export class StoredResponses {
 
   private async expanded(
     call: Call,
-    { accountId, held }: { readonly accountId: string; readonly held: HeldMemory },
-    storage: ReplyStorage,
+    owner: StorageOwner & { readonly held: HeldMemory },
     { previous, items }: ReturnType<ReplyStorage['references']>,
   ): Promise<Call> {
+    const { accountId, storage, held } = owner
     const distinct = [...new Set(items)]
     const names = distinct.map((id) => this.nameOf(accountId, 'item', id))
     if (previous !== null) names.push(this.nameOf(accountId, 'reply', previous))
@@ -116,7 +125,7 @@ export class StoredResponses {
     const history = last === null ? [] : [...last.input, ...storage.outputOf(last)]
     const { request, input, members, bodyFor } = storage.expand(call.body, history, foundItems)
     const resumed = { ...call, request, history: { members, bodyFor } }
-    return this.withStorage(resumed, accountId, storage, { input, bytes })
+    return this.withStorage(resumed, owner, { input, bytes })
   }
 
   private previousReply(text: string | null, { previousParam }: ReplyStorage): StoredReply {
@@ -139,8 +148,7 @@ export class StoredResponses {
   /** The call, with a function that stores its reply if the client requests that. */
   private withStorage(
     call: Call,
-    accountId: string,
-    storage: ReplyStorage,
+    { accountId, storage }: StorageOwner,
     { input, bytes }: { readonly input: readonly StoredItem[]; readonly bytes: number },
   ): Call {
     const { storeSeconds } = this.options.settings()
@@ -160,7 +168,6 @@ export class StoredResponses {
   ): Promise<void> {
     const { id } = record.reply
     if (typeof id !== 'string') return
-    const { maxBytes, maxEntries } = this.options.settings()
     const nowMs = this.options.now()
     const { input, reply, upstream } = record
     const tooLarge = JSON.stringify({ v: VERSION, tooLarge: true })
@@ -179,14 +186,18 @@ export class StoredResponses {
       entries.push({ name, text: stringifyExact(packed(outputItem)) })
     }
     const expiresAtMs = nowMs + this.options.settings().storeSeconds * 1000
-    const room = { entries: maxEntries / ACCOUNT_SHARE, bytes: maxBytes / ACCOUNT_SHARE }
     try {
       for (const { name, text: value } of entries) await this.put(name, value, expiresAtMs)
       const sizes = entries.map((entry) => ({ name: entry.name, bytes: entry.text.length }))
-      await this.shares.add(accountId, { sizes, expiresAtMs }, room, nowMs)
+      await this.shares.add(accountId, { sizes, expiresAtMs }, nowMs)
     } catch {
       // The store counts its failures; a client that references the response gets an error.
     }
+  }
+
+  private shareLimit(): ShareLimit {
+    const { maxEntries, maxBytes } = this.options.settings()
+    return { entries: maxEntries / ACCOUNT_SHARE, bytes: maxBytes / ACCOUNT_SHARE }
   }
 
   /** Maximum size of one response with its conversation. */

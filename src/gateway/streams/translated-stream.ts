@@ -53,6 +53,19 @@ export interface Translation extends ReplyResult {
   errorFrame(error: WireError): string | null
 }
 
+/** The formats of a reply, and its request. */
+export interface TranslationOptions {
+  /** The format of the upstream. */
+  readonly egress: Egress
+  /** The format of the client. */
+  readonly ingress: Ingress
+  readonly request: ChatRequest
+  /** The members of the reply that the gateway makes itself. */
+  readonly seed: Seed
+  /** The upstream may pause: the reply then arrives in several parts, each a separate stream or body. Default false. */
+  readonly mayPause?: boolean
+}
+
 /** The reply ended before its terminator. */
 export const TRUNCATED: WireError = {
   kind: 'upstream_truncated',
@@ -85,14 +98,7 @@ export class TranslatedStream implements Translation, EventSink {
   private readonly grammar: Grammar
   private readonly encoder: StreamEncoder
 
-  /** `mayPause`: the reply may arrive in several parts, each a separate stream. */
-  constructor(
-    egress: Egress,
-    ingress: Ingress,
-    request: ChatRequest,
-    seed: Seed,
-    mayPause = false,
-  ) {
+  constructor({ egress, ingress, request, seed, mayPause = false }: TranslationOptions) {
     this.egress = egress
     this.ingress = ingress
     this.request = request

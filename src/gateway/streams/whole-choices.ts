@@ -12,11 +12,11 @@ import { withoutCodeFence, violatesSchema } from '../../chat/reply/json-reply.js
 import type { ChatRequest } from '../../chat/request.js'
 import { addUsage, mergeUsage, type Usage } from '../../chat/usage.js'
 import type { ErrorKind } from '../../errors.js'
-import type { Choice, ChoicesDecoder, Egress, Ingress, Seed } from '../../dialects/dialect.js'
+import type { Choice, ChoicesDecoder, Ingress, Seed } from '../../dialects/dialect.js'
 import { sizedText } from '../../wire/frames/sized-text.js'
 import { SseFramer } from '../../wire/frames/sse-framer.js'
 import { LossList } from './translation-losses.js'
-import { note, OVERFLOW } from './translated-stream.js'
+import { note, OVERFLOW, type TranslationOptions } from './translated-stream.js'
 import { type TranslatedReply, replyResultOf, type WholeReply } from './whole-reply.js'
 
 /** One choice while it is read. */
@@ -31,7 +31,7 @@ class PendingChoice {
   /** The counts of this attempt. */
   usage: Usage = {}
 
-  /** `before`: the counts of the previous attempt, which is billed too. */
+  /** `earlierUsage`: the counts of the previous attempt, which is billed too. */
   constructor(earlierUsage: Usage) {
     this.grammar = new Grammar({
       event: (event) =>
@@ -69,11 +69,8 @@ export class WholeChoices implements WholeReply {
   private mayRepeat: boolean
 
   private constructor(
-    ingress: Ingress,
-    request: ChatRequest,
-    seed: Seed,
+    { ingress, request, seed, mayPause = false }: TranslationOptions,
     decoderFor: Decoding,
-    mayPause: boolean,
   ) {
     this.ingress = ingress
     this.request = request
@@ -85,16 +82,10 @@ export class WholeChoices implements WholeReply {
   /**
    * The requested number of choices; null if the upstream's format has only one. `mayPause`: the request may be sent again.
    */
-  static open(
-    egress: Egress,
-    ingress: Ingress,
-    request: ChatRequest,
-    seed: Seed,
-    mayPause: boolean,
-  ): WholeChoices | null {
+  static open(options: TranslationOptions): WholeChoices | null {
+    const { egress, request } = options
     const decoderFor = egress.newChoices?.bind(egress, request)
-    if (decoderFor === undefined) return null
-    return new WholeChoices(ingress, request, seed, decoderFor, mayPause)
+    return decoderFor === undefined ? null : new WholeChoices(options, decoderFor)
   }
 
   read(body: JsonObject | JsonValue[]): JsonObject | null {
@@ -153,7 +144,7 @@ export class WholeChoices implements WholeReply {
     }
     const [first] = complete
     const { fold, grammar } = candidates[first?.index ?? 0] ?? new PendingChoice({})
-    return replyResultOf(fold, grammar.breach, losses, () => {
+    return replyResultOf({ fold, breach: grammar.breach, losses }, () => {
       if (request.stream) return sizedText(this.stream(complete))
       const choices = complete.map(({ index, reply }) => ({
         index,

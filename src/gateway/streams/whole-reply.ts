@@ -16,21 +16,19 @@ import type { ErrorKind } from '../../errors.js'
 import { sizedText, type SizedText } from '../../wire/frames/sized-text.js'
 import { SseFramer } from '../../wire/frames/sse-framer.js'
 import { LossList } from './translation-losses.js'
-import { note, OVERFLOW, TRUNCATED, type ReplyResult } from './translated-stream.js'
+import {
+  note,
+  OVERFLOW,
+  TRUNCATED,
+  type ReplyResult,
+  type TranslationOptions,
+} from './translated-stream.js'
 
 /** A whole reply for the client, or why there is none. */
 export interface TranslatedReply extends ReplyResult {
   readonly body: string
   /** Size of the body in UTF-8. */
   readonly bytes: number
-}
-
-/** The form of the reply at the upstream and at the client. */
-export interface Reading {
-  /** The client requested a stream: the events go through its stream encoder. */
-  readonly stream: boolean
-  /** The upstream may pause; the reply then arrives in several parts. */
-  readonly mayPause: boolean
 }
 
 /** Reads the bodies of one reply and encodes it for the client. */
@@ -63,19 +61,17 @@ export class SingleWholeReply implements WholeReply, EventSink {
   private readonly encoder: StreamEncoder | null
   private parts = 0
 
+  /** `isStreamed`: the client gets the events of a stream. */
   constructor(
-    egress: Egress,
-    ingress: Ingress,
-    request: ChatRequest,
-    seed: Seed,
-    { stream, mayPause }: Reading,
+    { egress, ingress, request, seed, mayPause = false }: TranslationOptions,
+    isStreamed: boolean,
   ) {
     this.egress = egress
     this.ingress = ingress
     this.request = request
     this.seed = seed
     this.joined = mayPause ? new JoinedReply(this.grammar, request.maxOutputTokens) : null
-    this.encoder = stream ? ingress.newEncoder(request, seed) : null
+    this.encoder = isStreamed ? ingress.newEncoder(request, seed) : null
   }
 
   read(body: JsonObject | JsonValue[]): JsonObject | null {
@@ -112,7 +108,7 @@ export class SingleWholeReply implements WholeReply, EventSink {
   /** Fold → the client's dialect. */
   encode(): TranslatedReply {
     const { losses, ingress, request, seed, encoder } = this
-    return replyResultOf(this.fold, this.grammar.breach, losses, (reply) => {
+    return replyResultOf({ fold: this.fold, breach: this.grammar.breach, losses }, (reply) => {
       if (encoder !== null) return sizedText(encoder.take())
       if (violatesSchema(reply, request)) losses.drop('response_format.json_schema')
       return ingress.encodeReply(withoutCodeFence(reply, request), request, seed)
@@ -127,17 +123,10 @@ export class SingleWholeReply implements WholeReply, EventSink {
 }
 
 /** Translates a whole body: decode → grammar → fold → encode, with the same events as a stream. */
-export function translateReply(
-  body: JsonObject,
-  egress: Egress,
-  ingress: Ingress,
-  request: ChatRequest,
-  seed: Seed,
-): TranslatedReply {
-  const reading = { stream: false, mayPause: false }
-  const answer = new SingleWholeReply(egress, ingress, request, seed, reading)
-  answer.read(body)
-  return answer.encode()
+export function translateReply(body: JsonObject, options: TranslationOptions): TranslatedReply {
+  const reply = new SingleWholeReply(options, false)
+  reply.read(body)
+  return reply.encode()
 }
 
 /**
@@ -146,23 +135,25 @@ export function translateReply(
  */
 export function streamReply(
   body: JsonObject | JsonValue[],
-  egress: Egress,
-  ingress: Ingress,
-  request: ChatRequest,
-  seed: Seed,
+  options: TranslationOptions,
 ): TranslatedReply {
-  const reading = { stream: true, mayPause: false }
-  const answer = new SingleWholeReply(egress, ingress, request, seed, reading)
-  answer.read(body)
-  return answer.encode()
+  const reply = new SingleWholeReply(options, true)
+  reply.read(body)
+  return reply.encode()
 }
 
-/** The result of a fold; `body` is called only if the fold has a reply. */
+/** A reply after its last event. */
+export interface FoldedReply {
+  readonly fold: Fold
+  /** The violation of the grammar; null if there is none. */
+  readonly breach: string | null
+  readonly losses: LossList
+}
+
+/** The reply for the client; `encode` is called only if the fold has a reply. */
 export function replyResultOf(
-  fold: Fold,
-  breach: string | null,
-  losses: LossList,
-  body: (reply: Reply) => SizedText,
+  { fold, breach, losses }: FoldedReply,
+  encode: (reply: Reply) => SizedText,
 ): TranslatedReply {
   const reply = fold.reply()
   if (reply === null) {
@@ -181,7 +172,7 @@ export function replyResultOf(
     }
   }
   const { usage, reason, model, serviceTier: tier = null } = reply
-  const { text, bytes } = body(reply)
+  const { text, bytes } = encode(reply)
   return {
     body: text,
     bytes,

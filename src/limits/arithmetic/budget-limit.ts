@@ -2,29 +2,28 @@
 import { RUNNING_RETRY_MS } from './concurrency-limit.js'
 import type { LimitLevel } from './limit-level.js'
 
-/**
- * The level of a budget with `spent` of it used, `leftMs` before its day or month ends. `spent` includes `reserved`, the
- * maximum cost of running requests, whose unused part becomes available when they end.
- */
-export function budgetState(
-  spent: number,
-  reserved: number,
-  limit: number,
-  cost: number,
-  leftMs: number,
-): LimitLevel {
+/** A budget in its running day or month, in nano-dollars. */
+export interface BudgetUse {
+  readonly limit: number
+  /** Includes `reserved`. */
+  readonly spent: number
+  /** The maximum cost of running requests, whose unused part becomes available when they end. */
+  readonly reserved: number
+}
+
+/** The level of a budget for a request of `cost`, `leftMs` before its day or month ends. */
+export function budgetState(budget: BudgetUse, cost: number, leftMs: number): LimitLevel {
+  const { limit, spent } = budget
   return {
     limit,
     remaining: Math.max(0, limit - spent),
     resetMs: spent > 0 ? leftMs : 0,
-    retryAfterMs: budgetRetryMs(spent, reserved, limit, cost, leftMs),
+    retryAfterMs: budgetRetryMs(budget, cost, leftMs),
   }
 }
 
 function budgetRetryMs(
-  spent: number,
-  reserved: number,
-  limit: number,
+  { limit, spent, reserved }: BudgetUse,
   cost: number,
   leftMs: number,
 ): number {

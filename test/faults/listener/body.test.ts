@@ -73,7 +73,7 @@ void t.test('a refused body releases its memory and reserves no more', async (t)
         .catch(() => (errors += 1))
         .finally(() => {
           memory.end()
-          sendReply(res, 200, [], '')
+          sendReply(res, { status: 200, headers: [], body: '' })
         })
         .catch(() => undefined)
     },

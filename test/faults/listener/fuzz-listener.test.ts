@@ -94,7 +94,7 @@ void t.test('seeded mutations of a request never pass the checks', async (t) => 
         wrong.push(JSON.stringify([req.url, req.rawHeaders]))
       }
       bodyOf(req, () => {
-        if (!res.headersSent) sendReply(res, 200, [], '')
+        if (!res.headersSent) sendReply(res, { status: 200, headers: [], body: '' })
       })
     },
   })

@@ -36,7 +36,11 @@ async function open(
       bodyOf(req, (body) => {
         seen.whole.push(`${req.method ?? ''} ${req.url ?? ''} ${body.toString('latin1')}`)
         if (res.headersSent) return
-        sendReply(res, 200, ['content-type', 'application/json'], JSON.stringify({ ok: true }))
+        sendReply(res, {
+          status: 200,
+          headers: ['content-type', 'application/json'],
+          body: JSON.stringify({ ok: true }),
+        })
       })
     },
     ...options,

@@ -22,12 +22,12 @@ function head(...lines: string[]): string {
 
 /** Replies with the body of the request. */
 function echo(req: HttpRequest, res: HttpResponse): void {
-  bodyOf(req, (body) => sendReply(res, 200, [], body))
+  bodyOf(req, (body) => sendReply(res, { status: 200, headers: [], body }))
 }
 
 /** Replies 401 without reading the body. */
 function deny(_req: HttpRequest, res: HttpResponse): void {
-  sendReply(res, 401, [], 'no')
+  sendReply(res, { status: 401, headers: [], body: 'no' })
 }
 
 async function open(t: Test, options: Partial<ServerOptions>): Promise<GatewayServer> {
@@ -162,7 +162,12 @@ void t.test('a running reply is not affected by later bytes', async (t) => {
 void t.test('a content-length that is too low, or missing, gets a reply', async (t) => {
   const door = await open(t, {
     handler: (req, res) => {
-      bodyOf(req, (body) => setTimeout(() => sendReply(res, 400, [], `read ${body.length}`), 50))
+      bodyOf(req, (body) =>
+        setTimeout(
+          () => sendReply(res, { status: 400, headers: [], body: `read ${body.length}` }),
+          50,
+        ),
+      )
     },
   })
   for (const [lines, read] of [
@@ -183,7 +188,7 @@ void t.test('trailers are accepted or refused as a whole', async (t) => {
     handler: (req, res) => {
       bodyOf(req, () => {
         refusals.push(guardTrailers(req)?.kind)
-        sendReply(res, 200, [], '')
+        sendReply(res, { status: 200, headers: [], body: '' })
       })
     },
   })
@@ -224,7 +229,7 @@ void t.test('a server that drains finishes open requests and accepts no new ones
   const busy = send(door.port, head('Content-Length: 0'))
   while (waiting.length < 2) await new Promise((resolve) => setTimeout(resolve, 5))
   const [finished] = waiting.splice(0, 1)
-  if (finished !== undefined) sendReply(finished, 200, [], '')
+  if (finished !== undefined) sendReply(finished, { status: 200, headers: [], body: '' })
   const half = send(door.port, [head('Content-Length: 2') + '{', '}'], { chunkEveryMs: 400 })
   while (waiting.length < 2) await new Promise((resolve) => setTimeout(resolve, 5))
   const silentGone = once(silent, 'close')
@@ -235,7 +240,7 @@ void t.test('a server that drains finishes open requests and accepts no new ones
   t.ok((await idle).closed, 'an idle connection is closed')
   const late = await send(door.port, head('Content-Length: 0'))
   t.equal(late.text, '', 'a new one is not taken')
-  for (const res of waiting) sendReply(res, 200, [], 'ok')
+  for (const res of waiting) sendReply(res, { status: 200, headers: [], body: 'ok' })
   for (const outcome of [await busy, await half]) {
     t.equal(outcome.answers[0]?.body, 'ok')
     t.equal(outcome.answers[0]?.headers['connection'], 'close')
@@ -314,7 +319,7 @@ void t.test(
       clientStallMs: 500,
       handler: (_req, res) => {
         res.once('close', () => hasClosed.push(isSent(res)))
-        sendReply(res, 200, [], Buffer.alloc(32e6))
+        sendReply(res, { status: 200, headers: [], body: Buffer.alloc(32e6) })
       },
     })
     const stuck = connect(door.port, '127.0.0.1').pause()

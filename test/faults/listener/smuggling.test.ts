@@ -39,7 +39,7 @@ for (const decoy of decoys) {
         paths.push(req.url ?? '')
         bodyOf(req, (body) => {
           bodies.push(body.toString('latin1'))
-          sendReply(res, 200, ['content-type', 'application/json'], '{}')
+          sendReply(res, { status: 200, headers: ['content-type', 'application/json'], body: '{}' })
         })
       },
     })

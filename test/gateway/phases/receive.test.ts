@@ -74,7 +74,7 @@ plans:
         .then(
           (call) => {
             calls.push(call)
-            sendReply(res, 200, [], 'taken')
+            sendReply(res, { status: 200, headers: [], body: 'taken' })
           },
           (thrown: unknown) => {
             const error = toGatewayError(thrown)

@@ -157,7 +157,12 @@ void t.test('an invalid whole reply fails and has no body', (t) => {
       { choices: [], content: 7, candidates: 'x' },
       { error: { code: 503 } },
     ]) {
-      const reply = translateReply(body, upstream(dialect), client, REQUEST, SEED)
+      const reply = translateReply(body, {
+        egress: upstream(dialect),
+        ingress: client,
+        request: REQUEST,
+        seed: SEED,
+      })
       t.equal(reply.outcome, 'failed', `${dialect} ${JSON.stringify(body)}`)
       t.equal(reply.body, '')
       if (reply.error === null) throw new Error('failed without an error')

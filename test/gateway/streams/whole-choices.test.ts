@@ -224,18 +224,18 @@ void t.test('each of several choices is the same as alone', (t) => {
   const body = { model: 'm', messages: [{ role: 'user', content: 'q' }] }
   const one = client.decodeRequest(body, { operation: 'chat' })
   const two = { ...one, candidates: 2 }
-  const egress = upstream('gemini')
+  const formats = { egress: upstream('gemini'), ingress: client, seed: SEED }
   let compared = 0
   for (const { dialect, name } of transcripts) {
     const file = join(process.cwd(), 'test/transcripts', `${name}.reply.json`)
     if (dialect !== 'gemini' || !existsSync(file)) continue
     const body = objectOf(JSON.parse(readFileSync(file, 'utf8')))
     const [only] = arrayOf(body.candidates).map(objectOf)
-    const alone = translateReply(body, egress, client, one, SEED)
+    const alone = translateReply(body, { ...formats, request: one })
     if (only === undefined || alone.outcome !== 'complete') continue
     compared += 1
     const candidates = [{ ...only, index: 1 }, only]
-    const several = WholeChoices.open(egress, client, two, SEED, false)
+    const several = WholeChoices.open({ ...formats, request: two })
     several?.read({ ...body, candidates })
     const { body: written = '' } = several?.encode() ?? {}
     // A call of the second choice has its own id.

@@ -51,7 +51,12 @@ export function pairsOf(clientCase: ClientCase): Pair[] {
   const request: ChatRequest = ingress.decodeRequest(clientCase.body, clientCase.endpoint)
   const translated = UPSTREAMS.map((dialect): Pair => {
     const open = (): Translation =>
-      new TranslatedStream(upstream(dialect), ingress, request, { ...SEED, origin: dialect })
+      new TranslatedStream({
+        egress: upstream(dialect),
+        ingress,
+        request,
+        seed: { ...SEED, origin: dialect },
+      })
     return { name: `${clientCase.dialect} ← ${dialect}`, dialect, passes: false, open }
   })
   const { newTap } = upstream(clientCase.dialect)

@@ -142,7 +142,7 @@ export class ApiRouter {
     const { retryAfterSeconds } = error.wire
     if (retryAfterSeconds !== undefined) headers.push('retry-after', String(retryAfterSeconds))
     if (error instanceof MethodNotAllowed) headers.push('allow', error.methods.join(', '))
-    sendReply(res, rowOf(error.kind).status, headers, errorBody(error.wire))
+    sendReply(res, { status: rowOf(error.kind).status, headers, body: errorBody(error.wire) })
   }
 }
 
@@ -251,7 +251,11 @@ async function send({ req, res, requestId }: ApiExchange, reply: Reply): Promise
     headers[headers.indexOf('no-store')] = 'private, no-cache'
     headers.push('etag', etag)
     if (headerOf(req, 'if-none-match') === etag) {
-      sendReply(res, 304, [...headers, 'vary', 'cookie, accept-encoding'], '')
+      sendReply(res, {
+        status: 304,
+        headers: [...headers, 'vary', 'cookie, accept-encoding'],
+        body: '',
+      })
       return
     }
   }
@@ -262,5 +266,5 @@ async function send({ req, res, requestId }: ApiExchange, reply: Reply): Promise
   if (encoding !== null) headers.push('content-encoding', encoding)
   if (isClosed(res)) return
   const vary = reply.etag === true ? 'cookie, accept-encoding' : 'accept-encoding'
-  sendReply(res, reply.status, [...headers, 'vary', vary], body)
+  sendReply(res, { status: reply.status, headers: [...headers, 'vary', vary], body })
 }

@@ -24,7 +24,12 @@ import type { AttemptResult } from '../attempt-result.js'
 import { isEventStream, OTHER_TYPE, requestIdIn, unreadable } from '../reply/read-head.js'
 import { openReplyStream, streamsOn, type ReadReply } from '../reply/read-reply.js'
 import type { EarlierParts } from '../reply/started-reply.js'
-import { replyOwnerOf, type AttemptOwner, type PreparedRequest } from './attempt-owner.js'
+import {
+  replyOwnerOf,
+  type AttemptOwner,
+  type PreparedRequest,
+  type StartedAttempt,
+} from './attempt-owner.js'
 import { ChunkFeed } from './backpressure.js'
 import { CollectedReply } from './collected-reply.js'
 import { DrainedReply, isDrainable } from './drained-reply.js'
@@ -49,12 +54,7 @@ export class Attempt implements ReplyHandler, Timed {
   /** Set if the client has left and the rest of the reply is read for its usage. */
   private drainedReply: DrainedReply | null = null
 
-  constructor(
-    owner: AttemptOwner,
-    result: AttemptResult,
-    prepared: PreparedRequest,
-    earlier: EarlierParts,
-  ) {
+  constructor(owner: AttemptOwner, { result, prepared }: StartedAttempt, earlier: EarlierParts) {
     this.owner = owner
     this.result = result
     this.prepared = prepared

@@ -36,8 +36,9 @@ export class CollectedReply {
   /** Reads the whole reply; `begun` has the earlier parts, null if there are none. Throws as `readReply`. */
   read(prepared: PreparedRequest, begun: WholeReply | null): ReadReply | Promise<ReadReply> {
     const beganMs = performance.now()
-    const origin = { isEvents: isEventStream(this.headers), begun }
-    const read = readReply(joinChunks(this.chunks), this.owner, prepared, this.target, origin)
+    const bytes = joinChunks(this.chunks)
+    const reply = { bytes, target: this.target, isEvents: isEventStream(this.headers), begun }
+    const read = readReply(reply, prepared, this.owner)
     this.owner.translated(performance.now() - beganMs)
     return read
   }

@@ -19,8 +19,6 @@ export interface BreakerWatch {
   onChange: (upstream: string, state: BreakerState) => void
 }
 
-const NO_WATCH: BreakerWatch = { onChange: () => undefined }
-
 function newBreaker({ name, breaker }: UpstreamConfig, clock: Clock, watch: BreakerWatch): Breaker {
   return new Breaker(breaker, clock, (state) => watch.onChange(name, state))
 }
@@ -39,8 +37,7 @@ export class UpstreamState {
   constructor(
     config: UpstreamConfig,
     previous: UpstreamState | null,
-    clock: Clock,
-    watch: BreakerWatch = NO_WATCH,
+    { clock, watch }: Pick<UpstreamStates, 'clock' | 'watch'>,
   ) {
     const { apiKeys, baseUrl } = config
     const breaker = JSON.stringify([baseUrl, config.breaker])
@@ -82,8 +79,7 @@ export class UpstreamStates {
     clock: Clock = previous?.clock ?? SYSTEM_CLOCK,
   ) {
     this.clock = clock
-    const watch = previous?.watch ?? { ...NO_WATCH }
-    this.watch = watch
+    this.watch = previous?.watch ?? { onChange: () => undefined }
     this.hedges = new Map(
       routes
         .filter(({ hedge }) => hedge !== null)
@@ -95,7 +91,7 @@ export class UpstreamStates {
     this.byName = new Map(
       Object.values(upstreams).map((config) => {
         const former = previous?.byName.get(config.name) ?? null
-        return [config.name, new UpstreamState(config, former, clock, watch)]
+        return [config.name, new UpstreamState(config, former, this)]
       }),
     )
   }

@@ -16,14 +16,19 @@ export interface Hedged {
   readonly handling: Handling
 }
 
+/** The settings of a route that hedges, and its spending on hedges. */
+interface HedgeRules {
+  readonly config: HedgeConfig
+  readonly budget: HedgeBudget
+}
+
 /** The hedge of one request. */
 export class Hedging {
   /** The upstream of a hedge that the hedge budget, or a limit of the client, did not allow. */
   denied: string | null = null
   private readonly hedged: Hedged
   private readonly generation: Generation
-  private readonly config: HedgeConfig
-  private readonly budget: HedgeBudget
+  private readonly rules: HedgeRules
   private timer: NodeJS.Timeout | null = null
 
   /**
@@ -33,24 +38,18 @@ export class Hedging {
     const { hedge, hedges } = hedged.handling
     if (hedge === null || hedges === null) return null
     hedges.request(costOf(hedged.candidates[0], hedged.request, generation))
-    return new Hedging(hedged, generation, hedge, hedges)
+    return new Hedging(hedged, generation, { config: hedge, budget: hedges })
   }
 
-  private constructor(
-    hedged: Hedged,
-    generation: Generation,
-    config: HedgeConfig,
-    budget: HedgeBudget,
-  ) {
+  private constructor(hedged: Hedged, generation: Generation, rules: HedgeRules) {
     this.hedged = hedged
     this.generation = generation
-    this.config = config
-    this.budget = budget
+    this.rules = rules
   }
 
   /** Calls `late` after `after_ms`, unless `stop` is called before. */
   start(late: () => void): void {
-    this.timer = setTimeout(late, this.config.afterMs)
+    this.timer = setTimeout(late, this.rules.config.afterMs)
   }
 
   stop(): void {
@@ -67,7 +66,8 @@ export class Hedging {
     })
     const target = other ?? first
     const cost = costOf(target, request, this.generation)
-    if (this.budget.tryHedge(cost, this.config.extraSpend)) return target
+    const { config, budget } = this.rules
+    if (budget.tryHedge(cost, config.extraSpend)) return target
     this.deny(target)
     return null
   }

@@ -10,8 +10,7 @@ import type { Seed } from '../../../dialects/dialect.js'
 import type { WireError } from '../../../errors.js'
 import { promptSizeOf, inputTokens } from '../../../ledger/estimate-tokens.js'
 import { outlineOf, vectorText } from '../../../wire/embedding-vectors.js'
-import type { RequestContext } from '../../client-exchange.js'
-import type { Target } from '../../generation/generation.js'
+import type { Generation, Target } from '../../generation/generation.js'
 import type { Call } from '../../phases/receive.js'
 import type { ReplyResult } from '../../streams/translated-stream.js'
 
@@ -34,12 +33,20 @@ const MALFORMED: WireError = {
 /** Digits that are read as numbers in one turn of the event loop; they take about 5 ms. */
 const TURN_CHARS = 1024 * 1024
 
+/** The request that a reply with vectors belongs to. */
+export interface VectorsRequest {
+  readonly call: Call
+  readonly target: Target
+  /** Has the facts of the model. */
+  readonly generation: Generation
+  /** The members of the reply that the gateway makes itself. */
+  readonly seed: Seed
+}
+
 /** Returns a promise only if many numbers have to be converted to another form. */
 export function readVectors(
   bytes: Buffer,
-  seed: Seed,
-  exchange: RequestContext,
-  { call, target }: { readonly call: Call; readonly target: Target },
+  { call, target, generation, seed }: VectorsRequest,
 ): VectorsReply | Promise<VectorsReply> {
   const { request, ingress } = call
   const outline = outlineOf(bytes.toString('utf8'))
@@ -50,7 +57,7 @@ export function readVectors(
   const isSameForm = read.vectors.every((vector) => vector.form === form)
   if (isSameForm && target.wire === call.wire) return passedReply(bytes, bytes.length, read)
   const write = (vectors: readonly Vector[] | null): VectorsReply => {
-    const usage = counted(read.usage, call, exchange)
+    const usage = counted(read.usage, call, generation)
     const body =
       vectors === null
         ? null
@@ -80,7 +87,7 @@ async function inForm(
 }
 
 /** The usage, with an estimate of the prompt if the upstream does not count it. */
-function counted(usage: Usage, { request }: Call, { generation }: RequestContext): Usage {
+function counted(usage: Usage, { request }: Call, generation: Generation): Usage {
   if (usage.input !== undefined) return usage
   const { family } = generation.facts(request.model)
   return { ...usage, input: inputTokens(promptSizeOf(request), family) }

@@ -17,7 +17,11 @@ import {
   EVENT_STREAM,
   type StreamForm,
 } from '../../streams/sse-or-json-array.js'
-import { TranslatedStream, type ReplyResult } from '../../streams/translated-stream.js'
+import {
+  TranslatedStream,
+  type ReplyResult,
+  type TranslationOptions,
+} from '../../streams/translated-stream.js'
 import { SingleWholeReply, type WholeReply } from '../../streams/whole-reply.js'
 import type { AttemptOwner, PreparedRequest } from '../attempt/attempt-owner.js'
 import { readVectors } from './read-embeddings.js'
@@ -39,21 +43,29 @@ export function roomFor(isReply: boolean): number {
 
 /** The stream for a streamed reply. */
 export function openReplyStream(
-  { call, outgoing }: PreparedRequest,
+  prepared: PreparedRequest,
   target: Target,
   { exchange, owner }: { readonly exchange: RequestContext; readonly owner: ReplyOwner },
 ): ReplyTransform {
+  const { call } = prepared
   const { egress } = target
-  const { ingress, request } = call
   if (egress.newTap !== null && passes(call, target)) {
-    const { includeUsage } = request
+    const { includeUsage } = call.request
     const tap = egress.newTap({ includeUsage, onWhole: keeper(call, target) })
     return new PassthroughTransform(tap, owner, formOf(call))
   }
-  const seed = seedOf(exchange, call, target)
-  const mayPause = outgoing.next !== null
-  const translation = new TranslatedStream(egress, ingress, request, seed, mayPause)
+  const translation = new TranslatedStream(translationOf(prepared, target, exchange))
   return new ReplyTransform(translation, owner, formOf(call))
+}
+
+function translationOf(
+  { call, outgoing }: PreparedRequest,
+  target: Target,
+  exchange: RequestContext,
+): TranslationOptions {
+  const { ingress, request } = call
+  const seed = seedOf(exchange, call, target)
+  return { egress: target.egress, ingress, request, seed, mayPause: outgoing.next !== null }
 }
 
 function formOf({ endpoint }: Call): StreamForm {
@@ -72,8 +84,10 @@ export type ReadReply =
     }
   | { readonly kind: 'paused'; readonly reply: WholeReply; readonly resume: JsonObject }
 
-/** The properties of a whole reply before it is read. */
-export interface ReplyOrigin {
+/** A whole reply before it is read. */
+export interface UnreadReply {
+  readonly bytes: Buffer
+  readonly target: Target
   /** It arrived as a stream: the gateway requested one, or the upstream supports no other form. */
   readonly isEvents: boolean
   /** The earlier parts if the upstream paused; null if there are none. */
@@ -85,22 +99,20 @@ export interface ReplyOrigin {
  * memory for its copies.
  */
 export function readReply(
-  bytes: Buffer,
+  { bytes, target, isEvents, begun }: UnreadReply,
+  prepared: PreparedRequest,
   { exchange, held }: Pick<AttemptOwner, 'exchange' | 'held'>,
-  { call, outgoing }: PreparedRequest,
-  target: Target,
-  { isEvents, begun }: ReplyOrigin,
 ): ReadReply | Promise<ReadReply> {
+  const { call } = prepared
   const { stream, embedding } = call.request
-  const mayPause = outgoing.next !== null
   held.takeReply(copiesOf(bytes))
   if (embedding !== undefined) {
-    return readVectors(bytes, seedOf(exchange, call, target), exchange, { call, target })
+    const seed = seedOf(exchange, call, target)
+    return readVectors(bytes, { call, target, generation: exchange.generation, seed })
   }
-  const answer = (): WholeReply =>
-    begun ?? newWhole(call, target, seedOf(exchange, call, target), mayPause)
+  const whole = (): WholeReply => begun ?? newWhole(translationOf(prepared, target, exchange))
   const isArray = call.endpoint.array === true
-  if (isEvents) return readOn(answer(), isArray, (reply) => reply.readEvents(bytes))
+  if (isEvents) return readOn(whole(), isArray, (reply) => reply.readEvents(bytes))
   const text = bytes.toString('utf8')
   const body = parseReply(text)
   const parsed = body ?? (stream ? parseArray(text) : null)
@@ -111,7 +123,7 @@ export function readReply(
     if (tap.error === null) keeper(call, target)?.(body)
     return passReply(bytes, tap)
   }
-  return readOn(answer(), isArray, (reply) => reply.read(parsed))
+  return readOn(whole(), isArray, (reply) => reply.read(parsed))
 }
 
 /** Stores a reply that passes through; the upstream stores it too. */
@@ -119,13 +131,10 @@ function keeper({ keep }: Call, { upstream }: Target): ((reply: JsonObject) => v
   return keep === undefined ? undefined : (reply) => void keep(reply, upstream.config.name)
 }
 
-function newWhole(call: Call, { egress }: Target, seed: Seed, mayPause: boolean): WholeReply {
-  const { ingress, request } = call
-  const { candidates = 1 } = request
-  const choices =
-    candidates > 1 ? WholeChoices.open(egress, ingress, request, seed, mayPause) : null
-  if (choices !== null) return choices
-  return new SingleWholeReply(egress, ingress, request, seed, { stream: request.stream, mayPause })
+function newWhole(translation: TranslationOptions): WholeReply {
+  const { candidates = 1, stream } = translation.request
+  const choices = candidates > 1 ? WholeChoices.open(translation) : null
+  return choices ?? new SingleWholeReply(translation, stream)
 }
 
 /**

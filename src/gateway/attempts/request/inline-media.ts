@@ -10,17 +10,21 @@ import type { Target } from '../../generation/generation.js'
 import type { HeldMemory } from '../../bodies/body-memory.js'
 import type { Call } from '../../phases/receive.js'
 
+/** A request whose media may be fetched. */
+export interface MediaRequest {
+  readonly exchange: RequestContext
+  readonly call: Call
+  /** Counts the memory of the media; the caller ends it. */
+  readonly held: HeldMemory
+}
+
 /**
  * The call with bytes in place of the URLs that its upstream cannot read; null if there are none, or fetching is off.
- * Rejects with `malformed_request` naming the part. The memory of the media counts in `held`, which the caller ends.
+ * Rejects with `malformed_request` naming the part.
  */
-export function fetchMedia(
-  x: RequestContext,
-  call: Call,
-  target: Target,
-  held: HeldMemory,
-): Promise<Call> | null {
-  const { media } = x.generation
+export function fetchMedia(request: MediaRequest, target: Target): Promise<Call> | null {
+  const { exchange, call } = request
+  const { media } = exchange.generation
   const { egress } = target
   if (media === null || egress.readsUrl === undefined || target.dialect === call.dialect)
     return null
@@ -30,7 +34,7 @@ export function fetchMedia(
       if (!egress.readsUrl(url) && !urls.has(url)) urls.set(url, path)
   }
   if (urls.size === 0) return null
-  return fetchAll(x, media, urls, held).then((fetched) => {
+  return fetchAll(urls, media, request).then((fetched) => {
     let fetchedBytes = 0
     for (const { bytes } of fetched.values()) fetchedBytes += bytes.length
     return { ...call, request: withMedia(call.request, fetched), fetchedBytes }
@@ -54,13 +58,13 @@ function urlOf(part: UserPart): string | null {
   return part.source.kind === 'url' ? part.source.url : null
 }
 
+/** Fetches the URLs, each with the path of its part. Rejects if one of them fails, or there are too many. */
 async function fetchAll(
-  x: RequestContext,
-  media: MediaFetcher,
   urls: ReadonlyMap<string, string>,
-  held: HeldMemory,
+  media: MediaFetcher,
+  { exchange, held }: MediaRequest,
 ): Promise<Map<string, Media>> {
-  const { maxPerRequest } = x.generation.snapshot.config.fetchMedia
+  const { maxPerRequest } = exchange.generation.snapshot.config.fetchMedia
   if (urls.size > maxPerRequest) {
     throw new GatewayError(
       'malformed_request',
@@ -69,7 +73,7 @@ async function fetchAll(
     )
   }
   const aborter = new AbortController()
-  x.cancellation.onCancel((reason) => aborter.abort(reason))
+  exchange.cancellation.onCancel((reason) => aborter.abort(reason))
   const fetched = new Map<string, Media>()
   const failures: Error[] = []
   const fetchOne = async ([url, path]: [string, string]): Promise<void> => {
@@ -85,11 +89,11 @@ async function fetchAll(
   }
   try {
     await Promise.all([...urls].map(fetchOne))
-    x.cancellation.check()
+    exchange.cancellation.check()
     const [first] = failures
     if (first !== undefined) throw first
   } finally {
-    x.cancellation.onCancel(null)
+    exchange.cancellation.onCancel(null)
   }
   return fetched
 }

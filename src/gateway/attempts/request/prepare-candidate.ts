@@ -43,6 +43,15 @@ interface Encoded {
   readonly losses: readonly string[]
 }
 
+/** The attempt that a request is encoded for. */
+interface AttemptToEncode {
+  readonly candidate: Candidate
+  /** The index of the credential. */
+  readonly credential: number
+  /** When its preparation began: monotonic, in ms. */
+  readonly beganMs: number
+}
+
 /** Prepares one request for its candidates. */
 export class Preparation {
   /** The fields that were left out, or would be, for the last prepared candidate. */
@@ -73,16 +82,17 @@ export class Preparation {
     }
     const known = this.known(candidate)
     if (known !== undefined) return this.prepared(known, candidate, credential)
-    const { exchange, call, held, memory } = this.request
-    const fetching = fetchMedia(exchange, call, candidate.target, held)
+    const { call } = this.request
+    const fetching = fetchMedia(this.request, candidate.target)
     if (fetching !== null || call.raw.length > LARGE_BYTES) {
       return this.inTurns(candidate, credential, fetching)
     }
     const beganMs = performance.now()
-    const restoredCall = withRestoredReasoning(call, candidate, exchange.generation, memory)
+    const attempt = { candidate, credential, beganMs }
+    const restoredCall = this.withReasoning(call, candidate)
     return restoredCall instanceof Promise
-      ? restoredCall.then((restored) => this.encode(candidate, credential, restored, beganMs))
-      : this.encode(candidate, credential, restoredCall, beganMs)
+      ? restoredCall.then((restored) => this.encode(restored, attempt))
+      : this.encode(restoredCall, attempt)
   }
 
   /** Prepares a large body in several turns of the event loop, so that other requests are served between them. */
@@ -91,7 +101,7 @@ export class Preparation {
     credential: number,
     fetching: Promise<Call> | null,
   ): Promise<PreparedRequest> {
-    const { exchange, call, memory } = this.request
+    const { exchange, call } = this.request
     let fetched = call
     if (fetching !== null) {
       const beganMs = performance.now()
@@ -104,15 +114,17 @@ export class Preparation {
     const beganMs = performance.now()
     const isLarge = call.raw.length > LARGE_BYTES
     if (isLarge) await turn()
-    const restoredCall = await withRestoredReasoning(
-      fetched,
-      candidate,
-      exchange.generation,
-      memory,
-    )
+    const restoredCall = await this.withReasoning(fetched, candidate)
     if (isLarge) await turn()
     exchange.cancellation.check()
-    return this.encode(candidate, credential, restoredCall, beganMs)
+    return this.encode(restoredCall, { candidate, credential, beganMs })
+  }
+
+  /** The call with the stored reasoning of its history; the call itself if the model does not reason. */
+  private withReasoning(call: Call, candidate: Candidate): Call | Promise<Call> {
+    const { exchange, memory } = this.request
+    if (exchange.generation.facts(candidate.model).reasoning === false) return call
+    return withRestoredReasoning(call, candidate, memory)
   }
 
   private known({ target, model }: Candidate): Encoded | undefined {
@@ -129,20 +141,16 @@ export class Preparation {
     )
   }
 
-  private encode(
-    candidate: Candidate,
-    credential: number,
-    call: Call,
-    beganMs: number,
-  ): PreparedRequest {
+  private encode(call: Call, { candidate, credential, beganMs }: AttemptToEncode): PreparedRequest {
     const { target, model } = candidate
     const { wire, egress, upstream, quirks } = target
     const { generation } = this.request.exchange
     const { allowSyntheticUser } = generation.snapshot.config
     const { name, allowBetas: betas } = upstream.config
-    const destination = { name, wire, egress, quirks, betas, allowSyntheticUser }
+    const facts = generation.facts(model)
+    const destination = { name, wire, egress, model, facts, quirks, betas, allowSyntheticUser }
     const losses = new LossList()
-    const rendered = render(call, destination, model, generation.facts(model), losses)
+    const rendered = render(call, destination, losses)
     const encoded = { wire, model, quirks, betas, name, call, rendered, losses: losses.paths }
     this.encoded.push(encoded)
     const prepared = this.prepared(encoded, candidate, credential)
@@ -157,7 +165,11 @@ export class Preparation {
   ): PreparedRequest {
     this.report(call, losses)
     const { egress, upstream, wire, dialect } = target
-    const path = requestPathAt(upstream.address, rendered.path, model, wire === dialect)
+    const path = requestPathAt(upstream.address, {
+      path: rendered.path,
+      model,
+      isChat: wire === dialect,
+    })
     const headers = [...(target.headers[credential] ?? []), 'accept', rendered.accept]
     const { idempotencyKey } = this.request
     if (idempotencyKey !== null) headers.push('idempotency-key', idempotencyKey)

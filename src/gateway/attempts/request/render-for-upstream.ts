@@ -17,12 +17,15 @@ import { reportNative } from '../../../dialects/report-native-fields.js'
 import { LARGE_BYTES } from '../../bodies/join-chunks.js'
 import type { Call } from '../../phases/receive.js'
 
-/** The upstream that a request is rendered for. */
+/** The upstream and its model that a request is rendered for. */
 export interface Destination {
   /** The name of the upstream, which may store state of the conversation. */
   readonly name?: string
   readonly wire: WireFormat
   readonly egress: Egress
+  /** The upstream's name of the model. */
+  readonly model: string
+  readonly facts: ModelFacts
   readonly quirks: QuirksConfig
   /** Beta features that clients may request; null: all. */
   readonly betas?: readonly string[] | null
@@ -61,7 +64,7 @@ export interface Outgoing {
 }
 
 /**
- * Renders the call for a model. Reports fields that are left out to `losses`; throws `GatewayError(untranslatable)` for
+ * Renders the call for an upstream. Reports fields that are left out to `losses`; throws `GatewayError(untranslatable)` for
  * fields that must not be left out.
  */
 export function render(
@@ -70,11 +73,9 @@ export function render(
     'wire' | 'raw' | 'members' | 'body' | 'request' | 'added' | 'fetchedBytes' | 'history'
   >,
   destination: Destination,
-  model: string,
-  facts: ModelFacts,
   losses: Losses,
 ): Rendered {
-  const { wire, egress, quirks } = destination
+  const { wire, egress, model, facts, quirks } = destination
   const report = (path: string): void => losses.drop(path, 'no-equivalent')
   if (wire === call.wire) {
     const { history } = call
@@ -82,7 +83,7 @@ export function render(
     const edits = historyEdits(source, history?.members ?? [])
     edits.push(...egress.edits(source, model, { model: facts, losses }))
     if (call.added !== undefined) edits.push(call.added(facts))
-    edits.push(...quirkEdits(call.body, edits, quirks, report))
+    edits.push(...quirkEdits({ body: call.body, dialectEdits: edits }, quirks, report))
     const body = edits.length === 0 ? call.raw : splice(call.raw, call.members, edits)
     const streams = call.request.stream
     const { path, accept } = egress.target(model, streams)
@@ -90,7 +91,7 @@ export function render(
     return { path, accept, streams, body, bytes: body.length, encodedBody: null, headers }
   }
   reportNative(call.request, losses)
-  const request = requestFor(call.request, destination, model, facts)
+  const request = requestFor(call.request, destination)
   const encodedBody = applyQuirks(egress.encodeRequest(request, facts, losses), quirks, report)
   const streams = request.stream
   const { path, accept } = egress.target(model, streams)
@@ -137,9 +138,7 @@ export function bodyOf(
 /** The request with the model, the stream flag and the first role that this upstream needs. */
 function requestFor(
   request: ChatRequest,
-  { egress, allowSyntheticUser }: Destination,
-  model: string,
-  facts: ModelFacts,
+  { egress, model, facts, allowSyntheticUser }: Destination,
 ): ChatRequest {
   const stream =
     egress.wholeOnly?.(request) !== true &&

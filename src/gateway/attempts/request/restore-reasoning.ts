@@ -19,7 +19,6 @@ import type {
 import type { WireError } from '../../../errors.js'
 import type { Escrow, Scope } from '../../../reasoning/escrow.js'
 import type { SizedText } from '../../../wire/frames/sized-text.js'
-import type { Generation } from '../../generation/generation.js'
 import type { Candidate } from '../../phases/choose-route.js'
 import type { Call } from '../../phases/receive.js'
 
@@ -33,17 +32,15 @@ export interface Memory {
 
 /**
  * The call with restored state in its history. Returns the call itself if there can be no state: the client's own bytes
- * pass, the model does not reason, or the store of reasoning state is off.
+ * pass, or the store of reasoning state is off.
  */
 export function withRestoredReasoning(
   call: Call,
   { target, model }: Candidate,
-  generation: Generation,
   { escrow, accountId, hold }: Memory,
 ): Call | Promise<Call> {
   if (target.wire === call.wire || !escrow.enabled) return call
   if (call.request.embedding !== undefined) return call
-  if (generation.facts(model).reasoning === false) return call
   const scope: Scope = { accountId, family: target.dialect, model }
   const keep = (reply: Reply): void => {
     const written = escrow.keep(call.request, reply, scope)

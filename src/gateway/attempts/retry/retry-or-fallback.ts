@@ -21,16 +21,22 @@ export type Step =
 const MIN_LEFT_MS = 500
 const END: Step = { kind: 'end' }
 
+/** An attempt that failed before the reply to the client began. */
+export interface FailedAttempt {
+  readonly attempt: StartedAttempt
+  readonly error: WireError
+}
+
 /** Decides, and takes a credential or a retry from the budget for the next attempt. Throws as `Preparation.amended`. */
 export function stepAfter(
-  { result, prepared }: StartedAttempt,
-  error: WireError,
+  { attempt, error }: FailedAttempt,
   turn: CandidateTurn,
   sending: Pick<
     SendOptions,
     'exchange' | 'handling' | 'isRepeatable' | 'preparation' | 'timeoutMs'
   >,
 ): Step {
+  const { result, prepared } = attempt
   // The upstream has executed the earlier parts.
   if (result.occasion === 'rest') return END
   if (result.occasion !== 'amended') {

@@ -88,7 +88,11 @@ export class CounterSlice {
     const isRate = this.kind === 'requests' || this.kind === 'tokens'
     const state = isRate
       ? rateState(Math.ceil(remainingUnits(used, elapsedMs, limit)) + held * UNITS, limit, cost)
-      : budgetState(used + held, 0, limit, cost, Math.ceil(Math.max(0, leftMs - elapsedMs)))
+      : budgetState(
+          { limit, spent: used + held, reserved: 0 },
+          cost,
+          Math.ceil(Math.max(0, leftMs - elapsedMs)),
+        )
     return { ...state, retryAfterMs: 0 }
   }
 

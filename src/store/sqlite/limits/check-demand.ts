@@ -61,7 +61,8 @@ export function stateOf(
       const leftMs = demand.kind === 'usd_day' ? leftOfDay(nowMs) : leftOfMonth(nowMs)
       const isOver = periodOf(demand.kind, nowMs) > budget.period
       const [spent, reserved] = isOver ? [0, 0] : [budget.spent, budget.reserved]
-      return budgetState(spent + more, reserved, limitNanoUsd, costNanoUsd, leftMs)
+      const use = { limit: limitNanoUsd, spent: spent + more, reserved }
+      return budgetState(use, costNanoUsd, leftMs)
     }
     default:
       return demand satisfies never
