@@ -4,7 +4,7 @@ import type { Command } from './command.js'
 /** Commands by name, loaded on demand, so that `sluice keys` does not load the gateway. */
 export const COMMANDS: Record<string, () => Promise<Command>> = {
   accounts: async () => (await import('./keys/accounts.js')).command,
-  backup: async () => (await import('./backup.js')).command,
+  backup: async () => (await import('./store/backup.js')).command,
   check: async () => (await import('./check/check.js')).command,
   compare: async () => (await import('./usage/compare.js')).command,
   demo: async () => (await import('./demo/demo.js')).command,
@@ -17,6 +17,6 @@ export const COMMANDS: Record<string, () => Promise<Command>> = {
   rehearse: async () => (await import('./rehearse/rehearse.js')).command,
   restart: async () => (await import('./restart.js')).command,
   serve: async () => (await import('./serve.js')).command,
-  store: async () => (await import('./store.js')).command,
+  store: async () => (await import('./store/store.js')).command,
   usage: async () => (await import('./usage/usage.js')).command,
 }

@@ -4,13 +4,13 @@
 import { existsSync, lstatSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { backupSqlite } from '../store/sqlite/background/backup.js'
-import { UsageError } from './usage-error.js'
-import { type Command } from './command.js'
-import { configInForce } from './config-in-force.js'
-import { configPath } from './config-option.js'
-import { processTerminal, type Terminal } from './with-store.js'
-import { reporting } from './exit-status.js'
+import { backupSqlite } from '../../store/sqlite/background/backup.js'
+import { UsageError } from '../usage-error.js'
+import { type Command } from '../command.js'
+import { configInForce } from '../config-in-force.js'
+import { configPath } from '../config-option.js'
+import { processTerminal, type Terminal } from '../with-store.js'
+import { reporting } from '../exit-status.js'
 
 /** `sluice backup`. */
 export const command: Command = {

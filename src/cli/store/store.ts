@@ -4,23 +4,27 @@
  */
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { loadConfig } from '../config/load-config.js'
-import { passwordsIn } from '../config/secret-settings.js'
-import { protectSecrets } from '../secrets/redact-secrets.js'
-import { acceptStore } from '../store/store-identity.js'
-import { copyStore } from '../store/migrate/copy-store.js'
-import { compareStores, MigrationRefused, type Compared } from '../store/migrate/compare-stores.js'
-import type { Progress } from '../store/migrate/read-parts.js'
-import { openStore } from '../store/open-store.js'
-import { isRedisUrl } from '../store/redis/connection/parse-address.js'
-import type { Store } from '../store/store.js'
-import { problemLines } from './check/check.js'
-import { UsageError } from './usage-error.js'
-import { type Command } from './command.js'
-import { configPath } from './config-option.js'
-import { processTerminal, required, type Terminal } from './with-store.js'
-import { reporting } from './exit-status.js'
-import { table } from './print-table-or-json.js'
+import { loadConfig } from '../../config/load-config.js'
+import { passwordsIn } from '../../config/secret-settings.js'
+import { protectSecrets } from '../../secrets/redact-secrets.js'
+import { acceptStore } from '../../store/store-identity.js'
+import { copyStore } from '../../store/migrate/copy-store.js'
+import {
+  compareStores,
+  MigrationRefused,
+  type Compared,
+} from '../../store/migrate/compare-stores.js'
+import type { Progress } from '../../store/migrate/read-parts.js'
+import { openStore } from '../../store/open-store.js'
+import { isRedisUrl } from '../../store/redis/connection/parse-address.js'
+import type { Store } from '../../store/store.js'
+import { problemLines } from '../check/check.js'
+import { UsageError } from '../usage-error.js'
+import { type Command } from '../command.js'
+import { configPath } from '../config-option.js'
+import { processTerminal, required, type Terminal } from '../with-store.js'
+import { reporting } from '../exit-status.js'
+import { table } from '../print-table-or-json.js'
 
 /** `sluice store`. */
 export const command: Command = {
