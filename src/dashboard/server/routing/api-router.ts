@@ -147,7 +147,7 @@ class MethodNotAllowed extends GatewayError {
   readonly methods: readonly string[]
 
   constructor(method: string, methods: readonly string[]) {
-    const message = `This path takes ${methods.join(', ')}, not ${method}.`
+    const message = `This path accepts ${methods.join(' or ')}, not ${method}.`
     super('method_not_allowed', message)
     this.methods = methods
   }
