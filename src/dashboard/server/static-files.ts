@@ -54,10 +54,10 @@ export class StaticFiles {
     this.folder = folder
   }
 
-  /** Answers a path below `/dashboard/`, without a leading slash. Never rejects. */
+  /** Serves a path below `/dashboard/`, without a leading slash. Never rejects. */
   async answer(path: string, req: HttpRequest, res: HttpResponse): Promise<void> {
     if (req.method !== 'GET' && req.method !== 'HEAD') {
-      plain(res, 405, 'This path accepts GET or HEAD.\n', ['allow', 'GET, HEAD'])
+      plain(res, 405, 'This path takes GET and HEAD.\n', ['allow', 'GET, HEAD'])
       return
     }
     const files = await this.files()

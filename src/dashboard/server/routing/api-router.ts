@@ -27,7 +27,7 @@ export interface RouterOptions {
 
 /** The path prefix of the API. */
 const PREFIX = '/dashboard/api'
-/** An opaque id; other texts are answered like an unknown id. */
+/** An opaque id; other texts are treated like an unknown id. */
 const ID = /^[A-Za-z0-9_-]{1,100}$/
 
 interface Found {
@@ -35,7 +35,7 @@ interface Found {
   readonly id: string
 }
 
-/** Answers requests of the API. */
+/** Serves requests of the API. */
 export class ApiRouter {
   private readonly options: RouterOptions
   /** By method and path, with a literal `{id}`. */
@@ -65,7 +65,7 @@ export class ApiRouter {
     req: HttpRequest,
     res: HttpResponse,
   ): Promise<HandlerResult> {
-    // HEAD is answered like GET, without the body.
+    // HEAD gets the reply of GET without the body.
     const { route, id } = this.find(req.method === 'HEAD' ? 'GET' : (req.method ?? ''), path)
     const origin = assertSameOrigin(route, req, this.options.publicUrl())
     const session = await this.sessionOf(route, req)
@@ -147,7 +147,7 @@ class MethodNotAllowed extends GatewayError {
   readonly methods: readonly string[]
 
   constructor(method: string, methods: readonly string[]) {
-    const message = `This path accepts ${methods.join(' or ')}, not ${method}.`
+    const message = `This path takes ${methods.join(', ')}, not ${method}.`
     super('method_not_allowed', message)
     this.methods = methods
   }
