@@ -1,9 +1,9 @@
 /**
- * Goal: what each concept of a request becomes for each upstream does not change unnoticed: one request
- * per row of the field table, for models of the catalogue that differ in what they take.
- * Method: every request under `test/transcripts/requests`, as a client sends it; the edits to its bytes
- * on the way to a model of the same format, the whole body for the others, what is lost, or why it is
- * refused. `UPDATE=1` rewrites the records, and the difference is then reviewed.
+ * Goal: changes in the translation of requests are noticed: one request per row of the field table, for models of the
+ * catalogue that accept different fields.
+ * Method: each request under `test/transcripts/requests` is translated: the edits to its bytes for a model of the same
+ * format, the whole body for the others, the lost fields, or the reason for a refusal. The results are compared with
+ * stored files. `UPDATE=1` rewrites the files; review the difference.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

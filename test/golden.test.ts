@@ -1,10 +1,8 @@
 /**
- * Goal: what a transcript means, what a client gets for it, and what an upstream is sent, does not
- * change unnoticed.
- * Method: every answer under `test/transcripts`, decoded as the answer to its own request: the events
- * of its stream, the same answer whole, both as the chat-completions client gets them, the request as
- * each upstream is sent it, and the turn after an answer that calls tools, as clients send it, for the
- * upstream that gave the answer. `UPDATE=1` writes what is made; the difference is reviewed.
+ * Goal: changes of decoded replies, of what clients receive and of upstream requests are noticed.
+ * Method: each reply under `test/transcripts` is decoded, streamed and whole, and encoded for a chat-completions
+ * client; its request is encoded for each upstream, and the turn after a reply with tool calls for the upstream that
+ * sent the reply. The results are compared with stored files. `UPDATE=1` rewrites the files; review the difference.
  */
 import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -44,7 +42,7 @@ const QUESTION = client.decodeRequest(
   { model: 'm', messages: [{ role: 'user', content: 'Well?' }] },
   { operation: 'chat' },
 )
-/** What is known of a model by its name alone. */
+/** Facts of a model that follow from its name alone. */
 const NO_MODELS = createCatalogue([])
 const FOLDER = join(process.cwd(), 'test/transcripts')
 const FAMILIES: Readonly<Partial<Record<DialectName, ModelFacts['family']>>> = {
@@ -53,7 +51,7 @@ const FAMILIES: Readonly<Partial<Record<DialectName, ModelFacts['family']>>> = {
   gemini: 'google',
 }
 
-/** As much of a test as a golden file needs. */
+/** The parts of a test that a golden file needs. */
 interface GoldenTest {
   fail(message: string): unknown
   equal(found: string, wanted: string, name: string): unknown
@@ -63,7 +61,7 @@ function golden(t: GoldenTest, file: string, text: string): void {
   const path = join(FOLDER, file)
   if (process.env['UPDATE'] === '1') writeFileSync(path, text)
   if (!existsSync(path)) {
-    t.fail(`${file} is not on record; UPDATE=1 writes it`)
+    t.fail(`${file} does not exist: UPDATE=1 writes it`)
     return
   }
   t.equal(text, readFileSync(path, 'utf8'), file)
@@ -77,7 +75,7 @@ function read(file: string): JsonObject {
   return objectOf(JSON.parse(readFileSync(join(FOLDER, file), 'utf8')))
 }
 
-/** What the client asked, in its own dialect. */
+/** The client's request, decoded in its own dialect. */
 function askedFor({ dialect, name }: Transcript): ChatRequest {
   const body = read(`${name}.${dialect === 'openai-chat' ? 'request' : 'asked'}.json`)
   const streamed = { ...body, stream: true, stream_options: { include_usage: true } }
@@ -113,7 +111,7 @@ function decodeStream({ dialect, bytes }: Transcript, request: ChatRequest): Dec
   })
 }
 
-/** What a whole reply and a stream have in common: arguments as values, and counts where both have them. */
+/** The comparable parts of a whole reply and a stream: arguments as values, and counts if both have them. */
 function comparable(reply: Reply | null, withUsage: boolean): unknown {
   if (reply === null) return null
   const blocks = reply.blocks.map((block) =>
@@ -129,7 +127,7 @@ for (const transcript of transcripts) {
   const replyFile = `${name}.reply.json`
   const hasReply = existsSync(join(FOLDER, replyFile))
 
-  void t.test(`${name}: what it means`, (t) => {
+  void t.test(`${name}: events`, (t) => {
     const request = askedFor(transcript)
     const { events, reply, breach } = decodeStream(transcript, request)
     t.equal(breach, null, 'in order')
@@ -193,7 +191,7 @@ for (const transcript of transcripts) {
   })
 }
 
-/** The body for an upstream and what is lost on the way, or why there is none. */
+/** The body for an upstream and the lost fields, or the reason for a refusal. */
 function actual(request: ChatRequest, dialect: DialectName, family: ModelFacts['family']): object {
   const lost: string[] = []
   try {
@@ -210,7 +208,7 @@ function actual(request: ChatRequest, dialect: DialectName, family: ModelFacts['
   }
 }
 
-/** The tools that an answer calls, as its request had them. */
+/** Definitions of the tools that a reply calls. */
 function toolsOf(message: JsonObject): JsonValue[] {
   const called = arrayOf(message['tool_calls']).map((call) => {
     const type = stringOf(objectOf(call)['type']) ?? 'function'
@@ -266,14 +264,14 @@ for (const transcript of CALLED) {
     const restored = actual(await escrow.restore(turn(bare), scope), dialect, family)
     const fromEscrow = actual(await escrow.restore(turn(message), scope), dialect, family)
     t.same(fromEscrow, restored, 'the same for both clients')
-    // A client has one text for the whole reply; the escrow has the positions of thinking blocks in it.
+    // A client has one text for the whole reply; the stored state has the positions of thinking blocks in it.
     if (name === 'anthropic/thinking-tools')
       golden(t, `${name}.turn-2.restored.json`, pretty(restored))
     else t.same(restored, kept, 'and the same as kept by the client')
   })
 }
 
-/** The second turn: a message that came, and the results of its calls. */
+/** The second turn: a received message, and the results of its calls. */
 function turn(message: JsonObject): ChatRequest {
   const results = arrayOf(message['tool_calls']).map((call) => {
     return { role: 'tool', tool_call_id: objectOf(call)['id'] ?? '', content: 'calm' }
@@ -306,7 +304,7 @@ for (const name of REQUESTS) {
   })
 }
 
-void t.test('a file that is missing or old fails the test', (t) => {
+void t.test('a missing or outdated file fails the test', (t) => {
   const failures: string[] = []
   const check = {
     fail: (message: string) => void failures.push(message),

@@ -12,13 +12,13 @@ import { stringify } from 'yaml'
 
 const FOLDER = 'build/test'
 const RESULTS = 'build/results.tap'
-/** One for each core, and three on two cores: a good part of the suite is waiting. */
+/** One for each core, and at least three, because many tests mostly wait. */
 const AT_A_TIME = Math.max(3, availableParallelism())
 const LIMIT_MS = 180_000
-/** Each file keeps the same limit itself, and then names the subtest that hung. */
+/** Tap applies the same limit in each file, and then reports the subtest that did not end. */
 const env = { ...process.env, TAP_TIMEOUT: String(LIMIT_MS / 1000) }
 
-/** Tap would load a hook for coverage into each test and each process that a test starts: a second of work for each. */
+/** Removes tap's coverage hook, which costs a second in each test and in each process that a test starts. */
 const WITHOUT_HOOKS = ['-u', 'NODE_OPTIONS', process.execPath, '--enable-source-maps']
 
 const parts = process.argv.slice(2)
@@ -32,7 +32,7 @@ function say(text: string): void {
   process.stdout.write(`${text}\n`)
 }
 
-/** What one file came to: its counts, what it wrote beside its results, and each assertion that failed. */
+/** Prints the result of a file: its counts, its other output, and each failed assertion. */
 function report(file: Spawn, written: string): void {
   const { counts, lists, options, results } = file
   const seconds = (file.time / 1000).toFixed(1)

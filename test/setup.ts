@@ -7,7 +7,7 @@ import { execFileSync, spawnSync, type ExecFileSyncOptions } from 'node:child_pr
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-/** A program that tests start, the Debian package that has it, and what it is for. */
+/** A program that tests start, the Debian package that has it, and its purpose. */
 interface Part {
   readonly program: string
   readonly debian: string

@@ -98,7 +98,7 @@ export class OrdinaryLoad {
         },
       })
       req.setTimeout(REPLY_LIMIT_MS, () =>
-        req.destroy(new Error(`no answer in ${REPLY_LIMIT_MS} ms`)),
+        req.destroy(new Error(`no reply in ${REPLY_LIMIT_MS} ms`)),
       )
       req.once('error', reject)
       req.once('response', (res) => {

@@ -26,7 +26,7 @@ export interface RunningGateway {
   /** All processes of the gateway, the primary first. */
   pids(): number[]
   readonly secret: string
-  /** From the start of the program until `/readyz` answered 200. */
+  /** From the start of the program until `/readyz` returned 200. */
   readonly readyMs: number
   /** The log lines of exchanges since the last call, which empties the file. */
   takeLogLines(): number

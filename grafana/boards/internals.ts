@@ -216,7 +216,7 @@ function store(): Row['panels'] {
     series({
       title: 'Ledger entries waiting or lost',
       description:
-        '`spooled` wait on disk until the store answers, `replayed` have left the spool, `dropped` and `damaged` are lost.',
+        '`spooled` wait on disk until the store replies, `replayed` have left the spool, `dropped` and `damaged` are lost.',
       unit: 'short',
       width: 12,
       thresholds: { warn: 1, bad: 1000 },

@@ -114,7 +114,7 @@ export class WrongKeyThrottle {
     }
   }
 
-  /** Rejects with `auth_throttled` trailing 200 ms, or at once if too many refusals are delayed. */
+  /** Rejects with `auth_throttled` after 200 ms, or at once if too many refusals are delayed. */
   async refuse(): Promise<never> {
     if (this.delayed < MAX_HELD) {
       this.delayed += 1

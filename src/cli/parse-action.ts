@@ -14,17 +14,37 @@ export type OptionValues<O extends Options> = {
   [Name in keyof Parsed<O>]: Parsed<O>[Name] | undefined
 }
 
+/** Actions with some of their options. */
+type ByAction<Action extends string, Options> = Readonly<Record<Action, Options>>
+
 /**
- * Parses the arguments of a command with actions. `allowed` lists the actions with their options. Throws `UsageError`
- * or the error of `parseArgs`.
+ * Parses the arguments of a command with actions. `allowed` lists the actions with their options, `needed` the options
+ * without which an action fails, each with its placeholder: `--name NAME`. Throws `UsageError` or the error of
+ * `parseArgs`.
  */
 export function parseAction<O extends Options, Action extends string>(
   command: string,
   argv: readonly string[],
-  { options, allowed }: { options: O; allowed: Readonly<Record<Action, readonly string[]>> },
+  {
+    options,
+    allowed,
+    needed,
+  }: {
+    options: O
+    allowed: ByAction<Action, readonly string[]>
+    needed?: ByAction<Action, readonly string[]>
+  },
 ): { action: Action; values: OptionValues<O> } {
   const parsed = parseArgs({ args: [...argv], allowPositionals: true, options })
-  return { action: actionOf(command, parsed, allowed), values: parsed.values }
+  const action = actionOf(command, parsed, allowed)
+  const values: Readonly<Record<string, unknown>> = parsed.values
+  for (const option of needed?.[action] ?? []) {
+    const [, name = ''] = /^--([a-z-]+)/.exec(option) ?? []
+    if (values[name] === undefined || values[name] === '') {
+      throw new UsageError(`'sluice ${command} ${action}' needs ${option}`)
+    }
+  }
+  return { action, values: parsed.values }
 }
 
 /**

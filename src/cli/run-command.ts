@@ -12,6 +12,8 @@ import { UsageError, usageMessage } from './usage-error.js'
 
 async function main(argv: readonly string[]): Promise<number> {
   const [name, ...rest] = argv
+  const [subject = ''] = rest
+  if (name === 'help' && subject !== '') return main([subject, '--help'])
   if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
     await printOverview()
     return name === undefined ? 2 : 0
@@ -22,8 +24,7 @@ async function main(argv: readonly string[]): Promise<number> {
   }
   const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
   if (load === undefined) {
-    const hint = didYouMean(name, [...Object.keys(COMMANDS), '--help', '--version'])
-    throw new UsageError(`Unknown command "${name}"${hint}: 'sluice --help' lists the commands`)
+    throw new UsageError(unknownCommandText(name, rest))
   }
   const command = await load()
   if (rest.includes('--help') || rest.includes('-h')) {
@@ -36,6 +37,15 @@ async function main(argv: readonly string[]): Promise<number> {
     const message = usageMessage(error, command.help)
     throw message === null ? error : new UsageError(message)
   }
+}
+
+function unknownCommandText(name: string, rest: readonly string[]): string {
+  const hint = didYouMean(name, [...Object.keys(COMMANDS), '--help', '--version'])
+  const command = rest.find((word) => Object.hasOwn(COMMANDS, word))
+  if (hint === '' && name.startsWith('-') && command !== undefined) {
+    return `Option ${name} must follow the command: 'sluice ${command} --help' describes it`
+  }
+  return `Unknown command "${name}"${hint}: 'sluice --help' lists the commands`
 }
 
 /** What to type if `sluice` is not installed. */

@@ -1,5 +1,5 @@
 /** The error of wrong usage of a command, and its messages with suggestions for misspelt words. */
-import { didYouMean } from '../config/suggest-spelling.js'
+import { didYouMean, suggestionText } from '../config/suggest-spelling.js'
 
 /** Wrong usage of a command: the message names the option; the program exits with 2. */
 export class UsageError extends Error {
@@ -18,7 +18,7 @@ export function usageMessage(error: unknown, help: string): string | null {
     case 'ERR_PARSE_ARGS_UNKNOWN_OPTION':
       return optionsIn(help).has(word)
         ? `Option ${word} is for another action of this command`
-        : `Unknown option ${word}${didYouMean(word, optionsIn(help))}`
+        : `Unknown option ${word}${didYouMean(word, optionsIn(help)) || longForm(word, help)}`
     case 'ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL':
       return `Unexpected argument "${word}": ${argumentAdvice(word, help)}`
     case 'ERR_PARSE_ARGS_INVALID_OPTION_VALUE':
@@ -36,13 +36,23 @@ function optionsIn(help: string): Set<string> {
   return new Set([...(help.match(/--[a-z][a-z0-9-]*/g) ?? []), '--help'])
 }
 
+/** The only option of the help that starts with the letter of a short option, as a suggestion; else empty. */
+function longForm(word: string, help: string): string {
+  const [one, other] = [...optionsIn(help)].filter((option) => option.startsWith(`-${word}`))
+  return /^-[a-z]$/.test(word) && one !== undefined && other === undefined
+    ? suggestionText(one)
+    : ''
+}
+
 function optionIn(message: string): string | null {
   return /--[a-z][a-z0-9-]*/.exec(message)?.[0] ?? null
 }
 
 function argumentAdvice(argument: string, help: string): string {
-  return /\.ya?ml$/i.test(argument) && optionsIn(help).has('--config')
-    ? `write --config ${argument}`
+  const options = optionsIn(help)
+  if (/\.ya?ml$/i.test(argument) && options.has('--config')) return `write --config ${argument}`
+  return options.has('--upstream')
+    ? `write --upstream ${argument} if it is an upstream`
     : 'this command accepts only options'
 }
 

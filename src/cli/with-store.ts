@@ -27,10 +27,12 @@ export interface Terminal {
   input(): Promise<string>
 }
 
-/** The open store, the plans of the configuration, and the terminal of a command. */
+/** The open store, parts of the configuration, and the terminal of a command. */
 export interface StoreSession {
   readonly store: Store
   readonly plans: Plans
+  /** The names of the configured upstreams. */
+  readonly upstreams: readonly string[]
   readonly terminal: Terminal
 }
 
@@ -84,6 +86,7 @@ export async function withStore(
   const config = await configInForce(path, (line) => terminal.err(line))
   if (config === null) return 1
   const { store: url, plans, ledger } = config
+  const upstreams = Object.keys(config.upstreams)
   protectSecrets(secretsOf(config))
   const warn = (message: string): void => terminal.err(`sluice: ${message}`)
   return reporting(terminal, async () => {
@@ -94,7 +97,7 @@ export async function withStore(
       mustExist: mustExist && !isRedisUrl(url),
     })
     try {
-      return await work({ store, plans, terminal })
+      return await work({ store, plans, upstreams, terminal })
     } finally {
       await store.close()
     }

@@ -6,8 +6,8 @@ import { pathText, type Path } from './problem.js'
 import { isSecretSetting, passwordsIn, SCHEME } from './secret-settings.js'
 import { parseYaml, type YamlFile } from './yaml.js'
 
-/** `$OPENAI_API_KEY`: a shell variable, which the configuration does not replace. */
-const BARE_VARIABLE = /^(?:bearer\s+)?\$([A-Za-z_][A-Za-z0-9_]*)$/i
+/** Variables as a shell and other gateways write them, which the configuration does not replace: `$OPENAI_API_KEY`. */
+const BARE_VARIABLE = /^(?:bearer\s+)?(\$|env[:.]|os\.environ\/)([A-Za-z_][A-Za-z0-9_]*)$/i
 /** Prefixes of the providers' keys. */
 const KEY_PREFIX = /^(?:sk|pk|rk|gsk|xai|hf|r8|nvapi|AIza|ya29|AKIA|ghp)[-_.A-Za-z0-9]/
 const LEAST_CHARS = 16
@@ -27,9 +27,9 @@ export function plainSecretNotes(file: string, text: string): string[] {
 }
 
 function noteOf(value: string, path: Path): string | null {
-  const name = BARE_VARIABLE.exec(value)?.[1]
-  if (name !== undefined) {
-    return `$${name} is not replaced: write \${${name}} for the variable's value`
+  const [, prefix = '', name = ''] = BARE_VARIABLE.exec(value) ?? []
+  if (name !== '') {
+    return `${prefix}${name} is not replaced: write \${${name}} for the variable's value`
   }
   if (value.includes('${')) return null
   const isPlainKey = isSecretSetting(path) && looksLikeKey(value.replace(SCHEME, ''))

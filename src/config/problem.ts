@@ -84,10 +84,22 @@ const MAX_LISTED = 15
 
 /** `known`: the keys to list. */
 function unknownKeyText(key: string, known: readonly string[]): string {
+  const hint = unknownKeyHint(key)
+  if (hint !== null) return `Unknown key ${hint}`
   const text = `Unknown key "${shownKey(key)}"`
   return known.length === 0 || known.length > MAX_LISTED
     ? text
     : `${text}: use one of ${known.join(', ')}`
+}
+
+/** The probable mistake behind a key that no schema has, after its name; null for a key that is only misspelt. */
+function unknownKeyHint(key: string): string | null {
+  if (key === '<<') return '"<<": merge keys are not supported: repeat the keys of the anchor'
+  if (/^\d{3}$/.test(key)) return `"${key}": write a number without commas`
+  if (shownKey(key) !== HIDDEN) return null
+  const why = '(not shown, because it may contain a secret)'
+  if (/^[a-z_]+:\S/.test(key)) return `${why}: write a space after the colon`
+  return /^\s/.test(key) ? `${why}: indent with ordinary spaces` : why
 }
 
 /** The errors inside a map if a map is one of several allowed forms; else the issue itself. */
@@ -107,7 +119,11 @@ function findingOf(issue: z.core.$ZodIssue, root: unknown): Finding {
     return { path, atKey: true, message: issue.issues[0]?.message ?? 'is not a valid name' }
   }
   if (value === undefined) return { path, message: 'is required' }
-  if (value === null) return { path, message: 'has no value: set one or remove the key' }
+  if (value === null) {
+    const message =
+      path.length === 0 ? 'the file is empty' : 'has no value: set one or remove the key'
+    return { path, message }
+  }
   if (issue.code === 'invalid_value') {
     const options = issue.values.map(String)
     const message = `must be one of ${options.join(', ')}`
@@ -152,7 +168,7 @@ interface Unit {
 function ruleText(issue: z.core.$ZodIssue, value: unknown): string {
   switch (issue.code) {
     case 'invalid_type':
-      return `must be ${TYPE_NAMES[issue.expected] ?? issue.expected}${quotesHint(issue.expected, value)}`
+      return `must be ${TYPE_NAMES[issue.expected] ?? issue.expected}${notationHint(issue.expected, value)}`
     case 'too_small':
       // With an exact length, the schema has a message.
       if (issue.exact === true) return issue.message
@@ -176,15 +192,25 @@ function smallText(origin: string, minimum: number, isInclusive: boolean): strin
   return `must be ${isInclusive ? 'at least' : 'above'} ${minimum}`
 }
 
-/** Advice for a value that is wrong only in having or lacking quotes. */
-function quotesHint(expected: string, value: unknown): string {
+/** Advice for a value that is wrong only in quotes, or in the notation of a number. */
+function notationHint(expected: string, value: unknown): string {
   if (expected === 'string') {
     return typeof value === 'number' || typeof value === 'boolean' ? ': put it in quotes' : ''
   }
   const isQuoted =
     typeof value === 'string' &&
     (expected === 'boolean' ? /^(?:true|false)$/ : /^-?\d{1,15}(?:\.\d{1,15})?$/).test(value)
-  return isQuoted ? ': remove the quotes' : ''
+  if (isQuoted) return ': remove the quotes'
+  return expected === 'number' || expected === 'int' ? numberHint(value) : ''
+}
+
+/** The number that `$20`, `50%`, `100k` or `8_080` probably means. */
+function numberHint(value: unknown): string {
+  if (typeof value !== 'string') return ''
+  const [, digits = '', suffix = ''] =
+    /^\$?(\d[\d_]{0,14}(?:\.\d{1,6})?) ?([kM%]?)$/.exec(value) ?? []
+  const factor = { k: 1e3, M: 1e6 }[suffix] ?? 1
+  return digits === '' ? '' : `: ${Number(digits.replaceAll('_', '')) * factor}`
 }
 
 const TYPE_NAMES: Partial<Record<string, string>> = {
@@ -194,7 +220,7 @@ const TYPE_NAMES: Partial<Record<string, string>> = {
   boolean: 'true or false',
   object: 'a map (KEY: VALUE)',
   record: 'a map (NAME: VALUE)',
-  array: 'a list',
+  array: 'a list (- VALUE)',
 }
 
 /** The keys of the schema at a path; none if it allows any. */
@@ -240,5 +266,7 @@ export function valueAt(value: unknown, path: Path): unknown {
 export function shownKey(key: string): string {
   const isPlain = /^[\p{L}\p{N} _.<${}-]{1,64}$/u.test(key) && hideSecrets(key) === key
   if (isPlain) return key
-  return key === '' ? '(empty)' : '(unprintable)'
+  return key === '' ? '(empty)' : HIDDEN
 }
+
+const HIDDEN = '(hidden)'

@@ -5,7 +5,10 @@
 
 /** The parser's error codes, or its messages, with the message for the user; the first match counts. */
 const MESSAGES: readonly (readonly [parser: RegExp, message: string])[] = [
-  [/^MULTIPLE_DOCS/, 'contains more than one YAML document'],
+  [
+    /^MULTIPLE_DOCS/,
+    'contains a second YAML document: remove the --- line, or put each document in a file of its own',
+  ],
   [/^BAD_SCALAR_START/, 'a plain value cannot start with this character: quote it'],
   [/^TAB_AS_INDENT/, 'is not valid YAML: use spaces instead of tabs as indentation'],
   [/^RESOURCE_EXHAUSTION/, 'is not valid YAML: too deeply nested'],
@@ -23,13 +26,35 @@ const MESSAGES: readonly (readonly [parser: RegExp, message: string])[] = [
     /^BLOCK_AS_IMPLICIT_KEY Nested/,
     'is not valid YAML: a value that contains a colon and a space must be in quotes',
   ],
+  [
+    /^BLOCK_IN_FLOW|Block collections are not allowed/,
+    'is not valid YAML: a comma is missing between two entries',
+  ],
+  [
+    /Unexpected flow-(?:map|seq)-end/,
+    'is not valid YAML: this } or ] closes no bracket: remove it, or add the opening one',
+  ],
+  [
+    /Sequence item without - indicator/,
+    'is not valid YAML: indent this line like the other keys of its list entry',
+  ],
+  [
+    /Unexpected scalar at node end/,
+    'is not valid YAML: a value continues after its end: write KEY: VALUE, and quote a value with brackets or quotes',
+  ],
   [/Missing ,/, 'is not valid YAML: a comma is missing between two entries'],
   [/^BAD_DQ_ESCAPE/, 'is not valid YAML: use single quotes, or write \\\\ for a backslash'],
   [/^TAG_RESOLVE_FAILED/, 'contains a YAML tag (!NAME): quote the value, or remove the tag'],
 ]
 
-/** The message for an error of the YAML parser, from its code and its message. */
-export function syntaxMessage(code: string, message: string): string {
+/**
+ * The message for an error of the YAML parser, from its code and its message. `line`: the rest of the line from the
+ * position of the error.
+ */
+export function syntaxMessage(code: string, message: string, line: string): string {
+  if (code === 'BLOCK_AS_IMPLICIT_KEY' && !/:\s/.test(line)) {
+    return 'is not valid YAML: the next line is indented too far: indent it like this one'
+  }
   const known = MESSAGES.find(([parser]) => parser.test(`${code} ${message}`))
   if (known !== undefined) return known[1]
   // Further on, the message would quote the file.

@@ -56,9 +56,12 @@ export function parseYaml(file: string, text: string): YamlFile {
       version: '1.2',
       uniqueKeys: true,
       prettyErrors: false,
+      logLevel: 'error',
       lineCounter: lines,
     })
-    const errors = syntaxFaults(document, lines).map(([offset, message]) => at(offset, [], message))
+    const errors = syntaxFaults(document, lines, text).map(([offset, message]) =>
+      at(offset, [], message),
+    )
     if (errors.length === 0 && document.contents === null)
       errors.push(at(0, [], 'the file is empty'))
     if (errors.length > 0) return { value: null, errors: errors.slice(0, MAX_PROBLEMS), locate }
@@ -118,13 +121,21 @@ function aliasFaults(document: Document): [number, string][] {
 }
 
 /** Syntax errors with their offsets. After the first error the parser reports others that follow from it. */
-function syntaxFaults(document: Document.Parsed, lines: LineCounter): [number, string][] {
+function syntaxFaults(
+  document: Document.Parsed,
+  lines: LineCounter,
+  text: string,
+): [number, string][] {
   const faults = [...document.errors, ...document.warnings]
   const mistakes = faults
     .filter(({ code }) => code !== 'DUPLICATE_KEY')
     .sort((one, other) => one.pos[0] - other.pos[0])
   const [first] = mistakes
-  if (first !== undefined) return [[first.pos[0], syntaxMessage(first.code, first.message)]]
+  if (first !== undefined) {
+    const [offset] = first.pos
+    const [rest = ''] = text.slice(offset).split('\n', 1)
+    return [[offset, syntaxMessage(first.code, first.message, rest)]]
+  }
   const duplicates = faults.length === 0 ? [] : duplicateKeys(document, lines)
   return [...duplicates, ...aliasFaults(document)]
 }

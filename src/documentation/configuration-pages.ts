@@ -152,7 +152,7 @@ function section(title: string, path: string, schema: JsonObject): string[] {
   return [...lines, '', ...below]
 }
 
-/** The map of keys inside a property, and how its path goes on. */
+/** The map of keys inside a property, and the rest of its path. */
 function innerOf(property: JsonObject): [JsonObject | null, string] {
   if (isObject(property['properties'])) return [property, '']
   const items = objectOf(property['items'])

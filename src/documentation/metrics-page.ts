@@ -23,7 +23,7 @@ export function metricsPage(): string {
     '',
     '# Metrics',
     '',
-    'The ops port (`server.ops_port`) answers `GET /metrics` in Prometheus’s text format. With several',
+    'The ops port (`server.ops_port`) serves `GET /metrics` in Prometheus’s text format. With several',
     'workers the primary replies for all of them: counters, histograms and gauges are added up, and',
     '`sluice_config_generation` is the newest. The counts of an exited worker are kept.',
     '',

@@ -1,6 +1,6 @@
 /**
  * Creates folders for the gateway's own files. Node's recursive `mkdir` is not used: it never returns if a file system
- * answers ENOENT for a new folder in an existing one, as /proc does.
+ * returns ENOENT for a new folder in an existing one, as /proc does.
  */
 import { mkdirSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'

@@ -46,7 +46,7 @@ export function guardRequest(req: HttpRequest, isHttp2: boolean): WireError | nu
   }
   // `node:http` limits the size of the head; `node:http2` only advertises a limit.
   if (isHttp2 && bytesIn(req.rawHeaders) > MAX_HEAD_BYTES) {
-    return refusal('headers_too_large', 'the headers exceed 16 KiB')
+    return refusal('headers_too_large', 'The headers exceed 16 KiB')
   }
   const authority = isHttp2 ? (headerOf(req, ':authority') ?? null) : null
   const seen: Seen = { authority, host: null, length: null, encoding: null, expect: null }
@@ -126,7 +126,7 @@ function headersProblem(raw: readonly string[], seen: Seen): WireError | null {
         const bit = CREDENTIALS.get(lower) ?? 0
         // RFC 9113, 8.2.3: HTTP/2 may split the cookie.
         if (bit === COOKIE && seen.authority !== null) continue
-        if ((credentials & bit) !== 0) return malformed(`the header ${lower} must occur only once`)
+        if ((credentials & bit) !== 0) return malformed(`The header ${lower} must occur only once`)
         credentials |= bit
       }
     }
@@ -149,22 +149,22 @@ function frameHeader(name: string, value: string, seen: Seen): WireError | null 
     case 'host':
       // RFC 9113, 8.3.1: a `host` beside `:authority` must be the same.
       if (seen.host !== null || (seen.authority !== null && seen.authority !== value)) {
-        return malformed('the header host must occur exactly once')
+        return malformed('The header host must occur exactly once')
       }
       seen.host = value
       return null
     case 'expect':
-      if (seen.expect !== null) return malformed('the header expect must occur only once')
+      if (seen.expect !== null) return malformed('The header expect must occur only once')
       seen.expect = value
       if (value.toLowerCase() === '100-continue') return null
-      return malformed('the header expect may only be 100-continue')
+      return malformed('The header expect may only be 100-continue')
     case 'content-length':
-      if (seen.length !== null) return malformed('the header content-length must occur only once')
+      if (seen.length !== null) return malformed('The header content-length must occur only once')
       seen.length = value
       return null
     case 'transfer-encoding':
       if (seen.encoding !== null) {
-        return malformed('the header transfer-encoding must occur only once')
+        return malformed('The header transfer-encoding must occur only once')
       }
       seen.encoding = value
       return null
@@ -176,11 +176,11 @@ function frameHeader(name: string, value: string, seen: Seen): WireError | null 
 function framingProblem(version: string, method: string, seen: Seen): WireError | null {
   const { length, encoding } = seen
   const host = seen.host ?? seen.authority
-  if (host === null) return malformed('the header host is missing')
+  if (host === null) return malformed('The header host is missing')
   if (host.length > MAX_HOST || !HOST.test(host))
-    return malformed('the header host must be a host name and optionally a port')
+    return malformed('The header host must be a host name and optionally a port')
   if (length !== null && !LENGTH.test(length)) {
-    return malformed('the header content-length must be a plain decimal number')
+    return malformed('The header content-length must be a plain decimal number')
   }
   if (encoding !== null) {
     if (version === '1.0') return malformed('HTTP/1.0 has no transfer-encoding')

@@ -16,15 +16,15 @@ export function reasonOf(chosen: ModelRoute | null, all: readonly ModelRoute[]):
   if (chosen === null) {
     const why =
       all.length === 0
-        ? 'no exact model and no prefix of any route fits'
-        : 'the conditions of no route that fits hold'
+        ? 'no model or prefix of a route matches'
+        : 'the request does not meet the conditions of any route that matches'
     return { place: null, why, others: all.map(nameOf) }
   }
   const { match } = chosen.config
   const why =
     'model' in match
       ? `the id is exactly '${chosen.label}'`
-      : `'${chosen.label}' is the longest prefix that fits, and no route has the exact id`
+      : `'${chosen.label}' is the longest prefix that matches, and no route has the exact id`
   const others = all.filter((route) => route !== chosen).sort((a, b) => a.index - b.index)
   return { place: `routes[${chosen.index}]`, why, others: others.map(nameOf) }
 }

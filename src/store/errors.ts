@@ -96,8 +96,8 @@ export function storeReplaced(found: 'none' | 'another', missingPath?: string): 
   const what =
     found === 'none'
       ? 'the store is empty, and it was not when it was last opened'
-      : 'another store is in the place of the one that was opened last'
-  const advice = "restore it, or begin with what is there: 'sluice store accept --config FILE'"
+      : 'another store is at the address of the one that was opened last'
+  const advice = "restore it, or accept the current one with 'sluice store accept --config FILE'"
   const where = missingPath === undefined ? '' : `'${missingPath}' does not exist: `
   return unavailable('opening the store failed', new LostStore(`${where}${what}; ${advice}`))
 }

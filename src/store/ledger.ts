@@ -224,8 +224,8 @@ export interface Retention {
 }
 
 /**
- * Limits, budgets and usage. Every method rejects with `GatewayError(store_unavailable)` if the engine does not
- * answer, and only then.
+ * Limits, budgets and usage. Every method rejects with `GatewayError(store_unavailable)` only if the engine does
+ * not reply.
  */
 export interface Ledger {
   /**

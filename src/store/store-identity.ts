@@ -1,6 +1,6 @@
 /**
  * Opens a store and writes its id to a file of this machine. An emptied store, or another one at the same address, has
- * another id and is refused; otherwise every valid key would be answered 401.
+ * another id and is refused; otherwise every valid key would get 401.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { readFile, rename, writeFile } from 'node:fs/promises'

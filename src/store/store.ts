@@ -143,7 +143,7 @@ export interface StoreOptions {
 /**
  * Durable accounts and keys. The audit entries of a change are written with it: both are stored or neither, even if
  * the process is killed. The entries are of the account that changes.
- * Every method rejects with `GatewayError(store_unavailable)` if the engine fails, and only then; a record that does
+ * Every method rejects with `GatewayError(store_unavailable)` only if the engine fails; a record that does
  * not exist and a rule that is not met are results. A change that took effect and that too few replicas have confirmed
  * rejects with `store_unconfirmed`; repeating it is safe.
  */

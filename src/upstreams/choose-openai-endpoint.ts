@@ -37,9 +37,10 @@ export function endpointReason(model: ModelFacts): string {
     return endpoints === undefined ? 'its endpoints are not known' : 'it has no other endpoint'
   }
   if (!endpoints.includes('chat')) return 'the model has no chat endpoint'
-  if (model.chatToolsWithReasoning !== false) return 'the model takes everything there'
+  if (model.chatToolsWithReasoning !== false)
+    return 'the model supports all features in chat completions'
   const off = model.reasoningEfforts?.includes('none') === true
-  return `chat completions refuses the model tools while it reasons${off ? '; with reasoning_effort none they go there too' : ''}`
+  return `chat completions refuses tools for this model while it reasons${off ? ', but not with reasoning_effort none' : ''}`
 }
 
 /** Whether the request turns reasoning off and the model supports that. */

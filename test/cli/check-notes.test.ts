@@ -148,6 +148,7 @@ void t.test('explain evaluates conditions with its options and the body', async 
 const MISTAKES = `store: redis://:canary-6f@redis:6379
 upstreams:
   a: { dialect: openai-chat, base_url: https://a.example/v1, api_key: $OPENAI_API_KEY }
+  d: { dialect: openai-chat, base_url: https://d.example/v1, api_key: os.environ/LITELLM_KEY }
   b:
     dialect: openai-chat
     base_url: https://b.example/v1
@@ -173,8 +174,9 @@ void t.test(
     const notes = [
       `store (line 1): ${plain}`,
       "upstreams.a.api_key (line 3): $OPENAI_API_KEY is not replaced: write ${OPENAI_API_KEY} for the variable's value",
-      `upstreams.b.api_key (line 7): ${plain}`,
-      `upstreams.b.headers.x-auth (line 8): ${plain}`,
+      "upstreams.d.api_key (line 4): os.environ/LITELLM_KEY is not replaced: write ${LITELLM_KEY} for the variable's value",
+      `upstreams.b.api_key (line 8): ${plain}`,
+      `upstreams.b.headers.x-auth (line 9): ${plain}`,
       `routes[0].prefix: "gpt-*" ${never}: it is plain text, not a pattern, and no model id contains "*"; write prefix: gpt-`,
       `routes[5].model: "*" ${never}: it is plain text, not a pattern, and no model id contains "*"`,
       `routes[2] ${never}: routes[1] takes all of its requests before it`,

@@ -92,7 +92,9 @@ void t.test('a side is one model of an upstream or one requested model', async (
   ])
   const requested = await compared(session, 'one', 'two', '--model', 'a')
   t.match(requested, { model: 'a', sides: [{ requests: 2 }, { requests: 0, error_rate: null }] })
-  t.same(session.errors(), ['sluice: no ledger entry of two since 1h'])
+  t.same(session.errors(), [
+    'sluice: no ledger entry of two since 1h: the configuration has no upstream "two"',
+  ])
 })
 
 void t.test('the table has the same figures as the JSON', async (t) => {

@@ -22,10 +22,13 @@ void t.test('the line of the dialect names the endpoint', async (t) => {
     await explain('gpt-5.5-pro'),
     'dialect    openai-responses: the model has no chat endpoint',
   )
-  t.match(await explain('gpt-4o'), 'dialect    openai-chat: the model takes everything there')
+  t.match(
+    await explain('gpt-4o'),
+    'dialect    openai-chat: the model supports all features in chat completions',
+  )
   t.match(
     await explain('gpt-6-luna'),
-    'dialect    openai-chat, with tools openai-responses: chat completions refuses the model tools',
+    'dialect    openai-chat, with tools openai-responses: chat completions refuses tools for this model while it reasons',
   )
   t.match(await explain('claude-opus-5-5'), 'dialect    anthropic: set in the configuration')
 })

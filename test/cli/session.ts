@@ -49,6 +49,7 @@ export async function newSession(t: Test): Promise<TestSession> {
       pro: { priceUsd: 50, maxKeys: 20 },
       max: { priceUsd: 100, maxKeys: null },
     },
+    upstreams: ['one'],
     terminal: {
       out: (line) => out.push(line),
       ready: () => Promise.resolve(),

@@ -32,6 +32,7 @@ void t.test('a misspelt option is reported with the nearest option of the help',
   t.equal(messageFor('--hlp'), 'Unknown option --hlp (did you mean "--help"?)')
   t.equal(messageFor('--colour'), 'Unknown option --colour', 'no option is similar')
   t.equal(messageFor('-x'), 'Unknown option -x')
+  t.equal(messageFor('-c', 'a.yaml'), 'Unknown option -c (did you mean "--config"?)')
   t.end()
 })
 
@@ -109,8 +110,59 @@ void t.test('the program exits with 2 and prints the suggestion on standard erro
       ['usage', 'summary', '--sinc', '24h'],
       `sluice: Unknown option --sinc (did you mean "--since"?)\n'sluice usage --help' describes it\n`,
     ],
+    [
+      ['--config', 'a.yaml', 'check'],
+      `sluice: Option --config must follow the command: 'sluice check --help' describes it\n`,
+    ],
+    [
+      ['--config', 'a.yaml'],
+      `sluice: Unknown command "--config": 'sluice --help' lists the commands\n`,
+    ],
+    [
+      ['keys', 'create', '--name', 'ci', '--config', 'none.yaml'],
+      `sluice: 'sluice keys create' needs --account ACCOUNT\n'sluice keys --help' describes it\n`,
+    ],
+    [
+      ['keys', 'revoke', '--account', 'a', '--config', 'none.yaml'],
+      `sluice: 'sluice keys revoke' needs --key ID\n'sluice keys --help' describes it\n`,
+    ],
+    [
+      ['accounts', 'create', '--email', 'a@b.example', '--config', 'none.yaml'],
+      `sluice: 'sluice accounts create' needs --plan PLAN\n'sluice accounts --help' describes it\n`,
+    ],
+    [
+      ['accounts', 'create', '--email', 'a@b.example', '--plan', 'gold', '--config', 'none.yaml'],
+      `sluice: --plan must be starter, pro or max, not "gold"\n'sluice accounts --help' describes it\n`,
+    ],
+    [
+      ['accounts', 'set-plan', '--plan', 'pro', '--config', 'none.yaml'],
+      `sluice: 'sluice accounts set-plan' needs --account ACCOUNT\n'sluice accounts --help' describes it\n`,
+    ],
+    [
+      ['explain', '', '--config', 'none.yaml'],
+      `sluice: 'sluice explain' needs one MODEL\n'sluice explain --help' describes it\n`,
+    ],
+    [
+      ['rehearse', 'openai', '--config', 'none.yaml'],
+      `sluice: Unexpected argument "openai": write --upstream openai if it is an upstream\n'sluice rehearse --help' describes it\n`,
+    ],
+    [
+      ['demo', '--port', 'abc'],
+      `sluice: --port must be a port number from 0 to 65535, not "abc"\n'sluice demo --help' describes it\n`,
+    ],
+    [
+      ['usage', 'summary', '--by', 'colour', '--config', 'none.yaml'],
+      `sluice: --by must be model, key, account, upstream or label:NAME\n'sluice usage --help' describes it\n`,
+    ],
   ]
   for (const [args, err] of usages) {
     t.same(await sluice(args), { status: 2, out: '', err }, args.join(' '))
   }
+})
+
+void t.test('help COMMAND prints the help of the command', async (t) => {
+  const help = await sluice(['help', 'serve'])
+  t.match(help, { status: 0, out: /^Usage: sluice serve / })
+  t.same(await sluice(['serve', '--help']), help)
+  t.match(await sluice(['help', 'srve']), { status: 2, err: /did you mean "serve"/ })
 })

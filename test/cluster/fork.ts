@@ -1,6 +1,5 @@
 /**
- * Starts `program.ts` in a separate process and ends it with the test.
- * Collects the program's output.
+ * Starts `program.ts` in a separate process, collects its output, and ends it with the test.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -18,9 +17,9 @@ export interface Service {
   blocked(): number
   /** Everything written to stdout and stderr so far. */
   output(): string
-  /** The answer of the shared port. */
+  /** The reply of the shared port. */
   get(path: string): Promise<string>
-  /** The answer of the ops port. */
+  /** The reply of the ops port. */
   getOps(path: string): Promise<{ status: number; text: string }>
 }
 
@@ -82,7 +81,7 @@ export async function until(
 ): Promise<void> {
   const giveUpAt = Date.now() + timeoutMs
   while (!(await met())) {
-    if (Date.now() > giveUpAt) throw new Error(`never came true: ${met.toString()}`)
+    if (Date.now() > giveUpAt) throw new Error(`not true within ${timeoutMs} ms: ${met.toString()}`)
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Goal: the primary's metrics are those of all workers, ended ones included, and never fall.
+ * Goal: the primary's metrics are the sums of all workers, including exited ones, and never decrease.
  * Method: requests to a real service, the exit of a worker, more requests; sums are compared.
  */
 import t from 'tap'
@@ -7,7 +7,7 @@ import { startService, until } from './fork.js'
 
 const REQUESTS = /^sluice_requests_total\{.*upstream="upstream".*\} (\d+)$/m
 
-void t.test('counts of all workers are added up and outlive them', async (t) => {
+void t.test('counts of all workers are summed and kept after a worker exits', async (t) => {
   const service = await startService(t)
   const count = async (): Promise<number> => {
     const { text } = await service.getOps('/metrics')
@@ -22,7 +22,7 @@ void t.test('counts of all workers are added up and outlive them', async (t) => 
   t.equal(await count(), 14)
 })
 
-void t.test('the generation is the newest, and lines appear once', async (t) => {
+void t.test('the generation is the newest, and each line appears once', async (t) => {
   const service = await startService(t)
   service.child.send({ generation: 7, text: 'seven' })
   await until(async () =>

@@ -5,7 +5,7 @@
 import t from 'tap'
 import { isRunning, startService, until } from './fork.js'
 
-void t.test('J-149: workers end when the primary is killed, and the port is free', async (t) => {
+void t.test('J-149: workers exit when the primary is killed, and the port is free', async (t) => {
   const service = await startService(t)
   t.ok([...service.pids].every(isRunning))
   service.child.kill('SIGKILL')

@@ -92,7 +92,7 @@ async function worker(): Promise<void> {
     start: async (payload) => {
       const isLater = (cluster.worker?.id ?? 0) > 2
       if (process.env['FAIL_START'] === '1' || (process.env['FAIL_AGAIN'] === '1' && isLater)) {
-        throw new Error('the cellar is flooded')
+        throw new Error('the handler failed')
       }
       apply(payload)
       await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

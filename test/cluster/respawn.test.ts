@@ -16,7 +16,7 @@ void t.test('a worker that exited is replaced and gets the newest configuration'
   for (const answer of answers) t.match(answer, /"text":"two"/)
 })
 
-void t.test('while one worker is replaced the others answer, and /readyz reports it', async (t) => {
+void t.test('while one worker is replaced the others serve, and /readyz reports it', async (t) => {
   const service = await startService(t, { FAIL_AGAIN: '1' })
   await t.rejects(service.get('/crash'))
   await until(async () => (await service.getOps('/readyz')).text.includes('after: '))
@@ -41,7 +41,7 @@ void t.test('an uncaught exception ends a worker and is logged without its messa
 })
 
 void t.test(
-  'J-150: workers that fail at every start come back later each time, up to the cap',
+  'J-150: workers that fail at every start are restarted with growing delays, up to a maximum',
   async (t) => {
     const service = await startService(t, { FAIL_START: '1', WORKERS: '1' }, false)
     const deaths = (): { delay_ms: number; reason: string }[] =>
@@ -56,10 +56,10 @@ void t.test(
       .forEach(({ delay_ms: delayMs, reason }, index) => {
         const ceiling = Math.min(100, 20 * 2 ** index)
         t.ok(delayMs >= ceiling / 2 && delayMs <= ceiling, `${delayMs} ms of ${ceiling} ms`)
-        t.equal(reason, 'the cellar is flooded')
+        t.equal(reason, 'the handler failed')
       })
     const { status, text } = await service.getOps('/readyz')
     t.equal(status, 503)
-    t.match(text, /after: the cellar is flooded/)
+    t.match(text, /after: the handler failed/)
   },
 )

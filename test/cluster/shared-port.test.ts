@@ -5,10 +5,10 @@
 import t from 'tap'
 import { startService, until } from './fork.js'
 
-void t.test('two workers answer on one port', async (t) => {
+void t.test('two workers share one port', async (t) => {
   const service = await startService(t)
   const pids = new Set<unknown>()
-  // The first worker to wake up accepts a connection: on an idle machine that may be the same one for a while.
+  // Any idle worker may accept a connection; on an idle machine it is often the same one.
   for (let index = 0; index < 500 && (index < 20 || pids.size < 2); index += 1) {
     const answer: unknown = JSON.parse(await service.get('/'))
     t.match(answer, { text: 'one' })

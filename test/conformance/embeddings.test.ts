@@ -195,7 +195,7 @@ void t.test('limits and budgets apply', async (t) => {
 })
 
 void t.test(
-  'an upstream that ignores base64 is put right, and errors keep their meaning',
+  'vectors of an upstream that ignores base64 are converted, and errors keep their kind',
   async (t) => {
     const gateway = await startGateway(t)
     const openai = openaiOf(gateway)

@@ -231,7 +231,7 @@ async function streamed(name: PresetName, body: string, rest = '') {
   return answered
 }
 
-void t.test('usage is found in the place of each vendor', async (t) => {
+void t.test('usage is read from the field of each vendor', async (t) => {
   const usage = { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 }
   const hits = { ...usage, prompt_cache_hit_tokens: 4, prompt_cache_miss_tokens: 1 }
   const places: readonly (readonly [PresetName, JsonObject[]])[] = [
@@ -281,7 +281,7 @@ const recordings = RECORDED.flatMap((name) =>
 )
 
 void t.test(
-  'recorded requests arrive, and hold nothing that the vendor refuses',
+  'recorded requests arrive without members that the vendor refuses',
   skipWithoutFixtures(),
   async (t) => {
     const tally = new Tally()
@@ -309,7 +309,7 @@ void t.test(
 /** An error inside the stream is not a reply. */
 const FAILED = /^groq\/.*tool_use_failed_error_streaming\.1$/
 
-/** Faults that remain, since the bytes of these vendors pass unchanged. */
+/** Expected faults: the bytes of these vendors pass unchanged. */
 const PASSED: readonly (readonly [label: RegExp, faults: RegExp, reason: string])[] = [
   [
     /^azure\//,
@@ -325,7 +325,7 @@ const PASSED: readonly (readonly [label: RegExp, faults: RegExp, reason: string]
 ]
 
 void t.test(
-  'recorded answers are chat completions that say the same',
+  'recorded replies are chat completions with the same content',
   skipWithoutFixtures(),
   async (t) => {
     const tally = new Tally()

@@ -131,7 +131,7 @@ void t.test('requests that Anthropic refuses get its errors', async (t) => {
 })
 
 void t.test(
-  'Anthropic answers with text, calls, thinking, JSON and its own stop reasons',
+  'Anthropic replies with text, calls, thinking, JSON and its own stop reasons',
   async (t) => {
     const emulator = await startUpstream(t)
     const ask = async (body: object): Promise<JsonObject> => (await claude(emulator, body)).body
@@ -220,7 +220,7 @@ void t.test('requests that Gemini refuses get its errors', async (t) => {
 })
 
 void t.test(
-  'Gemini answers with text, calls, thoughts, JSON and its own finish reasons',
+  'Gemini replies with text, calls, thoughts, JSON and its own finish reasons',
   async (t) => {
     const emulator = await startUpstream(t)
     const ask = async (body: object, model = MODEL): Promise<JsonObject> => {

@@ -1,7 +1,7 @@
 // Goal: an upstream that is unreachable or forbidden causes a prompt 502, and one that
 //   drops its connections never hangs a request (E-79 to E-84).
 // Method: closed ports, names that do not exist or are private, and upstreams that close idle
-//   connections, drop requests, or answer before they have read them.
+//   connections, drop requests, or reply before they have read them.
 import { createServer } from 'node:net'
 import t from 'tap'
 import { startGateway } from '../helpers/gateway.js'

@@ -1,6 +1,6 @@
 /**
  * A TCP proxy in front of a Redis server, whose faults a test chooses while connections are open. It counts the
- * commands that arrive, so that it can answer each with an error.
+ * commands that arrive, so that it can reply to each with an error.
  */
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'

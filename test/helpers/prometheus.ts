@@ -85,7 +85,7 @@ export async function startPrometheus(
   }
 }
 
-/** Prometheus listens before it has read its store, and answers queries with 503 until then. */
+/** Prometheus listens before it has read its store, and replies to queries with 503 until then. */
 async function untilReady(origin: string): Promise<void> {
   const giveUpAt = Date.now() + 120_000
   while (Date.now() < giveUpAt) {

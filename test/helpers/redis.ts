@@ -86,7 +86,7 @@ export class RedisServer {
     }
   }
 
-  /** SIGKILL; resolves when it is gone. */
+  /** SIGKILL; resolves when it has exited. */
   async kill(): Promise<void> {
     const { child } = this
     this.child = null

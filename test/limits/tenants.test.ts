@@ -40,7 +40,7 @@ void t.test(
     const flowedBack = Math.floor(((performance.now() - beganMs) / 60_000) * LIMIT)
     t.equal(answered + refused, loud.length)
     t.ok(loud.length > 2 * LIMIT, `${loud.length} were sent`)
-    t.ok(answered >= LIMIT && answered <= LIMIT + flowedBack, `${answered} were answered`)
+    t.ok(answered >= LIMIT && answered <= LIMIT + flowedBack, `${answered} were served`)
     t.comment(`the quiet key alone: ${alone}; beside the loud one: ${beside}`)
   },
 )

@@ -71,7 +71,7 @@ void t.test('an assumed price is reserved and charged, so that the budget holds'
   const rows = (await rowsOf(gateway)).filter(({ outcome }) => outcome === 'ok')
   const used = rows.map(({ usage: { input = 0, output = 0 } }) => input * 10_000 + output * 50_000)
   const spent = used.reduce((sum, each) => sum + each, 0)
-  t.ok(answered > 3, `${answered} were answered: what was not used came back`)
+  t.ok(answered > 3, `${answered} were served: unused reservations are released`)
   t.ok(answered < 100 && spent <= 10_000_000, `${spent} nano-dollars of 10,000,000 were spent`)
 })
 
@@ -107,7 +107,7 @@ void t.test(
 )
 
 void t.test(
-  'listed models are in the model list, with any family, if a route takes them',
+  'configured models are in the model list, with any family, if a route matches them',
   async (t) => {
     const models =
       ', models: [llama-3, { id: llama-4, family: meta, context_window: 8192 }, no-route-3]'

@@ -112,7 +112,7 @@ async function refusal(gateway: TestGateway): Promise<number> {
   return reply.statusCode
 }
 
-void t.test('a WebSocket to an unreachable upstream is answered 502', async (t) => {
+void t.test('a WebSocket to an unreachable upstream gets 502', async (t) => {
   const port = await listen(
     t,
     createServer().on('connection', (socket: Socket) => socket.destroy()),

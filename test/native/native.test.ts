@@ -33,7 +33,7 @@ function openSocket({ gateway }: Stage, path = '/v1/realtime'): WebSocket {
   return new WebSocket(url, ['realtime'], { headers })
 }
 
-void t.test('a path that is not listed is answered 404 in any spelling', async (t) => {
+void t.test('a path that is not listed gets 404 in any spelling', async (t) => {
   const { gateway, provider, get } = await openStage(t)
   for (const path of ['/v1/models', '/v1/files/', '/v1', '', '/v1/files%2f..%2fadmin']) {
     const { status } = await get(path)
@@ -154,19 +154,16 @@ void t.test('an upstream that does not read pauses the client', async (t) => {
   await t.rejects(reply)
 })
 
-void t.test(
-  'a body above max_body_bytes is answered 413, with and without content-length',
-  async (t) => {
-    const { provider, get } = await openStage(t, { server: 'max_body_bytes: 100000' })
-    t.equal((await get('/v1/sink', { method: 'POST', body: Buffer.alloc(100_001) })).status, 413)
-    t.equal(provider.seen.length, 0, 'refused before it is sent')
-    const body = Readable.toWeb(Readable.from([Buffer.alloc(60_000), Buffer.alloc(60_000)]))
-    const reply = await get('/v1/sink', { method: 'POST', body, duplex: 'half' })
-    t.equal(reply.status, 413)
-    t.ok(provider.receivedBytes() <= 100_000)
-    t.equal((await get('/v1/sink', { method: 'POST', body: Buffer.alloc(100_000) })).status, 200)
-  },
-)
+void t.test('a body above max_body_bytes gets 413, with and without content-length', async (t) => {
+  const { provider, get } = await openStage(t, { server: 'max_body_bytes: 100000' })
+  t.equal((await get('/v1/sink', { method: 'POST', body: Buffer.alloc(100_001) })).status, 413)
+  t.equal(provider.seen.length, 0, 'refused before it is sent')
+  const body = Readable.toWeb(Readable.from([Buffer.alloc(60_000), Buffer.alloc(60_000)]))
+  const reply = await get('/v1/sink', { method: 'POST', body, duplex: 'half' })
+  t.equal(reply.status, 413)
+  t.ok(provider.receivedBytes() <= 100_000)
+  t.equal((await get('/v1/sink', { method: 'POST', body: Buffer.alloc(100_000) })).status, 200)
+})
 
 void t.test('the body of a GET or DELETE is refused and does not reach the upstream', async (t) => {
   const { gateway, provider } = await openStage(t)
@@ -204,7 +201,7 @@ void t.test(
   },
 )
 
-void t.test('a failing upstream is answered 502 or 504, or its reply is truncated', async (t) => {
+void t.test('with a failing upstream the client gets 502, 504 or a truncated reply', async (t) => {
   const { gateway, get } = await openStage(t, {
     options: ', timeouts: { connect_ms: 500, first_byte_ms: 300 }',
   })

@@ -1,5 +1,5 @@
 /**
- * Goal: the ops port answers its four paths, and everything else with a clear JSON error.
+ * Goal: the ops port serves its four paths, and replies to everything else with a clear JSON error.
  * Method: requests to a real server on a free port.
  */
 import t, { type Test } from 'tap'
@@ -61,7 +61,7 @@ void t.test('other paths and methods', async (t) => {
   t.match(await response.json(), { error: { code: 405, kind: 'method_not_allowed' } })
 })
 
-void t.test('a failing handler is answered 500 without the reason', async (t) => {
+void t.test('a failing handler causes a 500 without the reason', async (t) => {
   const ops = await open(t, { metrics: () => Promise.reject(new Error('sk-secret-in-a-message')) })
   const response = await ask(ops, '/metrics')
   t.equal(response.status, 500)

@@ -1,7 +1,7 @@
 /**
  * Goal (G-107, G-108, G-109): a process that runs out of heap, open files or ports refuses work, keeps running and recovers.
- * Method: the whole program; the limit of its heap and the limit on its open files (prlimit) are lowered while
- * it runs. Which error the system gives without a free port is taken as known.
+ * Method: the whole program; its heap limit and its limit on open files (prlimit) are lowered while it runs. For
+ * ports, the error that the system returns without a free port is constructed.
  */
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -29,13 +29,13 @@ async function levelOf(served: Served): Promise<number> {
   return Number(/^sluice_overload_level (\d)/m.exec(text)?.[1])
 }
 
-void t.test('G-107: a heap above its bounds', async (t) => {
+void t.test('G-107: a heap above its limits', async (t) => {
   const server =
     'workers: 1, drain_ms: 500, overload: { heap_share: [0.8, 0.88, 0.93], rise_ms: 0, hold_ms: 300 }'
   const served = await startServe(t, { server })
   const text = readFileSync(served.file, 'utf8')
   t.equal(await status(served), 200)
-  // What an idle process uses is above such bounds.
+  // An idle process already uses more than these shares.
   const low = (shares: string): void => served.write(text.replace('[0.8, 0.88, 0.93]', shares))
   low('[0.01, 0.9, 0.93]')
   await until(async () => (await levelOf(served)) === 1, 20_000, 50)
@@ -80,7 +80,7 @@ void t.test('G-108: no more open files', { skip: !hasPrlimit }, async (t) => {
   t.equal((await served.ops('/healthz')).status, 200)
 })
 
-/** Connections that take as many files as there are; some are not accepted. */
+/** Opens connections until no file descriptor is free; some connections are not accepted. */
 async function occupied(t: Test, { port }: Served, count: number): Promise<Socket[]> {
   const sockets = Array.from({ length: count }, () => {
     const socket = connect(port, '127.0.0.1').on('error', () => undefined)
@@ -91,7 +91,7 @@ async function occupied(t: Test, { port }: Served, count: number): Promise<Socke
   return sockets
 }
 
-/** 0 if there is no answer within two seconds. */
+/** The status; 0 if no reply arrives within two seconds. */
 function timely(asked: Promise<number>): Promise<number> {
   return Promise.race([asked, sleep(2_000, 0)])
 }

@@ -1,8 +1,8 @@
 /**
- * Goal: a disk that becomes full is a 503 and never an answer without an entry: nothing is given away, and what
- * ran at that moment is in the ledger once there is room.
- * Method: the program with its store on a small file system of its own (root on Linux), filled up to the last
- * byte under load, and emptied again.
+ * Goal: with a full disk, requests get 503 and no reply is sent without a ledger entry. Requests that ran when the
+ * disk became full are in the ledger after space is freed.
+ * Method: the program with its store on a small file system (root on Linux), which is filled completely under load
+ * and emptied again.
  */
 import { spawnSync } from 'node:child_process'
 import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
@@ -39,7 +39,7 @@ void t.test('G-110: a full disk under load', { skip }, async (t) => {
   const { status, message } = await asked(served)
   t.equal(status, 503)
   t.match(message, /cannot record what requests cost/, 'the message names the problem')
-  // The workers report what they do without now and then.
+  // The workers report a missing store at intervals.
   await until(async () => /ledger.*unavailable/s.test((await served.ops('/readyz')).text))
   const before = answered.size
   await sleep(3_000)
@@ -63,7 +63,7 @@ void t.test('G-110: a full disk under load', { skip }, async (t) => {
     }
     return without.length === 0
   }, 20_000).catch(() => undefined)
-  t.equal(without.length, 0, `${answered.size} answers, each with its entry`)
+  t.equal(without.length, 0, `${answered.size} replies, each with its entry`)
 })
 
 async function asked(served: Served): Promise<{ status: number; id: string; message: string }> {
@@ -72,9 +72,9 @@ async function asked(served: Served): Promise<{ status: number; id: string; mess
   return { status: res.status, id: res.headers.get('x-request-id') ?? '', message }
 }
 
-/** A file system of 6 MiB, for this test alone. */
+/** Mounts a file system of 6 MiB that only this test uses. */
 function mounted(t: Test): string {
-  // Not in the test's own folder, which is emptied at each call.
+  // Not in `t.testdir()`, which empties the folder at each call.
   const disk = mkdtempSync(join(tmpdir(), 'sluice-disk-'))
   const { status, stderr } = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=6m', 'tmpfs', disk])
   if (status !== 0) throw new Error(`mount failed: ${String(stderr)}`)
@@ -85,7 +85,7 @@ function mounted(t: Test): string {
   return disk
 }
 
-/** Takes all the room that there is. */
+/** Fills the file system completely. */
 function fill(path: string): void {
   const file = openSync(path, 'w')
   try {
@@ -104,7 +104,7 @@ function fill(path: string): void {
 async function until(isSo: () => boolean | Promise<boolean>, ms = 30_000): Promise<void> {
   const endsMs = performance.now() + ms
   while (!(await isSo())) {
-    if (performance.now() > endsMs) throw new Error('never so')
+    if (performance.now() > endsMs) throw new Error('the condition is not met in time')
     await sleep(20)
   }
 }

@@ -1,6 +1,6 @@
 /**
- * A TCP proxy in front of Redis that stops at one command: it keeps the command from the server, or the
- * server's reply from the client, and reports when it does. It recognises a command by a word in it.
+ * A TCP proxy in front of Redis that holds one command or its reply, and reports when it does. It recognises the
+ * command by a word in it.
  */
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
@@ -9,19 +9,19 @@ import type { Test } from 'tap'
 /** A running proxy. */
 export interface HoldingProxy {
   readonly port: number
-  /** Resolves when the next command with that word has come, and is held, or its answer is. */
-  hold(word: string, what: 'command' | 'answer'): Promise<void>
-  /** Holds nothing more; what was held is gone with its connection. */
+  /** Resolves when the next command with that word, or its reply, has arrived and is held. */
+  hold(word: string, what: 'command' | 'reply'): Promise<void>
+  /** Stops holding. Held data is dropped and its connection is closed. */
   release(): void
 }
 
 interface Order {
   readonly word: string
-  readonly what: 'command' | 'answer'
+  readonly what: 'command' | 'reply'
   readonly reached: () => void
 }
 
-/** Starts a proxy to a port of the loopback; it ends with the test. */
+/** Starts a proxy to a port of the loopback interface and closes it when the test ends. */
 export async function startHoldingProxy(t: Test, target: number): Promise<HoldingProxy> {
   const sockets = new Set<Socket>()
   const held = new Set<Socket>()

@@ -1,9 +1,9 @@
 /**
- * Goal: a gateway that is killed with SIGKILL at any point of a request leaves nothing behind that is not
- * settled, charges what may have been used and nothing else, and nothing twice (L-190, G13).
- * Method: the whole program, stopped from outside: a proxy before Redis holds the one command, or
- * its answer; another process holds the lock of an embedded ledger; the upstream holds its answer. Then the
- * ledger is read as another gateway reads it a minute later.
+ * Goal: after SIGKILL at any point of a request, every reservation is settled: possible usage is charged once, and
+ * nothing else is charged (L-190, G13).
+ * Method: the whole program, held at one point from outside: a proxy before Redis holds one command or its reply,
+ * another process holds the lock of the embedded ledger, or the upstream holds its reply. After the kill the ledger is
+ * read as another gateway reads it a minute later.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -26,7 +26,7 @@ const missing = redisMissing()
 const options = { timeout: 120_000 }
 t.setTimeout(240_000)
 
-/** Answers, or delays its reply until `release`. */
+/** Replies at once, or holds its reply until `release`. */
 class Upstream {
   port = 0
   asked = 0
@@ -74,13 +74,13 @@ function answer(res: ServerResponse): void {
   res.end(JSON.stringify(body))
 }
 
-/** A gateway that can be started again over the same store. */
+/** A gateway that can be restarted on the same store. */
 interface Stage {
   readonly t: Test
   readonly upstream: Upstream
   readonly folder: string
   readonly file: string
-  /** For reading; not through a proxy. */
+  /** The store's URL for reading, without the proxy. */
   readonly url: string
   readonly secret: string
 }
@@ -97,7 +97,7 @@ async function startStage(t: Test, url: string | null, through: string | null): 
   const own = `http://127.0.0.1:${upstream.port}`
   writeFileSync(file, text.replace(emulator.baseUrls.openai, own))
   const store = url ?? `sqlite:${join(folder, 'data', 'sluice.db')}`
-  // One slot: if it were not released, no request would be admitted.
+  // One slot: if it were not released, no further request would be admitted.
   const secret = await makeKey(store, { concurrent: 1, nanoUsdPerDay: BUDGET })
   return { t, upstream, folder, file, url: store, secret }
 }
@@ -109,7 +109,7 @@ async function started({ t, file }: Stage): Promise<{ program: Program; port: nu
   return { program, port }
 }
 
-/** The answer; null where the connection broke. */
+/** The status of a request; null if the connection broke. */
 async function ask({ secret }: Stage, port: number): Promise<number | null> {
   try {
     const res = await fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
@@ -128,12 +128,12 @@ async function ask({ secret }: Stage, port: number): Promise<number | null> {
   }
 }
 
-/** Workers first: none may find out and do anything about it. */
+/** Kills the workers first, so that none of them reacts to the exit of the primary. */
 function kill(program: Program): void {
   for (const pid of [...program.workers(), program.pid]) process.kill(pid, 'SIGKILL')
 }
 
-/** All rows, once what has run out by then is settled; and what is left of the budget. */
+/** All entries after expired reservations are settled, and the remaining budget. */
 async function minutesLater({ url, secret }: Stage, rowsBefore: number) {
   const store = await openStore(url, { nowMs: () => Date.now() + LATER_MS, minTimeoutMs: 5_000 })
   try {
@@ -158,14 +158,14 @@ async function countOf(batches: AsyncIterable<readonly LedgerEntry[]>): Promise<
   return rows
 }
 
-/** Where to stop, and what is to be found then. */
+/** The point at which the gateway is killed, and the expected ledger. */
 interface Point {
   readonly name: string
   /** Sends the request and resolves when it has reached the point. */
   reach(stage: Stage, proxy: HoldingProxy, request: () => void): Promise<void>
   /** Requests that the upstream received. */
   readonly asked: number
-  /** Its entry: none, that of a request whose process was killed, or its own. */
+  /** The expected entry: none, one with the outcome `lost`, or a complete one. */
   readonly row: 'none' | 'lost' | 'ok'
 }
 
@@ -181,7 +181,7 @@ const HELD_UPSTREAM: Point = {
   row: 'lost',
 }
 
-function atCommand(script: { sha: string }, what: 'command' | 'answer'): Point['reach'] {
+function atCommand(script: { sha: string }, what: 'command' | 'reply'): Point['reach'] {
   return async (_stage, proxy, request) => {
     const reached = proxy.hold(script.sha, what)
     request()
@@ -198,7 +198,7 @@ const POINTS: readonly Point[] = [
   },
   {
     name: 'after it has reserved',
-    reach: atCommand(LEDGER_SCRIPTS.admit, 'answer'),
+    reach: atCommand(LEDGER_SCRIPTS.admit, 'reply'),
     asked: 0,
     row: 'lost',
   },
@@ -210,14 +210,14 @@ const POINTS: readonly Point[] = [
     row: 'lost',
   },
   {
-    name: 'after it has settled, before it answers',
-    reach: atCommand(LEDGER_SCRIPTS.settle, 'answer'),
+    name: 'after it has settled, before it replies',
+    reach: atCommand(LEDGER_SCRIPTS.settle, 'reply'),
     asked: 1,
     row: 'ok',
   },
 ]
 
-/** Once around: a request that ends well, one that is cut off at the point, and the ledger afterwards. */
+/** Runs one round: a request that succeeds, one during which the gateway is killed, and a check of the ledger. */
 async function cutAt(
   stage: Stage,
   proxy: HoldingProxy,
@@ -225,24 +225,28 @@ async function cutAt(
 ) {
   const { t, upstream } = stage
   const { program, port } = await started(stage)
-  t.equal(await ask(stage, port), 200, `${point.name}: the place is free`)
+  t.equal(await ask(stage, port), 200, `${point.name}: the slot is free`)
   const askedBefore = upstream.asked
   let answered: Promise<number | null> = Promise.resolve(null)
   await point.reach(stage, proxy, () => {
     answered = ask(stage, port)
   })
   kill(program)
-  t.equal(await answered, null, 'the client has no answer')
+  t.equal(await answered, null, 'the client gets no reply')
   proxy.release()
   upstream.release()
   await program.ended
   t.equal(upstream.asked - askedBefore, point.asked, `the upstream received ${point.asked}`)
   const { lost, rows, places, left } = await minutesLater(stage, rounds)
-  t.equal(lost, point.row === 'lost' ? 1 : 0, 'what was set aside is settled')
+  t.equal(lost, point.row === 'lost' ? 1 : 0, 'the reservation is settled')
   const spent = rows.reduce((sum, { costNanoUsd }) => sum + (costNanoUsd ?? 0), 0)
-  t.equal(left, BUDGET - spent, 'the budget is that of the rows')
-  t.equal(places, 1, 'no place is kept')
-  t.equal(new Set(rows.map(({ requestId }) => requestId)).size, rows.length, 'no row twice')
+  t.equal(left, BUDGET - spent, 'the budget matches the entries')
+  t.equal(places, 1, 'the slot is free again')
+  t.equal(
+    new Set(rows.map(({ requestId }) => requestId)).size,
+    rows.length,
+    'no entry is duplicated',
+  )
   return rows
 }
 
@@ -254,7 +258,7 @@ function checkEntries(
   t.equal(rows.length, before + (row === 'none' ? 1 : 2))
   const lost = rows.filter(({ outcome }) => outcome === 'lost')
   for (const each of lost) t.match(each, { source: 'estimated', upstream: 'openai' })
-  for (const each of lost) t.ok((each.costNanoUsd ?? 0) > 0, 'charged with the most')
+  for (const each of lost) t.ok((each.costNanoUsd ?? 0) > 0, 'charged with the maximum')
   const fine = rows.filter(({ outcome }) => outcome === 'ok')
   t.equal(fine.length + lost.length, rows.length)
   for (const { usage, source } of fine) {
@@ -268,7 +272,7 @@ void t.test(
   async (t) => {
     const redis = await startRedis(t)
     const proxy = await startHoldingProxy(t, redis.port)
-    // Nothing must be given up by itself while it is held.
+    // A long timeout, so that no held command times out.
     const timeout = '?timeout_ms=9000'
     const through = `redis://127.0.0.1:${proxy.port}${timeout}`
     const stage = await startStage(t, `${redis.url()}${timeout}`, through)
@@ -284,7 +288,7 @@ void t.test(
   },
 )
 
-/** Another process has the lock that every change of the embedded ledger takes. */
+/** Makes another process hold the lock that every change of the embedded ledger needs. */
 async function lockHeld({ t, folder }: Stage): Promise<() => void> {
   const args = [HOLDER, join(folder, 'data', 'sluice.db'), '60000']
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -297,7 +301,7 @@ void t.test('L-190: killed at a point of a request, embedded', options, async (t
   const stage = await startStage(t, null, null)
   let unlock: () => void = () => undefined
   const none: HoldingProxy = { port: 0, hold: () => Promise.resolve(), release: () => unlock() }
-  // Between its change and its answer this engine cannot be stopped from outside: it is one process.
+  // The embedded engine runs in the gateway's process, so it cannot be held between a change and its result.
   const points: readonly Point[] = [
     {
       name: 'before it reserves',

@@ -1,9 +1,9 @@
 /**
  * Goal: whenever the whole gateway or Redis is killed with SIGKILL, no acknowledged key is lost, no
  * revoked key is valid, and every reply that a client received, and every running request, has a ledger entry (G13).
- * Method: the whole program, under load, while its owner makes and revokes keys on the dashboard;
- * primary and workers, or the redis-server, are killed at random moments and started again. `SLUICE_KILLS=200`
- * is the long form; here it is a few. Over an embedded store it is the gateway that is killed.
+ * Method: the whole program under load, while a client creates and revokes keys on the dashboard; the primary and
+ * its workers, or the redis-server, are killed at random times and restarted. `SLUICE_KILLS=200` sets the number of
+ * kills; the default is small. With an embedded store only the gateway is killed.
  */
 import { join } from 'node:path'
 import { loadavg } from 'node:os'
@@ -28,14 +28,14 @@ const PER_SECOND = 50
  * (docs/explanation/redis-store.md, "What a crash loses"): a kill of the gateway loses the entries of such requests.
  */
 const UNRESERVED_SECONDS = 0.75
-/** By then every reservation has run out. */
+/** Time after which every reservation has expired. */
 const LATER_MS = 120_000
 const TIMEOUT_MS = 60_000 + KILLS * 15_000
 t.setTimeout(TIMEOUT_MS * 2)
 
 const missing = redisMissing()
 
-/** A gateway on fixed ports, killed and started again; null between the two. */
+/** A gateway on fixed ports that is killed and restarted. `program` is null in between. */
 class Gateway {
   readonly port: number
   private readonly t: Test
@@ -87,7 +87,7 @@ class Owner {
 
   private async work(): Promise<void> {
     for (let at = 0; !this.isOver; at += 1) {
-      // What fails is not acknowledged, and nothing is promised of it.
+      // A failed change is not acknowledged, so its effect is not checked.
       await this.once(at).catch(() => undefined)
       await delay(20)
     }
@@ -195,7 +195,7 @@ async function entriesKept(
       count += batch.length
     }
   }
-  // What is in the spool arrives by itself.
+  // Spooled entries are replayed without further requests.
   await until(async () => {
     await read()
     return held.every(({ id }) => rows.has(id))
@@ -235,7 +235,7 @@ async function entriesKept(
   const drift = Math.abs(BUDGET - spent - (day?.remaining ?? 0))
   const gone = all.filter(({ outcome }) => outcome === 'lost').length
   return (
-    `${missing} of ${held.length} answers without entry, ${differing.length} with other tokens; ` +
+    `${missing} of ${held.length} replies without entry, ${differing.length} with other tokens; ` +
     `${requests.length} requests at the upstream, ${rows.size} entries, ${gone} of them with outcome lost (${lost} at the end); ` +
     `budget ${drift} of ${spent} nano-dollars apart`
   )
@@ -245,7 +245,7 @@ void t.test(
   'kill -9 of the gateway and of Redis, under load',
   { timeout: TIMEOUT_MS, ...(missing === false ? {} : { skip: missing }) },
   async (t) => {
-    // With `everysec` Redis answers before it writes, while the disk is slow.
+    // With `everysec` Redis replies before it writes.
     const redis = await startRedis(t, ['--appendfsync', 'always'])
     await kills(t, redis.url(), redis)
   },

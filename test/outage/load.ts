@@ -4,35 +4,35 @@
  */
 import { Agent, request } from 'node:http'
 
-/** One of those who ask. */
+/** A client of the load. */
 export interface Client {
   readonly name: string
-  /** Asked anew for each request. */
+  /** Called for each request. */
   readonly secret: () => string
   readonly perSecond: number
-  /** It keeps its connections, as the makers' own libraries do. */
+  /** Whether it reuses connections, as the vendors' SDKs do. */
   readonly keeps?: boolean
 }
 
 /** The result of one request. */
 export interface Answer {
   readonly client: string
-  /** The word that its prompt has and no other. */
+  /** A word that only its prompt contains. */
   readonly tag: string
   /** `performance.now()` when it was sent. */
   readonly sentMs: number
   readonly ms: number
-  /** 0 where there was no answer. */
+  /** 0 without a reply. */
   readonly status: number
   /** `x-request-id`. */
   readonly id: string
   readonly text: string
-  /** It came to its end. */
+  /** Whether the reply is complete. */
   readonly isWhole: boolean
 }
 
 const TIME_LIMIT_MS = 10_000
-/** Connections of a client that keeps them; all are made before its first turn. */
+/** Connections of a client that reuses them. */
 const KEPT = 8
 
 /** Runs until it is stopped. */
@@ -54,7 +54,7 @@ export class Load {
     )
   }
 
-  /** What was sent in a span of time, both ends `performance.now()`. */
+  /** The requests of a client that were sent within an interval of `performance.now()`. */
   between(fromMs: number, toMs: number, client: string): Answer[] {
     return this.answers.filter(
       (each) => each.client === client && each.sentMs >= fromMs && each.sentMs < toMs,
@@ -95,7 +95,7 @@ export class Load {
         'content-length': Buffer.byteLength(body),
       }
       const { port, agent } = this
-      // Connections go to the workers in turn: who makes a new one for each request meets them all.
+      // Workers accept connections in turn, so a client with a new connection for each request reaches all of them.
       const via = client.keeps === true ? { agent } : { headers: { connection: 'close' } }
       const options = {
         port,

@@ -1,10 +1,10 @@
 /**
- * Goal: while Redis is refused, frozen, in a black hole, slow, read-only or back without its data, requests
- * with known keys are answered and hardly wait, unknown ones are 503 and never 401, nothing that was not
- * done is acknowledged, limits are kept, the outage is reported, and afterwards no entry is missing (G15, H-113, H-114).
- * Method: the whole program, two workers, over a real redis-server and an emulator, under a steady
- * load over HTTP; the ledger is compared with the emulator's counts. `SLUICE_OUTAGE_SECONDS=60` is the long
- * form, with the gates of G15; here a second each, and time-outs are those of a busy machine.
+ * Goal: while Redis refuses connections, is frozen, unreachable, slow or read-only, or has lost its data: requests
+ * with known keys are served almost without delay, unknown keys get 503 and never 401, only completed changes are
+ * acknowledged, limits apply, the outage is reported, and afterwards no entry is missing (G15, H-113, H-114).
+ * Method: the whole program with two workers on a real redis-server and an emulator, under a steady HTTP load; the
+ * ledger is compared with the emulator's counts. `SLUICE_OUTAGE_SECONDS=60` runs the long form, which also checks the
+ * times of G15; by default an outage lasts a second and times are not checked.
  */
 import { cpus, loadavg } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -21,15 +21,15 @@ import { Load, percentile } from './load.js'
 
 const SECONDS = Number(process.env['SLUICE_OUTAGE_SECONDS'] ?? '1')
 const ONLY = process.env['SLUICE_OUTAGE_ONLY']
-/** Then the figures are those of the gateway, and held to the gates. */
+/** Only long runs measure times and check them. */
 const IS_LONG = SECONDS >= 10
 const WARM_UP_MS = IS_LONG ? 10_000 : 1_500
-/** Of the machine. */
+/** Tolerance for delays of the machine. */
 const SLACK_MS = 50
 const WORKERS = 2
-/** Between two questions that take the gateway or the test long to answer: metrics, the whole ledger. */
-const DEAR_MS = 250
-const DEAR = [20_000, DEAR_MS] as const
+/** Interval of expensive polls: metrics, the whole ledger. */
+const SLOW_POLL_MS = 250
+const SLOW_POLL = [20_000, SLOW_POLL_MS] as const
 /** Requests a minute of the key that exceeds its limit. */
 const LIMIT = 12
 const RATES = IS_LONG
@@ -41,15 +41,15 @@ const missing = redisMissing()
 const options = { timeout: TIMEOUT_MS, ...(missing === false ? {} : { skip: missing }) }
 // It replaces the runner's own limit, so it must not be much longer than a run on a busy machine (130 s).
 t.setTimeout(IS_LONG ? TIMEOUT_MS * 7 : 300_000)
-// Waiting is most of what the short ones do; the long ones are measured, so they run in sequence.
+// Short runs mostly wait, so two run at a time; long runs are measured, so they run in sequence.
 t.jobs = IS_LONG ? 1 : 2
 
-/** How Redis goes away, and the way back. */
+/** How Redis becomes unavailable, and how it recovers. */
 interface Outage {
   readonly name: string
   begin(redis: RedisServer, proxy: FaultProxy): void | Promise<void>
   end(redis: RedisServer, proxy: FaultProxy): void | Promise<void>
-  /** Changes on the dashboard are done, late. */
+  /** Changes on the dashboard succeed, with a delay. */
   readonly late?: boolean
 }
 
@@ -81,7 +81,7 @@ const OUTAGES: readonly Outage[] = [
   },
   {
     name: 'read-only',
-    // A replica of a server that does not answer: what a primary becomes in a failover.
+    // A replica of an unreachable server, as a primary becomes in a failover.
     async begin(redis) {
       await redis.ask('replicaof', '127.0.0.1', 1)
     },
@@ -142,7 +142,7 @@ for (const outage of OUTAGES.filter(({ name }) => ONLY === undefined || name ===
     await outage.begin(stage.redis, stage.proxy)
     const downMs = performance.now()
     const acknowledged = await writesUntil(stage, downMs + SECONDS * 1_000)
-    await tells(t, stage)
+    await reportsOutage(t, stage)
     const endedMs = performance.now()
     await outage.end(stage.redis, stage.proxy)
     const upMs = performance.now()
@@ -164,12 +164,12 @@ for (const outage of OUTAGES.filter(({ name }) => ONLY === undefined || name ===
   })
 }
 
-/** Only then are times figures: in the suite, and on a busy machine, they are those of the others. */
+/** Whether times are checked: not in short runs and not on a busy machine, whose other work delays requests. */
 function isMeasured(): boolean {
   return IS_LONG && (loadavg()[0] ?? 0) < 2 * cpus().length
 }
 
-/** Whether each worker has met both keys: only what is known can be served without the store. */
+/** Whether each worker has authenticated both keys: only cached keys are accepted without the store. */
 function isKnown(served: Served): boolean {
   const met = new Set<string>()
   for (const { msg, pid, key_id: key } of served.program.lines()) {
@@ -178,7 +178,7 @@ function isKnown(served: Served): boolean {
   return met.size === 2 * WORKERS
 }
 
-/** Tries to create keys, as their owner does; resolves with the names of acknowledged ones. */
+/** Tries to create keys on the dashboard; resolves with the names of the acknowledged ones. */
 async function writesUntil({ browser }: Stage, endMs: number) {
   const made: string[] = []
   const statuses = new Set<number>()
@@ -192,14 +192,14 @@ async function writesUntil({ browser }: Stage, endMs: number) {
   return { made, statuses }
 }
 
-/** The ops port and the log say what goes on. */
-async function tells(t: Test, { served }: Stage): Promise<void> {
+/** The ops port and the log report the outage. */
+async function reportsOutage(t: Test, { served }: Stage): Promise<void> {
   await until(
     async () => {
       const { text } = await served.ops('/metrics')
       return new RegExp(`^sluice_limits_local\\S* ${WORKERS}$`, 'm').test(text)
     },
-    ...DEAR,
+    ...SLOW_POLL,
   )
   let ready = ''
   await until(async () => {
@@ -257,7 +257,7 @@ function servedAll(
     0.5,
   )
   const later = percentile(settled, 0.5)
-  // What the machine did to requests before is not the outage's doing.
+  // Requests before the outage show the delays of the machine.
   const most = 100 + SLACK_MS + Math.max(...before.map(({ ms }) => ms))
   if (isMeasured())
     t.ok(slowest <= most, `the slowest ${slowest.toFixed()} ms, at most ${most.toFixed()}`)
@@ -278,7 +278,7 @@ function unknownKeys(
   load: Load,
   { fromMs, toMs }: { fromMs: number; toMs: number },
 ): string {
-  // A request sent in the last moment may be answered after it.
+  // A request that is sent just before the end may be served after it.
   const asked = load.between(fromMs, toMs - 200, 'unknown')
   const statuses = countOf(asked.map(({ status }) => status))
   t.same(
@@ -338,7 +338,7 @@ async function writesAcknowledged(
   return `dashboard ${statusText}`
 }
 
-/** One row for each answer, with the tokens that the emulator counted, and none twice. */
+/** The ledger has exactly one entry for each reply, with the tokens that the emulator counted. */
 async function rowsOfAll(t: Test, { redis, served }: Stage, load: Load): Promise<string> {
   const store = await openStore(`${redis.url()}?timeout_ms=5000`)
   t.teardown(() => store.close())
@@ -356,7 +356,7 @@ async function rowsOfAll(t: Test, { redis, served }: Stage, load: Load): Promise
     }
     return due.every(({ id }) => rows.has(id))
   }
-  await until(isComplete, 60_000, DEAR_MS).catch(() => undefined)
+  await until(isComplete, 60_000, SLOW_POLL_MS).catch(() => undefined)
   t.equal(due.filter(({ id }) => !rows.has(id)).length, 0, 'no answer without its row')
   t.equal(count, rows.size, 'no row twice')
   const counted = new Map<string, { input: number; output: number }>()
@@ -388,7 +388,7 @@ async function quiet(t: Test, { served }: Stage): Promise<void> {
   t.notOk(isLogged('unforeseen failure'))
   const isBack = async (): Promise<boolean> =>
     /^sluice_limits_local\S* 0$/m.test((await served.ops('/metrics')).text)
-  await until(isBack, ...DEAR)
+  await until(isBack, ...SLOW_POLL)
 }
 
 function countOf(statuses: readonly number[]): string {

@@ -1,7 +1,7 @@
 /**
- * Goal: a gateway that starts while Redis is unavailable reports it and does not serve; a worker that exits meanwhile
- * comes back with Redis, and the others go on without it (H-116).
- * Method: the whole program, over a redis-server that is killed and started again.
+ * Goal: a gateway that starts while Redis is unavailable reports it and does not serve. A worker that exits during
+ * the outage is replaced when Redis recovers; the others keep serving (H-116).
+ * Method: the whole program with a redis-server that is killed and restarted.
  */
 import t from 'tap'
 import { redisMissing, startRedis } from '../helpers/redis.js'
@@ -11,7 +11,7 @@ const missing = redisMissing()
 const options = { timeout: 120_000, ...(missing === false ? {} : { skip: missing }) }
 t.setTimeout(240_000)
 
-void t.test('H-116: a gateway that starts while Redis is away', options, async (t) => {
+void t.test('H-116: a gateway that starts while Redis is unavailable', options, async (t) => {
   const redis = await startRedis(t)
   const { file } = await prepare(t, { store: redis.url(), server: 'workers: 1' })
   await redis.kill()

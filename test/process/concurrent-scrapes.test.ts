@@ -1,5 +1,5 @@
 /**
- * Goal: concurrent scrapes are all answered without delay and completely.
+ * Goal: all concurrent scrapes get a complete reply without delay.
  * Method: ten requests for `/metrics` at the same time, on the real program with two workers.
  */
 import t from 'tap'

@@ -58,7 +58,7 @@ void t.test('the shipped catalogue', (t) => {
   }
   t.match(endpointReason(factsFor(catalogue, 'gpt-6-astra')), /while it reasons$/)
   t.match(endpointReason(factsFor(catalogue, 'gpt-6-luna')), /reasoning_effort none/)
-  t.match(endpointReason(factsFor(catalogue, 'gpt-5.4')), 'takes everything')
+  t.match(endpointReason(factsFor(catalogue, 'gpt-5.4')), 'supports all features')
   t.match(endpointReason(factsFor(catalogue, 'gpt-audio')), 'no other endpoint')
   t.match(endpointReason(factsFor(catalogue, 'llama-4')), 'not known')
   t.end()

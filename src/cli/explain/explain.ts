@@ -62,7 +62,7 @@ Example:
       },
     })
     const [model, ...more] = positionals
-    if (model === undefined || more.length > 0) {
+    if (model === undefined || model === '' || more.length > 0) {
       throw new UsageError("'sluice explain' needs one MODEL")
     }
     const config = configPath(values.config, 'sluice explain')

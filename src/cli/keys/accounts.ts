@@ -7,9 +7,9 @@ import type { AuditEntry } from '../../store/audit-trail.js'
 import { commandEntry } from './audit-entry.js'
 import { createAccount, isPlanName, setPlan } from '../../accounts/accounts.js'
 import type { JsonObject } from '../../chat/json.js'
-import { parseAction } from '../parse-action.js'
+import { parseAction, type OptionValues } from '../parse-action.js'
 import { UsageError } from '../usage-error.js'
-import { type Command } from '../command.js'
+import type { Command } from '../command.js'
 import { accountPages } from '../../store/list-all.js'
 import { printList } from '../print-table-or-json.js'
 import { namedAccount, openingFor, required, withStore, type StoreSession } from '../with-store.js'
@@ -58,6 +58,12 @@ const ALLOWED: Record<AccountsAction, readonly string[]> = {
   list: ['config', 'json'],
 }
 
+const NEEDED: Record<AccountsAction, readonly string[]> = {
+  create: ['--email EMAIL', '--plan PLAN'],
+  'set-plan': ['--plan PLAN'],
+  list: [],
+}
+
 const OPTIONS = {
   config: { type: 'string' },
   email: { type: 'string' },
@@ -69,11 +75,22 @@ const OPTIONS = {
 } as const
 
 /** The options of all actions. */
-export type AccountsValues = ReturnType<typeof parseAccounts>['values']
+export type AccountsValues = OptionValues<typeof OPTIONS>
 
 /** The action and its options. Throws `UsageError` or parseArgs's error. */
-export function parseAccounts(argv: readonly string[]) {
-  return parseAction('accounts', argv, { options: OPTIONS, allowed: ALLOWED })
+export function parseAccounts(argv: readonly string[]): {
+  action: AccountsAction
+  values: AccountsValues
+} {
+  const parsed = parseAction('accounts', argv, {
+    options: OPTIONS,
+    allowed: ALLOWED,
+    needed: NEEDED,
+  })
+  const { action, values } = parsed
+  if (action !== 'list') planOf(values, `sluice accounts ${action}`)
+  if (action === 'set-plan') accountOf(values)
+  return parsed
 }
 
 /** Runs one action on an open store. Throws `UsageError`, `GatewayError`. */
@@ -116,11 +133,7 @@ function accountEntry(id: string, action: string, detail: string): AuditEntry {
 
 async function changePlan(session: StoreSession, values: AccountsValues): Promise<number> {
   const { store, plans, terminal } = session
-  const idOrEmail = values.account ?? values.email
-  const name = required(idOrEmail, 'sluice accounts set-plan', '--account ACCOUNT')
-  if (values.account !== undefined && values.email !== undefined) {
-    throw new UsageError("'sluice accounts set-plan' accepts --account or --email, not both")
-  }
+  const name = accountOf(values)
   const plan = planOf(values, 'sluice accounts set-plan')
   const account = await namedAccount(session, name)
   if (account === null) return 1
@@ -149,6 +162,13 @@ async function list({ store, terminal }: StoreSession, values: AccountsValues): 
 
 function shownAccount({ id, email, plan, role, disabled, createdAtMs }: Account): JsonObject {
   return { id, email, plan, role, disabled, created_at: new Date(createdAtMs).toISOString() }
+}
+
+function accountOf({ account, email }: AccountsValues): string {
+  if (account !== undefined && email !== undefined) {
+    throw new UsageError("'sluice accounts set-plan' accepts --account or --email, not both")
+  }
+  return required(account ?? email, 'sluice accounts set-plan', '--account ACCOUNT')
 }
 
 function planOf(values: AccountsValues, command: string): PlanName {

@@ -69,6 +69,12 @@ const ALLOWED: Record<KeysAction, readonly string[]> = {
   revoke: ['config', 'account', 'key'],
 }
 
+const NEEDED: Record<KeysAction, readonly string[]> = {
+  create: ['--account ACCOUNT', '--name NAME'],
+  list: ['--account ACCOUNT'],
+  revoke: ['--account ACCOUNT', '--key ID'],
+}
+
 const OPTIONS = {
   config: { type: 'string' },
   account: { type: 'string' },
@@ -83,7 +89,7 @@ export type KeysValues = ReturnType<typeof parseKeys>['values']
 
 /** The action and its options. Throws `UsageError` or parseArgs's error. */
 export function parseKeys(argv: readonly string[]) {
-  return parseAction('keys', argv, { options: OPTIONS, allowed: ALLOWED })
+  return parseAction('keys', argv, { options: OPTIONS, allowed: ALLOWED, needed: NEEDED })
 }
 
 /** Runs one action on an open store. Throws `UsageError`, `GatewayError`. */

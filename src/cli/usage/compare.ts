@@ -7,10 +7,11 @@ import {
   type ComparedFigures,
   type ComparedName,
 } from '../../ledger/compare-upstreams.js'
+import { didYouMean } from '../../config/suggest-spelling.js'
 import { UsageError } from '../usage-error.js'
-import { type Command } from '../command.js'
+import type { Command } from '../command.js'
 import { entriesOf } from './usage-entries.js'
-import { sinceOf } from './usage.js'
+import { rangeOf } from './usage.js'
 import { openingFor, withStore, type StoreSession } from '../with-store.js'
 import { table } from '../print-table-or-json.js'
 
@@ -91,8 +92,9 @@ export async function runCompare(
   { sides, since, until, model, json }: Comparison,
   nowMs: number,
 ): Promise<number> {
-  const fromMs = sinceOf(since, nowMs)
-  const untilMs = until === undefined ? nowMs : sinceOf(until, nowMs, '--until')
+  const range = rangeOf({ since, until }, since, nowMs)
+  const { fromMs } = range
+  const untilMs = range.untilMs ?? nowMs
   const filter = model === undefined ? {} : { modelAsked: model }
   const compared = sides.map((name) => new ComparedUpstream(name, Math.random))
   for await (const rows of entriesOf(session, { filter, fromMs, untilMs })) {
@@ -101,8 +103,12 @@ export async function runCompare(
   const figures = compared.map((side) => ({ name: side.name, figures: side.figures() }))
   const { terminal } = session
   for (const { name, figures: found } of figures) {
-    if (found.requests === 0)
-      terminal.err(`sluice: no ledger entry of ${textOf(name)} since ${since}`)
+    if (found.requests > 0) continue
+    const isConfigured = session.upstreams.includes(name.upstream)
+    const why = isConfigured
+      ? ''
+      : `: the configuration has no upstream "${name.upstream}"${didYouMean(name.upstream, session.upstreams)}`
+    terminal.err(`sluice: no ledger entry of ${textOf(name)} since ${since}${why}`)
   }
   const span = { since: new Date(fromMs).toISOString(), until: new Date(untilMs).toISOString() }
   const shown = figures.map(({ name, figures: found }) => ({ ...name, ...shownOf(found) }))

@@ -119,7 +119,7 @@ export function sinceOf(text: string, nowMs: number, option = '--since'): number
 }
 
 /** The range of `--since` and `--until`; its end is exclusive, and null for now. Throws `UsageError`. */
-function rangeOf(
+export function rangeOf(
   { since, until }: { readonly since?: string | undefined; readonly until?: string | undefined },
   from: string,
   nowMs: number,

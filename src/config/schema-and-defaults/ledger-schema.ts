@@ -2,8 +2,7 @@
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import type { AfterDisconnectConfig, LedgerConfig } from '../config.js'
-
-const whole = (min: number, max: number) => z.int().min(min).max(max)
+import { whole } from './value-types.js'
 
 /** `ledger:` */
 export const ledgerSchema = z.strictObject({

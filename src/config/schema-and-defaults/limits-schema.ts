@@ -1,8 +1,8 @@
 /** The keys of limits: rules, limits of plans, and settings. `resolve-limits.ts` resolves the values. */
 import { z } from 'zod'
 import { LABEL_NAME } from '../../accounts/labels.js'
+import { whole } from './value-types.js'
 
-const whole = (min: number, max: number) => z.int().min(min).max(max)
 /** Nano-dollars are integers; a million dollars is a ninth of the largest safe one. */
 const usd = z.number().min(0).max(1_000_000)
 

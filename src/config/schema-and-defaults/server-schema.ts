@@ -8,11 +8,11 @@ import type { ServerConfig } from '../config.js'
 import { GUESSABLE, isGuessable } from './guessable-secrets.js'
 import { overloadOf, overloadSchema } from './overload-schema.js'
 import type { ReportFinding } from '../problem.js'
+import { DAY_MS, whole } from './value-types.js'
 
-const DAY_MS = 86_400_000
 /** As browsers send it; apps have their own schemes. */
 const ORIGIN = /^[a-z][a-z0-9+.-]{0,63}:\/\/[^\s/?#@A-Z]{1,255}$/
-const whole = (min: number, max: number) => z.int().min(min).max(max)
+const HOST_NAME = /^[\w-]+(?:\.[\w-]+)*\.?$/
 const path = z.string().min(1).max(4_096)
 
 const network = z
@@ -20,6 +20,14 @@ const network = z
   .max(64)
   .refine((text) => isNetwork(text), {
     error: 'must be an IP address or a network in CIDR notation, as in 10.0.0.0/8',
+  })
+
+const host = z
+  .string()
+  .min(1)
+  .max(255)
+  .refine((text) => isIP(text) !== 0 || HOST_NAME.test(text), {
+    error: 'must be an IP address or a host name without scheme and port, as in 127.0.0.1',
   })
 
 const origin = z
@@ -46,19 +54,11 @@ const adminTokenSchema = z
 
 /** `server:` */
 export const serverSchema = z.strictObject({
-  host: z
-    .string()
-    .min(1)
-    .max(255)
-    .default('0.0.0.0')
-    .describe('Address that the API and the dashboard listen on.'),
+  host: host.default('0.0.0.0').describe('Address that the API and the dashboard listen on.'),
   port: whole(0, 65_535)
     .default(8_080)
     .describe('Port of the API and the dashboard; 0: any free port.'),
-  ops_host: z
-    .string()
-    .min(1)
-    .max(255)
+  ops_host: host
     .default('127.0.0.1')
     .describe('Address of `/metrics`, `/healthz`, `/readyz` and `/config`; loopback by default.'),
   ops_port: whole(0, 65_535).default(9_464).describe('Port of these pages; 0: any free port.'),

@@ -54,9 +54,12 @@ const quirks = z
     "Edits to the keys of a request body, for an upstream that deviates from its dialect. A dropped key is reported as lost if the client sent it. Placeholders are not replaced here. A preset's own quirks are applied as well.",
   )
 
-const apiKey = z.string().regex(/^[!-~]{1,4096}$/, {
-  error: 'must be printable ASCII without spaces, at most 4,096 characters',
-})
+const apiKey = z
+  .string()
+  .min(1)
+  .regex(/^[!-~]{1,4096}$/, {
+    error: 'must be printable ASCII without spaces, at most 4,096 characters',
+  })
 
 /** Values of `dialect`. */
 export const DIALECTS = [

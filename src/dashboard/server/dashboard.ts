@@ -29,7 +29,7 @@ export interface DashboardOptions {
   readonly chat: Services['chat']
   readonly gatewayStatus: () => Promise<GatewayStatus | null>
   readonly configControl: ConfigControl
-  /** The gateways that share the store; null if the store is on one machine, or does not answer. */
+  /** The gateways that share the store; null if the store is on one machine, or does not reply. */
   readonly fleet: () => readonly FleetMember[] | null
   /** The client's address. */
   readonly addressOf: (req: HttpRequest) => string
@@ -75,7 +75,7 @@ export class Dashboard {
     }, SWEEP_MS).unref()
   }
 
-  /** Answers one request whose path, without the query, is or begins with `/dashboard`. Never rejects. */
+  /** Serves one request whose path, without the query, is or begins with `/dashboard`. Never rejects. */
   async handle(path: string, req: HttpRequest, res: HttpResponse): Promise<void> {
     if (path === '/dashboard') {
       sendReply(res, {

@@ -1,5 +1,5 @@
 /**
- * Security headers of the dashboard. They are set once per request before it is answered, so that every reply has
+ * Security headers of the dashboard. They are set once per request before the reply, so that every reply has
  * them.
  */
 

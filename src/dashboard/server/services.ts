@@ -36,7 +36,7 @@ export interface Services {
   /** Null if the state is unknown. */
   readonly gatewayStatus: () => Promise<GatewayStatus | null>
   readonly configControl: ConfigControl
-  /** The gateways that share the store; null if the store is on one machine, or does not answer. */
+  /** The gateways that share the store; null if the store is on one machine, or does not reply. */
   readonly fleet: () => readonly FleetMember[] | null
 }
 

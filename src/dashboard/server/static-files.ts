@@ -54,7 +54,7 @@ export class StaticFiles {
     this.folder = folder
   }
 
-  /** Answers a path below `/dashboard/`, without a leading slash. Never rejects. */
+  /** Serves a path below `/dashboard/`, without a leading slash. Never rejects. */
   async answer(path: string, req: HttpRequest, res: HttpResponse): Promise<void> {
     if (req.method !== 'GET' && req.method !== 'HEAD') {
       plain(res, 405, { text: 'This path takes GET and HEAD.\n', headers: ['allow', 'GET, HEAD'] })

@@ -31,7 +31,7 @@ export const REPLY_ENDS: readonly ReplyConcept[] = [
   {
     name: 'the end: a call that went wrong',
     replies: { gemini: gemini({ finishReason: 'MALFORMED_FUNCTION_CALL', content: {} }) },
-    notes: { gemini: 'an error, never an empty answer' },
+    notes: { gemini: 'an error, never an empty reply' },
   },
   {
     name: 'counts: prompt and reply',

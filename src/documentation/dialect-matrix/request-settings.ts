@@ -82,7 +82,7 @@ export const SETTINGS: readonly RequestGroup[] = [
         name: '`response_format`: a JSON schema beside tools',
         base: TOOLS,
         members: FORMAT,
-        notes: { gemini: '2.5 models: by a tool whose arguments are the answer' },
+        notes: { gemini: '2.5 models: by a tool whose arguments are the reply' },
       },
       {
         name: '`response_format`: any JSON object',

@@ -23,7 +23,7 @@ export interface Controlled {
   readonly ledger: Ledger
 }
 
-/** Answers `/_emulator/script`, `/_emulator/ledger` and `/_emulator/faults`. */
+/** Serves `/_emulator/script`, `/_emulator/ledger` and `/_emulator/faults`. */
 export function answerControl(
   { method, path, body }: ControlRequest,
   response: ServerResponse,

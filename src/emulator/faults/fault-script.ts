@@ -71,7 +71,7 @@ export class Script {
  */
 export function scriptEntryOf(value: JsonValue | undefined): ScriptEntry {
   if (!isObject(value)) {
-    throw new GatewayError('malformed_request', 'the body must be a JSON object with a fault')
+    throw new GatewayError('malformed_request', 'The body must be a JSON object with a fault')
   }
   const faults = (Array.isArray(value.fault) ? value.fault : [value.fault]).map(faultOf)
   const times = numberOf(value.times)

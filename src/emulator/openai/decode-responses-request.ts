@@ -48,7 +48,7 @@ export function readResponses(request: ParsedRequest): ResponsesRequest {
     refuse('model', "Missing required parameter: 'model'.", 'missing_required_parameter')
   }
   if (!request.anyModel && !isOpenAiModel(model)) {
-    // Unlike chat completions, which answers 404.
+    // Unlike chat completions, which returns 404.
     refuse('model', `The requested model '${model}' does not exist.`, 'model_not_found')
   }
   const items = itemsIn(body)

@@ -90,7 +90,7 @@ function isNonEmpty(candidates: Candidate[]): candidates is [Candidate, ...Candi
 export function unknownModel(model: string): GatewayError {
   return new GatewayError(
     'unknown_model',
-    `The model '${shortModelName(model)}' is not known here; GET /v1/models lists those that are.`,
+    `The model '${shortModelName(model)}' is not available: GET /v1/models lists the models of this gateway.`,
     { param: 'model' },
   )
 }

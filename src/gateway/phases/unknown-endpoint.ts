@@ -35,7 +35,7 @@ function noEndpoint(method: string, path: string, nearest: string | null): Gatew
   }
   const hint =
     nearest === null
-      ? 'The endpoints are listed in docs/reference/clients.md; chats go to POST /v1/chat/completions.'
+      ? 'The endpoints are listed in docs/reference/clients.md; chat requests use POST /v1/chat/completions.'
       : `Did you mean ${nearest}?`
   const shown = path.length > SHOWN_CHARS ? `${path.slice(0, SHOWN_CHARS)}…` : path
   return new GatewayError('unknown_endpoint', `There is no endpoint ${method} ${shown}. ${hint}`)

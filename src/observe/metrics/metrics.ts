@@ -132,7 +132,7 @@ export class Metrics {
     this.families.losses.child(from, to, fieldLabel(field)).add()
   }
 
-  /** A request without a route: refused, or answered by the gateway itself. */
+  /** A request without a route: refused, or handled by the gateway itself. */
   unrouted(status: number, outcome: Outcome, ingress: IngressLabel = 'none'): void {
     this.families.requests.child(ingress, 'none', 'none', String(status), outcome).add()
   }

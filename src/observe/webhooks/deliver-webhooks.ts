@@ -9,7 +9,7 @@ import { retryAfterSeconds } from '../../wire/retry-after.js'
 import { groupOf, type Notification, type NotifyGroup } from './notification.js'
 import { keyOf, signatureHeaders } from './sign-webhook.js'
 
-/** The result of an attempt or of a webhook. `dropped`: the queue was full, the URL is gone, or the process exited. */
+/** The result of an attempt or of a webhook. `dropped`: the queue was full, the URL was removed from the configuration, or the process exited. */
 export type WebhookResult = 'delivered' | 'retried' | 'failed' | 'dropped'
 
 /** The dependencies and callbacks of an endpoint. */

@@ -1,5 +1,5 @@
 /**
- * Ends a worker whose primary is gone. Node does that itself when the channel closes, but only once the event
+ * Ends a worker whose primary has exited. Node does that itself when the channel closes, but only once the event
  * loop is free and every exit handler has run. The guard is a thread, so a blocked event loop does not stop it.
  */
 import { Worker } from 'node:worker_threads'
@@ -9,7 +9,7 @@ export interface GuardedParent {
   readonly parentPid: number
   /** Time between checks of the parent's id. */
   readonly intervalMs: number
-  /** Time for the process to end by itself. */
+  /** Time for a regular exit. */
   readonly graceMs: number
 }
 

@@ -203,7 +203,7 @@ function problemOf({ path, headers }: UpstreamRequest): NotSentError | null {
   for (let index = 1; index < headers.length; index += 2) {
     if (NOT_IN_HEADER.test(headers[index] ?? '')) {
       const name = headers[index - 1] ?? ''
-      const message = `the header '${name}' contains an invalid character`
+      const message = `the header "${name}" contains an invalid character`
       return new NotSentError('BAD_REQUEST', message)
     }
   }

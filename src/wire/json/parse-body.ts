@@ -41,10 +41,10 @@ export interface BodyText {
 /** Checks the encoding. Throws `GatewayError(malformed_request)` for a byte order mark and for invalid UTF-8. */
 export function checkEncoding(bytes: Buffer): BodyText {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
-    throw malformed('the body starts with a byte order mark: send UTF-8 without it')
+    throw malformed('The body starts with a byte order mark: send UTF-8 without it')
   }
   const isPlain = isAscii(bytes)
-  if (!isPlain && !isUtf8(bytes)) throw malformed('the body is not valid UTF-8')
+  if (!isPlain && !isUtf8(bytes)) throw malformed('The body is not valid UTF-8')
   return { isPlain }
 }
 
@@ -91,7 +91,7 @@ export function parseExamined({
   const longStrings = { bytes, isPlain, data }
   const plain = withoutData(longStrings)
   if (plain === null) {
-    throw malformed('the body is not valid Unicode: a string begins with the escape \\udc01')
+    throw malformed('The body is not valid Unicode: a string begins with the escape \\udc01')
   }
   const value = parseOrNull(plain)
   if (!isObject(value)) return null
@@ -103,7 +103,7 @@ export function parseExamined({
 export function refuseInvalid({ bytes, isQuickScan, options }: ExaminedBody): never {
   if (isQuickScan) fullScan(bytes, options)
   fullScan(bytes, { ...options, isProbing: true })
-  throw malformed('the body is not valid JSON: one of its keys or values is malformed')
+  throw malformed('The body is not valid JSON: one of its keys or values is malformed')
 }
 
 function fullScan(bytes: Buffer, options: ScanOptions): ScanResult {

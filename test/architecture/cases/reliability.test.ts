@@ -11,7 +11,7 @@ const ROWS: Readonly<Record<string, string>> = {
   'D-60': 'a stream reset or cut within an event, a chunk or its length',
   'D-61': 'the end of the connection after the finish, before the terminator',
   'D-62': 'a terminator without a finish reason',
-  'D-63': 'a 200 without an answer',
+  'D-63': 'a 200 without content',
   'D-65': 'silence in each phase of a reply',
   'D-66': 'broken, unknown, doubled and late events',
   'D-67': 'error statuses before the stream, in any body',

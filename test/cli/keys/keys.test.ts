@@ -127,7 +127,7 @@ void t.test('the program writes only the secret to standard output', async (t) =
   const created = await sluice(['keys', 'create', ...options, '--name', 'ci'])
   t.match(created, { status: 0, out: /^sk_[0-9A-Za-z]{44}\n$/ })
   t.match(await sluice(['keys', 'list', ...options]), { status: 0, out: /^KEY .*\nkey_\w+ .* ci / })
-  t.match(await sluice(['keys', 'list']), { status: 2, err: /--config/ })
+  t.match(await sluice(['keys', 'list', '--account', 'a']), { status: 2, err: /--config/ })
   t.match(await sluice(['keys', '--help']), { status: 0, out: /Usage: sluice keys/ })
 })
 

@@ -5,10 +5,12 @@ import type { Test } from 'tap'
 import { loadConfig } from '../../../src/config/load-config.js'
 import { formatProblem } from '../../../src/config/problem.js'
 
-const UPSTREAMS = `upstreams:
+/** One upstream, on line 2. */
+export const UPSTREAMS = `upstreams:
   openai: { dialect: openai, base_url: https://api.openai.com/v1 }
 `
-const ROUTES = `routes:
+/** One route for it, on the next two lines. */
+export const ROUTES = `routes:
   - { prefix: gpt-, upstream: openai }
 `
 /** A valid file of four lines. */

@@ -54,11 +54,15 @@ const RULES: [string, string, string][] = [
     ':8:1: on loss: Unknown key "on loss" (did you mean "on_loss"?)',
   ],
   ['unknown key in another alphabet', `${GOOD}größe: 1\n`, ':8:1: größe: Unknown key "größe"'],
-  ['merge key', `${GOOD}'<<': 1\n`, ':8:1: <<: Unknown key "<<"'],
+  [
+    'merge key',
+    `${GOOD}'<<': 1\n`,
+    ':8:1: <<: Unknown key "<<": merge keys are not supported: repeat the keys of the anchor',
+  ],
   [
     'unknown key that may be a secret',
     `${GOOD}"ab+/cd==": 1\n`,
-    ':8:1: (unprintable): Unknown key "(unprintable)"',
+    ':8:1: (hidden): Unknown key (not shown, because it may contain a secret)',
   ],
   [
     'no dialect and no preset',
@@ -284,7 +288,11 @@ const RULES: [string, string, string][] = [
     `${GOOD}auth: { fresh_seconds: 1.5 m }\n`,
     ':8:24: auth.fresh_seconds: must be a number of seconds: 90',
   ],
-  ['two documents', `${GOOD}---\na: 1\n`, ':8:1: contains more than one YAML document'],
+  [
+    'two documents',
+    `${GOOD}---\na: 1\n`,
+    ':8:1: contains a second YAML document: remove the --- line, or put each document in a file of its own',
+  ],
   [
     'unknown tag',
     `${GOOD}store: !secret abc\n`,

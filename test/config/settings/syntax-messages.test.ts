@@ -72,7 +72,7 @@ const TYPES: readonly Mistake[] = [
   [
     'a scalar in place of a list',
     `${GOOD}server: { trusted_proxies: 10.0.0.1 }\n`,
-    '5:28: server.trusted_proxies: must be a list',
+    '5:28: server.trusted_proxies: must be a list (- VALUE)',
   ],
   [
     'a list in place of a map',

@@ -52,7 +52,7 @@ const REFUSED: readonly Exception[] = [
     models: ALL,
     name: /^openai\/ai-gateway__chat-(?:no-messages|bad-request)$/,
     param: /^messages(?:\[0\]\.content)?$/,
-    reason: 'broken on purpose; OpenAI answered 400 as well',
+    reason: 'invalid on purpose; OpenAI returned 400 as well',
   },
   {
     models: ALL,
@@ -94,7 +94,7 @@ const REFUSED: readonly Exception[] = [
     models: TRANSLATED,
     name: /^openai\//,
     param: /^n$/,
-    reason: 'several answers to one request: only on a route of the same dialect, and Gemini 2.5',
+    reason: 'several choices of one request: only on a route of the same dialect, and Gemini 2.5',
   },
   {
     models: FOREIGN,
@@ -124,7 +124,7 @@ const REFUSED: readonly Exception[] = [
     models: RESPONSES,
     name: /./,
     param: /^stop$/,
-    reason: 'Responses has no stop strings, and an answer cannot be cut exactly while it streams',
+    reason: 'Responses has no stop strings, and a reply cannot be cut exactly while it streams',
   },
   {
     models: /^gemini-/,

@@ -63,7 +63,7 @@ const REFUSED: readonly Exception[] = [
     models: ALL,
     name: /invalid_temperature/,
     param: /^generationConfig\.temperature$/,
-    reason: 'broken on purpose; Google answered 400 as well',
+    reason: 'invalid on purpose; Google returned 400 as well',
   },
   {
     models: /^gpt-5-pro$|^claude-/,

@@ -26,7 +26,7 @@ async function startNew(t: Test): Promise<string> {
   const program = run(t, ['serve', '--config', file])
   const link = (): string => /http:\S+\/dashboard\/setup#\S+/.exec(program.err())?.[0] ?? ''
   await until(() => {
-    if (program.child.exitCode !== null) throw new Error(`it ended: ${program.err()}`)
+    if (program.child.exitCode !== null) throw new Error(`the gateway exited: ${program.err()}`)
     return link() !== ''
   })
   return link()
@@ -132,7 +132,7 @@ async function seeIt(t: Test, watched: Watched): Promise<void> {
 }
 
 /** Creates as many keys as the plan allows, and one more. */
-async function meetTheLimit(t: Test, watched: Watched): Promise<void> {
+async function reachKeyLimit(t: Test, watched: Watched): Promise<void> {
   const { page } = watched
   for (const name of ['two', 'three', 'four', 'five']) {
     await createKey(page, name)
@@ -229,11 +229,11 @@ void t.test('from the first start to a revoked key', { skip: SKIP }, async (t) =
   await page.getByRole('button', { name: 'Copy key' }).click()
   t.equal(await page.evaluate('navigator.clipboard.readText()'), secret)
   await saved(page)
-  await leavesNoTrace(t, page, secret)
+  await assertNoSecretStored(t, page, secret)
   t.equal(await statusOf(curl), '200', 'the line works without changes')
   await seeIt(t, watched)
 
-  await meetTheLimit(t, watched)
+  await reachKeyLimit(t, watched)
   await revoke(t, watched, curl)
   await playground(t, watched)
   await inOrder(t, watched, 'the end')
@@ -246,7 +246,7 @@ async function startFilled(t: Test): Promise<string> {
   const program = run(t, ['serve', '--config', file])
   const port = (): unknown => program.lines().find(({ msg }) => msg === 'sluice serves')?.['port']
   await until(() => {
-    if (program.child.exitCode !== null) throw new Error(`it ended: ${program.err()}`)
+    if (program.child.exitCode !== null) throw new Error(`the gateway exited: ${program.err()}`)
     return port() !== undefined
   })
   return `http://127.0.0.1:${String(port())}/dashboard`
@@ -293,7 +293,7 @@ void t.test('charts, tables and requests of a month of use', { skip: SKIP }, asy
 })
 
 /** After its dialog is closed, the browser contains the secret nowhere. */
-async function leavesNoTrace(t: Test, page: Page, secret: string): Promise<void> {
+async function assertNoSecretStored(t: Test, page: Page, secret: string): Promise<void> {
   const places: unknown = await page.evaluate(
     `[document.documentElement.outerHTML, document.title, location.href, JSON.stringify(history.state),
       JSON.stringify(localStorage), JSON.stringify(sessionStorage), document.cookie].join('\\n')`,

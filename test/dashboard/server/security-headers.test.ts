@@ -11,7 +11,7 @@ import type { Services } from '../../../src/dashboard/server/services.js'
 import { startStage } from '../fixtures/stage.js'
 
 const ROUTES = dashboardRoutes({} as Services)
-/** With these values the routes below answer 200. */
+/** With these queries the routes below return 200. */
 const QUERIES: Readonly<Record<string, string>> = {
   '/usage': '?by=day&fromMs=0&toMs=1',
   '/requests.csv': '?outcome=failed',

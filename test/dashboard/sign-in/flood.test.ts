@@ -1,6 +1,6 @@
 /**
  * Goal: a flood of sign-ins does not affect the API: a few sign-ins are processed, the others get 429, and
- * every API request is answered.
+ * every API request gets a reply.
  * Method: the built program, a steady load on the API over connections that are kept and over new
  * ones, and `SLUICE_SIGN_INS` (200) concurrent sign-ins with wrong passwords. Prints the effect on
  * the API's p99 (`bench/README.md`), and asserts no time.

@@ -136,12 +136,13 @@ async function visit(start: string, redirectUri: string): Promise<string> {
       cookies.set(name, value)
     }
     const location = response.headers.get('location')
-    if (location === null) throw new Error(`the provider stays: ${await response.text()}`)
+    if (location === null)
+      throw new Error(`the provider does not redirect: ${await response.text()}`)
     await response.body?.cancel()
     url = new URL(location, url).href
     if (url.startsWith(redirectUri)) return new URL(url).search
   }
-  throw new Error('the provider sends the browser in circles')
+  throw new Error('the provider redirects too often')
 }
 
 function signingKey() {

@@ -1,6 +1,6 @@
 /**
- * Goal: guessing is slow in all processes together, the owner is never locked out, and the memory for it is bounded.
- * Method: a clock that is set by hand, and counts that two throttles share, as processes share a store.
+ * Goal: guessing is slow across all processes, the owner is never locked out, and the memory for counts is bounded.
+ * Method: a manual clock, and counts that two throttles share, as processes share a store.
  */
 import t from 'tap'
 import { Throttle } from '../../../src/dashboard/server/sign-in/attempt-limits.js'
@@ -11,7 +11,7 @@ import {
   type ThrottledSubject,
 } from '../../../src/store/throttle.js'
 
-/** As the engines count, which the store's own tests hold them to. */
+/** Counts like the store's engines, whose own tests check the same behaviour. */
 class Counts {
   asked = 0
   private readonly fullAt = new Map<string, number>()
@@ -42,7 +42,7 @@ function bench() {
     new Throttle(counts, () => clock.ms),
     new Throttle(counts, () => clock.ms),
   ]
-  /** Seconds to wait; 0 if the attempt counts. */
+  /** Seconds to wait; 0 if the attempt is allowed. */
   const wait = async (
     name: string,
     address: string,

@@ -25,7 +25,7 @@ import {
 
 const PROVIDERS = ['openai', 'azure', 'groq', 'mistral', 'deepseek', 'openrouter']
 
-/** Requests outside the format that another provider accepts; the gateway answers 400. */
+/** Requests outside the format that another provider accepts; the gateway returns 400. */
 const REFUSED = new Map<RegExp, string>([
   [/groq-qwen3-effort-setting/, 'reasoning_effort "default" is Groq\'s alone'],
   [

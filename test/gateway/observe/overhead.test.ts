@@ -23,7 +23,7 @@ const CASES: Record<string, { stream: boolean; fault: Fault; leaves?: true }> = 
     fault: { kind: 'stall', bytes: 20 },
     leaves: true,
   },
-  'an upstream that never answers': { stream: false, fault: HANG },
+  'an upstream that never replies': { stream: false, fault: HANG },
   'an upstream that falls silent in a whole reply': {
     stream: false,
     fault: { kind: 'stall', bytes: 20 },

@@ -184,7 +184,7 @@ void t.test(
     t.equal(ids.size, all.length, 'no entry twice')
     const held = seen.filter(({ isComplete }) => isComplete)
     const missing = held.filter(({ id }) => !ids.has(id ?? ''))
-    t.ok(held.length > KILLS * 20, `${held.length} complete answers`)
+    t.ok(held.length > KILLS * 20, `${held.length} complete replies`)
     t.same(
       missing.map(({ tag, manner }) => `${tag} ${manner}`),
       [],

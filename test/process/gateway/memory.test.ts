@@ -2,7 +2,7 @@
  * Goal: large bodies at the same time do not exhaust a worker's memory: they are served or refused with
  * `retry-after`, ordinary requests are served at the same time, and the memory is released.
  * Method: the real program with a heap of 1 GB, 8 bodies of up to 31 MB of several accounts at once, held by
- * an upstream that answers late.
+ * an upstream that replies late.
  */
 import { readFileSync } from 'node:fs'
 import { createServer, request, type Server } from 'node:http'

@@ -2,7 +2,7 @@
  * Goal: an overloaded process refuses requests with 503 and `retry-after`, by priority; health and metrics
  * answer throughout; it recovers by itself, and not before `hold_ms` (G4).
  * Method: the real program. Stopping the process delays its event loop for most of the time; its slots are
- * filled with requests that the upstream does not answer, or with an open loop of three and ten times the
+ * filled with requests without a reply of the upstream, or with an open loop of three and ten times the
  * rate that its slots can serve. Latencies are printed without a limit: the machine that runs the tests has
  * other work.
  */
@@ -179,7 +179,7 @@ for (const times of [3, 10]) {
     )
     t.ok(
       health.every(({ status }) => status === 200),
-      'health and metrics answer',
+      'health and metrics are served',
     )
     t.comment(
       `refused p50 ${at(refused, 0.5).toFixed(1)} ms, p99 ${at(refused, 0.99).toFixed(1)} ms, served p50 ${at(done, 0.5).toFixed(0)} ms, p99 ${at(done, 0.99).toFixed(0)} ms, health worst ${at(health, 1).toFixed(1)} ms`,

@@ -66,7 +66,7 @@ void t.test('J-146: SIGTERM during requests loses no ledger entry and no log lin
   served.program.child.kill('SIGTERM')
   const answered = (await Promise.all(asking)).filter((id) => id !== null)
   t.equal(await served.program.ended, 0)
-  t.ok(answered.length > 0, `${answered.length} requests were answered`)
+  t.ok(answered.length > 0, `${answered.length} requests were served`)
   const rows = await rowsOf(served)
   t.same(
     answered.filter((id) => !rows.has(id)),

@@ -34,7 +34,7 @@ export interface RouterOptions {
 
 /** The path prefix of the API. */
 const PREFIX = '/dashboard/api'
-/** An opaque id; other texts are answered like an unknown id. */
+/** An opaque id; other texts are treated like an unknown id. */
 const ID = /^[A-Za-z0-9_-]{1,100}$/
 
 interface Found {
@@ -42,7 +42,7 @@ interface Found {
   readonly id: string
 }
 
-/** Answers requests of the API. */
+/** Serves requests of the API. */
 export class ApiRouter {
   private readonly options: RouterOptions
   /** By method and path, with a literal `{id}`. */
@@ -69,7 +69,7 @@ export class ApiRouter {
 
   private async handle(path: string, exchange: ApiExchange): Promise<HandlerResult> {
     const { requestId, req, res } = exchange
-    // HEAD is answered like GET, without the body.
+    // HEAD gets the reply of GET without the body.
     const { route, id } = this.find(req.method === 'HEAD' ? 'GET' : (req.method ?? ''), path)
     const origin = assertSameOrigin(route, req, this.options.publicUrl())
     const session = await this.sessionOf(route, req)

@@ -39,7 +39,7 @@ export const configurationReply = z.strictObject({
   waitingForRestart: z.array(z.string()),
   /** Newest first. */
   generations: z.array(generationRecord),
-  /** Null without a Redis store, or while it does not answer. */
+  /** Null without a Redis store, or while it does not reply. */
   fleet: z.array(fleetMember).nullable(),
   /** All values in force as JSON, secrets masked. */
   values: z.string(),

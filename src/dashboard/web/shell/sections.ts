@@ -11,7 +11,7 @@ export interface Section {
   readonly adminOnly: boolean
 }
 
-/** All of them. */
+/** The pages, in the order of the rail. */
 export const SECTIONS: readonly Section[] = [
   { path: '/', name: 'Overview', icon: 'overview', key: 'o', adminOnly: false },
   { path: '/keys', name: 'Keys', icon: 'keys', key: 'k', adminOnly: false },

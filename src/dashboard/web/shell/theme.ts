@@ -38,7 +38,7 @@ export function chooseTheme(next: ThemeChoice): void {
     if (next === 'system') window.localStorage.removeItem(KEY)
     else window.localStorage.setItem(KEY, next)
   } catch {
-    // As above.
+    // Without storage, the choice lasts as long as the page.
   }
   apply()
 }

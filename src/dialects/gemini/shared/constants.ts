@@ -9,7 +9,7 @@ import type { ModelFacts } from '../../../chat/model.js'
 /** One part of a content, such as a text or a call. */
 export type Part = JsonObject
 
-/** One turn. The API answers 400 to any other role. */
+/** One turn. The API returns 400 for any other role. */
 export interface Content extends JsonObject {
   role: 'user' | 'model'
   parts: Part[]

@@ -20,7 +20,7 @@ const CHAT_ONLY =
 export function decodeCompletion(body: JsonObject): ChatRequest {
   const { prompt, echo, best_of: best, suffix, logprobs, ...chat } = body
   if (chat['messages'] !== undefined)
-    refuse('messages', 'is not a field of completions. Send prompt')
+    refuse('messages', 'is not a field of completions: send prompt instead')
   const { texts, tokenIds } = promptOf(prompt)
   const isPlain = tokenIds === 0 && texts.length === 1 && texts[0] !== ''
   // All other fields have the rules of chats.

@@ -1,5 +1,5 @@
 /**
- * Removes from messages and tools of a client's own body the members that OpenAI answers with 400: cache markers,
+ * Removes from messages and tools of a client's own body the members that OpenAI refuses with 400: cache markers,
  * reasoning and long call ids of a conversation that began with another provider.
  */
 import { arrayOf, isObject, type JsonObject, type JsonValue, stringOf } from '../../../chat/json.js'

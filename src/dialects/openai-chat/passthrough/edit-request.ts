@@ -19,7 +19,7 @@ import {
 import { withheldEdits } from '../../../wire/withheld-fields.js'
 import { hasReasoning, forwardedMessages, forwardedTools } from './edit-messages.js'
 
-/** Fields of other formats that OpenAI answers with 400. */
+/** Fields of other formats that OpenAI refuses with 400. */
 const FOREIGN = ['reasoning', 'thinking', 'thinking_config', 'extra_body', 'extra_content']
 
 /**

@@ -4,7 +4,7 @@
  * Source: OpenAI API reference, "Chat Completions", and the SDK's types, read 2026-11-20.
  */
 
-/** Maximum length of a tool call id in characters. OpenAI answers `string_above_max_length` beyond it. */
+/** Maximum length of a tool call id in characters. OpenAI returns `string_above_max_length` beyond it. */
 export const MAX_CALL_ID = 40
 
 /**

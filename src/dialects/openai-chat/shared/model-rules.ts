@@ -2,7 +2,7 @@
  * Fields and values that OpenAI's models refuse, by the facts of the catalogue. The rules apply to bodies that the gateway
  * encodes and to bodies that pass through.
  *
- * Source: OpenAI API reference, "Reasoning models", and the errors that it answers, read 2026-11-20.
+ * Source: OpenAI API reference, "Reasoning models", and the errors that it returns, read 2026-11-20.
  */
 import { nearestEffort } from '../../../chat/nearest-effort.js'
 import { isObject } from '../../../chat/json.js'

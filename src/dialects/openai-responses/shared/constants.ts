@@ -5,12 +5,12 @@
  */
 
 /**
- * Maximum length of a call id in characters; OpenAI answers `string_above_max_length` beyond it. The limit of chat
+ * Maximum length of a call id in characters; OpenAI returns `string_above_max_length` beyond it. The limit of chat
  * completions is 40.
  */
 export const MAX_CALL_ID = 64
 
-/** Minimum of `max_output_tokens`; OpenAI answers `integer_below_min_value` below it. */
+/** Minimum of `max_output_tokens`; OpenAI returns `integer_below_min_value` below it. */
 export const MIN_OUTPUT_TOKENS = 16
 
 /** Service tiers that the format accepts. */

@@ -45,13 +45,13 @@ export interface BadRedisUrl {
 
 /** The options, with the form of a value and its description. */
 const OPTIONS: Readonly<Record<string, readonly [RegExp, string]>> = {
-  wait_replicas: [/^\d$/, 'needs 0 to 9 for wait_replicas'],
-  timeout_ms: [/^[1-9]\d{1,3}$/, 'needs 10 to 9999 for timeout_ms'],
-  sentinel_user: [/./, 'has a bad value for sentinel_user'],
-  sentinel_password: [/./, 'has a bad value for sentinel_password'],
-  tls_ca: [/./, 'has a bad value for tls_ca'],
-  tls_cert: [/./, 'has a bad value for tls_cert'],
-  tls_key: [/./, 'has a bad value for tls_key'],
+  wait_replicas: [/^\d$/, 'must have 0 to 9 for wait_replicas'],
+  timeout_ms: [/^[1-9]\d{1,3}$/, 'must have 10 to 9999 for timeout_ms'],
+  sentinel_user: [/./, 'must have a value for sentinel_user'],
+  sentinel_password: [/./, 'must have a value for sentinel_password'],
+  tls_ca: [/./, 'must have a file for tls_ca'],
+  tls_cert: [/./, 'must have a file for tls_cert'],
+  tls_key: [/./, 'must have a file for tls_key'],
 }
 const DEFAULT_TIMEOUT_MS = 100
 const SCHEME = /^redis(s?)(?:\+(sentinel|cluster))?:\/\//
@@ -87,7 +87,7 @@ function parse(url: string): RedisAddress {
   const scheme = SCHEME.exec(url)
   if (scheme === null) {
     throw new Malformed(
-      "must begin with 'redis://', 'redis+sentinel://' or 'redis+cluster://' (TLS: rediss)",
+      'must start with redis://, redis+sentinel:// or redis+cluster:// (with TLS: rediss in place of redis)',
     )
   }
   const [start, secure, fleet] = scheme
@@ -120,7 +120,7 @@ function parse(url: string): RedisAddress {
 function decodeCredential(text: string): string {
   const decoded = decode(text)
   if (decoded !== null) return decoded
-  throw new Malformed("has '%' in its credentials that is not an encoding; write %25")
+  throw new Malformed('has an invalid percent-encoding in its user or password: write %25 for %')
 }
 
 function hostsOf(authority: string, kind: RedisAddress['kind']): RedisHost[] {
@@ -130,24 +130,28 @@ function hostsOf(authority: string, kind: RedisAddress['kind']): RedisHost[] {
     if (host !== '' && number >= 1 && number <= 65_535) {
       return { host: host.replace(/^\[|\]$/g, ''), port: number }
     }
-    throw new Malformed(`has no host, or a bad one; write it as ${EXAMPLES[kind]}`)
+    throw new Malformed(`must have a valid host and port, as in ${EXAMPLES[kind]}`)
   })
   if (kind !== 'single' || hosts.length === 1) return hosts
-  throw new Malformed(`has more than one host; redis+cluster:// and redis+sentinel:// may`)
+  throw new Malformed(
+    'has more than one host: use redis+cluster:// or redis+sentinel:// for several',
+  )
 }
 
 function pathOf(kind: RedisAddress['kind'], path: string): Pick<RedisAddress, 'db' | 'master'> {
   const parts = path === '' ? [] : path.split('/')
   const master = kind === 'sentinel' ? (decode(parts.shift() ?? '') ?? '') : ''
   if (kind === 'sentinel' && master === '') {
-    throw new Malformed(`names no master; write it as ${EXAMPLES.sentinel}`)
+    throw new Malformed(`must have the name of the primary, as in ${EXAMPLES.sentinel}`)
   }
   if (kind === 'cluster' && parts.length > 0) {
-    throw new Malformed('has a path; a cluster has no databases')
+    throw new Malformed('must not have a path: a cluster has no databases')
   }
   const [db = '0', more] = parts
   if (more === undefined && /^\d{1,5}$/.test(db)) return { db: Number(db), master }
-  throw new Malformed(`has a path that is not a database's number; write it as ${EXAMPLES[kind]}`)
+  throw new Malformed(
+    `has a path that is not the number of a database: write it as in ${EXAMPLES[kind]}`,
+  )
 }
 
 function optionsOf(query: string, kind: RedisAddress['kind'], tls: boolean): Map<string, string> {
@@ -157,15 +161,15 @@ function optionsOf(query: string, kind: RedisAddress['kind'], tls: boolean): Map
     const text = decode(value.join('=')) ?? ''
     const option = Object.hasOwn(OPTIONS, name) ? OPTIONS[name] : undefined
     if (option === undefined) {
-      throw new Malformed(`has an unknown option; there are ${Object.keys(OPTIONS).join(', ')}`)
+      throw new Malformed(`has an unknown option: use one of ${Object.keys(OPTIONS).join(', ')}`)
     }
     const [form, problem] = option
     if (!form.test(text)) throw new Malformed(problem)
     if (name.startsWith('tls_') && !tls) {
-      throw new Malformed(`has ${name} and no TLS; write rediss in place of redis`)
+      throw new Malformed(`has ${name} without TLS: write rediss in place of redis`)
     }
     if (name.startsWith('sentinel_') && kind !== 'sentinel') {
-      throw new Malformed(`has ${name} and no sentinels; write it as ${EXAMPLES.sentinel}`)
+      throw new Malformed(`has ${name} without sentinels: write it as in ${EXAMPLES.sentinel}`)
     }
     options.set(name, text)
   }

@@ -27,7 +27,7 @@ const SCANNED_AT_ONCE = 1_000
 
 /** The reason for refusing a store that is not the one that was opened. */
 export const OTHER_STORE =
-  'the store that was opened is gone (emptied or replaced); restore it, or restart the gateway to use the store that is there now'
+  'the store was emptied or replaced since it was opened: restore it, or restart the gateway to use the current store'
 
 const READ_FROM_PRIMARY = loadScript('records/read-from-primary')
 
@@ -185,7 +185,7 @@ export class RedisConnection {
     return unavailable(`${what} failed`, new Error(`Redis failed a moment ago: ${reason}`))
   }
 
-  /** Rejects if the first connection fails; the client goes on trying. */
+  /** Rejects if the first connection fails; the client keeps reconnecting. */
   private async connect(): Promise<void> {
     try {
       await firstReady(this.client)

@@ -22,7 +22,7 @@ export class MemberNames {
     const known = this.names.get(raw)
     if (known !== undefined) return known
     if (raw.length > MAX_NAME_BYTES) {
-      throw malformed(`${path()} has a name of more than ${MAX_NAME_BYTES} bytes in it`, path())
+      throw malformed(`${path()} contains a name of more than ${MAX_NAME_BYTES} bytes`, path())
     }
     if (this.names.size === MAX_NAMES) {
       throw malformed(

@@ -62,15 +62,15 @@ export class FullScan implements ScannedBody {
 
   run(): ScanResult {
     const first = this.next()
-    if (Number.isNaN(first)) throw malformed('the body is empty: send a JSON object')
-    if (first !== OPEN_OBJECT) throw malformed('the body must be a JSON object')
+    if (Number.isNaN(first)) throw malformed('The body is empty: send a JSON object')
+    if (first !== OPEN_OBJECT) throw malformed('The body must be a JSON object')
     this.open(false)
     for (let level = this.levels.at(-1); level !== undefined; level = this.levels.at(-1)) {
       if (level.isArray) this.element(level)
       else this.member(level)
     }
     if (!Number.isNaN(this.next())) {
-      throw malformed(`the body continues after its JSON object, at byte ${this.at}`)
+      throw malformed(`The body continues after its JSON object, at byte ${this.at}`)
     }
     return { members: this.members, data: this.data }
   }
@@ -79,17 +79,17 @@ export class FullScan implements ScannedBody {
     let code = this.next()
     if (code === CLOSE_OBJECT) return this.close()
     if (level.count > 0) {
-      if (code !== COMMA) throw this.syntaxError('a comma or a closing brace')
+      if (code !== COMMA) throw this.syntaxError('a comma or a closing brace', 'after')
       this.token()
       code = this.next()
     }
-    if (code !== QUOTE) throw this.syntaxError('a key in double quotes')
+    if (code !== QUOTE) throw this.syntaxError('a key in double quotes', 'after')
     const start = this.at
     this.string()
     level.key = this.names.decode(this.text.slice(start + 1, this.at - 1), () => this.path())
     level.count += 1
     this.refuseDuplicate(level)
-    if (this.next() !== COLON) throw this.syntaxError('a colon')
+    if (this.next() !== COLON) throw this.syntaxError('a colon', 'after')
     this.token()
     const first = this.next()
     if (this.levels.length === 1) {
@@ -103,7 +103,7 @@ export class FullScan implements ScannedBody {
     let code = this.next()
     if (code === CLOSE_ARRAY) return this.close()
     if (level.count > 0) {
-      if (code !== COMMA) throw this.syntaxError('a comma or a closing bracket')
+      if (code !== COMMA) throw this.syntaxError('a comma or a closing bracket', 'after')
       this.token()
       code = this.next()
     }
@@ -154,7 +154,7 @@ export class FullScan implements ScannedBody {
     if (this.tokens <= this.options.maxTokens) return
     const path = this.path()
     throw malformed(
-      `too_complex: the body has more than ${this.options.maxTokens} structural tokens, counted up to ${path}`,
+      `too_complex: The body has more than ${this.options.maxTokens} structural tokens, counted up to ${path}`,
       path,
     )
   }
@@ -164,7 +164,7 @@ export class FullScan implements ScannedBody {
     if (this.at - this.dataBytes <= maxTextBytes) return
     const path = this.path()
     throw malformed(
-      `too_complex: the body has more than ${maxTextBytes} bytes beside inline data (strings of at least ` +
+      `too_complex: The body has more than ${maxTextBytes} bytes beside inline data (strings of at least ` +
         `${DATA_BYTES} characters of base64), counted up to ${path}`,
       path,
     )
@@ -178,7 +178,7 @@ export class FullScan implements ScannedBody {
       if (code !== 32 && code !== 10 && code !== 13 && code !== 9) return code
       this.at += 1
       if (this.at - from > MAX_BLANKS) {
-        throw malformed(`too_complex: the body has more than ${MAX_BLANKS} blanks in a row`)
+        throw malformed(`too_complex: The body has more than ${MAX_BLANKS} blanks in a row`)
       }
     }
   }
@@ -243,7 +243,7 @@ export class FullScan implements ScannedBody {
     const what = scalar.startsWith('"')
       ? 'a string with an unescaped control character or a wrong escape'
       : 'not a number as JSON writes them'
-    throw malformed(`the body is not valid JSON: ${path} is ${what}, at byte ${start}`, path)
+    throw malformed(`The body is not valid JSON: ${path} is ${what}, at byte ${start}`, path)
   }
 
   private refuseDuplicate(level: Level): void {
@@ -257,10 +257,10 @@ export class FullScan implements ScannedBody {
     else level.index.add(key)
   }
 
-  private syntaxError(expected: string): GatewayError {
+  private syntaxError(expected: string, relation: 'in' | 'after' = 'in'): GatewayError {
     const path = this.path()
-    const location = path === '' ? '' : ` in ${path}`
-    const message = `the body is not valid JSON: expected ${expected}${location}, at byte ${this.at}`
+    const location = path === '' ? '' : ` ${relation} ${path}`
+    const message = `The body is not valid JSON: expected ${expected}${location}, at byte ${this.at}`
     return path === '' ? malformed(message) : malformed(message, path)
   }
 

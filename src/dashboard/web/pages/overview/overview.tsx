@@ -87,7 +87,7 @@ interface Card {
   readonly text: (figures: Figures) => string
   readonly exact: (figures: Figures) => string
   readonly pick: (point: UsagePoint) => number | null
-  /** A quantile cannot be summed up. */
+  /** A quantile, which cannot be summed. */
   readonly isQuantile?: true
 }
 
