@@ -165,11 +165,11 @@ function pickedTools(modelInput: ModelInput, prompt: string): Tool[] {
   }
   const text = nextStep(modelInput, prompt).toLowerCase()
   const named = tools.filter(({ name }) => mentions(text, name.toLowerCase()))
-  const asked = /\b(use|call|invoke|run)\b.*\btools?\b/.test(text) || choice === 'required'
+  const mustCall = /\b(use|call|invoke|run)\b.*\btools?\b/.test(text) || choice === 'required'
   const together = modelInput.parallel && /\bin parallel\b/.test(text)
   if (named.length === 0) {
     const unanswered = tools.find(({ name }) => modelInput.results.every((it) => it.name !== name))
-    return asked ? (together ? [...tools] : [unanswered ?? first]) : []
+    return mustCall ? (together ? [...tools] : [unanswered ?? first]) : []
   }
   if (!modelInput.parallel) {
     return named.slice(0, 1)

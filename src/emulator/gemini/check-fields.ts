@@ -60,15 +60,15 @@ function unknownName(name: string, where: string): never {
   refuse(`Invalid JSON payload received. Unknown name "${name}"${where}: Cannot find field.`)
 }
 
-/** Throws 400 for unknown fields and for settings out of range. */
-export function checkFields(body: JsonObject, asked: JsonObject): void {
+/** Throws 400 for unknown fields and for settings out of range. `fields` is the body with camelCase names. */
+export function checkFields(body: JsonObject, fields: JsonObject): void {
   for (const field of Object.keys(body)) {
     if (!FIELDS.has(camelName(field))) {
       unknownName(field, '')
     }
   }
-  const config = camel(objectOf(asked.generationConfig))
-  for (const field of Object.keys(objectOf(asked.generationConfig))) {
+  const config = camel(objectOf(fields.generationConfig))
+  for (const field of Object.keys(objectOf(fields.generationConfig))) {
     if (!CONFIG_FIELDS.has(camelName(field))) {
       unknownName(field, " at 'generation_config'")
     }

@@ -31,14 +31,14 @@ export function checkSignatures(turns: readonly Turn[], model: string): void {
   if (!/^gemini-([3-9]|\d\d)/.test(model)) {
     return
   }
-  const asked = turns.findLastIndex(
+  const lastUserTurn = turns.findLastIndex(
     ({ role, parts }) =>
       role === 'user' && parts.every((part) => part.functionResponse === undefined),
   )
   for (const [index, { role, parts }] of turns.entries()) {
     const call = parts.find((part) => part.functionCall !== undefined)
     if (
-      index > asked &&
+      index > lastUserTurn &&
       role === 'model' &&
       call !== undefined &&
       call.thoughtSignature === undefined

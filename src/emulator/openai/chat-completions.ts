@@ -41,8 +41,8 @@ interface Head {
 }
 
 /** The requested service tier, or the default. */
-function servedTier(asked: JsonValue | undefined): string {
-  return asked === 'flex' || asked === 'priority' ? asked : 'default'
+function servedTier(requested: JsonValue | undefined): string {
+  return requested === 'flex' || requested === 'priority' ? requested : 'default'
 }
 
 function finishOf(modelOutput: ModelOutput): string {
