@@ -53,7 +53,7 @@ export async function copyStore(from: Store, to: Store, progress: Progress): Pro
   }
   for (const by of ['hour', 'day'] as const) {
     for await (const { id } of everyAccount(from)) {
-      copied(by === 'hour' ? 'hours' : 'days', await copySums(from, to, id, by))
+      copied(by === 'hour' ? 'hours' : 'days', await copySums(from, to, { accountId: id, by }))
     }
   }
   for await (const batch of budgetBatches(from, Date.now())) {
@@ -106,8 +106,7 @@ function editOf({ name, expiresAtMs, models, limits, replacedBy }: ApiKey): KeyE
 async function copySums(
   from: Store,
   to: Store,
-  accountId: string,
-  by: 'hour' | 'day',
+  { accountId, by }: { readonly accountId: string; readonly by: 'hour' | 'day' },
 ): Promise<number> {
   const sums = await sumsOf(from, accountId, by)
   const there = new Set((await sumsOf(to, accountId, by)).map(canonical))

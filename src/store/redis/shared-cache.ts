@@ -40,7 +40,7 @@ export class RedisSharedCache implements SharedCache {
     head.writeDoubleBE(item.expiresAtMs)
     const value = Buffer.concat([head, item.value])
     const args = [nowMs, capacity.entries, capacity.bytes, name, item.expiresAtMs, value]
-    await this.link.run('caching a value', PUT_AND_TRIM, KEYS, args)
+    await this.link.run('caching a value', PUT_AND_TRIM, { keys: KEYS, args })
   }
 
   async get(names: readonly string[], nowMs: number): Promise<(CachedValue | null)[]> {
@@ -55,11 +55,10 @@ export class RedisSharedCache implements SharedCache {
 
   async sweep(capacity: CacheCapacity, nowMs: number): Promise<number> {
     for (let count = 0; ;) {
-      const deleted = await this.link.run('sweeping', PUT_AND_TRIM, KEYS, [
-        nowMs,
-        capacity.entries,
-        capacity.bytes,
-      ])
+      const deleted = await this.link.run('sweeping', PUT_AND_TRIM, {
+        keys: KEYS,
+        args: [nowMs, capacity.entries, capacity.bytes],
+      })
       if (typeof deleted !== 'number') throw unavailable('sweeping failed', new Error('no count'))
       count += deleted
       if (deleted < BATCH) return count
