@@ -83,7 +83,7 @@ async function revokeUnconfirmed(
 ): Promise<never> {
   if (!(error instanceof GatewayError) || error.kind !== 'store_unconfirmed') throw error
   // If this fails, the key is listed, but its secret is unknown.
-  await store.revokeKey(accountId, id, nowMs).catch(() => undefined)
+  await store.revokeKey({ accountId, id }, nowMs).catch(() => undefined)
   const message = `Key ${id} is applied, not yet confirmed by a replica; it is revoked and its secret is not shown. Create another one.`
   throw new GatewayError('store_unconfirmed', message, { retryAfterSeconds: 1, cause: error.cause })
 }

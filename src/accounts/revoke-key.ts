@@ -15,7 +15,7 @@ export async function revokeKey(
   { now = Date.now }: Sources = {},
   audit: readonly AuditEntry[] = [],
 ): Promise<void> {
-  if (!(await store.revokeKey(accountId, keyId, now(), audit))) {
+  if (!(await store.revokeKey({ accountId, id: keyId }, now(), audit))) {
     throw refused('the account has no key with this id', 'key')
   }
 }

@@ -56,7 +56,7 @@ export async function rotateKey(rotation: Rotation): Promise<Rotated> {
   const endsAtMs = isOver
     ? Math.min(old.expiresAtMs ?? Infinity, nowMs + ROTATION_MS)
     : (old.expiresAtMs ?? null)
-  await store.changeKey(account.id, old.id, { replacedBy: created.key.id, expiresAtMs: endsAtMs })
+  await store.changeKey(old, { replacedBy: created.key.id, expiresAtMs: endsAtMs })
   return { ...created, oldEndsAtMs: endsAtMs }
 }
 

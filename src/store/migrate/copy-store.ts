@@ -85,9 +85,9 @@ async function copyKey(to: Store, key: ApiKey): Promise<void> {
   }
   const edit = editOf(key)
   const isEdited = canonical(edit) !== canonical(editOf(there))
-  if (isEdited && there.revokedAtMs === undefined) await to.changeKey(key.accountId, key.id, edit)
+  if (isEdited && there.revokedAtMs === undefined) await to.changeKey(key, edit)
   if (key.revokedAtMs !== undefined && there.revokedAtMs === undefined) {
-    await to.revokeKey(key.accountId, key.id, key.revokedAtMs)
+    await to.revokeKey(key, key.revokedAtMs)
   }
 }
 

@@ -19,7 +19,7 @@ const CHANGES: readonly [what: string, change: Change][] = [
   [
     'expires',
     (store, accountId, keyId) =>
-      store.changeKey(accountId, keyId, { expiresAtMs: Date.now() + 300 }),
+      store.changeKey({ accountId, id: keyId }, { expiresAtMs: Date.now() + 300 }),
   ],
 ]
 

@@ -125,10 +125,14 @@ async function change(
     ...(models === undefined ? {} : { models }),
     ...(limits === undefined ? {} : { limits: limitsOf(limits) }),
   }
-  const key = await store.changeKey(account.id, request.id, edit, (before, after) => {
-    const detail = [after.name, ...differencesOf(before, after)].join('; ')
-    return [keyEntry(services, request, { action: 'key.change', key: after, detail })]
-  })
+  const key = await store.changeKey(
+    { accountId: account.id, id: request.id },
+    edit,
+    (before, after) => {
+      const detail = [after.name, ...differencesOf(before, after)].join('; ')
+      return [keyEntry(services, request, { action: 'key.change', key: after, detail })]
+    },
+  )
   if (key === null) throw notFound()
   return { status: 200, json: { key: await oneView(services, key) } }
 }

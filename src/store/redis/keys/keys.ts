@@ -2,7 +2,7 @@
  * Keys in Redis: the record of a key is in the hash of its account, and pointers name the account. Pointers are written
  * first: if the process is killed then, they point to no record, which is an unknown key.
  */
-import type { ApiKey } from '../../../accounts/account.js'
+import type { ApiKey, KeyReference } from '../../../accounts/account.js'
 import { damaged, unavailable } from '../../errors.js'
 import { editedKey, writeKey } from '../../records/account-records.js'
 import { isAccountId, isName, type RedisEngine } from '../connection/engine.js'
@@ -114,14 +114,13 @@ export class RedisKeys {
   }
 
   async change(
-    accountId: string,
-    keyId: string,
+    { accountId, id }: KeyReference,
     edit: KeyEdit,
     auditEntries: AuditEntriesOf<ApiKey>,
   ): Promise<ApiKey | null> {
     const what = 'changing a key'
     for (;;) {
-      const found = await this.record(what, accountId, keyId)
+      const found = await this.record(what, accountId, id)
       if (found === null || found.key.revokedAtMs !== undefined) return null
       const key = editedKey(found.key, edit)
       const args = [key.digest, found.text, writeKey(key), this.engine.channel]
@@ -138,14 +137,13 @@ export class RedisKeys {
   }
 
   async revoke(
-    accountId: string,
-    keyId: string,
+    { accountId, id }: KeyReference,
     atMs: number,
     auditEntries: readonly AuditEntry[],
   ): Promise<boolean> {
     const what = 'revoking a key'
     const keys = [layout.accountKey(accountId)]
-    const change = { accountId, keys, args: [keyId, atMs, this.engine.channel], auditEntries }
+    const change = { accountId, keys, args: [id, atMs, this.engine.channel], auditEntries }
     const digest = await this.trail.runDurably(what, KEY_SCRIPTS.revokeKey, change)
     if (typeof digest === 'string') {
       this.lookups.noteRevocation(digest, atMs)

@@ -5,6 +5,7 @@
 import {
   SIGN_IN_TOKENS_PER_ACCOUNT,
   surplusTokens,
+  type Prolongation,
   type SignInToken,
   type SignInTokens,
   type SignInTokenKind,
@@ -69,8 +70,7 @@ export class RedisSignInTokens implements SignInTokens {
   async prolong(
     kind: SignInTokenKind,
     id: string,
-    expiresAtMs: number,
-    nowMs: number,
+    { expiresAtMs, nowMs }: Prolongation,
   ): Promise<boolean> {
     const what = 'prolonging a token'
     for (;;) {
