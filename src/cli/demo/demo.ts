@@ -105,12 +105,14 @@ async function startDemo(folder: string, port: number, opsPort: number): Promise
     const metrics = new Metrics()
     const login = await createDemoAccount(source)
     const refused = lastRefusal(source)
-    const plane: DataPlane = await openDataPlane(source.current(), log, metrics, {
+    const plane: DataPlane = await openDataPlane(source.current(), {
+      log,
+      metrics,
       gatewayStatus: async () => gatewayStatusOf(await metrics.text(), refused(), plane.canaries()),
     })
     setImmediate(() => void plane.openDashboard())
     open.push({ close: () => plane.drain() })
-    followConfig(source, log, metrics, (snapshot) => plane.adopt(snapshot))
+    followConfig(source, { log, metrics, apply: (snapshot) => plane.adopt(snapshot) })
     const ops = track(
       open,
       await openOps({
