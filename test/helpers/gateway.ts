@@ -183,7 +183,7 @@ async function makeKey({ config }: Snapshot, plan: PlanName): Promise<string> {
     plan,
     password: 'correct horse battery staple',
   })
-  const { secret } = await createKey(store, config.plans, account, 'test')
+  const { secret } = await createKey(store, { plans: config.plans, account, name: 'test' })
   await store.close()
   return secret
 }

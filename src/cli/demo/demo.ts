@@ -196,10 +196,15 @@ async function createDemoAccount(source: ConfigSource): Promise<Login> {
     const email = 'demo@example.com'
     const options = { email, plan: 'starter', role: 'admin', password: null } as const
     const { account, generatedPassword } = await createAccount(store, options)
-    const { secret } = await createKey(store, config.plans, account, 'demo')
+    const { secret } = await createKey(store, { plans: config.plans, account, name: 'demo' })
     const apps = []
     for (const [name, team, share] of APPS) {
-      const { key } = await createKey(store, config.plans, account, name, { labels: { team } })
+      const { key } = await createKey(store, {
+        plans: config.plans,
+        account,
+        name,
+        labels: { team },
+      })
       apps.push({ keyId: key.id, labels: `team=${team}`, share })
     }
     const traffic = { accountId: account.id, apps, catalogue, nowMs: Date.now() }

@@ -57,7 +57,7 @@ export async function openRehearsalGateway(rehearsed: RehearsalOptions): Promise
   const store = await openStore(config.store)
   const options = { email: 'rehearsal@example.com', plan: 'max', password: null } as const
   const { account } = await createAccount(store, options)
-  const { secret } = await createKey(store, config.plans, account, 'rehearsal')
+  const { secret } = await createKey(store, { plans: config.plans, account, name: 'rehearsal' })
   const { catalogue } = rehearsed
   const snapshot = createSnapshot(
     { config, catalogue, fileHash: '' },

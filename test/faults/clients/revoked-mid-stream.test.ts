@@ -15,7 +15,7 @@ import { series } from '../scene.js'
 type Change = (store: Store, accountId: string, keyId: string) => Promise<unknown>
 
 const CHANGES: readonly [what: string, change: Change][] = [
-  ['is revoked', (store, accountId, keyId) => revokeKey(store, accountId, keyId)],
+  ['is revoked', (store, accountId, keyId) => revokeKey(store, { accountId, id: keyId })],
   [
     'expires',
     (store, accountId, keyId) =>

@@ -199,7 +199,7 @@ void t.test(
     t.match(await failure(() => strict.changeAccount(account.id, { plan: 'pro' })), applied)
     t.equal((await store.accountById(account.id))?.plan, 'pro')
     t.match(
-      await failure(() => revokeKey(strict, account.id, other.id)),
+      await failure(() => revokeKey(strict, { accountId: account.id, id: other.id })),
       applied,
       'the command line',
     )
@@ -226,7 +226,7 @@ void t.test(
         return strict.changeKey(args[0], { name: 'late' }).then(() => 'created')
       },
     })
-    const why = await failure(() => createKey(late, plans, account, 'ci'))
+    const why = await failure(() => createKey(late, { plans, account, name: 'ci' }))
     t.equal(steps, 1)
     t.match(
       why,
