@@ -27,6 +27,13 @@ export interface KeyLimits {
   nanoUsdPerMonth?: number
 }
 
+/** Names a key of an account; an id alone does not select another account's key. */
+export interface KeyReference {
+  readonly accountId: string
+  /** The key's id. */
+  readonly id: string
+}
+
 /** A key in the store: its digest without the secret. */
 export interface ApiKey {
   id: string

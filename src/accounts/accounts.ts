@@ -15,8 +15,6 @@ export interface Sources {
   /** Milliseconds since 1970. */
   readonly now?: () => number
   readonly random?: RandomBytes
-  /** Default `hashPassword`. */
-  readonly hash?: (password: string) => string | Promise<string>
 }
 
 /** Data of a new account. */
@@ -29,6 +27,14 @@ export interface NewAccount {
    */
   readonly password: string | null | { readonly none: true }
   readonly role?: Account['role']
+}
+
+/** Options of creating an account. */
+export interface CreateAccountOptions extends Sources {
+  /** Hashes the password; `hashPassword` by default. */
+  readonly hash?: (password: string) => string | Promise<string>
+  /** Entries for the audit trail; none by default. */
+  readonly audit?: (account: Account) => readonly AuditEntry[]
 }
 
 /** A new account; its password is available only now. */
@@ -55,8 +61,7 @@ export function isPlanName(name: string): name is PlanName {
 export async function createAccount(
   store: Store,
   newAccount: NewAccount,
-  { now = Date.now, random, hash = hashPassword }: Sources = {},
-  audit: (account: Account) => readonly AuditEntry[] = () => [],
+  { now = Date.now, random, hash = hashPassword, audit = () => [] }: CreateAccountOptions = {},
 ): Promise<CreatedAccount> {
   const email = checkedEmail(newAccount.email)
   const generatedPassword = newAccount.password === null ? newPassword(random) : null
@@ -88,8 +93,7 @@ export async function findAccount(store: Store, idOrEmail: string): Promise<Acco
 export async function setPlan(
   store: Store,
   accountId: string,
-  plan: PlanName,
-  audit: AuditEntriesOf<Account> = () => [],
+  { plan, audit = () => [] }: { readonly plan: PlanName; readonly audit?: AuditEntriesOf<Account> },
 ): Promise<void> {
   if ((await store.changeAccount(accountId, { plan }, audit)) === null) throw noAccount()
 }

@@ -9,8 +9,8 @@ import { checkedLabels, NO_LABELS, type Labels } from './labels.js'
 import { noAccount, refused, unforeseen } from './refusals.js'
 import { revokeReplacedKeys } from './replaced-keys.js'
 
-/** Options of a new key besides its name; absent means no limit. */
-export interface NewKey extends Sources {
+/** Settings of a new key; absent means no limit. */
+export interface NewKeySettings {
   /** Ms since 1970. */
   readonly expiresAtMs?: number
   /** As in `ApiKey`. */
@@ -20,6 +20,17 @@ export interface NewKey extends Sources {
   readonly labels?: Labels
   /** The key that it replaces. */
   readonly replaces?: string
+}
+
+/** A key to create. */
+export interface NewKey extends NewKeySettings, Sources {
+  /** The limits of all plans; that of the account's plan applies. */
+  readonly plans: Plans
+  readonly account: Account
+  /** 1 to 100 characters. */
+  readonly name: string
+  /** Entries for the audit trail; none by default. */
+  readonly audit?: (key: ApiKey) => readonly AuditEntry[]
 }
 
 /** A new key with its secret. */
@@ -38,14 +49,9 @@ export const UNLIMITED_KEYS = 10_000
  * `malformed_request` with the field, `plan_limit` if the plan allows no more keys, `store_unavailable`,
  * `store_unconfirmed`.
  */
-export async function createKey(
-  store: Store,
-  plans: Plans,
-  account: Account,
-  name: string,
-  { now = Date.now, random, labels = NO_LABELS, ...rest }: NewKey = {},
-  audit: (key: ApiKey) => readonly AuditEntry[] = () => [],
-): Promise<CreatedKey> {
+export async function createKey(store: Store, newKey: NewKey): Promise<CreatedKey> {
+  const { plans, account, name, audit = () => [], ...options } = newKey
+  const { now = Date.now, random, labels = NO_LABELS, ...settings } = options
   const maxKeys = plans[account.plan].maxKeys ?? UNLIMITED_KEYS
   const secret = newSecret(random)
   const key: ApiKey = {
@@ -55,12 +61,15 @@ export async function createKey(
     digest: digestOf(secret),
     ...shownParts(secret),
     createdAtMs: now(),
-    ...rest,
+    ...settings,
     ...(Object.keys(labels).length === 0 ? {} : { labels: checkedLabels(labels) }),
   }
   const create = () => {
-    return store.createKey(key, maxKeys, audit(key)).catch((error: unknown) => {
-      return revokeUnconfirmed(store, key, now(), error)
+    return store.createKey(key, maxKeys, audit(key)).catch(async (error: unknown) => {
+      if (!isUnconfirmed(error)) throw error
+      // A failover could lose the key, and its secret has not been shown. If revoking fails, the key stays listed.
+      await store.revokeKey(key, now()).catch(() => undefined)
+      throw unconfirmedKey(key.id, error)
     })
   }
   let outcome = await create()
@@ -74,18 +83,13 @@ export async function createKey(
   return { key, secret }
 }
 
-/** Revokes a key that a failover could lose. Its secret has not been shown. */
-async function revokeUnconfirmed(
-  store: Store,
-  { id, accountId }: ApiKey,
-  nowMs: number,
-  error: unknown,
-): Promise<never> {
-  if (!(error instanceof GatewayError) || error.kind !== 'store_unconfirmed') throw error
-  // If this fails, the key is listed, but its secret is unknown.
-  await store.revokeKey(accountId, id, nowMs).catch(() => undefined)
+function isUnconfirmed(error: unknown): error is GatewayError {
+  return error instanceof GatewayError && error.kind === 'store_unconfirmed'
+}
+
+function unconfirmedKey(id: string, { cause }: GatewayError): GatewayError {
   const message = `Key ${id} is applied, not yet confirmed by a replica; it is revoked and its secret is not shown. Create another one.`
-  throw new GatewayError('store_unconfirmed', message, { retryAfterSeconds: 1, cause: error.cause })
+  return new GatewayError('store_unconfirmed', message, { retryAfterSeconds: 1, cause })
 }
 
 /** The normalised name. Throws `malformed_request`. */

@@ -23,7 +23,7 @@ export async function revokeReplacedKeys(
     for (const { id, replacedBy, expiresAtMs, revokedAtMs } of page.items) {
       if (replacedBy === undefined || revokedAtMs !== undefined) continue
       if (expiresAtMs === undefined || expiresAtMs > nowMs) continue
-      await store.revokeKey(accountId, id, expiresAtMs)
+      await store.revokeKey({ accountId, id }, expiresAtMs)
       count += 1
     }
     if (page.next === null) return count

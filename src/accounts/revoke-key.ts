@@ -2,7 +2,14 @@
 import type { AuditEntry } from '../store/audit-trail.js'
 import type { Store } from '../store/store.js'
 import type { Sources } from './accounts.js'
+import type { KeyReference } from './account.js'
 import { refused } from './refusals.js'
+
+/** Options of revoking a key. */
+export interface RevokeOptions extends Pick<Sources, 'now'> {
+  /** Entries for the audit trail; none by default. */
+  readonly audit?: readonly AuditEntry[]
+}
 
 /**
  * Revokes the key, and adds the entries of `audit` to the audit trail. Revoking a revoked key succeeds and
@@ -10,12 +17,10 @@ import { refused } from './refusals.js'
  */
 export async function revokeKey(
   store: Store,
-  accountId: string,
-  keyId: string,
-  { now = Date.now }: Sources = {},
-  audit: readonly AuditEntry[] = [],
+  key: KeyReference,
+  { now = Date.now, audit = [] }: RevokeOptions = {},
 ): Promise<void> {
-  if (!(await store.revokeKey(accountId, keyId, now(), audit))) {
+  if (!(await store.revokeKey(key, now(), audit))) {
     throw refused('the account has no key with this id', 'key')
   }
 }

@@ -6,7 +6,7 @@ import { GatewayError } from '../errors.js'
 import type { Store } from '../store/store.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import type { Account, ApiKey } from './account.js'
-import { createKey, UNLIMITED_KEYS, type CreatedKey, type NewKey } from './create-key.js'
+import { createKey, UNLIMITED_KEYS, type CreatedKey, type NewKeySettings } from './create-key.js'
 import { type Plans } from './accounts.js'
 
 /** Time for which an account may have one key more than its plan allows. */
@@ -41,14 +41,14 @@ export async function rotateKey(rotation: Rotation): Promise<Rotated> {
   }
   const maxKeys = plans[account.plan].maxKeys ?? UNLIMITED_KEYS
   const raisedPlans = { ...plans, [account.plan]: { ...plans[account.plan], maxKeys: maxKeys + 1 } }
-  const created = await createKey(
-    store,
-    raisedPlans,
+  const created = await createKey(store, {
+    plans: raisedPlans,
     account,
-    old.name,
-    newKeyLike(old, now),
+    name: old.name,
+    ...settingsLike(old),
+    now,
     audit,
-  ).catch((error: unknown) => {
+  }).catch((error: unknown) => {
     if (error instanceof GatewayError && error.kind === 'plan_limit') throw tooMany(maxKeys)
     throw error
   })
@@ -56,21 +56,17 @@ export async function rotateKey(rotation: Rotation): Promise<Rotated> {
   const endsAtMs = isOver
     ? Math.min(old.expiresAtMs ?? Infinity, nowMs + ROTATION_MS)
     : (old.expiresAtMs ?? null)
-  await store.changeKey(account.id, old.id, { replacedBy: created.key.id, expiresAtMs: endsAtMs })
+  await store.changeKey(old, { replacedBy: created.key.id, expiresAtMs: endsAtMs })
   return { ...created, oldEndsAtMs: endsAtMs }
 }
 
-function newKeyLike(
-  { id, expiresAtMs, models, limits, labels }: ApiKey,
-  now: () => number,
-): NewKey {
+function settingsLike({ id, expiresAtMs, models, limits, labels }: ApiKey): NewKeySettings {
   return {
     ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
     ...(models === undefined ? {} : { models }),
     ...(limits === undefined ? {} : { limits }),
     ...(labels === undefined ? {} : { labels }),
     replaces: id,
-    now,
   }
 }
 

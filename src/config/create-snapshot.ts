@@ -11,7 +11,10 @@ export interface SnapshotParts {
 }
 
 /** Properties of a snapshot besides its values. */
-export interface SnapshotNotes {
+export interface SnapshotProperties {
+  readonly generation: number
+  /** Ms since 1970. */
+  readonly loadedAtMs: number
   /** Differences from the previous generation. */
   readonly changes?: readonly SettingChange[]
   /** Settings whose new values need a restart. */
@@ -20,12 +23,9 @@ export interface SnapshotNotes {
 
 /** An immutable snapshot: every object in it is frozen. After the call this process masks its secrets in all output. */
 export function createSnapshot(
-  parts: SnapshotParts,
-  generation: number,
-  loadedAtMs: number,
-  { changes = [], waitingForRestart = [] }: SnapshotNotes = {},
+  { config, catalogue, fileHash }: SnapshotParts,
+  { generation, loadedAtMs, changes = [], waitingForRestart = [] }: SnapshotProperties,
 ): Snapshot {
-  const { config, catalogue, fileHash } = parts
   protectSecrets(secretsOf(config))
   const snapshot = {
     generation,

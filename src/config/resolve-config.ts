@@ -12,7 +12,7 @@ import { checkRoutes, routesOf } from './routes/resolve-routes.js'
 import { checkDashboard, dashboardOf } from './schema-and-defaults/dashboard-schema.js'
 import { afterDisconnectOf, ledgerOf } from './schema-and-defaults/ledger-schema.js'
 import type { FileValues } from './schema-and-defaults/config-file-schema.js'
-import { checkServer, serverOf, type TlsCheck } from './schema-and-defaults/server-schema.js'
+import { checkServer, serverOf, type ServerContext } from './schema-and-defaults/server-schema.js'
 import { checkTelemetry, notifyOf, telemetryOf } from './schema-and-defaults/telemetry-schema.js'
 import {
   checkUpstream,
@@ -22,12 +22,7 @@ import {
 } from './upstreams/resolve-upstream.js'
 
 /** Inputs for resolving the values, besides the values themselves. */
-export interface ResolveContext extends UpstreamContext {
-  /** The folder of the file, absolute. */
-  readonly folder: string
-  /** Reads the certificate files. */
-  readonly checkTls: TlsCheck
-}
+export interface ResolveContext extends UpstreamContext, ServerContext {}
 
 /** The configuration, or the findings if there are any. */
 export function resolveConfig(
@@ -38,10 +33,10 @@ export function resolveConfig(
   const report = (path: Path, message: string, suggestion: string | null = null): void => {
     findings.push({ path, message, suggestion })
   }
-  checkServer(values.server, context.folder, context.checkTls, report)
+  checkServer(values.server, context, report)
   const store = storeOf(values.store, context.folder, report)
   for (const [name, upstream] of Object.entries(values.upstreams)) {
-    checkUpstream(upstream, ['upstreams', name], context, report)
+    checkUpstream({ name, values: upstream }, context, report)
   }
   checkTelemetry(values.telemetry, values.notify, report)
   checkDashboard(values.dashboard, (path, message) => report(['dashboard', ...path], message))
@@ -113,7 +108,7 @@ function configOf(values: FileValues, store: string, context: ResolveContext): C
     upstreams: Object.fromEntries(
       Object.entries(values.upstreams).map(([name, upstream]) => [
         name,
-        upstreamOf(name, upstream, context, values.on_disconnect),
+        upstreamOf({ name, values: upstream }, context, values.on_disconnect),
       ]),
     ),
     routes: routesOf(values.routes),

@@ -34,7 +34,7 @@ export function checkLimits(values: FileValues, report: ReportFinding): void {
       report(path, 'must have model or prefix, not both')
     }
     if (rule.upstream !== undefined && !upstreams.includes(rule.upstream)) {
-      reportUnknownUpstream(rule.upstream, upstreams, [...path, 'upstream'], report)
+      reportUnknownUpstream({ name: rule.upstream, path: [...path, 'upstream'] }, upstreams, report)
     }
     for (const [name] of given) {
       const identity = JSON.stringify([

@@ -26,8 +26,7 @@ export const SCHEME = /^(bearer|basic)\s+/i
 
 /** All secrets of the configuration: keys, values of headers and queries, passwords in URLs. */
 export function secretsOf(config: Config): string[] {
-  const found = new Set<string>()
-  visit(config, '', false, found)
+  const found = new Set(secretsIn(config, '', false))
   found.delete('')
   return [...found]
 }
@@ -40,28 +39,26 @@ export function isSecretSetting(path: Path): boolean {
   return SECRET_NAME.test(names.join('.'))
 }
 
-function visit(value: unknown, path: string, isSecret: boolean, found: Set<string>): void {
+function secretsIn(value: unknown, path: string, isSecret: boolean): string[] {
   if (typeof value === 'string') {
-    if (isSecret) addValue(value, found)
-    for (const password of passwordsIn(value)) found.add(password)
-    return
+    return [...(isSecret ? secretsInSetting(value) : []), ...passwordsIn(value)]
   }
-  if (typeof value !== 'object' || value === null) return
+  if (typeof value !== 'object' || value === null) return []
   const isMap = SECRET_MAP.test(path)
-  for (const [name, inner] of Object.entries(value)) {
+  return Object.entries(value).flatMap(([name, inner]) => {
     const at = `${path}.${name}`
     const isHere = isMap ? !PLAIN_HEADERS.has(name.toLowerCase()) : SECRET_NAME.test(at)
-    visit(inner, at, Array.isArray(value) ? isSecret : isHere, found)
-  }
+    return secretsIn(inner, at, Array.isArray(value) ? isSecret : isHere)
+  })
 }
 
-function addValue(value: string, found: Set<string>): void {
+/** The value without its scheme, and the password of `Basic` credentials. */
+function secretsInSetting(value: string): string[] {
   const scheme = SCHEME.exec(value)
   const bare = scheme === null ? value : value.slice(scheme[0].length)
-  found.add(bare)
-  if (scheme?.[1]?.toLowerCase() !== 'basic') return
+  if (scheme?.[1]?.toLowerCase() !== 'basic') return [bare]
   const pair = Buffer.from(bare, 'base64').toString('utf8')
-  found.add(pair.slice(pair.indexOf(':') + 1))
+  return [bare, pair.slice(pair.indexOf(':') + 1)]
 }
 
 /** Passwords in a URL, as written and decoded: between its user and its last `@`, and in its options. */

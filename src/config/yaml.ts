@@ -34,21 +34,16 @@ export interface YamlFile {
 /** The file's value, or its syntax errors. `text` may contain `${NAME}` anywhere. Never throws. */
 export function parseYaml(file: string, text: string): YamlFile {
   const lines = new LineCounter()
-  const at = (offset: number, path: Path, message: string, suggestion: string | null = null) => {
+  const at = (offset: number, { path, message, suggestion = null }: Finding): ConfigProblem => {
     const { line, col } = lines.linePos(offset)
-    return {
-      file,
-      line: Math.max(1, line),
-      column: Math.max(1, col),
-      path: pathText(path),
-      message,
-      suggestion,
-    }
+    const position = { line: Math.max(1, line), column: Math.max(1, col) }
+    return { file, ...position, path: pathText(path), message, suggestion }
   }
+  const syntaxProblem = (offset: number, message: string) => at(offset, { path: [], message })
   let document: Document.Parsed | null = null
   const locate = (finding: Finding): ConfigProblem => {
-    const { path, message, suggestion, atKey } = finding
-    return at(document === null ? 0 : offsetOf(document, path, atKey), path, message, suggestion)
+    const { path, atKey } = finding
+    return at(document === null ? 0 : offsetOf(document, path, atKey), finding)
   }
   try {
     document = parseDocument(shielded(text), {
@@ -60,17 +55,17 @@ export function parseYaml(file: string, text: string): YamlFile {
       lineCounter: lines,
     })
     const errors = syntaxFaults(document, lines, text).map(([offset, message]) =>
-      at(offset, [], message),
+      syntaxProblem(offset, message),
     )
     if (errors.length === 0 && document.contents === null)
-      errors.push(at(0, [], 'the file is empty'))
+      errors.push(syntaxProblem(0, 'the file is empty'))
     if (errors.length > 0) return { value: null, errors: errors.slice(0, MAX_PROBLEMS), locate }
     unshield(document)
     return { value: document.toJS({ maxAliasCount: MAX_ALIASES }), errors, locate }
   } catch {
     // The parser throws on nesting thousands of levels deep and on aliases that multiply.
     const message = 'is not valid YAML: too deeply nested, or too many aliases'
-    return { value: null, errors: [at(0, [], message)], locate }
+    return { value: null, errors: [syntaxProblem(0, message)], locate }
   }
 }
 

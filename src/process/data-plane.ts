@@ -37,6 +37,7 @@ import {
   probing,
   release,
   removingEndedKeys,
+  type Observers,
 } from './store-services.js'
 import { watchFor } from './open-budget-watch.js'
 import type { Logger } from '../observe/log/log.js'
@@ -71,8 +72,8 @@ export interface DataPlane {
   drain(options?: { readonly isReplaced?: boolean }): Promise<void>
 }
 
-/** What the starting process provides; every part is optional. */
-export interface DataPlaneOptions {
+/** Options of a data plane, from the process that starts it. */
+export interface DataPlaneOptions extends Observers {
   /** The secret of the link that creates the first administrator; without it no link is offered. */
   readonly setUpSecret?: string
   /** Receives that link, once for all processes with the same secret. */
@@ -91,16 +92,14 @@ export interface DataPlaneOptions {
 /** Opens the listener. Rejects with `GatewayError` if the store or the port cannot be opened. */
 export async function openDataPlane(
   snapshot: Snapshot,
-  log: Logger,
-  metrics: Metrics,
-  options: DataPlaneOptions = {},
+  options: DataPlaneOptions,
 ): Promise<DataPlane> {
+  const { log, metrics, reportCanaries, notify } = options
   let current = snapshot
   const store = await openObservedStore(snapshot, log, metrics)
   const tracing = await openTracing(snapshot.config.telemetry, log, metrics)
-  const notices = watchFor(options.notify, store, () => current)
-  const parts = { ...partsOf(store, () => current, metrics, log), ...notices, tracing }
-  const { reportCanaries, notify } = options
+  const notices = watchFor(notify, store, () => current)
+  const parts = { ...partsOf(store, () => current, options), ...notices, tracing }
   const monitor = reportCanaries === undefined ? newCanaryMonitor(log, metrics, notify) : null
   monitor?.adopt(snapshot)
   const report = reportCanaries ?? canaryReporter(monitor, (order) => gateway.abortCanaries(order))
@@ -120,7 +119,7 @@ export async function openDataPlane(
   })
   await offerSetUp(dashboard, server.port, options)
   server.allowUpgrades(opensWebSockets(snapshot.config))
-  const fleet = fleetOf(store, () => current, metrics, options)
+  const fleet = fleetOf(store, () => current, options)
   const probe = probing(store, parts.limiter)
   const removal = removingEndedKeys(store)
   return {
@@ -203,8 +202,7 @@ function statusSources({ gatewayStatus, configControl }: DataPlaneOptions) {
 function fleetOf(
   { fleet }: Store,
   snapshot: () => Snapshot,
-  metrics: Metrics,
-  { gatewayId: id = randomUUID() }: DataPlaneOptions,
+  { metrics, gatewayId: id = randomUUID() }: DataPlaneOptions,
 ): FleetWatch {
   return new FleetWatch({ fleet, id, snapshot, metrics })
 }

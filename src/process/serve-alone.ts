@@ -36,7 +36,9 @@ export async function serveAlone(parts: AloneParts): Promise<DataPlane> {
   for (const flag of parts.flags) setFlagsFromString(flag)
   settleStrings()
   settleGlobals()
-  const plane: DataPlane = await openDataPlane(source.current(), log, metrics, {
+  const plane: DataPlane = await openDataPlane(source.current(), {
+    log,
+    metrics,
     setUpSecret: newSealSecret(),
     onSetUp: printSetUpLink,
     gatewayStatus: async () => gatewayStatusOf(await metrics.text(), refused(), plane.canaries()),

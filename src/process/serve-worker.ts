@@ -48,7 +48,9 @@ export async function serveAsWorker(): Promise<void> {
     start: async (payload, ask) => {
       const snapshot = snapshotOf(payload)
       log = createLogger({ level: snapshot.config.log.level, onLost })
-      const opened = await openDataPlane(snapshot, log, metrics, {
+      const opened = await openDataPlane(snapshot, {
+        log,
+        metrics,
         setUpSecret: payload.setUpSecret,
         gatewayId: payload.gatewayId,
         onSetUp: printSetUpLink,
@@ -110,9 +112,9 @@ function isGeneration(value: unknown): value is Generation {
 }
 
 function snapshotOf(sent: Generation): Snapshot {
-  const { config, fileHash, generation, loadedAtMs } = sent
+  const { config, fileHash } = sent
   const catalogue = createCatalogue(sent.models)
-  return createSnapshot({ config, catalogue, fileHash }, generation, loadedAtMs, sent)
+  return createSnapshot({ config, catalogue, fileHash }, sent)
 }
 
 /** Prints to the terminal and not to the log, because the link makes its user an administrator. */

@@ -23,7 +23,7 @@ import { ownProcess } from './process-identity.js'
 import { Restarts } from './rolling-restarts.js'
 import { serviceManager, type ServiceManager } from './signals/notify-systemd.js'
 import { dataFolders, makePrivate } from '../files/private-files.js'
-import { newCanaryMonitor } from '../gateway/canaries/canary-monitor.js'
+import { newCanaryMonitor, type CanaryMonitor } from '../gateway/canaries/canary-monitor.js'
 import { isCanaryReport } from '../gateway/canaries/canary-counts.js'
 import { newSealSecret } from '../reasoning/encrypt-state.js'
 import { gatewayStatusOf, type GatewayStatus } from '../dashboard/server/gateway-status.js'
@@ -125,7 +125,7 @@ async function inOneProcess(opened: Opened): Promise<Ports> {
     const running = await serveAlone(parts)
     plane = running
     source.validateWith((snapshot) => running.tryOut(snapshot))
-    followConfig(source, log, metrics, (snapshot) => running.adopt(snapshot))
+    followConfig(source, { log, metrics, apply: (snapshot) => running.adopt(snapshot) })
     return { port: running.port, opsPort: ops.port }
   } catch (error) {
     await Promise.all([closed(), log.flush()])
@@ -155,13 +155,11 @@ async function inWorkers(opened: Opened): Promise<Ports> {
     },
     recentRequests: () => primary?.recent() ?? Promise.resolve([]),
     canaries: () => canaries.states(),
-    workers: () => {
-      return {
-        ...ownProcess(),
-        workers: primary?.workers() ?? [],
-        restarts: restarts?.state ?? null,
-      }
-    },
+    workers: () => ({
+      ...ownProcess(),
+      workers: primary?.workers() ?? [],
+      restarts: restarts?.state ?? null,
+    }),
   })
   let { port } = config.server
   cluster.on('listening', (_worker, address) => (port = address.port))
@@ -175,7 +173,7 @@ async function inWorkers(opened: Opened): Promise<Ports> {
       onReplaced: (reason) => metrics.workerReplaced(reason),
       drainMs: () => source.current().config.server.drainMs,
       started: resolve,
-      answer: (request) => replyToWorker(request, opened, canaries, fleet),
+      answer: (request) => replyToWorker(request, opened, { canaries, fleet }),
       onRestartSignal: () => restarts?.request(),
       onDrain: () => manager.stopping(),
       closed: () => closeBoth(source, notifier),
@@ -183,10 +181,11 @@ async function inWorkers(opened: Opened): Promise<Ports> {
     primary = fleet
     restarts = rollingRestarts({ ...opened, fleet, ops, shared })
     source.validateWith((snapshot) => fleet.tryOut(payloadOf(snapshot, shared)))
-    followConfig(source, log, metrics, (snapshot) => {
+    const apply = (snapshot: Snapshot): void => {
       canaries.adopt(snapshot)
       fleet.publish(payloadOf(snapshot, shared))
-    })
+    }
+    followConfig(source, { log, metrics, apply })
   })
   if (failure !== null) {
     await Promise.all([ops.close(), source.close(), log.flush()])
@@ -195,12 +194,17 @@ async function inWorkers(opened: Opened): Promise<Ports> {
   return { port, opsPort: ops.port }
 }
 
+/** The parts of the primary that reports of workers are passed to. */
+interface WorkerReceivers {
+  readonly canaries: CanaryMonitor
+  readonly fleet: Primary<Generation>
+}
+
 /** The primary's reply to a message of a worker: a notification, a canary report, or a request of the dashboard. */
 async function replyToWorker(
   request: unknown,
   { source, notifier, refused }: Opened,
-  canaries: ReturnType<typeof newCanaryMonitor>,
-  fleet: Primary<Generation>,
+  { canaries, fleet }: WorkerReceivers,
 ): Promise<unknown> {
   if (notifier.sendFromWorker(request)) return null
   if (isCanaryReport(request)) {

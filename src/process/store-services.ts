@@ -53,18 +53,23 @@ export async function openObservedStore(
   return observeStore(store, metrics, (op, error) => failures.report(op, error))
 }
 
+/** The log and the metrics of a process. */
+export interface Observers {
+  readonly log: Logger
+  readonly metrics: Metrics
+}
+
 /** The parts of the gateway that use the store, with their caches. */
 export function partsOf(
   store: Store,
   current: () => Snapshot,
-  metrics: Metrics,
-  log: Logger,
+  observers: Observers,
 ): Pick<Services, 'authenticator' | 'escrow' | 'responses' | 'limiter' | 'ledgerWriter'> {
   const authenticator = new Authenticator({
     store,
     settings: () => current().config.auth,
     now: () => performance.now(),
-    onResult: (result) => metrics.auth(result),
+    onResult: (result) => observers.metrics.auth(result),
   })
   const cacheOptions = {
     cache: store.cache,
@@ -74,7 +79,7 @@ export function partsOf(
   const escrow = new Escrow({
     ...cacheOptions,
     settings: () => current().config.escrow,
-    onResult: (result) => metrics.escrow(result),
+    onResult: (result) => observers.metrics.escrow(result),
   })
   const responses = new StoredResponses({
     ...cacheOptions,
@@ -87,16 +92,15 @@ export function partsOf(
       }
     },
   })
-  const limiter = newLimiter(store.ledger, () => current().config.limiting, metrics, log)
-  const ledgerWriter = openLedgerWriter(store.ledger, () => current().config.ledger, log, metrics)
+  const limiter = newLimiter(store.ledger, () => current().config.limiting, observers)
+  const ledgerWriter = openLedgerWriter(store.ledger, () => current().config.ledger, observers)
   return { authenticator, escrow, responses, limiter, ledgerWriter }
 }
 
 function newLimiter(
   ledger: Ledger,
   settings: () => LimitingConfig,
-  metrics: Metrics,
-  log: Logger,
+  { log, metrics }: Observers,
 ): Limiter {
   return new Limiter({
     ledger,
@@ -138,8 +142,7 @@ export function removingEndedKeys(store: Store): NodeJS.Timeout {
 function openLedgerWriter(
   ledger: Ledger,
   settings: () => LedgerConfig,
-  log: Logger,
-  metrics: Metrics,
+  { log, metrics }: Observers,
 ): LedgerWriter {
   const { spool, spoolMaxBytes } = settings()
   return new LedgerWriter({

@@ -202,10 +202,10 @@ export class Escrow {
     const nowMs = this.options.now()
     const expiresAtMs = nowMs + ttlSeconds * 1000
     this.memory.set(name, { blocks, bytes: memoryBytesOf(text), expiresAtMs }, memoryBytes)
-    const item = { value: this.seal.seal(name, text), expiresAtMs }
+    const item = { name, value: this.seal.seal(name, text), expiresAtMs }
     const room = { entries: maxEntries, bytes: maxBytes }
     try {
-      await this.options.cache.put(name, item, room, nowMs)
+      await this.options.cache.put(item, room, nowMs)
       this.options.onResult('stored')
     } catch {
       this.failed()

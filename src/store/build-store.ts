@@ -56,10 +56,8 @@ export function buildStore({ accounts, keys, ...parts }: StoreParts): Store {
     listKeys: (accountId, query) => keys.list(accountId, query),
     keyById: (accountId, keyId) => keys.byId(accountId, keyId),
     countKeys: (accountId) => keys.countLive(accountId),
-    changeKey: (accountId, keyId, edit, auditEntries = () => []) =>
-      keys.change(accountId, keyId, edit, auditEntries),
-    revokeKey: (accountId, keyId, atMs, auditEntries = []) =>
-      keys.revoke(accountId, keyId, atMs, auditEntries),
+    changeKey: (key, edit, auditEntries = () => []) => keys.change(key, edit, auditEntries),
+    revokeKey: (key, atMs, auditEntries = []) => keys.revoke(key, atMs, auditEntries),
     removeKeys: (accountId, ids, beforeMs) => keys.remove(accountId, ids, beforeMs),
     findKey: (digest) => keys.find(digest),
   }

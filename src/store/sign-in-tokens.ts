@@ -30,6 +30,12 @@ export function surplusTokens(tokens: readonly SignInToken[]): SignInToken[] {
   return [...tokens].sort((a, b) => a.expiresAtMs - b.expiresAtMs).slice(0, surplus)
 }
 
+/** The new expiry time of a token, and the time at which it must still be valid, in ms since 1970. */
+export interface Prolongation {
+  readonly expiresAtMs: number
+  readonly nowMs: number
+}
+
 /**
  * Tokens by id. Methods fail as those of `Store` do. A change is durable, and visible to every process, before it
  * resolves. An expired token is never returned, whether it was swept or not.
@@ -42,8 +48,8 @@ export interface SignInTokens {
   add(token: SignInToken): Promise<boolean>
   /** Null if there is no token of this kind, or it has expired. */
   find(kind: SignInTokenKind, id: string, nowMs: number): Promise<SignInToken | null>
-  /** Changes the end of a valid token; false if there is none: an ended token never becomes valid again. */
-  prolong(kind: SignInTokenKind, id: string, expiresAtMs: number, nowMs: number): Promise<boolean>
+  /** Changes the expiry time of a valid token; false if there is none: an expired token never becomes valid again. */
+  prolong(kind: SignInTokenKind, id: string, prolongation: Prolongation): Promise<boolean>
   /** Removes and returns a token; of concurrent calls, one gets it. */
   take(kind: SignInTokenKind, id: string, nowMs: number): Promise<SignInToken | null>
   /** Removes all tokens of the account and kind except one; returns their number. */

@@ -1,7 +1,7 @@
 /**
  * The interface of a store, with its records. Every engine implements it and passes the suite in `test/store/contract`.
  */
-import type { Account, ApiKey, KeyLimits } from '../accounts/account.js'
+import type { Account, ApiKey, KeyLimits, KeyReference } from '../accounts/account.js'
 import type { AuditEntriesOf, AuditEntry, AuditTrail } from './audit-trail.js'
 import type { Fleet } from './fleet.js'
 import type { Ledger } from './ledger.js'
@@ -99,6 +99,12 @@ export interface CachedValue {
   readonly expiresAtMs: number
 }
 
+/** A value to store. */
+export interface NamedValue extends CachedValue {
+  /** 1 to 200 characters without spaces. */
+  readonly name: string
+}
+
 /**
  * Values that may be lost, such as reasoning state, shared by every process of the store. Callers must work without
  * a value. Methods fail as those of `Store` do.
@@ -106,9 +112,9 @@ export interface CachedValue {
 export interface SharedCache {
   /**
    * Stores a value; every process finds it once this resolves. It replaces a value of the same name. If the capacity
-   * is exceeded, the values that expire first are removed. `name` is 1 to 200 characters without spaces.
+   * is exceeded, the values that expire first are removed.
    */
-  put(name: string, item: CachedValue, capacity: CacheCapacity, nowMs: number): Promise<void>
+  put(item: NamedValue, capacity: CacheCapacity, nowMs: number): Promise<void>
   /**
    * Values in the order of the names; null for one that does not exist or has expired. The SQLite engine answers
    * synchronously and throws where Redis rejects.
@@ -193,20 +199,14 @@ export interface Store {
    * resolves.
    */
   changeKey(
-    accountId: string,
-    keyId: string,
+    key: KeyReference,
     edit: KeyEdit,
     auditEntries?: AuditEntriesOf<ApiKey>,
   ): Promise<ApiKey | null>
   /**
    * False if the account has no such key. Idempotent; the audit entries are written once. Durable before it resolves.
    */
-  revokeKey(
-    accountId: string,
-    keyId: string,
-    atMs: number,
-    auditEntries?: readonly AuditEntry[],
-  ): Promise<boolean>
+  revokeKey(key: KeyReference, atMs: number, auditEntries?: readonly AuditEntry[]): Promise<boolean>
   /**
    * Removes those of the account's keys (at most 1,000) that were revoked, or expired, before `endedBeforeMs`, and
    * returns their number. It ignores other keys and unknown ids. The digests of removed keys are unknown, and the keys

@@ -119,7 +119,7 @@ void t.test('the secret of a key is returned once and not stored', async (t) => 
     plan: 'starter',
     password: 'long enough',
   })
-  const { key, secret } = await createKey(store, PLANS, account, '  my laptop ')
+  const { key, secret } = await createKey(store, { plans: PLANS, account, name: '  my laptop ' })
   t.ok(hasValidForm(secret))
   t.match(key, { name: 'my laptop', accountId: account.id, digest: digestOf(secret) })
   t.ok(secret.startsWith(key.prefix) && secret.endsWith(key.lastFour))
@@ -128,12 +128,12 @@ void t.test('the secret of a key is returned once and not stored', async (t) => 
   t.notOk(stored.includes(secret.slice(8, -4)), 'the hidden part is not stored')
 
   for (const name of ['', '   ', 'x'.repeat(101), 'a\nb', 'a\u001b[31m', 'a\u202eb', 'a\0b']) {
-    t.match(await refusal(createKey(store, PLANS, account, name)), {
+    t.match(await refusal(createKey(store, { plans: PLANS, account, name })), {
       kind: 'malformed_request',
       param: 'name',
     })
   }
-  await createKey(store, PLANS, account, '🔑'.repeat(100))
+  await createKey(store, { plans: PLANS, account, name: '🔑'.repeat(100) })
 })
 
 void t.test('the plan limits the keys; a larger plan or a revocation allows another', async (t) => {
@@ -145,20 +145,22 @@ void t.test('the plan limits the keys; a larger plan or a revocation allows anot
   })
   const created = []
   for (let index = 0; index < 5; index += 1) {
-    created.push(await createKey(store, PLANS, account, `key ${index}`))
+    created.push(await createKey(store, { plans: PLANS, account, name: `key ${index}` }))
   }
   const full = { kind: 'plan_limit', message: /'starter' allows 5 keys.*revoke.*larger plan/ }
-  t.match(await refusal(createKey(store, PLANS, account, 'sixth')), full)
+  t.match(await refusal(createKey(store, { plans: PLANS, account, name: 'sixth' })), full)
 
   const [first] = created
-  await revokeKey(store, account.id, first?.key.id ?? '', { now: () => 9 })
-  await createKey(store, PLANS, account, 'sixth')
-  t.match(await refusal(createKey(store, PLANS, account, 'seventh')), full)
+  await revokeKey(store, { accountId: account.id, id: first?.key.id ?? '' }, { now: () => 9 })
+  await createKey(store, { plans: PLANS, account, name: 'sixth' })
+  t.match(await refusal(createKey(store, { plans: PLANS, account, name: 'seventh' })), full)
 
-  await accounts.setPlan(store, account.id, 'max')
+  await accounts.setPlan(store, account.id, { plan: 'max' })
   const larger = { ...account, plan: 'max' } as const
   await Promise.all(
-    Array.from({ length: 30 }, (_, index) => createKey(store, PLANS, larger, `m ${index}`)),
+    Array.from({ length: 30 }, (_, index) =>
+      createKey(store, { plans: PLANS, account: larger, name: `m ${index}` }),
+    ),
   )
   t.equal((await allKeys(store, account.id)).length, 36)
   t.equal((await allKeys(store, account.id))[0]?.revokedAtMs, 9)
@@ -172,11 +174,13 @@ void t.test('unknown accounts, keys and plans are refused with the field named',
     password: 'long enough',
   })
   const unknownAccount = { ...account, id: 'acc_unknown' }
-  t.match(await refusal(accounts.setPlan(store, unknownAccount.id, 'pro')), { param: 'account' })
-  t.match(await refusal(createKey(store, PLANS, unknownAccount, 'x')), {
+  t.match(await refusal(accounts.setPlan(store, unknownAccount.id, { plan: 'pro' })), {
     param: 'account',
   })
-  t.match(await refusal(revokeKey(store, account.id, 'key_x')), { param: 'key' })
+  t.match(await refusal(createKey(store, { plans: PLANS, account: unknownAccount, name: 'x' })), {
+    param: 'account',
+  })
+  t.match(await refusal(revokeKey(store, { accountId: account.id, id: 'key_x' })), { param: 'key' })
   t.equal(await accounts.findAccount(store, 'x@example.com'), null)
   t.equal(await accounts.findAccount(store, ''), null)
   t.same(['starter', 'pro', 'max', 'gold', '__proto__'].map(accounts.isPlanName), [

@@ -35,7 +35,8 @@ async function rotations(t: Test, url: string): Promise<void> {
   const now = () => nowMs
   const newAccount = { email: EMAIL, plan: 'starter', password: 'long enough' } as const
   const { account } = await createAccount(store, newAccount)
-  const createKeyNamed = async (name: string) => createKey(store, PLANS, account, name, { now })
+  const createKeyNamed = async (name: string) =>
+    createKey(store, { plans: PLANS, account, name, now })
   const rotated = (old: Awaited<ReturnType<typeof createKeyNamed>>['key']) =>
     rotateKey({ store, plans: PLANS, account, old, now, audit: () => [] })
 

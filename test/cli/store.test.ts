@@ -78,7 +78,7 @@ void t.test('records that only the target has are never changed', async (t) => {
       async (target) => {
         await target.createAccount({ ...anAccount('acc_ada'), role: 'owner' })
         await target.createKey(aKey(1), null)
-        await target.revokeKey('acc_ada', 'key_1', NOON)
+        await target.revokeKey({ accountId: 'acc_ada', id: 'key_1' }, NOON)
       },
       /key 'key_1'/,
     ],
@@ -254,7 +254,7 @@ async function filled(url: string): Promise<void> {
     await store.createKey({ ...aKey(1), ...limited }, null)
     await store.createKey({ ...aKey(3), replaces: 'key_2' }, null)
     await store.createKey(aKey(4, 'acc_zoe'), null)
-    await store.revokeKey('acc_ada', 'key_3', NOON)
+    await store.revokeKey({ accountId: 'acc_ada', id: 'key_3' }, NOON)
     for (let n = 1; n <= 3; n += 1) await store.auditTrail.add(anEntry(n))
     const old = { atMs: NOON - 40 * DAY, keyId: 'key_old', hops: { firstContent: 75 } }
     await store.ledger.settle(ledgerEntry('old1', old))
@@ -281,8 +281,11 @@ async function filled(url: string): Promise<void> {
 async function changed(url: string): Promise<void> {
   await withOpen(url, async (store) => {
     await store.changeAccount('acc_ada', { plan: 'max' })
-    await store.revokeKey('acc_zoe', 'key_4', NOON + 5)
-    await store.changeKey('acc_ada', 'key_1', { name: 'new', limits: null, replacedBy: 'key_5' })
+    await store.revokeKey({ accountId: 'acc_zoe', id: 'key_4' }, NOON + 5)
+    await store.changeKey(
+      { accountId: 'acc_ada', id: 'key_1' },
+      { name: 'new', limits: null, replacedBy: 'key_5' },
+    )
     await store.createKey(aKey(5), null)
     await store.auditTrail.add(anEntry(4))
     await store.ledger.settle(ledgerEntry('late', { atMs: NOON + 10 }))

@@ -209,7 +209,7 @@ void t.test('a summary shows names of keys and e-mail addresses beside ids', asy
   const { store, plans } = session
   const wanted = { email: 'ada@x.org', plan: 'pro', role: 'owner', password: null } as const
   const { account } = await createAccount(store, wanted)
-  const { key } = await createKey(store, plans, account, 'nightly build')
+  const { key } = await createKey(store, { plans, account, name: 'nightly build' })
   const now = Date.now()
   await store.ledger.settle(ledgerEntry('a', { atMs: now, accountId: account.id, keyId: key.id }))
   await store.ledger.settle(

@@ -28,7 +28,7 @@ routes:
   { KEY: CANARY },
 )
 if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
-const shown = maskedConfig(createSnapshot(loaded, 7, 1_800_000_000_000))
+const shown = maskedConfig(createSnapshot(loaded, { generation: 7, loadedAtMs: 1_800_000_000_000 }))
 
 void t.test('no secret is shown', (t) => {
   t.notMatch(JSON.stringify(shown), CANARY)

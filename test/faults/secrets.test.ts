@@ -150,7 +150,7 @@ models: models.yaml
   })
   const loaded = loadConfig(`${folder}/gateway.yaml`, {})
   if (!loaded.ok) throw new Error(json(loaded.errors))
-  createSnapshot(loaded, 1, 0)
+  createSnapshot(loaded, { generation: 1, loadedAtMs: 0 })
   const secrets = [
     'pa:ss%40word-redis',
     'pa:ss@word-redis',

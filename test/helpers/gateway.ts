@@ -82,7 +82,7 @@ export async function startGateway(t: Test, settings: GatewaySettings = {}): Pro
   const log = createLogger({ level: 'info', destination })
   const metrics = new Metrics({ processMetrics: false })
   const configControl = lazyDesk(t, configFile)
-  const plane = await openDataPlane(first, log, metrics, { configControl })
+  const plane = await openDataPlane(first, { log, metrics, configControl })
   t.teardown(() => plane.drain())
   const origin = `http://127.0.0.1:${plane.port}`
   return {
@@ -173,7 +173,7 @@ function lazyDesk(t: Test, file: string): ConfigControl {
 function snapshotOf(file: string, generation: number): Snapshot {
   const loaded = loadConfig(file, process.env)
   if (!loaded.ok) throw new Error(loaded.errors.map(formatProblem).join('\n'))
-  return createSnapshot(loaded, generation, Date.now())
+  return createSnapshot(loaded, { generation, loadedAtMs: Date.now() })
 }
 
 async function makeKey({ config }: Snapshot, plan: PlanName): Promise<string> {
@@ -183,7 +183,7 @@ async function makeKey({ config }: Snapshot, plan: PlanName): Promise<string> {
     plan,
     password: 'correct horse battery staple',
   })
-  const { secret } = await createKey(store, config.plans, account, 'test')
+  const { secret } = await createKey(store, { plans: config.plans, account, name: 'test' })
   await store.close()
   return secret
 }

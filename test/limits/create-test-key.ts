@@ -16,6 +16,6 @@ export async function newKey(
   const account = existing ?? (await createAccount(store, newAccount)).account
   const plan = { priceUsd: 0, maxKeys: null }
   const plans = { starter: plan, pro: plan, max: plan }
-  const { secret, key } = await createKey(store, plans, account, 'test')
+  const { secret, key } = await createKey(store, { plans, account, name: 'test' })
   return { secret, accountId: account.id, keyId: key.id }
 }

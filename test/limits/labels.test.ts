@@ -26,7 +26,12 @@ async function keyWith(gateway: TestGateway, labels: Labels): Promise<string> {
   const store = await openStore(config.store)
   const account = await store.accountByEmail('test@example.com')
   if (account === null) throw new Error('there is no account')
-  const { secret } = await createKey(store, config.plans, account, 'labelled', { labels })
+  const { secret } = await createKey(store, {
+    plans: config.plans,
+    account,
+    name: 'labelled',
+    labels,
+  })
   await store.close()
   return secret
 }

@@ -58,7 +58,7 @@ async function secondKey(served: Served): Promise<string> {
     if (account === null) throw new Error('the account is missing')
     const plan = { priceUsd: 0, maxKeys: null }
     const plans = { starter: plan, pro: plan, max: plan }
-    return (await createKey(store, plans, account, 'quiet')).secret
+    return (await createKey(store, { plans, account, name: 'quiet' })).secret
   } finally {
     await store.close()
   }

@@ -232,7 +232,9 @@ void t.test("a key's models must include native:UPSTREAM; entries have its label
   if (account === null) throw new Error('there is no account')
   const keyFor = async (models: string[]): Promise<string> => {
     const more = { models, labels: { team: 'search' } }
-    return (await createKey(store, loaded.config.plans, account, 'narrow', more)).secret
+    return (
+      await createKey(store, { plans: loaded.config.plans, account, name: 'narrow', ...more })
+    ).secret
   }
   const without = await keyFor(['gpt-4o', 'native:other'])
   const having = await keyFor(['native:openai'])

@@ -277,7 +277,7 @@ void t.test('a revoked key closes its WebSocket within a second', async (t) => {
   const [key] = await allKeys(store, account?.id ?? '')
   const closed = once(socket, 'close')
   const beganMs = performance.now()
-  await revokeKey(store, account?.id ?? '', key?.id ?? '')
+  await revokeKey(store, { accountId: account?.id ?? '', id: key?.id ?? '' })
   await closed
   t.ok(performance.now() - beganMs < 1000, `${Math.round(performance.now() - beganMs)} ms`)
   await store.close()

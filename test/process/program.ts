@@ -223,7 +223,7 @@ export async function makeKey(url: string, limits: KeyLimits = {}): Promise<stri
     const account = known ?? (await createAccount(store, wanted)).account
     const plan = { priceUsd: 0, maxKeys: null }
     const plans = { starter: plan, pro: plan, max: plan }
-    return (await createKey(store, plans, account, 'a key', { limits })).secret
+    return (await createKey(store, { plans, account, name: 'a key', limits })).secret
   } finally {
     await store.close()
   }

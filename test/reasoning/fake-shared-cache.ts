@@ -1,5 +1,5 @@
 /** A shared cache in memory that can be slow or fail, and whose content tests can read. */
-import type { SharedCache, CachedValue } from '../../src/store/store.js'
+import type { CachedValue, NamedValue, SharedCache } from '../../src/store/store.js'
 
 export class FakeSharedCache implements SharedCache {
   /**
@@ -12,7 +12,7 @@ export class FakeSharedCache implements SharedCache {
   gets = 0
   sweeps = 0
 
-  put(name: string, item: CachedValue): Promise<void> {
+  put({ name, ...item }: NamedValue): Promise<void> {
     this.puts += 1
     if (this.mode === 'throws') throw new Error('down')
     if (this.mode === 'rejects') return Promise.reject(new Error('down'))

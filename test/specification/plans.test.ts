@@ -41,38 +41,47 @@ for (const [plan, limit] of [
 ] as const) {
   void t.test(`S8: ${plan}: ${limit} keys and no more`, async (t) => {
     const { store, account: owner } = await account(t, plan)
-    for (let at = 0; at < limit; at += 1) await createKey(store, plans, owner, `key ${at}`)
-    await t.rejects(createKey(store, plans, owner, 'too many'), {
+    for (let at = 0; at < limit; at += 1)
+      await createKey(store, { plans, account: owner, name: `key ${at}` })
+    await t.rejects(createKey(store, { plans, account: owner, name: 'too many' }), {
       message: new RegExp(`${plan}.*${limit}`),
     })
     t.equal((await allKeys(store, owner.id)).length, limit)
     const [first] = await allKeys(store, owner.id)
-    await revokeKey(store, owner.id, first?.id ?? '')
-    await createKey(store, plans, owner, 'in place of a revoked one')
-    await t.rejects(createKey(store, plans, owner, 'too many'), { message: /allows/ })
+    await revokeKey(store, { accountId: owner.id, id: first?.id ?? '' })
+    await createKey(store, { plans, account: owner, name: 'in place of a revoked one' })
+    await t.rejects(createKey(store, { plans, account: owner, name: 'too many' }), {
+      message: /allows/,
+    })
   })
 }
 
 void t.test('S8: 20 at once on a plan of 5: 5 are created', async (t) => {
   const { store, account: owner } = await account(t, 'starter')
-  const tries = Array.from({ length: 20 }, (_, at) => createKey(store, plans, owner, `key ${at}`))
+  const tries = Array.from({ length: 20 }, (_, at) =>
+    createKey(store, { plans, account: owner, name: `key ${at}` }),
+  )
   const made = (await Promise.allSettled(tries)).filter(({ status }) => status === 'fulfilled')
   t.equal(made.length, 5)
 })
 
 void t.test('S8: max has no limit', async (t) => {
   const { store, account: owner } = await account(t, 'max')
-  for (let at = 0; at < 60; at += 1) await createKey(store, plans, owner, `key ${at}`)
+  for (let at = 0; at < 60; at += 1)
+    await createKey(store, { plans, account: owner, name: `key ${at}` })
   t.equal((await allKeys(store, owner.id)).length, 60)
 })
 
 void t.test('S8: a larger plan allows more keys, a smaller one removes none', async (t) => {
   const { store, account: owner } = await account(t, 'starter')
-  for (let at = 0; at < 5; at += 1) await createKey(store, plans, owner, `key ${at}`)
-  await setPlan(store, owner.id, 'pro')
-  await createKey(store, plans, { ...owner, plan: 'pro' }, 'sixth')
-  await setPlan(store, owner.id, 'starter')
-  await t.rejects(createKey(store, plans, owner, 'seventh'), { message: /allows/ })
+  for (let at = 0; at < 5; at += 1)
+    await createKey(store, { plans, account: owner, name: `key ${at}` })
+  await setPlan(store, owner.id, { plan: 'pro' })
+  await createKey(store, { plans, account: { ...owner, plan: 'pro' }, name: 'sixth' })
+  await setPlan(store, owner.id, { plan: 'starter' })
+  await t.rejects(createKey(store, { plans, account: owner, name: 'seventh' }), {
+    message: /allows/,
+  })
   const kept = await allKeys(store, owner.id)
   t.equal(kept.filter(({ revokedAtMs }) => revokedAtMs === undefined).length, 6)
 })

@@ -122,7 +122,10 @@ export async function limitDemoKey(
     .filter((row) => row.keyId === keyId && dayOf(row.atMs) === day)
     .reduce((sum, { costNanoUsd }) => sum + (costNanoUsd ?? 0), 0)
   const nanoUsdPerDay = Math.ceil(spent / SPENT_SHARE / CENT_NANO_USD) * CENT_NANO_USD
-  await store.changeKey(accountId, keyId, { limits: { requestsPerMinute: 60, nanoUsdPerDay } })
+  await store.changeKey(
+    { accountId, id: keyId },
+    { limits: { requestsPerMinute: 60, nanoUsdPerDay } },
+  )
   const subject = `key:${keyId};own`
   const budget = { accountId, kind: 'usd_day', subject, period: day, nanoUsd: spent } as const
   await store.ledger.putBudgets([budget])

@@ -105,12 +105,14 @@ async function startDemo(folder: string, port: number, opsPort: number): Promise
     const metrics = new Metrics()
     const login = await createDemoAccount(source)
     const refused = lastRefusal(source)
-    const plane: DataPlane = await openDataPlane(source.current(), log, metrics, {
+    const plane: DataPlane = await openDataPlane(source.current(), {
+      log,
+      metrics,
       gatewayStatus: async () => gatewayStatusOf(await metrics.text(), refused(), plane.canaries()),
     })
     setImmediate(() => void plane.openDashboard())
     open.push({ close: () => plane.drain() })
-    followConfig(source, log, metrics, (snapshot) => plane.adopt(snapshot))
+    followConfig(source, { log, metrics, apply: (snapshot) => plane.adopt(snapshot) })
     const ops = track(
       open,
       await openOps({
@@ -194,10 +196,15 @@ async function createDemoAccount(source: ConfigSource): Promise<Login> {
     const email = 'demo@example.com'
     const options = { email, plan: 'starter', role: 'admin', password: null } as const
     const { account, generatedPassword } = await createAccount(store, options)
-    const { secret } = await createKey(store, config.plans, account, 'demo')
+    const { secret } = await createKey(store, { plans: config.plans, account, name: 'demo' })
     const apps = []
     for (const [name, team, share] of APPS) {
-      const { key } = await createKey(store, config.plans, account, name, { labels: { team } })
+      const { key } = await createKey(store, {
+        plans: config.plans,
+        account,
+        name,
+        labels: { team },
+      })
       apps.push({ keyId: key.id, labels: `team=${team}`, share })
     }
     const traffic = { accountId: account.id, apps, catalogue, nowMs: Date.now() }

@@ -109,9 +109,9 @@ async function create({ store, terminal }: StoreSession, values: AccountsValues)
     values['password-stdin'] === true ? (await terminal.input()).replace(/\r?\n$/, '') : null
   const role = values.admin === true ? 'admin' : 'owner'
   const options = { email, plan, role, password } as const
-  const { account, generatedPassword } = await createAccount(store, options, {}, ({ id }) => [
-    accountEntry(id, 'account.create', `${role}, plan ${plan}`),
-  ])
+  const { account, generatedPassword } = await createAccount(store, options, {
+    audit: ({ id }) => [accountEntry(id, 'account.create', `${role}, plan ${plan}`)],
+  })
   if (values.json === true) {
     const secret = generatedPassword === null ? {} : { password: generatedPassword }
     terminal.out(JSON.stringify({ id: account.id, email: account.email, plan, role, ...secret }))
@@ -137,11 +137,13 @@ async function changePlan(session: StoreSession, values: AccountsValues): Promis
   const plan = planOf(values, 'sluice accounts set-plan')
   const account = await namedAccount(session, name)
   if (account === null) return 1
-  await setPlan(store, account.id, plan, (before, after) =>
-    before.plan === after.plan
-      ? []
-      : [accountEntry(account.id, 'account.plan', `${before.plan} → ${after.plan}`)],
-  )
+  await setPlan(store, account.id, {
+    plan,
+    audit: (before, after) =>
+      before.plan === after.plan
+        ? []
+        : [accountEntry(account.id, 'account.plan', `${before.plan} → ${after.plan}`)],
+  })
   const limit = plans[plan].maxKeys
   const keys = limit === null ? 'any number of keys' : `at most ${limit} keys`
   terminal.out(`${account.id} (${account.email}): plan ${plan}, ${keys}`)

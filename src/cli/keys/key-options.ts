@@ -1,7 +1,7 @@
 /** Parses the options of a new key: limits, expiry, models. */
 import type { KeyLimits } from '../../accounts/account.js'
 import { LABEL_NAME, LABEL_VALUE, MAX_LABELS, type Labels } from '../../accounts/labels.js'
-import type { NewKey } from '../../accounts/create-key.js'
+import type { NewKeySettings } from '../../accounts/create-key.js'
 import { UsageError } from '../usage-error.js'
 import { type OptionValues } from '../parse-action.js'
 
@@ -30,7 +30,7 @@ const MODEL = /^[!-~]{1,256}$/
 const MAX_MODELS = 100
 
 /** The options of a new key. Throws `UsageError` naming the option. */
-export function readKeyOptions(options: KeyOptions, nowMs: number): NewKey {
+export function readKeyOptions(options: KeyOptions, nowMs: number): NewKeySettings {
   const limits: KeyLimits = {}
   const { rpm, tpm, concurrent, expires, models } = options
   if (rpm !== undefined) limits.requestsPerMinute = count('rpm', rpm)

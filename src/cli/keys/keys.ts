@@ -108,9 +108,13 @@ async function create(session: StoreSession, values: KeysValues): Promise<number
   const account = await namedAccount(session, accountOf(values, 'create'))
   if (account === null) return 1
   try {
-    const { key, secret } = await createKey(store, plans, account, name, options, (made) => [
-      keyEntry(made, 'key.create'),
-    ])
+    const { key, secret } = await createKey(store, {
+      plans,
+      account,
+      name,
+      ...options,
+      audit: (made) => [keyEntry(made, 'key.create')],
+    })
     terminal.out(secret)
     terminal.err(
       `Created key ${key.id} "${key.name}" of ${account.email}. Its secret is shown only now.`,
@@ -173,7 +177,7 @@ async function revoke(session: StoreSession, values: KeysValues): Promise<number
   if (account === null) return 1
   const key = await store.keyById(account.id, keyId)
   const entries = key === null ? [] : [keyEntry(key, 'key.revoke')]
-  await revokeKey(store, account.id, keyId, {}, entries)
+  await revokeKey(store, { accountId: account.id, id: keyId }, { audit: entries })
   terminal.out(`${keyId}: revoked`)
   return 0
 }

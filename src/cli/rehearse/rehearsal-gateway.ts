@@ -57,11 +57,17 @@ export async function openRehearsalGateway(rehearsed: RehearsalOptions): Promise
   const store = await openStore(config.store)
   const options = { email: 'rehearsal@example.com', plan: 'max', password: null } as const
   const { account } = await createAccount(store, options)
-  const { secret } = await createKey(store, config.plans, account, 'rehearsal')
+  const { secret } = await createKey(store, { plans: config.plans, account, name: 'rehearsal' })
   const { catalogue } = rehearsed
-  const snapshot = createSnapshot({ config, catalogue, fileHash: '' }, 1, Date.now())
+  const snapshot = createSnapshot(
+    { config, catalogue, fileHash: '' },
+    { generation: 1, loadedAtMs: Date.now() },
+  )
   const log = createLogger({ level: 'silent' })
-  const plane = await openDataPlane(snapshot, log, new Metrics({ processMetrics: false }))
+  const plane = await openDataPlane(snapshot, {
+    log,
+    metrics: new Metrics({ processMetrics: false }),
+  })
   return {
     origin: `http://127.0.0.1:${plane.port}`,
     secret,

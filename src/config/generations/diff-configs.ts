@@ -11,44 +11,42 @@ const MAX_CHANGES = 200
 
 /** The differences by path, at most 200, with the values of `/config` (secrets masked). */
 export function differencesOf(former: JsonObject, next: JsonObject): SettingChange[] {
-  const changes: SettingChange[] = []
-  compare(former, next, '', changes)
-  return changes.slice(0, MAX_CHANGES)
+  return compare(former, next, '').slice(0, MAX_CHANGES)
 }
 
 function compare(
   before: JsonValue | undefined,
   after: JsonValue | undefined,
   path: string,
-  changes: SettingChange[],
-): void {
+): SettingChange[] {
   if (isObject(before) && isObject(after)) {
     const keys = new Set([...Object.keys(before), ...Object.keys(after)])
-    for (const key of keys) {
-      compare(before[key], after[key], path === '' ? key : `${path}.${key}`, changes)
-    }
-  } else if (isNamedList(before) && isNamedList(after)) {
-    compareLists(namedEntries(before), namedEntries(after), path, changes)
-  } else {
-    const [was, is] = [shown(before), shown(after)]
-    if (was !== is) changes.push({ path, before: was, after: is })
+    return Array.from(keys).flatMap((key) =>
+      compare(before[key], after[key], path === '' ? key : `${path}.${key}`),
+    )
   }
+  if (isNamedList(before) && isNamedList(after)) {
+    return compareLists(namedEntries(before), namedEntries(after), path)
+  }
+  const [was, is] = [shown(before), shown(after)]
+  return was === is ? [] : [{ path, before: was, after: is }]
 }
 
 function compareLists(
   before: ReadonlyMap<string, JsonObject>,
   after: ReadonlyMap<string, JsonObject>,
   path: string,
-  changes: SettingChange[],
-): void {
-  for (const name of new Set([...before.keys(), ...after.keys()])) {
-    compare(before.get(name), after.get(name), `${path}[${name}]`, changes)
-  }
+): SettingChange[] {
+  const names = new Set([...before.keys(), ...after.keys()])
+  const changes = Array.from(names).flatMap((name) =>
+    compare(before.get(name), after.get(name), `${path}[${name}]`),
+  )
   // The order of fallbacks matters.
   const [was, is] = [[...before.keys()], [...after.keys()]]
   const hasSameNames = was.length === is.length && was.every((name) => after.has(name))
-  if (!hasSameNames || was.every((name, at) => name === is[at])) return
-  changes.push({ path: `${path} (order)`, before: JSON.stringify(was), after: JSON.stringify(is) })
+  if (!hasSameNames || was.every((name, at) => name === is[at])) return changes
+  const [former, next] = [JSON.stringify(was), JSON.stringify(is)]
+  return [...changes, { path: `${path} (order)`, before: former, after: next }]
 }
 
 function isNamedList(value: JsonValue | undefined): value is JsonObject[] {

@@ -48,6 +48,13 @@ export interface GenerationContent {
 /** Older generations are deleted. */
 export const MAX_GENERATIONS = 20
 
+/** A generation to write, and the records of those to delete. */
+interface HistoryChange {
+  readonly record: GenerationRecord
+  readonly content: GenerationContent
+  readonly surplus: readonly GenerationRecord[]
+}
+
 /** Generations by number. Writes run in sequence and never reject; `warn` reports failures. */
 export class History {
   /** Null if generations are in memory only. */
@@ -98,7 +105,7 @@ export class History {
     const surplus = all.filter((each, at) => !isKept(each, at))
     const { folder } = this
     if (folder === null) for (const each of surplus) this.unwritten.delete(each.generation)
-    else this.writing = this.writing.then(() => this.write(folder, record, content, surplus))
+    else this.writing = this.writing.then(() => this.write(folder, { record, content, surplus }))
   }
 
   /** Keeps this generation even if 20 newer ones exist. */
@@ -111,12 +118,7 @@ export class History {
     await this.writing
   }
 
-  private async write(
-    folder: string,
-    record: GenerationRecord,
-    content: GenerationContent,
-    surplus: readonly GenerationRecord[],
-  ): Promise<void> {
+  private async write(folder: string, { record, content, surplus }: HistoryChange): Promise<void> {
     const { generation } = record
     try {
       await writeGeneration(folder, record, content)

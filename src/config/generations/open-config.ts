@@ -6,7 +6,7 @@ import { hashOf, loadConfig, type Env, type Loaded, type LoadResult } from '../l
 import { formatProblem, type ConfigProblem } from '../problem.js'
 import { ownerOf } from './file-author.js'
 import { dataFolderOf, findHistory, historyFolder } from './find-history.js'
-import { History, type GenerationRecord } from './history.js'
+import { History, type GenerationContent, type GenerationRecord } from './history.js'
 import type { InitialState, Override } from './outcome-types.js'
 import { ConfigSource } from './reload-and-roll-back.js'
 
@@ -58,7 +58,8 @@ async function initialStateOf(
   env: Env,
 ): Promise<InitialState> {
   const [newest] = history.list()
-  const stored = newest === undefined ? null : await loadStored(first, newest, history, env)
+  const content = newest === undefined ? null : await history.content(newest.generation)
+  const stored = content === null ? null : loadStored(first, content, env)
   const errors = first.ok ? null : first.errors
   const files = first.sources
   const override = overrideOf(first, newest)
@@ -79,15 +80,9 @@ function overrideOf(first: LoadResult, newest: GenerationRecord | undefined): Ov
 }
 
 /** The newest generation with the current secrets; null if it cannot be loaded. */
-async function loadStored(
-  { sources }: LoadResult,
-  { generation }: GenerationRecord,
-  history: History,
-  env: Env,
-): Promise<Loaded | null> {
-  const content = await history.content(generation)
-  const loaded = content === null ? null : loadConfig(sources.path, env, content)
-  return loaded?.ok === true ? loaded : null
+function loadStored({ sources }: LoadResult, content: GenerationContent, env: Env): Loaded | null {
+  const loaded = loadConfig(sources.path, env, content)
+  return loaded.ok ? loaded : null
 }
 
 function startRecord({ sources, fileHash }: Loaded, generation: number): GenerationRecord {

@@ -73,8 +73,9 @@ export class ConfigSource {
     this.env = env
     this.history = history
     this.latest = loaded.config
-    this.started = { config: loaded.config, generation: record.generation }
-    this.snapshot = createSnapshot(loaded, record.generation, record.atMs)
+    const { generation, atMs: loadedAtMs } = record
+    this.started = { config: loaded.config, generation }
+    this.snapshot = createSnapshot(loaded, { generation, loadedAtMs })
     this.inForceSources = loaded.sources
     this.lastFiles = seen
     this.errors = errors
@@ -186,10 +187,10 @@ export class ConfigSource {
     this.started = started
     if (this.ops !== null) void this.announce(this.ops)
     this.history.protect(started.generation)
-    const { generation, loadedAtMs: atMs, changes } = this.snapshot
+    const { generation, loadedAtMs, changes } = this.snapshot
     const parts = { ...this.snapshot, config: inForce(started.config, this.latest) }
     const waitingForRestart = needsRestart(started.config, this.latest)
-    this.snapshot = createSnapshot(parts, generation, atMs, { changes, waitingForRestart })
+    this.snapshot = createSnapshot(parts, { generation, loadedAtMs, changes, waitingForRestart })
   }
 
   private inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -275,11 +276,11 @@ export class ConfigSource {
   ): Promise<ConfigChange> {
     const newest = this.history.list()[0]?.generation ?? 0
     const generation = Math.max(newest, this.snapshot.generation) + 1
-    const atMs = Date.now()
+    const loadedAtMs = Date.now()
     const changes = differencesOf(shownConfig(this.latest), shownConfig(loaded.config))
     const waitingForRestart = needsRestart(this.started.config, loaded.config)
     const parts = { ...loaded, config: inForce(this.started.config, loaded.config) }
-    const snapshot = createSnapshot(parts, generation, atMs, { changes, waitingForRestart })
+    const snapshot = createSnapshot(parts, { generation, loadedAtMs, changes, waitingForRestart })
     const fault = await this.validate(snapshot)
     if (fault !== null) {
       const problem = { file: this.path, line: 1, column: 1, path: '', suggestion: null }
@@ -288,7 +289,7 @@ export class ConfigSource {
     this.latest = loaded.config
     this.inForceSources = loaded.sources
     const hashes = { hash: hashOf(this.inForceSources), filesHash: hashOf(this.lastFiles) }
-    this.history.add({ generation, atMs, ...hashes, ...by, ...from }, this.content())
+    this.history.add({ generation, atMs: loadedAtMs, ...hashes, ...by, ...from }, this.content())
     // After a kill, the process can start again from the generation that requests already use.
     await Promise.race([this.history.flushed(), delay(KEEP_MS, undefined, { ref: false })])
     this.snapshot = snapshot

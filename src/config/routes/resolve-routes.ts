@@ -16,12 +16,13 @@ export function checkRoutes(
   const firsts = new Map<string, number>()
   const checkName = (upstream: string, path: Path): void => {
     if (known.has(upstream)) return
-    reportUnknownUpstream(upstream, upstreams, path, report)
+    reportUnknownUpstream({ name: upstream, path }, upstreams, report)
   }
   routes.forEach((route, index) => {
     const path = ['routes', index]
     checkMatch(route, path, report)
-    checkDuplicate(route, index, firsts, report)
+    const first = earlierDuplicate(route, index, firsts)
+    if (first !== null) report(path, duplicateMessage(route, first))
     if (route.upstream === undefined && route.targets === undefined) {
       report(path, 'must have upstream or targets')
     } else if (route.upstream !== undefined && route.targets !== undefined) {
@@ -58,23 +59,26 @@ function checkMatch(route: RouteValues, path: Path, report: ReportFinding): void
   }
 }
 
-/** With the same matcher and conditions, the second route is never used. */
-function checkDuplicate(
+/**
+ * The index of an earlier route with the same matcher and conditions, or null: the later one is never used. `firsts`
+ * has the first index of each matcher, and gets that of this route.
+ */
+function earlierDuplicate(
   route: RouteValues,
   index: number,
   firsts: Map<string, number>,
-  report: ReportFinding,
-): void {
+): number | null {
   const models = route.model === undefined ? `prefix ${route.prefix ?? ''}` : `model ${route.model}`
   const matcher = `${models} ${JSON.stringify(whenOf(route.when))}`
   const first = firsts.get(matcher)
-  firsts.set(matcher, first ?? index)
-  if (first === undefined) return
-  const what =
-    route.when === undefined
-      ? `matches the same models as routes[${first}]: add a when, or merge them into one route with targets`
-      : `has the same models and conditions as routes[${first}]: remove one of them`
-  report(['routes', index], what)
+  if (first === undefined) firsts.set(matcher, index)
+  return first ?? null
+}
+
+function duplicateMessage({ when }: RouteValues, first: number): string {
+  return when === undefined
+    ? `matches the same models as routes[${first}]: add a when, or merge them into one route with targets`
+    : `has the same models and conditions as routes[${first}]: remove one of them`
 }
 
 function checkTargets(route: RouteValues, path: Path, report: ReportFinding): void {

@@ -3,14 +3,14 @@ import { z } from 'zod'
 import type { OverloadConfig } from '../config.js'
 
 /** Three thresholds, one per level. */
-const steps = (bound: z.ZodNumber, first: number, second: number, third: number) =>
+const steps = (bound: z.ZodNumber, defaults: [number, number, number]) =>
   z
     .array(bound)
     .length(3, { error: 'must have three numbers, one for each level' })
     .refine((values) => values.every((value, at) => at === 0 || value >= (values[at - 1] ?? 0)), {
       error: 'must be in ascending order',
     })
-    .default([first, second, third])
+    .default(defaults)
 
 const ms = z.int().min(1).max(3_600_000)
 const share = z.number().min(0.01).max(1)
@@ -27,13 +27,13 @@ export const overloadSchema = z
       .describe(
         'Requests in progress in one worker. Level 1 starts at 80 % of this, level 2 at 100 %, level 3 at 110 %.',
       ),
-    delay_ms: steps(ms, 100, 250, 500).describe(
+    delay_ms: steps(ms, [100, 250, 500]).describe(
       'Delay of the event loop (99th percentile of 100 ms, averaged over about half a second) for levels 1, 2 and 3.',
     ),
-    heap_share: steps(share, 0.8, 0.88, 0.93).describe(
+    heap_share: steps(share, [0.8, 0.88, 0.93]).describe(
       'Used share of the heap limit for levels 1, 2 and 3.',
     ),
-    open_files_share: steps(share, 0.8, 0.9, 0.95).describe(
+    open_files_share: steps(share, [0.8, 0.9, 0.95]).describe(
       'Used share of the limit of open files for levels 1, 2 and 3; Linux only.',
     ),
     rise_ms: z

@@ -131,11 +131,18 @@ export type TlsCheck = (
   files: TlsFiles,
 ) => { readonly setting: string; readonly message: string } | null
 
+/** Inputs for checking the section, besides its values. */
+export interface ServerContext {
+  /** The folder of the file, absolute. */
+  readonly folder: string
+  /** Reads the certificate files. */
+  readonly checkTls: TlsCheck
+}
+
 /** Reports problems of the section besides its schema. */
 export function checkServer(
   server: ServerValues,
-  folder: string,
-  checkTls: TlsCheck,
+  { folder, checkTls }: ServerContext,
   report: ReportFinding,
 ): void {
   const { host, port, ops_host: opsHost, ops_port: opsPort } = server

@@ -30,13 +30,19 @@ const DEFAULT_FIRST_BYTE_WHOLE_MS = 300_000
 
 type UpstreamValues = FileValues['upstreams'][string]
 
+/** An upstream of the file. */
+export interface NamedUpstream {
+  readonly name: string
+  readonly values: UpstreamValues
+}
+
 /** Reports problems of an upstream that the schema cannot express. */
 export function checkUpstream(
-  upstream: UpstreamValues,
-  path: Path,
+  { name, values: upstream }: NamedUpstream,
   { readFile, whyUnreadable }: UpstreamContext,
   report: ReportFinding,
 ): void {
+  const path = ['upstreams', name]
   const { preset, dialect } = upstream
   if (dialect === undefined && preset === undefined)
     report([...path, 'dialect'], `is required: use one of ${DIALECTS.join(', ')}, or set preset`)
@@ -123,8 +129,7 @@ function presetOf(values: UpstreamValues): Preset | null {
 
 /** Only for values without findings of `checkUpstream`. */
 export function upstreamOf(
-  name: string,
-  values: UpstreamValues,
+  { name, values }: NamedUpstream,
   { keySources, readFile }: UpstreamContext,
   onDisconnect: OnDisconnect,
 ): UpstreamConfig {

@@ -5,11 +5,16 @@ import { nearest } from '../suggest-spelling.js'
 /** More names are not listed in a message. */
 const MAX_LISTED = 10
 
+/** The name of an upstream in a setting, and the path of the setting. */
+export interface UpstreamName {
+  readonly name: string
+  readonly path: Path
+}
+
 /** Reports that `name` is not one of `upstreams`, with a suggestion or the list of names. */
 export function reportUnknownUpstream(
-  name: string,
+  { name, path }: UpstreamName,
   upstreams: readonly string[],
-  path: Path,
   report: ReportFinding,
 ): void {
   const suggestion = nearest(name, upstreams)

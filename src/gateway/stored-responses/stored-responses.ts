@@ -207,9 +207,9 @@ export class StoredResponses {
 
   private put(name: string, text: string, expiresAtMs: number): Promise<void> {
     const { maxEntries, maxBytes } = this.options.settings()
-    const item = { value: this.seal.seal(name, text), expiresAtMs }
+    const item = { name, value: this.seal.seal(name, text), expiresAtMs }
     const room = { entries: maxEntries, bytes: maxBytes }
-    return this.options.cache.put(name, item, room, this.options.now())
+    return this.options.cache.put(item, room, this.options.now())
   }
 
   private async read(names: readonly string[]): Promise<(string | null)[]> {

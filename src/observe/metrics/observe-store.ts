@@ -49,10 +49,10 @@ export function observeStore(store: Store, metrics: Metrics, onFailure: OnFailur
     listKeys: (accountId, query) => timed('keys', () => store.listKeys(accountId, query)),
     keyById: (accountId, keyId) => timed('keys', () => store.keyById(accountId, keyId)),
     countKeys: (accountId) => timed('keys', () => store.countKeys(accountId)),
-    changeKey: (accountId, keyId, edit, auditEntries) =>
-      timed('keys', () => store.changeKey(accountId, keyId, edit, auditEntries)),
-    revokeKey: (accountId, keyId, atMs, auditEntries) =>
-      timed('keys', () => store.revokeKey(accountId, keyId, atMs, auditEntries)),
+    changeKey: (key, edit, auditEntries) =>
+      timed('keys', () => store.changeKey(key, edit, auditEntries)),
+    revokeKey: (key, atMs, auditEntries) =>
+      timed('keys', () => store.revokeKey(key, atMs, auditEntries)),
     removeKeys: (accountId, keyIds, beforeMs) =>
       timed('keys', () => store.removeKeys(accountId, keyIds, beforeMs)),
     findKey: (digest) => now('find_key', () => store.findKey(digest)),
@@ -61,8 +61,7 @@ export function observeStore(store: Store, metrics: Metrics, onFailure: OnFailur
     close: () => store.close(),
     ...observedHolders(store, timed),
     cache: {
-      put: (name, item, room, nowMs) =>
-        timed('shelf_put', () => store.cache.put(name, item, room, nowMs)),
+      put: (item, room, nowMs) => timed('shelf_put', () => store.cache.put(item, room, nowMs)),
       get: (names, nowMs) => now('shelf_get', () => store.cache.get(names, nowMs)),
       sweep: (room, nowMs) => timed('sweep', () => store.cache.sweep(room, nowMs)),
     },
@@ -105,8 +104,8 @@ function observedHolders(
     signInTokens: {
       add: (pass) => timed('passes', () => passes.add(pass)),
       find: (kind, id, nowMs) => timed('passes', () => passes.find(kind, id, nowMs)),
-      prolong: (kind, id, expiresAtMs, nowMs) =>
-        timed('passes', () => passes.prolong(kind, id, expiresAtMs, nowMs)),
+      prolong: (kind, id, prolongation) =>
+        timed('passes', () => passes.prolong(kind, id, prolongation)),
       take: (kind, id, nowMs) => timed('passes', () => passes.take(kind, id, nowMs)),
       end: (kind, accountId, except) => timed('passes', () => passes.end(kind, accountId, except)),
       sweep: (nowMs) => timed('passes', () => passes.sweep(nowMs)),

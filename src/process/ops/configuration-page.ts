@@ -13,16 +13,19 @@ import type { CanaryState } from '../../routing/canary-state.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
 import type { Readiness } from './readiness.js'
 
+/** Options of `followConfig`. */
+export interface FollowOptions {
+  readonly log: Logger
+  readonly metrics: Metrics
+  /** Called with each new generation. */
+  readonly apply: (snapshot: Snapshot) => void
+}
+
 /**
  * Passes each new generation to `apply`, and reports the outcome of each change: in force, or refused and why;
  * settings that wait for a restart; upstreams without a key.
  */
-export function followConfig(
-  source: ConfigSource,
-  log: Logger,
-  metrics: Metrics,
-  apply: (snapshot: Snapshot) => void,
-): void {
+export function followConfig(source: ConfigSource, { log, metrics, apply }: FollowOptions): void {
   const started = source.current()
   metrics.configLoaded(started.generation)
   warnOfOverride(source, log)

@@ -53,7 +53,7 @@ export async function copyStore(from: Store, to: Store, progress: Progress): Pro
   }
   for (const by of ['hour', 'day'] as const) {
     for await (const { id } of everyAccount(from)) {
-      copied(by === 'hour' ? 'hours' : 'days', await copySums(from, to, id, by))
+      copied(by === 'hour' ? 'hours' : 'days', await copySums(from, to, { accountId: id, by }))
     }
   }
   for await (const batch of budgetBatches(from, Date.now())) {
@@ -85,9 +85,9 @@ async function copyKey(to: Store, key: ApiKey): Promise<void> {
   }
   const edit = editOf(key)
   const isEdited = canonical(edit) !== canonical(editOf(there))
-  if (isEdited && there.revokedAtMs === undefined) await to.changeKey(key.accountId, key.id, edit)
+  if (isEdited && there.revokedAtMs === undefined) await to.changeKey(key, edit)
   if (key.revokedAtMs !== undefined && there.revokedAtMs === undefined) {
-    await to.revokeKey(key.accountId, key.id, key.revokedAtMs)
+    await to.revokeKey(key, key.revokedAtMs)
   }
 }
 
@@ -106,8 +106,7 @@ function editOf({ name, expiresAtMs, models, limits, replacedBy }: ApiKey): KeyE
 async function copySums(
   from: Store,
   to: Store,
-  accountId: string,
-  by: 'hour' | 'day',
+  { accountId, by }: { readonly accountId: string; readonly by: 'hour' | 'day' },
 ): Promise<number> {
   const sums = await sumsOf(from, accountId, by)
   const there = new Set((await sumsOf(to, accountId, by)).map(canonical))

@@ -21,7 +21,7 @@ export class RedisFleet implements Fleet {
   async publish(member: FleetMember, ttlMs: number): Promise<FleetMember[]> {
     const args = [member.id, JSON.stringify(member), Math.ceil(ttlMs), MAX_MEMBERS]
     const what = 'publishing the generation'
-    const answer = await this.engine.admin.run(what, PUBLISH, [ENDS, RECORDS], args)
+    const answer = await this.engine.admin.run(what, PUBLISH, { keys: [ENDS, RECORDS], args })
     const members = stringsOf(answer).flatMap(memberOf)
     return members.sort((a, b) => (a.id < b.id ? -1 : 1))
   }

@@ -6,7 +6,7 @@ import { unavailable } from '../errors.js'
 import type { RedisEngine } from './connection/engine.js'
 import { loadScript } from './connection/script.js'
 import type { RedisConnection } from './connection/redis-connection.js'
-import type { SharedCache, CachedValue, CacheCapacity } from '../store.js'
+import type { CacheCapacity, CachedValue, NamedValue, SharedCache } from '../store.js'
 
 /** Values that the script deletes in one step. */
 const BATCH = 256
@@ -30,17 +30,12 @@ export class RedisSharedCache implements SharedCache {
     this.link = cache
   }
 
-  async put(
-    name: string,
-    item: CachedValue,
-    capacity: CacheCapacity,
-    nowMs: number,
-  ): Promise<void> {
+  async put(item: NamedValue, capacity: CacheCapacity, nowMs: number): Promise<void> {
     const head = Buffer.alloc(HEAD_BYTES)
     head.writeDoubleBE(item.expiresAtMs)
     const value = Buffer.concat([head, item.value])
-    const args = [nowMs, capacity.entries, capacity.bytes, name, item.expiresAtMs, value]
-    await this.link.run('caching a value', PUT_AND_TRIM, KEYS, args)
+    const args = [nowMs, capacity.entries, capacity.bytes, item.name, item.expiresAtMs, value]
+    await this.link.run('caching a value', PUT_AND_TRIM, { keys: KEYS, args })
   }
 
   async get(names: readonly string[], nowMs: number): Promise<(CachedValue | null)[]> {
@@ -55,11 +50,10 @@ export class RedisSharedCache implements SharedCache {
 
   async sweep(capacity: CacheCapacity, nowMs: number): Promise<number> {
     for (let count = 0; ;) {
-      const deleted = await this.link.run('sweeping', PUT_AND_TRIM, KEYS, [
-        nowMs,
-        capacity.entries,
-        capacity.bytes,
-      ])
+      const deleted = await this.link.run('sweeping', PUT_AND_TRIM, {
+        keys: KEYS,
+        args: [nowMs, capacity.entries, capacity.bytes],
+      })
       if (typeof deleted !== 'number') throw unavailable('sweeping failed', new Error('no count'))
       count += deleted
       if (deleted < BATCH) return count

@@ -46,7 +46,12 @@ function assemble(
   }
   // While Redis was away, a revoked key may have been accepted from the cache.
   engine.lookups.onReconnect = () => notify({ digest: null })
-  const notifications = new RedisNotifications(engine.address, engine.channel, notify, engine.warn)
+  const notifications = new RedisNotifications({
+    address: engine.address,
+    channel: engine.channel,
+    notify,
+    warn: engine.warn,
+  })
   const ledger = new RedisLedger(engine, options.nowMs)
   const cache = new RedisSharedCache(engine)
   const auditTrail = new RedisAuditTrail(engine, capacity)

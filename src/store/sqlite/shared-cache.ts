@@ -1,7 +1,7 @@
 /**
  * The shared cache in SQLite: values that may be lost, such as reasoning state.
  */
-import type { SharedCache, CachedValue, CacheCapacity } from '../store.js'
+import type { CacheCapacity, CachedValue, NamedValue, SharedCache } from '../store.js'
 import { numberIn, type Row } from './driver.js'
 import { BATCH, inBatches } from './delete-batches.js'
 import type { Engine } from './engine.js'
@@ -17,12 +17,10 @@ export class SqliteSharedCache implements SharedCache {
   }
 
   async put(
-    name: string,
-    item: CachedValue,
+    { name, value, expiresAtMs }: NamedValue,
     capacity: CacheCapacity,
     nowMs: number,
   ): Promise<void> {
-    const { value, expiresAtMs } = item
     await this.engine.write('storing a value', () => {
       this.engine.prepare(DELETE).run(name)
       this.engine

@@ -49,7 +49,7 @@ void t.test('every setting of the section is read', (t) => {
       createAccounts: true,
     },
   })
-  const shown = maskedConfig(createSnapshot(loaded, 1, 0))
+  const shown = maskedConfig(createSnapshot(loaded, { generation: 1, loadedAtMs: 0 }))
   t.match(shown['dashboard'], {
     public_url: 'https://llm.example.com',
     oidc: { client_id: 'sluice', client_secret: /^\*\*\*[0-9a-f]{4}$/ },

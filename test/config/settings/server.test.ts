@@ -50,7 +50,10 @@ void t.test('invalid certificate files and networks are reported', (t) => {
   const good = load('tls: { cert: one.pem, key: one.key }, trusted_proxies: [10.0.0.0/8, "::1"]')
   const plain = load('port: 8080')
   if (!good.ok || !plain.ok) throw new Error('the file does not load')
-  const [before, after] = [createSnapshot(plain, 1, 0).config, createSnapshot(good, 2, 0).config]
+  const [before, after] = [
+    createSnapshot(plain, { generation: 1, loadedAtMs: 0 }).config,
+    createSnapshot(good, { generation: 2, loadedAtMs: 0 }).config,
+  ]
   t.equal(after.server.tls?.cert, join(folder, 'one.pem'), 'relative to the file')
   t.same(needsRestart(before, after), ['server.tls'])
   t.end()

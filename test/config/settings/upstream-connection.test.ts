@@ -80,7 +80,7 @@ void t.test('the password of a proxy and a private key are not shown', (t) => {
     'tls: { cert: cert.pem, key: key.pem }\n    proxy: http://user:canary@proxy.corp:3128'
   const loaded = loadText(changed(LINE, `${LINE}\n    ${options}`), { KEY: 'secret' }, FILES)
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
-  const shown = maskedConfig(createSnapshot(loaded, 1, 0))
+  const shown = maskedConfig(createSnapshot(loaded, { generation: 1, loadedAtMs: 0 }))
   t.notMatch(JSON.stringify(shown), /canary|PRIVATE/)
   t.match(shown, {
     upstreams: {

@@ -39,7 +39,7 @@ void t.test('one reply searches a part of a long list', async (t) => {
   for (let from = 0; from < count; from += 100) {
     await Promise.all(keys.slice(from, from + 100).map((key) => stage.store.createKey(key, null)))
   }
-  await stage.store.revokeKey(accountId, keys[count - 1]?.id ?? '', 1)
+  await stage.store.revokeKey({ accountId, id: keys[count - 1]?.id ?? '' }, 1)
 
   const walk = async (query: string) => {
     const names: string[] = []

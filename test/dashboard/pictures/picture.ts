@@ -26,11 +26,10 @@ try {
   copyFileSync(packageFile('config/models.yaml'), join(folder, 'models.yaml'))
   writeFileSync(join(folder, 'gateway.yaml'), fileText(emulator))
   const source = await openConfig(join(folder, 'gateway.yaml'), process.env)
-  const plane = await openDataPlane(
-    source.current(),
-    createLogger({ level: 'warn' }),
-    new Metrics(),
-  )
+  const plane = await openDataPlane(source.current(), {
+    log: createLogger({ level: 'warn' }),
+    metrics: new Metrics(),
+  })
   try {
     await takePicture(`http://127.0.0.1:${plane.port}/dashboard/`)
   } finally {

@@ -49,7 +49,9 @@ void t.test('a gateway without an administrator prints the link', async (t) => {
   const stage = await startStage(t)
   const links: string[] = []
   const log = createLogger({ level: 'silent' })
-  const plane = await openDataPlane(stage.gateway.reload(), log, new Metrics(), {
+  const plane = await openDataPlane(stage.gateway.reload(), {
+    log,
+    metrics: new Metrics(),
     setUpSecret: 's'.repeat(43),
     onSetUp: (url) => links.push(url),
   })

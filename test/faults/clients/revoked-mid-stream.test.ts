@@ -15,11 +15,11 @@ import { series } from '../scene.js'
 type Change = (store: Store, accountId: string, keyId: string) => Promise<unknown>
 
 const CHANGES: readonly [what: string, change: Change][] = [
-  ['is revoked', (store, accountId, keyId) => revokeKey(store, accountId, keyId)],
+  ['is revoked', (store, accountId, keyId) => revokeKey(store, { accountId, id: keyId })],
   [
     'expires',
     (store, accountId, keyId) =>
-      store.changeKey(accountId, keyId, { expiresAtMs: Date.now() + 300 }),
+      store.changeKey({ accountId, id: keyId }, { expiresAtMs: Date.now() + 300 }),
   ],
 ]
 

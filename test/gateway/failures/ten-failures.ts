@@ -201,7 +201,7 @@ async function newKey(gateway: TestGateway, name: string, limits: KeyLimits): Pr
   try {
     const account = await store.accountByEmail('test@example.com')
     if (account === null) throw new Error('no account')
-    return (await createKey(store, plans, account, name, { limits })).secret
+    return (await createKey(store, { plans, account, name, limits })).secret
   } finally {
     await store.close()
   }

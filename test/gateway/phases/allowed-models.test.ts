@@ -3,21 +3,23 @@
  * Method: keys that are created in the store of a running gateway, and requests with them.
  */
 import t from 'tap'
-import { createKey, type NewKey } from '../../../src/accounts/create-key.js'
+import { createKey, type NewKeySettings } from '../../../src/accounts/create-key.js'
 import { namesModel } from '../../../src/accounts/allowed-models.js'
 import { arrayOf, objectOf, stringOf } from '../../../src/chat/json.js'
 import { loadConfig } from '../../../src/config/load-config.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 
-async function keyWith(gateway: TestGateway, rest: NewKey): Promise<string> {
+async function keyWith(gateway: TestGateway, rest: NewKeySettings): Promise<string> {
   const loaded = loadConfig(gateway.configFile, {})
   if (!loaded.ok) throw new Error('the configuration is no good')
   const store = await openStore(loaded.config.store)
   try {
     const account = await store.accountByEmail('test@example.com')
     if (account === null) throw new Error('no account')
-    return (await createKey(store, loaded.config.plans, account, 'limited', rest)).secret
+    return (
+      await createKey(store, { plans: loaded.config.plans, account, name: 'limited', ...rest })
+    ).secret
   } finally {
     await store.close()
   }

@@ -54,7 +54,11 @@ plans:
   const loaded = loadConfig(join(folder, 'gateway.yaml'), {})
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
   const metrics = new Metrics({ processMetrics: false })
-  const generation = new Generation(createSnapshot(loaded, 1, 0), metrics, null)
+  const generation = new Generation(
+    createSnapshot(loaded, { generation: 1, loadedAtMs: 0 }),
+    metrics,
+    null,
+  )
   t.teardown(() => generation.destroy())
   const budget = new BodyMemory(ROOM, ROOM)
   const calls: Call[] = []

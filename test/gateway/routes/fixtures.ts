@@ -115,7 +115,12 @@ async function keyWith({ configFile }: TestGateway, labels: Labels): Promise<str
   const store = await openStore(loaded.config.store)
   const account = await store.accountByEmail('test@example.com')
   if (account === null) throw new Error('no account')
-  const { secret } = await createKey(store, loaded.config.plans, account, 'labelled', { labels })
+  const { secret } = await createKey(store, {
+    plans: loaded.config.plans,
+    account,
+    name: 'labelled',
+    labels,
+  })
   await store.close()
   return secret
 }

@@ -183,7 +183,7 @@ async function secretOfAnother(gateway: TestGateway): Promise<string> {
     plan: 'max',
     password: 'correct horse battery staple',
   })
-  const { secret } = await createKey(store, config.plans, account, 'other')
+  const { secret } = await createKey(store, { plans: config.plans, account, name: 'other' })
   await store.close()
   return secret
 }

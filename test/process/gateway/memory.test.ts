@@ -63,7 +63,7 @@ async function makeKeys(file: string, count: number): Promise<string[]> {
       const password = 'correct horse battery staple'
       const wanted = { email: `large${at}@example.com`, plan: 'max', password } as const
       const { account } = await createAccount(store, wanted)
-      secrets.push((await createKey(store, plans, account, 'large')).secret)
+      secrets.push((await createKey(store, { plans, account, name: 'large' })).secret)
     }
     return secrets
   } finally {

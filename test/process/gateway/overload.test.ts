@@ -21,7 +21,10 @@ async function keyWith({ file }: Served, labels: Labels): Promise<string> {
   const account = await findAccount(store, EMAIL)
   if (account === null) throw new Error('there is no account')
   const plan = { priceUsd: 0, maxKeys: null }
-  const { secret } = await createKey(store, { starter: plan, pro: plan, max: plan }, account, 'x', {
+  const { secret } = await createKey(store, {
+    plans: { starter: plan, pro: plan, max: plan },
+    account,
+    name: 'x',
     labels,
   })
   await store.close()

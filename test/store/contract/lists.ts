@@ -131,7 +131,7 @@ export async function removal(t: Test, newUrl: NewUrl): Promise<void> {
     [both, 10],
     [his, 1],
   ] as const) {
-    await store.revokeKey(accountId, id, atMs)
+    await store.revokeKey({ accountId, id }, atMs)
   }
   t.equal((await store.findKey(revoked.digest))?.key.revokedAtMs, 999)
   t.equal((await store.findKey(live.digest))?.key.id, live.id)
@@ -153,9 +153,9 @@ export async function removal(t: Test, newUrl: NewUrl): Promise<void> {
   for (const { digest, id } of [revoked, expired, both]) {
     t.equal(await store.findKey(digest), null, 'its digest is unknown')
     t.equal(await store.keyById(ada.id, id), null)
-    t.equal(await store.revokeKey(ada.id, id, 1), false)
+    t.equal(await store.revokeKey({ accountId: ada.id, id }, 1), false)
     t.equal(
-      await store.changeKey(ada.id, id, { expiresAtMs: 9_999 }),
+      await store.changeKey({ accountId: ada.id, id }, { expiresAtMs: 9_999 }),
       null,
       'a removed key cannot change',
     )
@@ -184,8 +184,8 @@ export async function retention(t: Test, newUrl: NewUrl): Promise<void> {
     const old = aKey(owner.id)
     const recent = aKey(owner.id)
     for (const key of [old, recent, aKey(owner.id)]) await store.createKey(key, 5)
-    await store.revokeKey(owner.id, old.id, nowMs - KEY_RETENTION_MS - 1)
-    await store.revokeKey(owner.id, recent.id, nowMs - KEY_RETENTION_MS + 60_000)
+    await store.revokeKey(old, nowMs - KEY_RETENTION_MS - 1)
+    await store.revokeKey(recent, nowMs - KEY_RETENTION_MS + 60_000)
   }
   const turns = [0, 1].map(() => removeEndedKeysInTurn(store, nowMs))
   const removed = await Promise.all(turns)
@@ -204,7 +204,7 @@ export async function bounds(t: Test, newUrl: NewUrl): Promise<void> {
   const keys = Array.from({ length: 5 }, () => aKey(ada.id))
   for (const key of keys) {
     t.equal(await store.createKey(key, null), 'created')
-    await store.revokeKey(ada.id, key.id, 10)
+    await store.revokeKey(key, 10)
   }
   t.equal(await store.createKey(aKey(ada.id), null), 'account_full', 'revoked keys count')
   t.equal(await store.createKey(aKey(ada.id), 3), 'account_full')

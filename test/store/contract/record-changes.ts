@@ -41,38 +41,34 @@ export async function changes(t: Test, newUrl: NewUrl): Promise<void> {
   t.equal(await store.keyById(bob.id, key.id), null, 'another account cannot read it')
   for (const badName of ['key_none', '', '\0', '*', 'x'.repeat(5_000)]) {
     t.equal(await store.keyById(ada.id, badName), null)
-    t.equal(await store.changeKey(ada.id, badName, { name: 'x' }), null)
+    t.equal(await store.changeKey({ accountId: ada.id, id: badName }, { name: 'x' }), null)
     t.equal(await store.countKeys(badName), 0)
   }
   t.equal(await store.countKeys(ada.id), 2)
   t.equal(await store.countKeys(bob.id), 0)
 
   t.equal(
-    await store.changeKey(bob.id, key.id, { name: 'mine' }),
+    await store.changeKey({ accountId: bob.id, id: key.id }, { name: 'mine' }),
     null,
     'another account cannot change it',
   )
   const renamed = { ...key, name: 'new', replacedBy: plain.id }
-  t.same(await store.changeKey(ada.id, key.id, { name: 'new', replacedBy: plain.id }), renamed)
+  t.same(await store.changeKey(key, { name: 'new', replacedBy: plain.id }), renamed)
   const { id, accountId, digest, prefix, lastFour, createdAtMs } = key
   const freed = { id, accountId, digest, prefix, lastFour, createdAtMs }
   t.same(
-    await store.changeKey(ada.id, key.id, { expiresAtMs: null, models: null, limits: null }),
+    await store.changeKey(key, { expiresAtMs: null, models: null, limits: null }),
     { ...freed, name: 'new', replacedBy: plain.id },
     'null removes the value',
   )
-  t.same(await store.changeKey(ada.id, key.id, { limits }), {
+  t.same(await store.changeKey(key, { limits }), {
     ...freed,
     name: 'new',
     replacedBy: plain.id,
     limits,
   })
-  await store.revokeKey(ada.id, key.id, 9)
-  t.equal(
-    await store.changeKey(ada.id, key.id, { name: 'late' }),
-    null,
-    'a revoked key cannot change',
-  )
+  await store.revokeKey(key, 9)
+  t.equal(await store.changeKey(key, { name: 'late' }), null, 'a revoked key cannot change')
   const after = await store.keyById(ada.id, key.id)
   t.match(after, { name: 'new', revokedAtMs: 9, limits }, 'the revoked key is unchanged')
   t.equal(await store.countKeys(ada.id), 1)
@@ -102,13 +98,13 @@ export async function tokens(t: Test, newUrl: NewUrl): Promise<void> {
   for (const badName of ['', '\0', '*', one.id.slice(1), 'x'.repeat(5_000)]) {
     t.equal(await tokens.find('session', badName, 0), null)
     t.equal(await tokens.take('session', badName, 0), null)
-    t.equal(await tokens.prolong('session', badName, 9_999, 0), false)
+    t.equal(await tokens.prolong('session', badName, { expiresAtMs: 9_999, nowMs: 0 }), false)
   }
 
-  t.equal(await tokens.prolong('session', one.id, 2_000, 999), true)
+  t.equal(await tokens.prolong('session', one.id, { expiresAtMs: 2_000, nowMs: 999 }), true)
   t.same(await tokens.find('session', one.id, 1_999), { ...one, expiresAtMs: 2_000 })
   t.equal(
-    await tokens.prolong('session', one.id, 3_000, 2_000),
+    await tokens.prolong('session', one.id, { expiresAtMs: 3_000, nowMs: 2_000 }),
     false,
     'an expired token cannot be prolonged',
   )
@@ -229,16 +225,22 @@ export async function auditEntries(t: Test, newUrl: NewUrl): Promise<void> {
   t.equal(await store.createKey(other, 1, [entry('key.create', other.id)]), 'plan_limit')
   t.equal(await store.createKey(key, 9, [entry('key.create', 'x')]), 'id_taken')
 
-  const changed = await store.changeKey(ada.id, key.id, { name: 'new' }, (before, after) => [
+  const changed = await store.changeKey(key, { name: 'new' }, (before, after) => [
     entry('key.change', `${before.name} → ${after.name}`),
     entry('key.change', 'and more'),
   ])
   t.equal(changed?.name, 'new')
-  t.equal(await store.changeKey(ada.id, 'none', {}, () => [entry('key.change', 'x')]), null)
-  t.equal(await store.revokeKey(ada.id, key.id, 5, [entry('key.revoke', key.id)]), true)
-  t.equal(await store.revokeKey(ada.id, key.id, 6, [entry('key.revoke', 'x')]), true)
-  t.equal(await store.revokeKey(ada.id, 'none', 6, [entry('key.revoke', 'x')]), false)
-  t.equal(await store.changeKey(ada.id, key.id, {}, () => [entry('key.change', 'x')]), null)
+  t.equal(
+    await store.changeKey({ accountId: ada.id, id: 'none' }, {}, () => [entry('key.change', 'x')]),
+    null,
+  )
+  t.equal(await store.revokeKey(key, 5, [entry('key.revoke', key.id)]), true)
+  t.equal(await store.revokeKey(key, 6, [entry('key.revoke', 'x')]), true)
+  t.equal(
+    await store.revokeKey({ accountId: ada.id, id: 'none' }, 6, [entry('key.revoke', 'x')]),
+    false,
+  )
+  t.equal(await store.changeKey(key, {}, () => [entry('key.change', 'x')]), null)
   await store.changeAccount(ada.id, { plan: 'max' }, (before, after) => [
     entry('account.plan', `${before.plan} → ${after.plan}`),
   ])

@@ -3,7 +3,7 @@
  */
 import type { Test } from 'tap'
 import { openStore } from '../../../src/store/open-store.js'
-import type { SharedCache, CachedValue } from '../../../src/store/store.js'
+import type { NamedValue, SharedCache } from '../../../src/store/store.js'
 import { otherProcess } from '../processes/start-processes.js'
 
 type NewUrl = (t: Test) => string | Promise<string>
@@ -11,9 +11,9 @@ type NewUrl = (t: Test) => string | Promise<string>
 /** A capacity that no test reaches. */
 export const CAPACITY = { entries: 1_000, bytes: 1_000_000 }
 
-/** A value with this text. */
-export function aValue(text: string, expiresAtMs: number): CachedValue {
-  return { value: Buffer.from(text), expiresAtMs }
+/** A value with this name and text. */
+export function aValue(name: string, text: string, expiresAtMs: number): NamedValue {
+  return { name, value: Buffer.from(text), expiresAtMs }
 }
 
 /** Values are stored, replaced and expire, in two processes. */
@@ -27,8 +27,8 @@ export async function sharedCache(t: Test, newUrl: NewUrl): Promise<void> {
   }
 
   t.same(await texts(['a', 'b']), [null, null], 'a new store has no value')
-  await cache.put('a', aValue('one', 100), CAPACITY, 0)
-  await cache.put('b', aValue('two', 200), CAPACITY, 0)
+  await cache.put(aValue('a', 'one', 100), CAPACITY, 0)
+  await cache.put(aValue('b', 'two', 200), CAPACITY, 0)
   t.same(
     await texts(['b', 'x', 'a', 'b']),
     ['two', null, 'one', 'two'],
@@ -43,7 +43,7 @@ export async function sharedCache(t: Test, newUrl: NewUrl): Promise<void> {
     'an expired value is not returned before a sweep',
   )
 
-  await cache.put('b', aValue('three', 50), CAPACITY, 0)
+  await cache.put(aValue('b', 'three', 50), CAPACITY, 0)
   t.same(await texts(['b'], 49), ['three'], 'a later value replaces value and time')
   t.same(await texts(['b'], 50), [null])
   t.equal(await cache.sweep(CAPACITY, 60), 1, 'removes the expired value')
@@ -51,8 +51,8 @@ export async function sharedCache(t: Test, newUrl: NewUrl): Promise<void> {
   t.same(await texts(['a', 'b'], 0), ['one', null])
 
   const bytes = Buffer.from(Array.from({ length: 70_000 }, (_, at) => at & 0xff))
-  await cache.put('bytes', { value: bytes, expiresAtMs: 2_000_000_000_000.5 }, CAPACITY, 0)
-  await cache.put('empty', aValue('', 200), CAPACITY, 0)
+  await cache.put({ name: 'bytes', value: bytes, expiresAtMs: 2_000_000_000_000.5 }, CAPACITY, 0)
+  await cache.put(aValue('empty', '', 200), CAPACITY, 0)
   const [big, empty] = await cache.get(['bytes', 'empty'], 100)
   t.ok(
     bytes.equals(big?.value ?? Buffer.alloc(0)),
@@ -61,7 +61,7 @@ export async function sharedCache(t: Test, newUrl: NewUrl): Promise<void> {
   t.equal(big?.expiresAtMs, 2_000_000_000_000.5)
   t.equal(empty?.value.length, 0)
 
-  await cache.put('mine', aValue('m', 300), CAPACITY, 0)
+  await cache.put(aValue('mine', 'm', 300), CAPACITY, 0)
   t.same(await other.tell({ op: 'get', names: ['mine', 'none'] }), ['m', null], 'there as here')
   await other.tell({ op: 'put', name: 'theirs', text: 't', expiresAtMs: 300 })
   t.same(await texts(['theirs', 'mine']), ['t', 'm'], 'each process reads values of the other')
@@ -70,7 +70,7 @@ export async function sharedCache(t: Test, newUrl: NewUrl): Promise<void> {
   await Promise.all(
     many.map((name, at) =>
       at % 2 === 0
-        ? cache.put(name, aValue(name, 400), CAPACITY, 0)
+        ? cache.put(aValue(name, name, 400), CAPACITY, 0)
         : other.tell({ op: 'put', name, text: name, expiresAtMs: 400 }),
     ),
   )
@@ -96,17 +96,17 @@ export async function sharedCacheCapacity(t: Test, newUrl: NewUrl): Promise<void
     ['b', 100],
     ['c', 200],
   ] as const) {
-    await cache.put(name, aValue('x', expiresAtMs), three, 0)
+    await cache.put(aValue(name, 'x', expiresAtMs), three, 0)
   }
   t.equal(await there('a', 'b', 'c'), 'abc', 'n')
-  await cache.put('d', aValue('x', 400), three, 0)
+  await cache.put(aValue('d', 'x', 400), three, 0)
   t.equal(await there('a', 'b', 'c', 'd'), 'acd', 'removes the value that expires first')
-  await cache.put('a', aValue('y', 500), three, 0)
+  await cache.put(aValue('a', 'y', 500), three, 0)
   t.equal(await there('a', 'c', 'd'), 'acd', 'a replaced value counts once')
-  await cache.put('e', aValue('x', 1_000), three, 350)
+  await cache.put(aValue('e', 'x', 1_000), three, 350)
   t.equal(await there('a', 'c', 'd', 'e'), 'ade', 'removes expired values first')
 
-  await cache.put('f', aValue('x'.repeat(95), 2_000), { entries: 9, bytes: 101 }, 0)
+  await cache.put(aValue('f', 'x'.repeat(95), 2_000), { entries: 9, bytes: 101 }, 0)
   t.equal(await there('a', 'd', 'e', 'f'), 'aef', 'counts the bytes of names and values')
   t.equal(
     await cache.sweep({ entries: 1, bytes: 1_000 }, 0),
@@ -114,13 +114,13 @@ export async function sharedCacheCapacity(t: Test, newUrl: NewUrl): Promise<void
     'a sweep removes values beyond a smaller capacity',
   )
   t.equal(await there('a', 'e', 'f'), 'f')
-  await cache.put('g', aValue('x'.repeat(100), 3_000), { entries: 9, bytes: 50 }, 0)
+  await cache.put(aValue('g', 'x'.repeat(100), 3_000), { entries: 9, bytes: 50 }, 0)
   t.equal(await there('f', 'g'), '', 'does not keep a value larger than the capacity')
   t.equal(await cache.sweep({ entries: 0, bytes: 0 }, 0), 0)
 
   const crowd = { entries: 10_000, bytes: 1_000_000 }
   await Promise.all(
-    Array.from({ length: 600 }, (_, at) => cache.put(`n${at}`, aValue('x', 100), crowd, 0)),
+    Array.from({ length: 600 }, (_, at) => cache.put(aValue(`n${at}`, 'x', 100), crowd, 0)),
   )
   t.equal(await cache.sweep(crowd, 100), 600, 'one sweep removes all 600')
 }

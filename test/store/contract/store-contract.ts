@@ -165,15 +165,19 @@ async function revocation(t: Test, newUrl: NewUrl): Promise<void> {
   const key = aKey(ada.id)
   await store.createKey(key, 5)
 
-  t.equal(await store.revokeKey(bob.id, key.id, 7), false, 'another account cannot revoke it')
-  t.equal(await store.revokeKey(ada.id, 'key_none', 7), false)
-  t.equal(await store.revokeKey(ada.id, '\0', 7), false)
+  t.equal(
+    await store.revokeKey({ accountId: bob.id, id: key.id }, 7),
+    false,
+    'another account cannot revoke it',
+  )
+  t.equal(await store.revokeKey({ accountId: ada.id, id: 'key_none' }, 7), false)
+  t.equal(await store.revokeKey({ accountId: ada.id, id: '\0' }, 7), false)
   t.same((await store.findKey(key.digest))?.key, key, 'the key is still valid')
 
-  t.equal(await store.revokeKey(ada.id, key.id, 7), true)
+  t.equal(await store.revokeKey(key, 7), true)
   const revoked = { ...key, revokedAtMs: 7 }
   t.same((await store.findKey(key.digest))?.key, revoked, 'a revoked key stays in the store')
-  t.equal(await store.revokeKey(ada.id, key.id, 9), true, 'revoking twice is no error')
+  t.equal(await store.revokeKey(key, 9), true, 'revoking twice is no error')
   t.same(await allKeys(store, ada.id), [revoked], 'the first time of revocation stays')
 
   t.equal(await store.createKey(key, 5), 'id_taken', 'its digest stays in use')
@@ -191,8 +195,8 @@ async function keyLimit(t: Test, newUrl: NewUrl): Promise<void> {
   const made = Array.from({ length: 5 }, () => aKey(ada.id))
   for (const key of made) t.equal(await store.createKey(key, 5), 'created')
   t.equal(await store.createKey(aKey(ada.id), 5), 'plan_limit', 'refuses the sixth key of five')
-  for (const { id } of made.slice(0, 2)) await store.revokeKey(ada.id, id, 1)
-  for (const { id } of made.slice(0, 1)) await store.revokeKey(ada.id, id, 2)
+  for (const key of made.slice(0, 2)) await store.revokeKey(key, 1)
+  for (const key of made.slice(0, 1)) await store.revokeKey(key, 2)
   t.equal(await store.createKey(aKey(ada.id), 5), 'created', 'a revoked key does not count')
   t.equal(await store.createKey(aKey(ada.id), 5), 'created')
   t.equal(
@@ -295,7 +299,7 @@ async function durability(t: Test, newUrl: NewUrl): Promise<void> {
   await store.createAccount(ada)
   await store.createKey(key, 5)
   await store.createKey(gone, 5)
-  await store.revokeKey(ada.id, gone.id, 3)
+  await store.revokeKey(gone, 3)
   await store.changeAccount(ada.id, { plan: 'max' })
   await store.close()
 
@@ -371,16 +375,16 @@ async function closing(t: Test, newUrl: NewUrl): Promise<void> {
     () => allKeys(store, ada.id),
     () => store.createAccount(anAccount()),
     () => store.createKey(aKey(ada.id), 5),
-    () => store.revokeKey(ada.id, 'key_1', 1),
+    () => store.revokeKey({ accountId: ada.id, id: 'key_1' }, 1),
     () => store.changeAccount(ada.id, { plan: 'pro' }),
     () => store.keyById(ada.id, 'key_1'),
     () => store.countKeys(ada.id),
-    () => store.changeKey(ada.id, 'key_1', { name: 'x' }),
+    () => store.changeKey({ accountId: ada.id, id: 'key_1' }, { name: 'x' }),
     () => store.signInTokens.find('session', 'p', 0),
     () => store.signInTokens.end('session', ada.id, null),
     () => store.auditTrail.page({ accountId: null, after: null, limit: 1 }),
     () => store.probe(),
-    () => store.cache.put('a', aValue('x', 1), CAPACITY, 0),
+    () => store.cache.put(aValue('a', 'x', 1), CAPACITY, 0),
     () => store.cache.get(['a'], 0),
     () => store.cache.sweep(CAPACITY, 0),
   ]

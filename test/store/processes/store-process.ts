@@ -45,14 +45,18 @@ async function obey(order: Order): Promise<unknown> {
     case 'createKey':
       return store.createKey(order.key, order.maxKeys)
     case 'revokeKey':
-      return store.revokeKey(order.accountId, order.keyId, 1)
+      return store.revokeKey({ accountId: order.accountId, id: order.keyId }, 1)
     case 'changeAccount':
       return store.changeAccount(order.accountId, order.edit)
     case 'takePass':
       return store.signInTokens.take(order.kind, order.id, 0)
     case 'put': {
-      const item = { value: Buffer.from(order.text), expiresAtMs: order.expiresAtMs }
-      return store.cache.put(order.name, item, { entries: 1_000, bytes: 1_000_000 }, 0)
+      const item = {
+        name: order.name,
+        value: Buffer.from(order.text),
+        expiresAtMs: order.expiresAtMs,
+      }
+      return store.cache.put(item, { entries: 1_000, bytes: 1_000_000 }, 0)
     }
     case 'get': {
       const found = await store.cache.get(order.names, 0)
@@ -73,7 +77,7 @@ async function writeUntilKilled(owner: string): Promise<never> {
     writeSync(1, `created ${key.digest}\n`)
     if (round % 2 === 1) {
       writeSync(1, `revoking ${key.digest}\n`)
-      await store.revokeKey(owner, key.id, 1, [
+      await store.revokeKey({ accountId: owner, id: key.id }, 1, [
         anEntry(owner, { action: 'key.revoke', target: key.id }),
       ])
       writeSync(1, `revoked ${key.digest}\n`)

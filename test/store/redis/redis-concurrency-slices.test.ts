@@ -70,7 +70,11 @@ void t.test('lost, late and reordered messages never exceed the limit', options,
     const roll = below(100)
     if (roll < 48) {
       const id = aName('req')
-      if (model.slices.take(id, 'acc_ada', [demand], nowMs) === null) return
+      if (
+        model.slices.take({ requestId: id, accountId: 'acc_ada', demands: [demand] }, nowMs) ===
+        null
+      )
+        return
       model.running.push(id)
       bySlice += 1
     } else if (roll < 60) {
@@ -85,7 +89,10 @@ void t.test('lost, late and reordered messages never exceed the limit', options,
     else if (roll < 93) {
       const [reply] = model.answered.splice(below(Math.max(1, model.answered.length)), 1)
       if (reply !== undefined)
-        model.slices.applyReplies(reply.reports, reply.numbers, reply.askedMs, nowMs)
+        model.slices.applyReplies(reply.reports, reply.numbers, {
+          reportedAtMs: reply.askedMs,
+          nowMs,
+        })
     } else if (roll < 97) {
       const admission = anAdmission([demand])
       if ((await store.ledger.admit(admission)).admitted) exact.push(admission.requestId)

@@ -304,7 +304,7 @@ void t.test('a revocation during a cut is noticed later', { ...options }, async 
   t.teardown(() => direct.close())
   proxy.set({ kind: 'refuse' })
   const found = await direct.findKey(digestOf(bench.known))
-  await direct.revokeKey(bench.account.id, found?.key.id ?? '', 1)
+  await direct.revokeKey({ accountId: bench.account.id, id: found?.key.id ?? '' }, 1)
   await delay(300)
   t.equal(
     (await ask(bench, bench.known)).kind,

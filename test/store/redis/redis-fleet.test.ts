@@ -57,7 +57,7 @@ function writer(t: Test, store: Store, accountId: string) {
         if ((await store.createKey(key, null)) === 'created') done.keys.push(key)
         if ((await store.ledger.settle(row)) === 'settled') done.rows.push(row.requestId)
         if (round % 2 === 0) {
-          await store.revokeKey(accountId, key.id, 1)
+          await store.revokeKey({ accountId, id: key.id }, 1)
           done.revoked.push(key)
         }
       } catch {
@@ -152,7 +152,7 @@ void t.test('a Cluster moves slots and fails over', { ...options, timeout: 120_0
   store.subscribe(({ digest }) => received.push(digest))
   const [first] = await allKeys(store, ada.id)
   const other = await opened(t, patient)
-  await other.revokeKey(ada.id, first?.id ?? '', 1)
+  await other.revokeKey({ accountId: ada.id, id: first?.id ?? '' }, 1)
   await until(() => Promise.resolve(received.includes(first?.digest ?? '')), 'the notifications')
   await store.changeAccount(ada.id, { plan: 'pro' })
   t.equal((await other.findKey(first?.digest ?? ''))?.account.plan, 'pro')

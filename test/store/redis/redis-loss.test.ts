@@ -84,7 +84,7 @@ void t.test('removed keys are unknown in every process', { ...options }, async (
   t.teardown(() => beside.close())
   await beside.findKey(known.digest)
   await beside.findKey(other.digest)
-  for (const { id } of [known, other]) await store.revokeKey(account.id, id, Date.now() + 1)
+  for (const key of [known, other]) await store.revokeKey(key, Date.now() + 1)
   const before = Date.now() + 60_000
   t.equal(await store.removeKeys(account.id, [known.id, other.id], before), 2)
   for (const { digest } of [known, other]) {
@@ -98,7 +98,7 @@ void t.test(
   { ...options },
   async (t) => {
     const { redis, store, account, known, hash } = await scene(t)
-    await store.revokeKey(account.id, known.id, 5)
+    await store.revokeKey(known, 5)
     // As after the first of its two steps: the pointers are gone, the record is not.
     await redis.ask('del', `sluice:key:${known.digest}`, `sluice:key-id:${known.id}`)
     t.equal(await store.removeKeys(account.id, [known.id], 6), 1)
@@ -188,18 +188,18 @@ void t.test(
     t.teardown(() => strict.close())
     const applied =
       /^store_unconfirmed: The change is applied, not yet confirmed by a replica.*safe/
-    const kept: unknown = await strict.revokeKey(account.id, known.id, 7).catch((e: unknown) => e)
+    const kept: unknown = await strict.revokeKey(known, 7).catch((e: unknown) => e)
     t.match(kept, { kind: 'store_unconfirmed', wire: { retryAfterSeconds: 1 } })
     const notMade = /^store_unavailable: The change was not made: too few replicas.*0 of 1 replicas/
 
-    t.match(await failure(() => strict.revokeKey(account.id, known.id, 7)), applied)
+    t.match(await failure(() => strict.revokeKey(known, 7)), applied)
     t.equal((await store.findKey(known.digest))?.key.revokedAtMs, 7, 'it took effect')
-    t.match(await failure(() => strict.revokeKey(account.id, known.id, 8)), applied, 'again')
+    t.match(await failure(() => strict.revokeKey(known, 8)), applied, 'again')
     t.equal((await store.keyById(account.id, known.id))?.revokedAtMs, 7, 'which changes nothing')
     t.match(await failure(() => strict.changeAccount(account.id, { plan: 'pro' })), applied)
     t.equal((await store.accountById(account.id))?.plan, 'pro')
     t.match(
-      await failure(() => revokeKey(strict, account.id, other.id)),
+      await failure(() => revokeKey(strict, { accountId: account.id, id: other.id })),
       applied,
       'the command line',
     )
@@ -223,10 +223,10 @@ void t.test(
       createKey: async (...args: Parameters<typeof strict.createKey>) => {
         steps += 1
         await store.createKey(...args)
-        return strict.changeKey(account.id, args[0].id, { name: 'late' }).then(() => 'created')
+        return strict.changeKey(args[0], { name: 'late' }).then(() => 'created')
       },
     })
-    const why = await failure(() => createKey(late, plans, account, 'ci'))
+    const why = await failure(() => createKey(late, { plans, account, name: 'ci' }))
     t.equal(steps, 1)
     t.match(
       why,

@@ -32,7 +32,10 @@ let notified: (() => void) | null = null
 other.subscribe(() => notified?.())
 await measured('revocation, until another process is notified', REVOCATIONS, async (round) => {
   const notification = new Promise<void>((resolve) => (notified = resolve))
-  await Promise.all([store.revokeKey(account.id, keys[round]?.id ?? '', 1), notification])
+  await Promise.all([
+    store.revokeKey({ accountId: account.id, id: keys[round]?.id ?? '' }, 1),
+    notification,
+  ])
 })
 await Promise.all([store.close(), other.close()])
 

@@ -68,7 +68,7 @@ void t.test('connects over TLS and refuses unsigned certificates', options, asyn
   store.subscribe(({ digest }) => received.push(digest))
   const other = await openStore(trusted)
   t.teardown(() => other.close())
-  await other.revokeKey(account.id, key.id, 1)
+  await other.revokeKey(key, 1)
   await until(() => Promise.resolve(received.includes(key.digest)), 'the notifications')
 
   t.match(

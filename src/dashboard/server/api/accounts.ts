@@ -66,13 +66,16 @@ async function create(
   const { store, now } = services
   const { email, plan, role = 'owner' } = request.body
   const wanted = { email, plan, role, password: { none: true } } as const
-  const { account } = await createAccount(store, wanted, { now }, (made) => [
-    otherEntry(services, request, {
-      account: made,
-      action: 'account.create',
-      change: `${role}, plan ${plan}`,
-    }),
-  ])
+  const { account } = await createAccount(store, wanted, {
+    now,
+    audit: (made) => [
+      otherEntry(services, request, {
+        account: made,
+        action: 'account.create',
+        change: `${role}, plan ${plan}`,
+      }),
+    ],
+  })
   const link = await newLink(services, request, account)
   return { status: 201, json: { account: await accountRow(services, account), link } }
 }

@@ -1,7 +1,7 @@
 /** Lists, creates, changes, rotates and revokes keys of the signed-in account. */
 import type { ApiKey, KeyLimits } from '../../../accounts/account.js'
 import type { Labels } from '../../../accounts/labels.js'
-import { checkedName, createKey, type NewKey } from '../../../accounts/create-key.js'
+import { checkedName, createKey, type NewKeySettings } from '../../../accounts/create-key.js'
 import { revokeKey } from '../../../accounts/revoke-key.js'
 import { rotateKey } from '../../../accounts/rotate-key.js'
 import { GatewayError } from '../../../errors.js'
@@ -98,14 +98,14 @@ async function create(
   const auditEntries = (made: ApiKey) => [
     keyEntry(services, request, { action: 'key.create', key: made, detail: namedKey(made) }),
   ]
-  const { key, secret } = await createKey(
-    store,
+  const { key, secret } = await createKey(store, {
     plans,
     account,
     name,
-    { ...settings, now },
-    auditEntries,
-  )
+    ...settings,
+    now,
+    audit: auditEntries,
+  })
   return { status: 201, json: { key: keyView(key, NOTHING, now()), secret } }
 }
 
@@ -125,10 +125,14 @@ async function change(
     ...(models === undefined ? {} : { models }),
     ...(limits === undefined ? {} : { limits: limitsOf(limits) }),
   }
-  const key = await store.changeKey(account.id, request.id, edit, (before, after) => {
-    const detail = [after.name, ...differencesOf(before, after)].join('; ')
-    return [keyEntry(services, request, { action: 'key.change', key: after, detail })]
-  })
+  const key = await store.changeKey(
+    { accountId: account.id, id: request.id },
+    edit,
+    (before, after) => {
+      const detail = [after.name, ...differencesOf(before, after)].join('; ')
+      return [keyEntry(services, request, { action: 'key.change', key: after, detail })]
+    },
+  )
   if (key === null) throw notFound()
   return { status: 200, json: { key: await oneView(services, key) } }
 }
@@ -174,12 +178,12 @@ async function revoke(
   const auditEntries = [
     keyEntry(services, request, { action: 'key.revoke', key: before, detail: namedKey(before) }),
   ]
-  await revokeKey(store, account.id, request.id, { now }, auditEntries)
+  await revokeKey(store, before, { now, audit: auditEntries })
   const key = (await store.keyById(account.id, request.id)) ?? before
   return { status: 200, json: { key: await oneView(services, key) } }
 }
 
-function newKeyOf(settings: Omit<KeySettings, 'name'>, nowMs: number): NewKey {
+function newKeyOf(settings: Omit<KeySettings, 'name'>, nowMs: number): NewKeySettings {
   const { expiresAtMs, models, limits, labels } = settings
   assertExpiry(expiresAtMs, nowMs)
   assertPatterns(models)

@@ -112,7 +112,7 @@ async function accountOf(
   const auditEntries = (account: Account) => [
     ownEntry(services, request, { account, action: 'account.sign-up' }),
   ]
-  const { account } = await createAccount(store, wanted, { now }, auditEntries)
+  const { account } = await createAccount(store, wanted, { now, audit: auditEntries })
   return account
 }
 

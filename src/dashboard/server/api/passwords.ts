@@ -108,7 +108,7 @@ async function setUp(
   const auditEntries = (account: Account) => [
     ownEntry(services, request, { account, action: 'account.set-up' }),
   ]
-  const made = await createAccount(store, wanted, sources, auditEntries).catch(
+  const made = await createAccount(store, wanted, { ...sources, audit: auditEntries }).catch(
     async (error: unknown) => {
       await store.signInTokens.add(pass)
       throw error
@@ -160,9 +160,10 @@ async function signUp(
   const wanted = { email, password: request.body.password, plan: 'starter' } as const
   try {
     const sources = { now, hash: (text: string) => passwords.hash(text) }
-    await createAccount(store, wanted, sources, (account) => [
-      ownEntry(services, request, { account, action: 'account.sign-up' }),
-    ])
+    await createAccount(store, wanted, {
+      ...sources,
+      audit: (account) => [ownEntry(services, request, { account, action: 'account.sign-up' })],
+    })
   } catch (error) {
     // The reply is the same for a new and for a known e-mail address; the password is hashed in both cases.
     if (!(error instanceof GatewayError && error.wire.param === 'email')) throw error

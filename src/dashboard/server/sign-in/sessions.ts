@@ -84,7 +84,10 @@ export class Sessions {
     if (account === null || account.disabled) return null
     const until = Math.min(nowMs + IDLE_MS, endsAtMs)
     if (!passive && until - pass.expiresAtMs >= RENEW_MS) {
-      const isLive = await this.store.signInTokens.prolong('session', id, until, nowMs)
+      const isLive = await this.store.signInTokens.prolong('session', id, {
+        expiresAtMs: until,
+        nowMs,
+      })
       if (!isLive) return null
     }
     return { id, account, csrf: csrfOf(secret), endsAtMs }

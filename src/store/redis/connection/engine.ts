@@ -127,7 +127,10 @@ export class RedisEngine {
   /** Reads the id of the store, or creates it. */
   private async identify(): Promise<void> {
     const made = randomBytes(9).toString('base64url')
-    const claim = this.changes.runDurably('opening', KEY_SCRIPTS.createPointer, [STORE_KEY], [made])
+    const claim = this.changes.runDurably('opening', KEY_SCRIPTS.createPointer, {
+      keys: [STORE_KEY],
+      args: [made],
+    })
     // Missing replicas caused a warning already; they get the id when they connect.
     await claim.catch(() => undefined)
     const id = await this.admin.send('opening', 'get', [STORE_KEY])

@@ -18,6 +18,16 @@ const PONG_MS = 5_000
 /** Interval of calls while there is no connection. */
 const DISCONNECTED_MS = 1_000
 
+/** Options of `RedisNotifications`. */
+export interface NotificationsOptions {
+  readonly address: RedisAddress
+  readonly channel: string
+  /** Called with each change, in order. */
+  readonly notify: (change: KeyChange) => void
+  /** Called with a message for the operator when the connection is lost. */
+  readonly warn: (message: string) => void
+}
+
 /** Subscribed from `opened` to `close`. */
 export class RedisNotifications {
   private readonly address: RedisAddress
@@ -31,13 +41,7 @@ export class RedisNotifications {
   private disconnected: NodeJS.Timeout | null = null
   private closed = false
 
-  /** `notify` is called with each change, in order; `warn` when the connection is lost. */
-  constructor(
-    address: RedisAddress,
-    channel: string,
-    notify: (change: KeyChange) => void,
-    warn: (message: string) => void,
-  ) {
+  constructor({ address, channel, notify, warn }: NotificationsOptions) {
     this.address = address
     this.channel = channel
     this.notify = notify

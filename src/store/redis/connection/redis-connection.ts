@@ -10,7 +10,8 @@ import { Queue } from './limit-concurrency.js'
 import { connectFailure, firstReady, newClient, retryDelayMs } from './open-client.js'
 import type { RedisAddress } from './parse-address.js'
 import { Replicas } from './replicas.js'
-import { evaluate, loadScript, messageOf, type Argument, type Script } from './script.js'
+import { evaluate, loadScript, messageOf } from './script.js'
+import type { Argument, Script, ScriptParameters } from './script.js'
 
 /** The value of a key of the primary; `writeError` is why it accepts no writes, or null. */
 export interface PrimaryValue {
@@ -100,14 +101,9 @@ export class RedisConnection {
     return this.exchange(what, () => this.client.callBuffer(command, [...args]))
   }
 
-  /** Runs a script, or a command that changes `keys`: one atomic step. `keys` are all of one slot. */
-  run(
-    what: string,
-    script: Script | string,
-    keys: readonly string[],
-    args: readonly Argument[],
-  ): Promise<unknown> {
-    return this.exchange(what, () => evaluate(this.client, script, keys, args))
+  /** Runs a script, or a command that changes keys, in one atomic step. */
+  run(what: string, script: Script | string, parameters: ScriptParameters): Promise<unknown> {
+    return this.exchange(what, () => evaluate(this.client, script, parameters))
   }
 
   /** Reads a key; rejects if the server is a replica. */
@@ -135,10 +131,10 @@ export class RedisConnection {
    * too few replicas have it.
    */
   async runDurably(...args: Parameters<RedisConnection['run']>): Promise<unknown> {
-    const [what, , [key = '']] = args
+    const [what, , { keys }] = args
     await this.replicas.idle()
     const answer = await this.run(...args)
-    await this.replicas.confirm(what, key)
+    await this.replicas.confirm(what, keys[0] ?? '')
     return answer
   }
 
@@ -283,7 +279,7 @@ export class RedisConnection {
 
   /** Rejects if the server is a replica. */
   private async primaryValue(key: string): Promise<PrimaryValue> {
-    const reply = await evaluate(this.client, READ_FROM_PRIMARY, [key], [])
+    const reply = await evaluate(this.client, READ_FROM_PRIMARY, { keys: [key], args: [] })
     const [value, refusal] = Array.isArray(reply) ? (reply as unknown[]) : []
     const why = typeof refusal === 'string' ? refusal : ''
     if (isReadOnly(why)) throw new Error(why)

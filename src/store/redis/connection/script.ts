@@ -15,6 +15,13 @@ export interface Script {
 /** An argument of a command. */
 export type Argument = string | number | Buffer
 
+/** The parameters of a script or command. */
+export interface ScriptParameters {
+  /** The Redis keys that it reads or changes; all of one slot. */
+  readonly keys: readonly string[]
+  readonly args: readonly Argument[]
+}
+
 const FOLDER = new URL('../scripts/', import.meta.url)
 
 /**
@@ -33,8 +40,7 @@ export function loadScript(...names: readonly string[]): Script {
 export async function evaluate(
   client: Redis | Cluster,
   script: Script | string,
-  keys: readonly string[],
-  args: readonly Argument[],
+  { keys, args }: ScriptParameters,
 ): Promise<unknown> {
   if (typeof script === 'string') return client.call(script, [...keys, ...args])
   const { lua, sha } = script

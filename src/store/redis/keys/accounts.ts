@@ -42,12 +42,18 @@ export class RedisAccounts {
     const own = [layout.accountKey(account.id)]
     const keys = [...own, layout.pendingAuditKey(account.id)]
     const args = [textOf(account), ...entryArgs]
-    const put = await changes.prepareDurably(what, KEY_SCRIPTS.putAccount, keys, args)
+    const put = await changes.prepareDurably(what, KEY_SCRIPTS.putAccount, { keys, args })
     const claim = [layout.emailKey(email)]
     if (put !== 1 && !(await this.isUnfinished(what, account, claim))) return 'id_taken'
-    await changes.prepareDurably(what, KEY_SCRIPTS.listAccount, layout.ORDER_KEYS, [account.id])
+    await changes.prepareDurably(what, KEY_SCRIPTS.listAccount, {
+      keys: layout.ORDER_KEYS,
+      args: [account.id],
+    })
     const [claimed, owner] = listOf(
-      await changes.runDurably(what, KEY_SCRIPTS.createPointer, claim, [account.id]),
+      await changes.runDurably(what, KEY_SCRIPTS.createPointer, {
+        keys: claim,
+        args: [account.id],
+      }),
     )
     if (claimed === 1) return 'created'
     // Another process has finished the same account.

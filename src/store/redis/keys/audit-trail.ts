@@ -50,7 +50,7 @@ export class RedisAuditTrail implements AuditTrail {
     const { id, accountId } = entry
     const { auditEntriesPerAccount, auditEntries } = this.capacity
     const args = [id, writeAuditEntry(entry), accountId, auditEntriesPerAccount, auditEntries]
-    await this.engine.changes.runDurably('adding to the audit trail', ADD, KEYS, args)
+    await this.engine.changes.runDurably('adding to the audit trail', ADD, { keys: KEYS, args })
   }
 
   /** Runs the script of a change, which leaves the audit entries beside the account. */
@@ -58,7 +58,7 @@ export class RedisAuditTrail implements AuditTrail {
     const { accountId, args, auditEntries } = change
     const keys = [...change.keys, pendingAuditKey(accountId)]
     return this.withAuditEntries(accountId, auditEntries, (entryArgs) =>
-      this.engine.changes.runDurably(what, script, keys, [...args, ...entryArgs]),
+      this.engine.changes.runDurably(what, script, { keys, args: [...args, ...entryArgs] }),
     )
   }
 
@@ -75,7 +75,7 @@ export class RedisAuditTrail implements AuditTrail {
     const ids = auditEntries.map(({ id }) => id)
     const announced = ids.flatMap((id) => [Date.now(), announcement(accountId, id)])
     const what = 'announcing a change'
-    await this.engine.changes.prepareDurably(what, 'zadd', [ANNOUNCED], announced)
+    await this.engine.changes.prepareDurably(what, 'zadd', { keys: [ANNOUNCED], args: announced })
     const answer = await change(auditEntries.flatMap((entry) => [entry.id, writeAuditEntry(entry)]))
     // If this fails, the next reader moves the entries.
     await this.collect(accountId, ids).catch(() => undefined)

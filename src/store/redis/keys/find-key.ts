@@ -8,10 +8,13 @@ import { damaged, unavailable } from '../../errors.js'
 import type { KeyLookup } from '../../store.js'
 import { isName, type RedisEngine } from '../connection/engine.js'
 import { accountKey, digestKey } from './key-names.js'
-import { listOf, nameOfKey, parseAccount, parseKey } from './read-records.js'
+import { listOf, nameOfKey, parseAccount, parseKey, type KeyReplies } from './read-records.js'
 
 /** Maximum number of digests in each of the two caches. */
 const MAX_CACHED = 100_000
+
+/** The operation, for messages. */
+const WHAT = 'looking a key up'
 
 /** The account of a digest, and when its key was last found valid. */
 interface CachedOwner {
@@ -33,32 +36,30 @@ export class KeyLookups {
   /** See `Store.findKey`. */
   async find(digest: string): Promise<KeyLookup | null> {
     if (!isName(digest)) return null
-    const what = 'looking a key up'
     const known = this.owners.get(digest)
-    const owner = known?.accountId ?? (await this.ownerOf(what, digest))
+    const owner = known?.accountId ?? (await this.ownerOf(digest))
     if (owner === null) return null
     const fields = ['account', `key:${digest}`, `revoked:${digest}`, 'removed-before']
     const args = [accountKey(owner), ...fields]
     const [account, text, revoked, removedBefore] = listOf(
-      await this.engine.lookups.send(what, 'hmget', args),
+      await this.engine.lookups.send(WHAT, 'hmget', args),
     )
     // A pointer without its account: a part of the store was lost, so 401 would be wrong.
     if (typeof account !== 'string') {
-      throw unavailable(`${what} failed`, damaged(`account '${owner}'`, 'it is gone'))
+      throw unavailable(`${WHAT} failed`, damaged(`account '${owner}'`, 'it is gone'))
     }
-    const key = this.parse(what, digest, text, revoked)
+    const key = this.parse(WHAT, { digest, text, revoked })
     if (key === null) {
-      this.assertRemoved(what, digest, known, Number(removedBefore ?? 0))
+      this.assertRemoved(digest, known, Number(removedBefore ?? 0))
       return null
     }
     const validAtMs = key.revokedAtMs === undefined ? Date.now() : 0
     putIntoCache(this.owners, digest, { accountId: owner, validAtMs })
-    return { key, account: parseAccount(what, owner, account) }
+    return { key, account: parseAccount(WHAT, owner, account) }
   }
 
   /** Throws for a key that was valid after the last removal: it was not removed, but lost. */
   private assertRemoved(
-    what: string,
     digest: string,
     known: CachedOwner | undefined,
     removedBeforeMs: number,
@@ -66,29 +67,29 @@ export class KeyLookups {
     const isRemoved = known !== undefined && known.validAtMs < removedBeforeMs
     if (!isRemoved && !(known !== undefined && this.revocations.has(digest))) {
       const reason = damaged(nameOfKey(digest), 'it is gone and was not revoked')
-      throw unavailable(`${what} failed`, reason)
+      throw unavailable(`${WHAT} failed`, reason)
     }
     this.owners.delete(digest)
   }
 
-  private async ownerOf(what: string, digest: string): Promise<string | null> {
+  private async ownerOf(digest: string): Promise<string | null> {
     const { lookups } = this.engine
     const [pointer, refusal] = await Promise.all([
-      lookups.send(what, 'get', [digestKey(digest)]),
-      this.engine.assertStoreId(what, lookups),
+      lookups.send(WHAT, 'get', [digestKey(digest)]),
+      this.engine.assertStoreId(WHAT, lookups),
     ])
     if (typeof pointer === 'string') return pointer.slice(0, pointer.indexOf(' '))
-    this.engine.assertWritable(what, refusal)
+    this.engine.assertWritable(WHAT, refusal)
     return null
   }
 
   /** The key with its revocation, also one that only this process has seen; null if there is no record. */
-  parse(what: string, digest: string, text: unknown, revoked: unknown): ApiKey | null {
-    const key = parseKey(what, digest, text, revoked)
+  parse(what: string, replies: KeyReplies): ApiKey | null {
+    const key = parseKey(what, replies)
     if (key === null) return null
-    const revokedAtMs = key.revokedAtMs ?? this.revocations.get(digest)
+    const revokedAtMs = key.revokedAtMs ?? this.revocations.get(key.digest)
     if (revokedAtMs === undefined) return key
-    this.noteRevocation(digest, revokedAtMs)
+    this.noteRevocation(key.digest, revokedAtMs)
     return { ...key, revokedAtMs }
   }
 

@@ -2,7 +2,7 @@
  * Keys in Redis: the record of a key is in the hash of its account, and pointers name the account. Pointers are written
  * first: if the process is killed then, they point to no record, which is an unknown key.
  */
-import type { ApiKey } from '../../../accounts/account.js'
+import type { ApiKey, KeyReference } from '../../../accounts/account.js'
 import { damaged, unavailable } from '../../errors.js'
 import { editedKey, writeKey } from '../../records/account-records.js'
 import { isAccountId, isName, type RedisEngine } from '../connection/engine.js'
@@ -48,12 +48,10 @@ export class RedisKeys {
     const made: string[] = []
     let outcome: KeyOutcome = 'created'
     for (const pointer of [layout.idKey(key.id), layout.digestKey(key.digest)]) {
-      const answer = await changes.prepareDurably(
-        what,
-        KEY_SCRIPTS.createPointer,
-        [pointer],
-        [ownerOf(key)],
-      )
+      const answer = await changes.prepareDurably(what, KEY_SCRIPTS.createPointer, {
+        keys: [pointer],
+        args: [ownerOf(key)],
+      })
       const [claimed, owner] = listOf(answer)
       if (claimed === 1) made.push(pointer)
       else if (owner !== ownerOf(key)) {
@@ -88,12 +86,14 @@ export class RedisKeys {
     // One more item shows whether there is another page.
     const args = [after ?? '', limit + 1, order]
     const own = orderKeys(accountId)
-    const parts = listOf(await this.engine.admin.run(what, KEY_SCRIPTS.listKeys, own, args))
+    const parts = listOf(
+      await this.engine.admin.run(what, KEY_SCRIPTS.listKeys, { keys: own, args }),
+    )
     if (parts.length === 0) await this.engine.assertSameStore(what)
     const items: ApiKey[] = []
     for (let at = 0; at < Math.min(parts.length, PARTS * limit); at += PARTS) {
       const digest = String(parts[at])
-      const key = this.lookups.parse(what, digest, parts[at + 2], parts[at + 3])
+      const key = this.lookups.parse(what, { digest, text: parts[at + 2], revoked: parts[at + 3] })
       if (key === null)
         throw unavailable(`${what} failed`, damaged(nameOfKey(digest), 'it is gone'))
       items.push(key)
@@ -114,14 +114,13 @@ export class RedisKeys {
   }
 
   async change(
-    accountId: string,
-    keyId: string,
+    { accountId, id }: KeyReference,
     edit: KeyEdit,
     auditEntries: AuditEntriesOf<ApiKey>,
   ): Promise<ApiKey | null> {
     const what = 'changing a key'
     for (;;) {
-      const found = await this.record(what, accountId, keyId)
+      const found = await this.record(what, accountId, id)
       if (found === null || found.key.revokedAtMs !== undefined) return null
       const key = editedKey(found.key, edit)
       const args = [key.digest, found.text, writeKey(key), this.engine.channel]
@@ -138,14 +137,13 @@ export class RedisKeys {
   }
 
   async revoke(
-    accountId: string,
-    keyId: string,
+    { accountId, id }: KeyReference,
     atMs: number,
     auditEntries: readonly AuditEntry[],
   ): Promise<boolean> {
     const what = 'revoking a key'
     const keys = [layout.accountKey(accountId)]
-    const change = { accountId, keys, args: [keyId, atMs, this.engine.channel], auditEntries }
+    const change = { accountId, keys, args: [id, atMs, this.engine.channel], auditEntries }
     const digest = await this.trail.runDurably(what, KEY_SCRIPTS.revokeKey, change)
     if (typeof digest === 'string') {
       this.lookups.noteRevocation(digest, atMs)
@@ -169,7 +167,10 @@ export class RedisKeys {
     const { changes, channel } = this.engine
     const own = [layout.accountKey(accountId)]
     const ended = stringsOf(
-      await changes.prepareDurably(what, KEY_SCRIPTS.endKeys, own, [endedBeforeMs, ...keyIds]),
+      await changes.prepareDurably(what, KEY_SCRIPTS.endKeys, {
+        keys: own,
+        args: [endedBeforeMs, ...keyIds],
+      }),
     )
     if (ended.length === 0) return 0
     for (let at = 0; at < ended.length; at += 2) {
@@ -180,7 +181,7 @@ export class RedisKeys {
     }
     const args = [channel, ...ended]
     const keys = orderKeys(accountId)
-    return Number(await changes.runDurably(what, KEY_SCRIPTS.removeKeys, keys, args))
+    return Number(await changes.runDurably(what, KEY_SCRIPTS.removeKeys, { keys, args }))
   }
 
   private async record(what: string, accountId: string, keyId: string) {
@@ -193,7 +194,7 @@ export class RedisKeys {
     }
     const args = [own, `key:${digest}`, `revoked:${digest}`]
     const [text, revoked] = listOf(await admin.send(what, 'hmget', args))
-    const key = this.lookups.parse(what, digest, text, revoked)
+    const key = this.lookups.parse(what, { digest, text, revoked })
     if (key === null || typeof text !== 'string') {
       throw unavailable(`${what} failed`, damaged(`key '${keyId}'`, MISMATCH))
     }
@@ -203,7 +204,10 @@ export class RedisKeys {
   /** Deletes pointers of this owner. */
   private async release(what: string, pointers: readonly string[], owner: string): Promise<void> {
     for (const pointer of pointers) {
-      await this.engine.admin.run(what, KEY_SCRIPTS.deletePointer, [pointer], [owner])
+      await this.engine.admin.run(what, KEY_SCRIPTS.deletePointer, {
+        keys: [pointer],
+        args: [owner],
+      })
     }
   }
 }

@@ -29,13 +29,17 @@ export function parseAccount(what: string, id: string, text: unknown): Account {
   return account
 }
 
+/** The replies of Redis about one key. */
+export interface KeyReplies {
+  readonly digest: string
+  /** The record; not a string if there is none. */
+  readonly text: unknown
+  /** The time of its revocation; not a string if it is not revoked. */
+  readonly revoked: unknown
+}
+
 /** The key with the time of its revocation; null if it does not exist. */
-export function parseKey(
-  what: string,
-  digest: string,
-  text: unknown,
-  revoked: unknown,
-): ApiKey | null {
+export function parseKey(what: string, { digest, text, revoked }: KeyReplies): ApiKey | null {
   if (typeof text !== 'string') return null
   const key = parseRecord(what, nameOfKey(digest), () => readKey(text))
   // A reply to another command must never identify a client.

@@ -5,6 +5,7 @@
 import {
   SIGN_IN_TOKENS_PER_ACCOUNT,
   surplusTokens,
+  type Prolongation,
   type SignInToken,
   type SignInTokens,
   type SignInTokenKind,
@@ -28,6 +29,13 @@ const PUT = loadScript('records/put-sign-in-token')
 
 const DELETE = loadScript('records/delete-sign-in-tokens')
 
+/** Selects a token of this kind that has not expired. */
+interface TokenQuery {
+  readonly kind: SignInTokenKind
+  readonly id: string
+  readonly nowMs: number
+}
+
 interface Found {
   readonly token: SignInToken
   readonly text: string
@@ -44,7 +52,7 @@ export class RedisSignInTokens implements SignInTokens {
   async add(token: SignInToken): Promise<boolean> {
     const what = 'adding a sign-in token'
     const args = [token.id, '', writeSignInToken(token), token.expiresAtMs, ownerOf(token)]
-    if ((await this.engine.changes.runDurably(what, PUT, KEYS, args)) !== 1) return false
+    if ((await this.engine.changes.runDurably(what, PUT, { keys: KEYS, args })) !== 1) return false
     if (token.accountId === '') return true
     const ids = await this.idsOf(what, token.kind, token.accountId)
     if (ids.length <= SIGN_IN_TOKENS_PER_ACCOUNT) return true
@@ -56,29 +64,28 @@ export class RedisSignInTokens implements SignInTokens {
   }
 
   async find(kind: SignInTokenKind, id: string, nowMs: number): Promise<SignInToken | null> {
-    return (await this.findValid('looking a token up', kind, id, nowMs))?.token ?? null
+    return (await this.findValid('looking a token up', { kind, id, nowMs }))?.token ?? null
   }
 
   async prolong(
     kind: SignInTokenKind,
     id: string,
-    expiresAtMs: number,
-    nowMs: number,
+    { expiresAtMs, nowMs }: Prolongation,
   ): Promise<boolean> {
     const what = 'prolonging a token'
     for (;;) {
-      const found = await this.findValid(what, kind, id, nowMs)
+      const found = await this.findValid(what, { kind, id, nowMs })
       if (found === null) return false
       const text = writeSignInToken({ ...found.token, expiresAtMs })
       const args = [id, found.text, text, expiresAtMs, ownerOf(found.token)]
-      if ((await this.engine.changes.runDurably(what, PUT, KEYS, args)) === 1) return true
+      if ((await this.engine.changes.runDurably(what, PUT, { keys: KEYS, args })) === 1) return true
     }
   }
 
   async take(kind: SignInTokenKind, id: string, nowMs: number): Promise<SignInToken | null> {
     const what = 'taking a token'
     for (;;) {
-      const found = await this.findValid(what, kind, id, nowMs)
+      const found = await this.findValid(what, { kind, id, nowMs })
       if (found === null) return null
       if ((await this.drop(what, [found])) === 1) return found.token
     }
@@ -115,12 +122,7 @@ export class RedisSignInTokens implements SignInTokens {
     return owners.map((owner) => owner.slice(start.length))
   }
 
-  private async findValid(
-    what: string,
-    kind: SignInTokenKind,
-    id: string,
-    nowMs: number,
-  ): Promise<Found | null> {
+  private async findValid(what: string, { kind, id, nowMs }: TokenQuery): Promise<Found | null> {
     const [found] = await this.read(what, [id])
     if (found === undefined) {
       // A store that lost its data must not sign out every user.
@@ -144,7 +146,7 @@ export class RedisSignInTokens implements SignInTokens {
   private async drop(what: string, found: readonly Found[]): Promise<number> {
     if (found.length === 0) return 0
     const args = found.flatMap(({ token, text }) => [token.id, text, ownerOf(token)])
-    return Number(await this.engine.changes.runDurably(what, DELETE, KEYS, args))
+    return Number(await this.engine.changes.runDurably(what, DELETE, { keys: KEYS, args }))
   }
 }
 

@@ -21,7 +21,7 @@ export class RedisThrottle implements ThrottleStore {
     const rates = subjects.flatMap(({ burst, everyMs }) => [burst, everyMs])
     const keys = subjects.map(({ name }) => keyOf(name))
     const args = [Math.floor(nowMs), ...rates]
-    const waits = await this.engine.admin.run('counting an attempt', TAKE, keys, args)
+    const waits = await this.engine.admin.run('counting an attempt', TAKE, { keys, args })
     return listOf(waits).map(Number)
   }
 

@@ -68,7 +68,7 @@ export class RedisLedger implements Ledger {
   readonly lower: Ledger['lower'] = (accountId, raise) => this.admissions.lower(accountId, raise)
 
   async admit(admission: Admission): Promise<AdmissionResult> {
-    const { accountId, requestId, unsettled, demands } = admission
+    const { accountId, requestId, unsettled } = admission
     const what = 'admitting a request'
     assertNames(what, requestId, accountId, unsettled.keyId, unsettled.model)
     if (admission.isTaken) {
@@ -77,7 +77,7 @@ export class RedisLedger implements Ledger {
       return { admitted: true, limitStates: [] }
     }
     const { slices, processName } = this.context
-    const limitStates = slices.take(requestId, accountId, demands, performance.now())
+    const limitStates = slices.take(admission, performance.now())
     if (limitStates !== null) return { admitted: true, limitStates, isSlice: true }
     await this.list(what, accountId)
     // Unique to this attempt: a refusal must return only what this attempt took.
@@ -117,15 +117,17 @@ export class RedisLedger implements Ledger {
       for (let from = 0; from < own.length; from += MAX_RENEWED) {
         const ids = own.slice(from, from + MAX_RENEWED).map(({ requestId }) => requestId)
         const members = ids.flatMap((id) => [id, leaseMember(accountId, id)])
-        const answer = await link.run(what, LEDGER_SCRIPTS.renew, keys, [
-          clock(),
-          leaseMs,
-          ...members,
-        ])
+        const answer = await link.run(what, LEDGER_SCRIPTS.renew, {
+          keys,
+          args: [clock(), leaseMs, ...members],
+        })
         const shared = listOf(answer).flatMap(parseSharedHolds)
         for (const [kind, key, , , member] of shared.flatMap(([, , holds]) => holds)) {
           if (kind !== 'concurrent') continue
-          await link.run(what, LEDGER_SCRIPTS.renewShared, [key], [clock(), leaseMs, member])
+          await link.run(what, LEDGER_SCRIPTS.renewShared, {
+            keys: [key],
+            args: [clock(), leaseMs, member],
+          })
         }
       }
     }
@@ -139,7 +141,7 @@ export class RedisLedger implements Ledger {
       for (;;) {
         const args = [clock(), MAX_EXPIRED, overdueMs]
         const due = listOf(
-          await link.run(what, LEDGER_SCRIPTS.listExpired, [names.ends(account)], args),
+          await link.run(what, LEDGER_SCRIPTS.listExpired, { keys: [names.ends(account)], args }),
         )
         const done = await Promise.all(due.map((member) => this.settleDue(what, String(member))))
         count += done.filter(Boolean).length
@@ -151,17 +153,16 @@ export class RedisLedger implements Ledger {
   }
 
   readonly putSums: Ledger['putSums'] = async (by, sums, lastUse) => {
-    const { link, names } = this.context
     const { accountId } = sums[0] ?? {}
     if (accountId === undefined) return
     await this.list('putting sums', accountId)
-    await putSums(link, names, by, sums)
+    await putSums(this.context, by, sums)
     const known = await this.usage.lastUse(accountId)
-    await putLastUse(link, names.lastUse(accountId), lastUse, known)
+    const later = Array.from(lastUse).filter(([keyId, atMs]) => atMs > (known.get(keyId) ?? 0))
+    await putLastUse(this.context, accountId, new Map(later))
   }
 
-  readonly putBudgets: Ledger['putBudgets'] = (all) =>
-    putBudgets(this.context.link, this.context.names, all)
+  readonly putBudgets: Ledger['putBudgets'] = (all) => putBudgets(this.context, all)
 
   /** Resolves when connected. */
   opened(): Promise<void> {

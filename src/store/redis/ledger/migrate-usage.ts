@@ -7,7 +7,7 @@ import { numberedCounters } from '../../records/count-usage.js'
 import type { RedisConnection } from '../connection/redis-connection.js'
 import { groupBy } from '../group-by.js'
 import { listOf } from '../keys/read-records.js'
-import type { LedgerKeys } from './key-names.js'
+import type { LedgerContext } from './context.js'
 
 /** Concurrent writes of budgets. */
 const AT_ONCE = 64
@@ -18,6 +18,9 @@ const NAME = /^sluice:\{(.*?)\}:(usd_day|usd_month):(.*)$/s
 const SHARED = '~'
 /** Sums written by one command; each has two dozen counters. */
 const PUT_AT_ONCE = 50
+
+/** The connection, and the names of keys. */
+type Target = Pick<LedgerContext, 'link' | 'names'>
 
 /** See `Ledger.budgets`. Slices count as spent, as they do for admission. */
 export async function* budgets(link: RedisConnection): AsyncGenerator<readonly BudgetSpent[]> {
@@ -41,19 +44,14 @@ function budgetOf(name: string, [period = 0, spent = 0, held = 0]: number[]): Bu
 }
 
 /** See `Ledger.putBudgets`. */
-export async function putBudgets(
-  link: RedisConnection,
-  names: LedgerKeys,
-  all: readonly BudgetSpent[],
-): Promise<void> {
+export async function putBudgets(target: Target, all: readonly BudgetSpent[]): Promise<void> {
   for (let from = 0; from < all.length; from += AT_ONCE) {
-    await Promise.all(all.slice(from, from + AT_ONCE).map((each) => putBudget(link, names, each)))
+    await Promise.all(all.slice(from, from + AT_ONCE).map((each) => putBudget(target, each)))
   }
 }
 
 async function putBudget(
-  link: RedisConnection,
-  names: LedgerKeys,
+  { link, names }: Target,
   { accountId, kind, subject, period, nanoUsd }: BudgetSpent,
 ): Promise<void> {
   const what = 'putting budgets'
@@ -65,8 +63,7 @@ async function putBudget(
 
 /** See `Ledger.putSums`. */
 export async function putSums(
-  link: RedisConnection,
-  names: LedgerKeys,
+  { link, names }: Target,
   by: 'hour' | 'day',
   sums: readonly UsageSum[],
 ): Promise<void> {
@@ -92,13 +89,13 @@ function countersOf(sum: UsageSum): [string, number][] {
   return numberedCounters(sum).map(([index, count]) => [`${prefix}${index}`, count])
 }
 
-/** Writes the last uses of an account's keys, except where the ledger has a later one in `known`. */
+/** Writes the times of the last uses of an account's keys, in ms since 1970 by id. */
 export async function putLastUse(
-  link: RedisConnection,
-  name: string,
+  { link, names }: Target,
+  accountId: string,
   lastUse: ReadonlyMap<string, number>,
-  known: ReadonlyMap<string, number>,
 ): Promise<void> {
-  const later = Array.from(lastUse).filter(([keyId, atMs]) => atMs > (known.get(keyId) ?? 0))
-  if (later.length > 0) await link.send('putting last uses', 'hset', [name, ...later.flat()])
+  if (lastUse.size === 0) return
+  const args = [names.lastUse(accountId), ...Array.from(lastUse).flat()]
+  await link.send('putting last uses', 'hset', args)
 }

@@ -40,12 +40,10 @@ export class UsagePruning {
       const names = stringsOf(await this.link.send(what, 'zrangebylex', range))
       if (names.length === 0) return count
       const args = names.flatMap((name) => [requestIdIn(name), name, `${name}\0${account}`])
-      await this.link.run(
-        what,
-        LEDGER_SCRIPTS.deleteEntries,
-        [...keys, this.names.allOrder ?? order],
+      await this.link.run(what, LEDGER_SCRIPTS.deleteEntries, {
+        keys: [...keys, this.names.allOrder ?? order],
         args,
-      )
+      })
       count += names.length
     }
   }

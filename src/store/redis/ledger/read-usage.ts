@@ -23,6 +23,13 @@ const MAX_SCANNED = 10_000
 /** Sums read concurrently. */
 const BUCKETS = 50
 
+/** A part of the order of time: names of entries as bounds of `ZRANGEBYLEX`, or of `ZREVRANGEBYLEX` if descending. */
+interface TimeRange {
+  readonly from: string
+  readonly to: string
+  readonly isDescending: boolean
+}
+
 /** An entry in the order of time, and its account. */
 interface IndexedEntry {
   readonly name: string
@@ -65,7 +72,11 @@ export class RedisUsage {
     const entries: LedgerEntry[] = []
     let from = after === null || after >= newest ? newest : after
     for (let scanned = 0; scanned < MAX_SCANNED;) {
-      const names = await this.order(accountId, `(${from}`, oldest, true)
+      const names = await this.order(accountId, {
+        from: `(${from}`,
+        to: oldest,
+        isDescending: true,
+      })
       const found = await this.readAll('reading entries', names)
       for (const [at, entry] of found.entries()) {
         if (entries.length === limit) return { entries, next: from }
@@ -81,7 +92,7 @@ export class RedisUsage {
   async *export(sinceMs: number): AsyncGenerator<readonly LedgerEntry[]> {
     let from = `[${timePrefix(sinceMs)}`
     for (;;) {
-      const names = await this.order(null, from, `[${AFTER_ALL}`, false)
+      const names = await this.order(null, { from, to: `[${AFTER_ALL}`, isDescending: false })
       const last = names.at(-1)
       if (last === undefined) return
       // After the entry and its account's name, which follows it in the index of all accounts.
@@ -141,11 +152,9 @@ export class RedisUsage {
   /** A batch of entries of one account or of all, in order; in a Cluster, merged from all accounts. */
   private async order(
     accountId: string | null,
-    from: string,
-    to: string,
-    isDown: boolean,
+    { from, to, isDescending }: TimeRange,
   ): Promise<IndexedEntry[]> {
-    const command = isDown ? 'zrevrangebylex' : 'zrangebylex'
+    const command = isDescending ? 'zrevrangebylex' : 'zrangebylex'
     const { allOrder } = this.names
     const read = async (account: string | null): Promise<IndexedEntry[]> => {
       const index = account === null ? (allOrder ?? '') : this.names.order(account)
@@ -160,7 +169,7 @@ export class RedisUsage {
     const found = await Promise.all(owners.map(read))
     const [first = [], ...others] = found
     if (others.length === 0) return first
-    const sign = isDown ? -1 : 1
+    const sign = isDescending ? -1 : 1
     return found
       .flat()
       .sort((a, b) => (a.name < b.name ? -sign : a.name > b.name ? sign : 0))
@@ -190,7 +199,7 @@ export class RedisUsage {
     ids: readonly string[],
   ): Promise<(LedgerEntry | null)[]> {
     const keys = [this.names.entries(accountId), this.names.ids(accountId)]
-    const texts = listOf(await this.link.run(what, LEDGER_SCRIPTS.readEntries, keys, ids))
+    const texts = listOf(await this.link.run(what, LEDGER_SCRIPTS.readEntries, { keys, args: ids }))
     return ids.map((id, at) => {
       const text = texts[at]
       if (typeof text !== 'string') return null

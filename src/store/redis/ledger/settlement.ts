@@ -75,9 +75,9 @@ export class Settlement {
     const args: Argument[] = [clock(), processName, JSON.stringify(reports), ...fixed]
     for (const each of entries) args.push(encodeSettlement(each, names.isCluster))
     const { numbers, valueAt } = parseBatchReply(
-      await link.run(WHAT, LEDGER_SCRIPTS.settle, keys, args),
+      await link.run(WHAT, LEDGER_SCRIPTS.settle, { keys, args }),
     )
-    slices.applyReplies(reports, numbers, reportedAtMs, performance.now())
+    slices.applyReplies(reports, numbers, { reportedAtMs, nowMs: performance.now() })
     return entries.map((_, at) => {
       const code = numbers[NUMBERS_PER_SLICE * reports.length + at]
       const value = valueAt(at)
@@ -93,7 +93,7 @@ export class Settlement {
   ): Promise<void> {
     const usage = { tokens: usedTokens(entry) ?? '', cost: chargedNanoUsd(entry) ?? '' } as const
     for (const holds of parseSharedHolds(shared)) {
-      await releaseHolds(this.context, WHAT, holds, usage)
+      await releaseHolds(this.context, WHAT, { holds, usage })
     }
     if (shared !== null || reservation?.takenFrom !== 'nothing') return
     const period = [dayOf(entry.atMs), monthOf(entry.atMs)] as const
@@ -102,7 +102,10 @@ export class Settlement {
       if (!demand.shared || !isBudget(demand)) continue
       const holds = unreservedHolds(entry.accountId, { ...reservation, demands: [demand] })
       const slot = slotPrefix(entry.accountId, demand)
-      await releaseHolds(this.context, WHAT, [slot, period, holds], { tokens: '', cost })
+      await releaseHolds(this.context, WHAT, {
+        holds: [slot, period, holds],
+        usage: { tokens: '', cost },
+      })
     }
   }
 }

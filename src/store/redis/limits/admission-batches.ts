@@ -68,7 +68,7 @@ export class AdmissionBatches {
     const args = [clock(), names.ids(accountId), names.ends(accountId)]
     for (const request of requests) args.push(encodeRequest(request))
     const reply = parseBatchReply(
-      await link.run(WHAT, LEDGER_SCRIPTS.admit, this.keysOf(requests), args),
+      await link.run(WHAT, LEDGER_SCRIPTS.admit, { keys: this.keysOf(requests), args }),
     )
     const [day = 0, month = 0, ...numbers] = reply.numbers
     let from = 0

@@ -49,7 +49,8 @@ export class Admissions {
       refusal ?? (await this.batches.request({ ...request, what: 'take', reservation }))
     if (decision.outcome !== 'taken') {
       const unused = { tokens: 'never', cost: 0 } as const
-      for (const each of shared) await releaseHolds(this.context, WHAT, each, unused)
+      for (const each of shared)
+        await releaseHolds(this.context, WHAT, { holds: each, usage: unused })
     }
     if (others.length === 0) return decision
     // The current states of all limits; those of an admitted request need no retry.
@@ -98,7 +99,10 @@ export class Admissions {
       const holds = holdsOf(accountId, part.demands, '')
       const unused = { tokens: 0, cost: 0 }
       const what = 'lowering a reservation'
-      await releaseHolds(this.context, what, [part.slot, [day, month], holds], unused)
+      await releaseHolds(this.context, what, {
+        holds: [part.slot, [day, month], holds],
+        usage: unused,
+      })
     }
   }
 

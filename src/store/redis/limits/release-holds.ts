@@ -13,13 +13,18 @@ export interface ReleasedUsage {
   readonly cost: number | ''
 }
 
-/** Replaces the amounts of the holds by the used ones, in one slot. */
+/** The holds of one slot, and the usage that replaces their amounts. */
+export interface Release {
+  readonly holds: SharedHolds
+  readonly usage: ReleasedUsage
+}
+
+/** Replaces the amounts of the holds by the usage. */
 export async function releaseHolds(
   { link, clock }: LedgerContext,
   what: string,
-  [slot, period, holds]: SharedHolds,
-  { tokens, cost }: ReleasedUsage,
+  { holds: [slot, period, holds], usage: { tokens, cost } }: Release,
 ): Promise<void> {
   const args = [clock(), JSON.stringify(holds), ...period, tokens, cost]
-  await link.run(what, LEDGER_SCRIPTS.releaseShared, [`${slot}:none`], args)
+  await link.run(what, LEDGER_SCRIPTS.releaseShared, { keys: [`${slot}:none`], args })
 }

@@ -44,8 +44,8 @@ export class SliceReporter {
       const args = [clock(), processName, JSON.stringify(group)]
       try {
         const keys = group.map(([key]) => key)
-        const answer = await link.run('keeping slices', LEDGER_SCRIPTS.reportSlices, keys, args)
-        slices.applyReplies(group, parseNumbers(answer), reportedAtMs, performance.now())
+        const answer = await link.run('keeping slices', LEDGER_SCRIPTS.reportSlices, { keys, args })
+        slices.applyReplies(group, parseNumbers(answer), { reportedAtMs, nowMs: performance.now() })
       } catch {
         // Redis is unavailable: slices end by themselves.
         return

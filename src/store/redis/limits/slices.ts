@@ -29,6 +29,11 @@ export interface SliceRequest {
   readonly demands: readonly Demand[]
 }
 
+/** A request to admit. */
+export interface SliceAdmission extends SliceRequest {
+  readonly requestId: string
+}
+
 /** A slice of either kind. */
 type Slice = CounterSlice | ConcurrencySlice
 
@@ -49,12 +54,7 @@ export class Slices {
    * Takes the cost of the demands from their slices, all or none, and returns the states of the limits, with others'
    * slices counted as used. Null if the request needs a command. Slots are held until `releaseSlots`.
    */
-  take(
-    requestId: string,
-    accountId: string,
-    demands: readonly Demand[],
-    nowMs: number,
-  ): LimitState[] | null {
+  take({ requestId, accountId, demands }: SliceAdmission, nowMs: number): LimitState[] | null {
     const taken: { readonly slice: Slice; readonly demand: Demand }[] = []
     // Every slice counts the request, also if another one does not admit it.
     for (const demand of demands) {
@@ -123,12 +123,11 @@ export class Slices {
     })
   }
 
-  /** Applies the reply to reports sent at `reportedAtMs`. */
+  /** Applies the reply to reports that were sent at `reportedAtMs`. */
   applyReplies(
     reports: readonly SliceReport[],
     numbers: readonly number[],
-    reportedAtMs: number,
-    nowMs: number,
+    { reportedAtMs, nowMs }: { readonly reportedAtMs: number; readonly nowMs: number },
   ): void {
     const times = { usableUntilMs: reportedAtMs + USABLE_MS, nowMs }
     for (const [at, report] of reports.entries()) {

@@ -1,7 +1,7 @@
 /**
  * Keys in SQLite. The engine has the digest of a secret, never the secret.
  */
-import type { ApiKey } from '../../../accounts/account.js'
+import type { ApiKey, KeyReference } from '../../../accounts/account.js'
 import type { KeyTable } from '../../build-store.js'
 import { damaged } from '../../errors.js'
 import { editedKey, readKey, writeKey } from '../../records/account-records.js'
@@ -102,13 +102,12 @@ export class SqliteKeys implements KeyTable {
   }
 
   change(
-    accountId: string,
-    keyId: string,
+    { accountId, id }: KeyReference,
     edit: KeyEdit,
     entriesOf: AuditEntriesOf<ApiKey>,
   ): Promise<ApiKey | null> {
     return this.write('changing a key', () => {
-      const key = this.own(accountId, keyId)
+      const key = this.own(accountId, id)
       if (key === null || key.revokedAtMs !== undefined) return null
       const edited = editedKey(key, edit)
       this.update(edited, entriesOf(key, edited))
@@ -117,13 +116,12 @@ export class SqliteKeys implements KeyTable {
   }
 
   revoke(
-    accountId: string,
-    keyId: string,
+    { accountId, id }: KeyReference,
     atMs: number,
     auditEntries: readonly AuditEntry[],
   ): Promise<boolean> {
     return this.write('revoking a key', () => {
-      const key = this.own(accountId, keyId)
+      const key = this.own(accountId, id)
       if (key === null) return false
       if (key.revokedAtMs !== undefined) return true
       this.update({ ...key, revokedAtMs: atMs }, auditEntries)

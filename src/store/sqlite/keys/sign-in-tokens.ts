@@ -3,6 +3,7 @@
  */
 import {
   SIGN_IN_TOKENS_PER_ACCOUNT,
+  type Prolongation,
   type SignInToken,
   type SignInTokens,
   type SignInTokenKind,
@@ -47,7 +48,11 @@ export class SqliteSignInTokens implements SignInTokens {
     return this.engine.read('reading a sign-in token', () => this.valid(kind, id, nowMs))
   }
 
-  prolong(kind: SignInTokenKind, id: string, expiresAtMs: number, nowMs: number): Promise<boolean> {
+  prolong(
+    kind: SignInTokenKind,
+    id: string,
+    { expiresAtMs, nowMs }: Prolongation,
+  ): Promise<boolean> {
     return this.engine.writeDurably('prolonging a sign-in token', () => {
       const token = this.valid(kind, id, nowMs)
       if (token === null) return false

@@ -238,7 +238,7 @@ export class SqliteLedger implements Ledger {
     if (this.limits.fit(demands, counters, nowMs)) {
       const holds = holdsOf(demands, counters, nowMs)
       const entry = writeEntry(admission.unsettled)
-      if (this.reservations.add(requestId, nowMs + leaseMs, holds, entry)) {
+      if (this.reservations.add({ requestId, untilMs: nowMs + leaseMs, holds, entry })) {
         return { admitted: true, limitStates: this.limits.take(demands, counters, nowMs) }
       }
     } else if (!this.reservations.isKnown(requestId)) {

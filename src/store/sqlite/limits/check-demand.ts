@@ -39,21 +39,26 @@ export function take(counters: Counters, demand: Demand, nowMs: number): void {
   }
 }
 
-/** The state of the demand's limit if `more` were taken besides. */
+/** The time of a state, and the amount that earlier demands of the same request take of the limit. */
+export interface StateQuery {
+  readonly nowMs: number
+  readonly taken: number
+}
+
+/** The state of the demand's limit. */
 export function stateOf(
   counters: Counters,
   demand: Demand,
-  more: number,
-  nowMs: number,
+  { nowMs, taken }: StateQuery,
 ): LimitState {
   switch (demand.kind) {
     case 'requests':
     case 'tokens': {
-      const units = unitsOf(counters[demand.kind], demand, nowMs) + more * UNITS
+      const units = unitsOf(counters[demand.kind], demand, nowMs) + taken * UNITS
       return rateState(units, demand.perMinute, demand.cost)
     }
     case 'concurrent':
-      return slotState(counters.slots + more, demand.limit)
+      return slotState(counters.slots + taken, demand.limit)
     case 'usd_day':
     case 'usd_month': {
       const { limitNanoUsd, costNanoUsd } = demand
@@ -61,7 +66,7 @@ export function stateOf(
       const leftMs = demand.kind === 'usd_day' ? leftOfDay(nowMs) : leftOfMonth(nowMs)
       const isOver = periodOf(demand.kind, nowMs) > budget.period
       const [spent, reserved] = isOver ? [0, 0] : [budget.spent, budget.reserved]
-      const use = { limit: limitNanoUsd, spent: spent + more, reserved }
+      const use = { limit: limitNanoUsd, spent: spent + taken, reserved }
       return budgetState(use, costNanoUsd, leftMs)
     }
     default:

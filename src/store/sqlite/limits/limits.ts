@@ -6,14 +6,21 @@
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import { dayOf, monthOf } from '../../../limits/arithmetic/budget-period.js'
 import { UNITS } from '../../../limits/arithmetic/rate-limit.js'
-import type { BudgetDemand, BudgetSpent, Demand, LimitState, Raise } from '../../ledger.js'
+import type { BudgetSpent, Demand, LimitState, Raise } from '../../ledger.js'
 import { chargedNanoUsd } from '../../records/count-usage.js'
 import { textIn } from '../driver.js'
 import type { Engine } from '../engine.js'
 import { CounterRows } from './counter-rows.js'
 import { amountOf, drain, stateOf, take } from './check-demand.js'
-import { accountOf, budgetOf, periodOf, startPeriod, type Counters } from './counters.js'
-import type { Hold } from './holds.js'
+import {
+  accountOf,
+  budgetOf,
+  periodOf,
+  startPeriod,
+  type Budget,
+  type Counters,
+} from './counters.js'
+import type { BudgetHold, Hold } from './holds.js'
 
 /** Rows looked at in one transaction of pruning; other writes run in between. */
 const PRUNED_AT_ONCE = 500
@@ -55,11 +62,12 @@ export class Limits {
 
   /** The state of each demand's limit before the request; two demands on one limit count together. */
   states(demands: readonly Demand[], counters: readonly Counters[], nowMs: number): LimitState[] {
+    const alone = { nowMs, taken: 0 }
     return demands.map((demand, at) => {
-      const state = stateOf(found(counters, at), demand, 0, nowMs)
-      const more = takenBefore(demands, counters, at)
-      if (more === 0) return state
-      const { retryAfterMs } = stateOf(found(counters, at), demand, more, nowMs)
+      const state = stateOf(found(counters, at), demand, alone)
+      const taken = takenBefore(demands, counters, at)
+      if (taken === 0) return state
+      const { retryAfterMs } = stateOf(found(counters, at), demand, { nowMs, taken })
       return { ...state, retryAfterMs }
     })
   }
@@ -71,8 +79,9 @@ export class Limits {
       this.rows.change(of)
       take(of, demand, nowMs)
     })
+    const alone = { nowMs, taken: 0 }
     return demands.map((demand, at) => {
-      const state = stateOf(found(counters, at), demand, 0, nowMs)
+      const state = stateOf(found(counters, at), demand, alone)
       // The limit may be used up now, by this very request.
       return state.retryAfterMs === 0 ? state : { ...state, retryAfterMs: 0 }
     })
@@ -80,8 +89,9 @@ export class Limits {
 
   /** The state of each limit by itself, as committed. */
   look(accountId: string, demands: readonly Demand[], nowMs: number): LimitState[] {
+    const alone = { nowMs, taken: 0 }
     return demands.map((demand) =>
-      stateOf(this.rows.read(accountOf(accountId, demand), demand.subject), demand, 0, nowMs),
+      stateOf(this.rows.read(accountOf(accountId, demand), demand.subject), demand, alone),
     )
   }
 
@@ -97,8 +107,8 @@ export class Limits {
         drain(rate, tokens.perMinute, nowMs)
         rate.units = Math.max(0, rate.units + (used.tokens - tokens.cost) * UNITS)
       }
-      releaseBudget(counters, 'usd_day', hold, used.nanoUsd)
-      releaseBudget(counters, 'usd_month', hold, used.nanoUsd)
+      releaseBudget(counters.day, hold.usd_day, used.nanoUsd)
+      releaseBudget(counters.month, hold.usd_month, used.nanoUsd)
     }
   }
 
@@ -180,14 +190,7 @@ export class Limits {
 }
 
 /** Gives back the part of a held amount that was not spent; nothing if its day or month is over. */
-function releaseBudget(
-  counters: Counters,
-  kind: BudgetDemand['kind'],
-  hold: Hold,
-  usedNanoUsd: number | null,
-): void {
-  const held = hold[kind]
-  const budget = budgetOf(counters, kind)
+function releaseBudget(budget: Budget, held: BudgetHold | null, usedNanoUsd: number | null): void {
   if (held === null || budget.period !== held.period) return
   budget.reserved = Math.max(0, budget.reserved - held.nanoUsd)
   if (usedNanoUsd !== null) budget.spent = Math.max(0, budget.spent + usedNanoUsd - held.nanoUsd)

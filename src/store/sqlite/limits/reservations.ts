@@ -12,6 +12,16 @@ import { readHolds, writeHolds, type Hold } from './holds.js'
 /** Maximum time between two reads of all reservations while admissions are refused. */
 const READ_INTERVAL_MS = 1_000
 
+/** A reservation to add. */
+export interface NewReservation {
+  readonly requestId: string
+  /** The time of its expiry, in ms since 1970. */
+  readonly untilMs: number
+  readonly holds: readonly Hold[]
+  /** The text of the ledger entry that is written if no process settles the request. */
+  readonly entry: string
+}
+
 /** The reservations of a store. Its methods are for the inside of a transaction. */
 export class Reservations {
   /** Reservations that this process made and has not settled, so that their rows need not be read. */
@@ -51,7 +61,7 @@ export class Reservations {
   }
 
   /** False if the request has a reservation or a ledger entry already; nothing is changed then. */
-  add(requestId: string, untilMs: number, holds: readonly Hold[], entry: string): boolean {
+  add({ requestId, untilMs, holds, entry }: NewReservation): boolean {
     try {
       // `get` makes no object with the number of changes.
       this.insert.get(requestId, untilMs, writeHolds(holds), entry)
