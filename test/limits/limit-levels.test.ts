@@ -50,40 +50,73 @@ void t.test('a full bucket admits exactly the requests of a minute', (t) => {
 })
 
 void t.test('limit states at the edges', (t) => {
-  const at = (limit: number, remaining: number, resetMs: number, retryAfterMs: number) => {
-    return { limit, remaining, resetMs, retryAfterMs }
-  }
-  t.same(rateState(0, 0, 0), at(0, 0, 0, 0))
-  t.same(rateState(0, 0, 1), at(0, 0, 0, -1))
-  t.same(rateState(UNITS * 10, 5, 1), at(5, 0, 120_000, 72_000), 'overdrawn')
-  t.same(rateState(UNITS * 10, 5, 0), at(5, 0, 120_000, 60_000), 'overdrawn, for nothing')
-  t.same(rateState(1, 5, 1), at(5, 4, 1, 0), 'a unit taken is not a whole request left')
-  t.same(slotState(0, 0), at(0, 0, 0, -1))
-  t.same(slotState(4, 5), at(5, 1, 0, 0))
-  t.same(slotState(5, 5), at(5, 0, 0, RUNNING_RETRY_MS))
-  t.same(slotState(9, 5), at(5, 0, 0, RUNNING_RETRY_MS), 'a limit that was made smaller')
-  t.same(budgetState({ limit: 10, spent: 0, reserved: 0 }, 10, 77), at(10, 10, 0, 0))
-  t.same(budgetState({ limit: 10, spent: 1, reserved: 0 }, 10, 77), at(10, 9, 77, 77))
-  t.same(budgetState({ limit: 10, spent: 0, reserved: 0 }, 11, 77), at(10, 10, 0, -1))
+  t.same(rateState(0, 0, 0), { limit: 0, remaining: 0, resetMs: 0, retryAfterMs: 0 })
+  t.same(rateState(0, 0, 1), { limit: 0, remaining: 0, resetMs: 0, retryAfterMs: -1 })
+  t.same(
+    rateState(UNITS * 10, 5, 1),
+    { limit: 5, remaining: 0, resetMs: 120_000, retryAfterMs: 72_000 },
+    'overdrawn',
+  )
+  t.same(
+    rateState(UNITS * 10, 5, 0),
+    { limit: 5, remaining: 0, resetMs: 120_000, retryAfterMs: 60_000 },
+    'overdrawn, for nothing',
+  )
+  t.same(
+    rateState(1, 5, 1),
+    { limit: 5, remaining: 4, resetMs: 1, retryAfterMs: 0 },
+    'a unit taken is not a whole request left',
+  )
+  t.same(slotState(0, 0), { limit: 0, remaining: 0, resetMs: 0, retryAfterMs: -1 })
+  t.same(slotState(4, 5), { limit: 5, remaining: 1, resetMs: 0, retryAfterMs: 0 })
+  t.same(slotState(5, 5), { limit: 5, remaining: 0, resetMs: 0, retryAfterMs: RUNNING_RETRY_MS })
+  t.same(
+    slotState(9, 5),
+    { limit: 5, remaining: 0, resetMs: 0, retryAfterMs: RUNNING_RETRY_MS },
+    'a limit that was made smaller',
+  )
+  t.same(budgetState({ limit: 10, spent: 0, reserved: 0 }, 10, 77), {
+    limit: 10,
+    remaining: 10,
+    resetMs: 0,
+    retryAfterMs: 0,
+  })
+  t.same(budgetState({ limit: 10, spent: 1, reserved: 0 }, 10, 77), {
+    limit: 10,
+    remaining: 9,
+    resetMs: 77,
+    retryAfterMs: 77,
+  })
+  t.same(budgetState({ limit: 10, spent: 0, reserved: 0 }, 11, 77), {
+    limit: 10,
+    remaining: 10,
+    resetMs: 0,
+    retryAfterMs: -1,
+  })
   t.same(
     budgetState({ limit: 10, spent: 12, reserved: 0 }, 0, 77),
-    at(10, 0, 77, 77),
+    { limit: 10, remaining: 0, resetMs: 77, retryAfterMs: 77 },
     'overspent, for nothing',
   )
-  t.same(budgetState({ limit: MOST, spent: MOST, reserved: 0 }, MOST, 77), at(MOST, 0, 77, 77))
+  t.same(budgetState({ limit: MOST, spent: MOST, reserved: 0 }, MOST, 77), {
+    limit: MOST,
+    remaining: 0,
+    resetMs: 77,
+    retryAfterMs: 77,
+  })
   t.same(
     budgetState({ limit: 10, spent: 9, reserved: 5 }, 6, 9_000),
-    at(10, 1, 9_000, RUNNING_RETRY_MS),
+    { limit: 10, remaining: 1, resetMs: 9_000, retryAfterMs: RUNNING_RETRY_MS },
     'reserved',
   )
   t.same(
     budgetState({ limit: 10, spent: 9, reserved: 5 }, 7, 9_000),
-    at(10, 1, 9_000, 9_000),
+    { limit: 10, remaining: 1, resetMs: 9_000, retryAfterMs: 9_000 },
     'too much even then',
   )
   t.same(
     budgetState({ limit: 10, spent: 9, reserved: 5 }, 6, 77),
-    at(10, 1, 77, 77),
+    { limit: 10, remaining: 1, resetMs: 77, retryAfterMs: 77 },
     'the day ends sooner',
   )
   t.equal(remainingUnits(500, -1, 60), 500, 'a clock that moves back refills nothing')
