@@ -16,6 +16,17 @@ export default tseslint.config(
     rules: {
       'max-lines': ['error', { max: 300, skipBlankLines: true, skipComments: true }],
       'max-lines-per-function': ['error', { max: 60, skipBlankLines: true, skipComments: true }],
+      'max-params': ['error', 3],
+      'max-len': [
+        'error',
+        {
+          code: 110,
+          ignoreStrings: true,
+          ignoreTemplateLiterals: true,
+          ignoreRegExpLiterals: true,
+          ignoreUrls: true,
+        },
+      ],
       'require-atomic-updates': ['error', { allowProperties: true }],
       eqeqeq: 'error',
       'no-console': 'error',
@@ -64,6 +75,7 @@ export default tseslint.config(
       '@typescript-eslint/no-deprecated': 'off',
       'max-lines': ['error', 400],
       'max-lines-per-function': 'off',
+      'max-params': ['error', 4],
     },
   },
   {

@@ -1,4 +1,7 @@
-/** Writes `grafana/dashboards/*.json` from the boards: `npm run generate`. A test compares the files with the boards. */
+/**
+ * Writes `grafana/dashboards/*.json` from the boards: `npm run generate`. A test compares the files with the
+ * boards.
+ */
 import { writeFileSync } from 'node:fs'
 import { boardFiles } from './boards/index.js'
 

@@ -1,13 +1,16 @@
 /**
- * The party that has to act on a failed request. Narrower than the `source` of an error: a rate limit belongs to the
- * account, and a provider's refusal of the request to the client.
+ * The party that has to act on a failed request. Narrower than the `source` of an error: a rate limit belongs
+ * to the account, and a provider's refusal of the request to the client.
  */
 import { ERRORS, rowOf, type ErrorKind } from './errors.js'
 
 /** The outcome of a request; `lost`: the process of the gateway crashed. */
 type Outcome = 'ok' | 'lost' | ErrorKind
 
-/** `limits`: a rate limit or budget of the gateway. `gateway`: its configuration, its store or the program itself. */
+/**
+ * `limits`: a rate limit or budget of the gateway. `gateway`: its configuration, its store or the program
+ * itself.
+ */
 export type Cause = 'client' | 'limits' | 'gateway' | 'provider'
 
 /** All causes, in display order. */

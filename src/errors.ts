@@ -145,8 +145,8 @@ export class GatewayError extends Error {
 }
 
 /**
- * Whether it is a failure of the provider, which circuit breakers and canaries count. Refusals of invalid requests and
- * the gateway's own errors do not count.
+ * Whether it is a failure of the provider, which circuit breakers and canaries count. Refusals of invalid
+ * requests and the gateway's own errors do not count.
  */
 export function isProviderFailure(kind: ErrorKind): boolean {
   switch (kind) {

@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 /**
  * The entry of `sluice`: refuses a Node version that the program does not run on, then loads the program. It
- * imports nothing before that and keeps to syntax of Node 12, so that an older version prints one line and no stack.
+ * imports nothing before that and keeps to syntax of Node 12, so that an older version prints one line and no
+ * stack.
  */
 
 /** `engines.node` of package.json. */

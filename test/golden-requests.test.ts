@@ -1,9 +1,9 @@
 /**
- * Goal: changes in the translation of requests are noticed: one request per row of the field table, for models of the
- * catalogue that accept different fields.
- * Method: each request under `test/transcripts/requests` is translated: the edits to its bytes for a model of the same
- * format, the whole body for the others, the lost fields, or the reason for a refusal. The results are compared with
- * stored files. `UPDATE=1` rewrites the files; review the difference.
+ * Goal: changes in the translation of requests are noticed: one request per row of the field table, for
+ * models of the catalogue that accept different fields.
+ * Method: each request under `test/transcripts/requests` is translated: the edits to its bytes for a model of
+ * the same format, the whole body for the others, the lost fields, or the reason for a refusal. The results
+ * are compared with stored files. `UPDATE=1` rewrites the files; review the difference.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,8 +1,9 @@
 /**
  * Goal: changes of decoded replies, of what clients receive and of upstream requests are noticed.
- * Method: each reply under `test/transcripts` is decoded, streamed and whole, and encoded for a chat-completions
- * client; its request is encoded for each upstream, and the turn after a reply with tool calls for the upstream that
- * sent the reply. The results are compared with stored files. `UPDATE=1` rewrites the files; review the difference.
+ * Method: each reply under `test/transcripts` is decoded, streamed and whole, and encoded for a
+ * chat-completions client; its request is encoded for each upstream, and the turn after a reply with tool
+ * calls for the upstream that sent the reply. The results are compared with stored files. `UPDATE=1` rewrites
+ * the files; review the difference.
  */
 import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

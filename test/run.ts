@@ -1,7 +1,7 @@
 /**
- * `node build/test/run.js [PART...]` runs the suite, or the files whose path contains one of the parts: each in a
- * separate process, several at a time. Prints a line per file and all failures; the complete TAP output goes to
- * `build/results.tap`, which `.ci/run` counts.
+ * `node build/test/run.js [PART...]` runs the suite, or the files whose path contains one of the parts: each
+ * in a separate process, several at a time. Prints a line per file and all failures; the complete TAP output
+ * goes to `build/results.tap`, which `.ci/run` counts.
  */
 import { createWriteStream, readdirSync } from 'node:fs'
 import { availableParallelism } from 'node:os'

@@ -1,6 +1,6 @@
 /**
- * The process of the hostile clients: `node attack.js '{"port":…}'`. Each connection runs the classes in sequence; the
- * results of each class are sent to the parent process.
+ * The process of the hostile clients: `node attack.js '{"port":…}'`. Each connection runs the classes in
+ * sequence; the results of each class are sent to the parent process.
  */
 import { CLASSES } from './hostile-requests.js'
 import type { Target } from './hostile-connection.js'

@@ -1,6 +1,6 @@
 /**
- * Hostile bodies at the size limits: each is valid HTTP, most are valid JSON, all are designed to cost much more than
- * their size. They are built once, since building them costs more than sending them.
+ * Hostile bodies at the size limits: each is valid HTTP, most are valid JSON, all are designed to cost much
+ * more than their size. They are built once, since building them costs more than sending them.
  */
 import type { JsonValue } from '../../src/chat/json.js'
 

@@ -34,8 +34,8 @@ export async function send(target: Target, bytes: Buffer | string, quietMs = 0):
 }
 
 /**
- * The statuses of the replies, joined by `+`. Ends when the connection closes, after the first whole head if `quietMs`
- * is 0, otherwise after `quietMs` of silence.
+ * The statuses of the replies, joined by `+`. Ends when the connection closes, after the first whole head if
+ * `quietMs` is 0, otherwise after `quietMs` of silence.
  */
 export function statuses(socket: Socket, quietMs: number): Promise<string> {
   return new Promise((resolve) => {

@@ -1,6 +1,6 @@
 /**
- * The classes of hostile requests. One run of a class takes at most a few seconds and returns a short result: a status,
- * `closed`, `no reply`. A result that starts with `!` is a vulnerability.
+ * The classes of hostile requests. One run of a class takes at most a few seconds and returns a short result:
+ * a status, `closed`, `no reply`. A result that starts with `!` is a vulnerability.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { BODIES, type Bodies } from './hostile-bodies.js'

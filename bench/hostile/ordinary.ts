@@ -1,5 +1,6 @@
 /**
- * Ordinary clients beside the hostile ones: a fixed rate of requests, every fifth a stream, each checked to its end.
+ * Ordinary clients beside the hostile ones: a fixed rate of requests, every fifth a stream, each checked to
+ * its end.
  */
 import { Agent, request } from 'node:http'
 

@@ -1,6 +1,6 @@
 /**
- * Ordinary requests beside hostile ones, sent to the real program with two workers: a phase without hostile requests,
- * each class alone, all classes together, and a wait until memory is released.
+ * Ordinary requests beside hostile ones, sent to the real program with two workers: a phase without hostile
+ * requests, each class alone, all classes together, and a wait until memory is released.
  */
 import { fileURLToPath } from 'node:url'
 import { once } from 'node:events'
@@ -84,7 +84,9 @@ export async function runPlan(children: Children, plan: HostilePlan): Promise<Ho
   }
 }
 
-/** Two emulators, so that a hostile body that is forwarded costs the upstream of ordinary requests nothing. */
+/**
+ * Two emulators, so that a hostile body that is forwarded costs the upstream of ordinary requests nothing.
+ */
 async function startEmulator(children: Children, { main }: Tree): Promise<number> {
   const [port = 0] = await freePorts(1)
   const command = [process.execPath, main, 'emulate', '--any-model', '--port', String(port)]

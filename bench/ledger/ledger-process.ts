@@ -1,7 +1,7 @@
 /**
- * One process of the ledger benchmark: admits and settles requests as fast as the ledger allows, a fixed number at a
- * time. It runs one round per message, on a store that it opens and closes, sends its measurements, and exits with its
- * parent.
+ * One process of the ledger benchmark: admits and settles requests as fast as the ledger allows, a fixed
+ * number at a time. It runs one round per message, on a store that it opens and closes, sends its
+ * measurements, and exits with its parent.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setImmediate as nextTurn } from 'node:timers/promises'

@@ -1,6 +1,6 @@
 /**
- * The built-in load generator for machines without wrk, a separate process: a closed loop on plain sockets. Prints the
- * same line of JSON as the wrk script.
+ * The built-in load generator for machines without wrk, a separate process: a closed loop on plain sockets.
+ * Prints the same line of JSON as the wrk script.
  */
 import { createConnection } from 'node:net'
 import { isObject, objectOf } from '../../src/chat/json.js'

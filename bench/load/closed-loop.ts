@@ -1,6 +1,6 @@
 /**
- * A closed loop of 32 keep-alive connections on one core, with wrk or the built-in generator. A run in which a reply is
- * not a 200 fails.
+ * A closed loop of 32 keep-alive connections on one core, with wrk or the built-in generator. A run in which
+ * a reply is not a 200 fails.
  */
 import { writeFileSync } from 'node:fs'
 import { createConnection } from 'node:net'

@@ -1,6 +1,6 @@
 /**
- * The process of the paced clients: `node paced-streams-process.js '{"port":…,…}'`. Opens streams on plain sockets and
- * counts fragments, so that a loss is detected.
+ * The process of the paced clients: `node paced-streams-process.js '{"port":…,…}'`. Opens streams on plain
+ * sockets and counts fragments, so that a loss is detected.
  */
 import { createConnection } from 'node:net'
 import { isObject, objectOf } from '../../src/chat/json.js'

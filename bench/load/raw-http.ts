@@ -1,6 +1,6 @@
 /**
- * The part of HTTP/1.1 that the clients and providers of the benchmark need, for well-formed input. A complete parser
- * would cost more than the measured work.
+ * The part of HTTP/1.1 that the clients and providers of the benchmark need, for well-formed input. A
+ * complete parser would cost more than the measured work.
  */
 import { isObject, type JsonObject } from '../../src/chat/json.js'
 
@@ -8,8 +8,9 @@ const HEAD_END = '\r\n\r\n'
 const LAST_CHUNK = '0\r\n\r\n'
 
 /**
- * Splits the bytes of a keep-alive connection into requests with a length or in chunks, whose framing stays in the
- * body. A request that equals the one before it and arrives in one chunk is not parsed again: under load nearly all do.
+ * Splits the bytes of a keep-alive connection into requests with a length or in chunks, whose framing stays
+ * in the body. A request that equals the one before it and arrives in one chunk is not parsed again: under
+ * load nearly all do.
  */
 export class RequestReader {
   private text = ''

@@ -1,6 +1,6 @@
 /**
- * The request and reply of every benchmark, in each provider's format. Invented; the sizes are those of the design's
- * measurements.
+ * The request and reply of every benchmark, in each provider's format. Invented; the sizes are those of the
+ * design's measurements.
  */
 
 /** 600 bytes of ASCII, the text of every whole reply. */

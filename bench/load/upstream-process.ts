@@ -1,6 +1,6 @@
 /**
- * The process of the provider of streams: `node upstream-process.js '{"port":…,…}'`. Writes prepared bytes to plain
- * sockets and reads as little of a request as possible, so that it costs as little as a provider in C.
+ * The process of the provider of streams: `node upstream-process.js '{"port":…,…}'`. Writes prepared bytes to
+ * plain sockets and reads as little of a request as possible, so that it costs as little as a provider in C.
  */
 import { createServer, type Socket } from 'node:net'
 import { PATHS, streamFrames, wholeReply, type Shape } from './sample-traffic.js'

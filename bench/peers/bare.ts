@@ -1,6 +1,6 @@
 /**
- * The minimal proxy in Node: node:http in front, undici's `dispatch` behind, nothing parsed. It runs as a separate
- * process; the difference to the gateway is the cost of the gateway's own work.
+ * The minimal proxy in Node: node:http in front, undici's `dispatch` behind, nothing parsed. It runs as a
+ * separate process; the difference to the gateway is the cost of the gateway's own work.
  */
 import { createServer, type ServerResponse } from 'node:http'
 import type { IncomingHttpHeaders } from 'node:http'

@@ -1,6 +1,6 @@
 /**
- * Other gateways: how each is installed and started. All are installed below one folder, by version, and only with
- * `--install`.
+ * Other gateways: how each is installed and started. All are installed below one folder, by version, and only
+ * with `--install`.
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'

@@ -1,6 +1,7 @@
 /**
- * TensorZero (Rust, PyPI) without ClickHouse. Its standalone gateway is published as a container only; the Python
- * package has the same HTTP gateway as a library, which `tensorzero.py` starts on a port that the library chooses.
+ * TensorZero (Rust, PyPI) without ClickHouse. Its standalone gateway is published as a container only; the
+ * Python package has the same HTTP gateway as a library, which `tensorzero.py` starts on a port that the
+ * library chooses.
  */
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'

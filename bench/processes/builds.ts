@@ -24,9 +24,9 @@ export function thisTree(): Tree {
 }
 
 /**
- * The tree of a commit, checked out and built under `build/bench-trees` unless it is there already, or the one
- * in a folder that has been built with `npm run build:test`. Takes a minute or two the first time. Throws if the
- * commit does not exist or does not build.
+ * The tree of a commit, checked out and built under `build/bench-trees` unless it is there already, or the
+ * one in a folder that has been built with `npm run build:test`. Takes a minute or two the first time. Throws
+ * if the commit does not exist or does not build.
  */
 export function treeOf(commitOrFolder: string): Tree {
   if (existsSync(commitOrFolder) && statSync(commitOrFolder).isDirectory()) {

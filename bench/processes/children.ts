@@ -1,6 +1,6 @@
 /**
- * The processes and the temporary folder of one suite. None of them outlives the suite; only processes that it started
- * are ended, by id.
+ * The processes and the temporary folder of one suite. None of them outlives the suite; only processes that
+ * it started are ended, by id.
  */
 import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process'
 import { once } from 'node:events'

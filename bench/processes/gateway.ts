@@ -1,6 +1,6 @@
 /**
- * Starts the gateway for a benchmark: `sluice serve` from a build with every feature on: key authentication against
- * SQLite, routing, translation, metrics, and one log line per request to a file.
+ * Starts the gateway for a benchmark: `sluice serve` from a build with every feature on: key authentication
+ * against SQLite, routing, translation, metrics, and one log line per request to a file.
  */
 import { execFileSync } from 'node:child_process'
 import {

@@ -1,6 +1,6 @@
 /**
- * The machine: installed programs, the core of each process, and its CPU time. Linux only, since CPU time is read from
- * /proc.
+ * The machine: installed programs, the core of each process, and its CPU time. Linux only, since CPU time is
+ * read from /proc.
  */
 import { execFileSync } from 'node:child_process'
 import { accessSync, constants, readdirSync, readFileSync } from 'node:fs'

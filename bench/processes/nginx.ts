@@ -1,5 +1,6 @@
 /**
- * nginx as the reference proxy (`proxy_pass` without parsing, one worker) and as a provider of static replies.
+ * nginx as the reference proxy (`proxy_pass` without parsing, one worker) and as a provider of static
+ * replies.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,6 +1,6 @@
 /**
- * The last figures: `bench/baseline.json` for programs, the table in `bench/README.md` for people. Only ratios are
- * compared, since absolute times depend on the machine.
+ * The last figures: `bench/baseline.json` for programs, the table in `bench/README.md` for people. Only
+ * ratios are compared, since absolute times depend on the machine.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import {
@@ -92,8 +92,8 @@ export function writeBaseline(records: readonly SuiteRecord[]): void {
 }
 
 /**
- * The stored form of a record: four significant digits, since more would change with every run, the remarks as lines
- * of one text, and the name of a chart.
+ * The stored form of a record: four significant digits, since more would change with every run, the remarks
+ * as lines of one text, and the name of a chart.
  */
 function rounded(record: SuiteRecord): object {
   const cut = (value: number): number => Number(value.toPrecision(4))

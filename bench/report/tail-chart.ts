@@ -1,6 +1,6 @@
 /**
- * Distributions of times as an SVG: for each time, the share of samples that took longer. Both axes are logarithmic,
- * so that the slowest hundredth is as visible as the median.
+ * Distributions of times as an SVG: for each time, the share of samples that took longer. Both axes are
+ * logarithmic, so that the slowest hundredth is as visible as the median.
  */
 
 /** One curve. */

@@ -1,6 +1,6 @@
 /**
- * The codecs alone, in this process: ns per frame for each upstream dialect to a chat completions client, from the
- * project's transcripts, one frame per chunk.
+ * The codecs alone, in this process: ns per frame for each upstream dialect to a chat completions client,
+ * from the project's transcripts, one frame per chunk.
  */
 import { readFileSync } from 'node:fs'
 import { isObject } from '../../src/chat/json.js'

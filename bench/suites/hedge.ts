@@ -1,6 +1,6 @@
 /**
- * Hedging against a bimodal provider: a few replies take 2 s to their first content, the others 30 ms. The same load
- * goes alternately to a route without and a route with `hedge`, and both distributions are drawn.
+ * Hedging against a bimodal provider: a few replies take 2 s to their first content, the others 30 ms. The
+ * same load goes alternately to a route without and a route with `hedge`, and both distributions are drawn.
  */
 import { once } from 'node:events'
 import { Agent, request, type IncomingMessage } from 'node:http'
@@ -133,7 +133,9 @@ class Bench {
     }
   }
 
-  /** Milliseconds from when the request was due to its first content. Rejects if the reply is not complete. */
+  /**
+   * Milliseconds from when the request was due to its first content. Rejects if the reply is not complete.
+   */
   private async firstContent(model: Route, due: number): Promise<number> {
     const messages = [{ role: 'user', content: '[[words: 100]] What does the lighthouse see?' }]
     const sent = request({

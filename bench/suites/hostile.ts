@@ -1,6 +1,7 @@
 /**
- * 200 ordinary requests a second beside 8 hostile connections: no ordinary request fails, p99 stays within four times
- * that of the first phase, no worker exits and memory is released. Reports the class that breaks a requirement.
+ * 200 ordinary requests a second beside 8 hostile connections: no ordinary request fails, p99 stays within
+ * four times that of the first phase, no worker exits and memory is released. Reports the class that breaks a
+ * requirement.
  */
 import { Children } from '../processes/children.js'
 import { figure, shown, type Figure, type Pace, type SuiteResult } from '../report/figures.js'
@@ -16,7 +17,10 @@ const MAX_LOOP_MS = 50
 const MAX_P99_RATIO = 4
 const MAX_MEMORY_RATIO = 1.2
 
-/** `--seconds` is the length of the mixed phase, `--only` picks classes, `--commit` runs an older commit instead. */
+/**
+ * `--seconds` is the length of the mixed phase, `--only` picks classes, `--commit` runs an older commit
+ * instead.
+ */
 export async function runHostile(pace: Pace): Promise<SuiteResult> {
   const seconds = pace.seconds ?? SECONDS
   const classes = [...CLASSES.keys()].filter((name) => pace.only?.includes(name) ?? true)

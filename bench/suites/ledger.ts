@@ -1,7 +1,7 @@
 /**
- * Ledgers under load: admissions and settlements of 10,000 keys, five limits each, one and many at a time,
- * in one, two and four processes on one store: SQLite, and a Redis server of the benchmark, which is also measured with
- * a few busy keys.
+ * Ledgers under load: admissions and settlements of 10,000 keys, five limits each, one and many at a time, in
+ * one, two and four processes on one store: SQLite, and a Redis server of the benchmark, which is also
+ * measured with a few busy keys.
  */
 import type { ChildProcess } from 'node:child_process'
 import { rmSync } from 'node:fs'

@@ -238,7 +238,10 @@ function checkedRatio(
   return goal === undefined ? { better } : { better, goal }
 }
 
-/** A program that did not saturate its core was limited by the other core: its cost is more reliable than its rate. */
+/**
+ * A program that did not saturate its core was limited by the other core: its cost is more reliable than its
+ * rate.
+ */
 function doubts(kind: Kind, runs: ReadonlyMap<Peer['name'], readonly Run[]>): string[] {
   const remarks: string[] = []
   for (const [name, samples] of runs) {

@@ -1,6 +1,7 @@
 /**
- * Other gateways alternating with this one, chat completions on both sides: CPU time of a whole reply, of a fragment of
- * a paced stream and of a request with a prompt of 1 MB. A gateway that is missing or fails is reported.
+ * Other gateways alternating with this one, chat completions on both sides: CPU time of a whole reply, of a
+ * fragment of a paced stream and of a request with a prompt of 1 MB. A gateway that is missing or fails is
+ * reported.
  */
 import { ANSWER, longQuestion, MARKER, MODELS, PATHS, question } from '../load/sample-traffic.js'
 import { Children, freePorts } from '../processes/children.js'

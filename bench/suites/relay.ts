@@ -1,6 +1,6 @@
 /**
- * 400 paced streams with one fragment every 20 ms: the CPU time of a fragment. Every fragment is a chunk, a read and a
- * write of its own; nginx runs in the same run.
+ * 400 paced streams with one fragment every 20 ms: the CPU time of a fragment. Every fragment is a chunk, a
+ * read and a write of its own; nginx runs in the same run.
  */
 import type { ChildProcess } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -121,7 +121,9 @@ async function startPeers(children: Children, fragments: number): Promise<Peer[]
   return peers
 }
 
-/** One round: the CPU time of these processes for each fragment. Rejects if a stream lost a part or its end. */
+/**
+ * One round: the CPU time of these processes for each fragment. Rejects if a stream lost a part or its end.
+ */
 export async function measure(
   children: Children,
   peer: { readonly name: string; readonly pids: readonly number[]; readonly request: LoadRequest },

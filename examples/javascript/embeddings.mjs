@@ -1,4 +1,5 @@
-// Prints how alike two texts are. SLUICE_URL is the gateway's address without a path; SLUICE_KEY is an API key.
+// Prints how alike two texts are. SLUICE_URL is the gateway's address without a path; SLUICE_KEY is an API
+// key.
 import OpenAI from 'openai'
 
 const { SLUICE_URL = 'http://localhost:8080', SLUICE_KEY: apiKey } = process.env

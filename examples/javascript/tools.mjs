@@ -1,4 +1,5 @@
-// A tool loop over three providers: each turn uses another model. SLUICE_URL and SLUICE_KEY as in the other examples.
+// A tool loop over three providers: each turn uses another model. SLUICE_URL and SLUICE_KEY as in the other
+// examples.
 import OpenAI from 'openai'
 
 const { SLUICE_URL = 'http://localhost:8080', SLUICE_KEY: apiKey } = process.env

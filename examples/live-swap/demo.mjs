@@ -1,5 +1,6 @@
-// Moves `claude-` from one provider to another under load, and back: plan, swap, graph from Prometheus, rollback.
-// Two emulators play the providers. Needs Prometheus in the PATH. SECONDS_PER_PHASE (default 10) sets the pace.
+// Moves `claude-` from one provider to another under load, and back: plan, swap, graph from Prometheus,
+// rollback. Two emulators play the providers. Needs Prometheus in the PATH. SECONDS_PER_PHASE (default 10)
+// sets the pace.
 import { execFile, spawn } from 'node:child_process'
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'

@@ -1,4 +1,7 @@
-/** The parts that all boards share: variables, annotations, links to each other, time range and rows of panels. */
+/**
+ * The parts that all boards share: variables, annotations, links to each other, time range and rows of
+ * panels.
+ */
 import {
   AnnotationQueryBuilder,
   DashboardBuilder,

@@ -1,4 +1,7 @@
-/** The board about the gateway itself: its own time, the event loop, memory, the store, the ledger, generations. */
+/**
+ * The board about the gateway itself: its own time, the event loop, memory, the store, the ledger,
+ * generations.
+ */
 import type { DashboardBuilder } from '@grafana/grafana-foundation-sdk/dashboard'
 import { board, type Row } from './board.js'
 import { query, rateBy, series, stat, states } from './panels.js'

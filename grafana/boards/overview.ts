@@ -20,7 +20,9 @@ const FAILED = `${REQUESTS},status=~"5.."`
 const ALL_REQUESTS = sum(rate('sluice_requests_total', REQUESTS))
 const TO_PROVIDERS = { board: 'Providers', from: { upstream: 'upstream' } } as const
 
-/** The share of requests with a 5xx reply over a window, as a multiple of the 0.1 % that the objective allows. */
+/**
+ * The share of requests with a 5xx reply over a window, as a multiple of the 0.1 % that the objective allows.
+ */
 function burn(window: string): string {
   const failed = `sum(rate(sluice_requests_total{${FAILED}}[${window}])) or vector(0)`
   return `(${failed}) / sum(rate(sluice_requests_total{${REQUESTS}}[${window}])) / 0.001`

@@ -1,6 +1,6 @@
 /**
- * Panels of the boards, made with Grafana's own builders: one function per kind of panel, with the settings that
- * panels of a kind share. A panel has a title, a description, a unit and at least one query.
+ * Panels of the boards, made with Grafana's own builders: one function per kind of panel, with the settings
+ * that panels of a kind share. A panel has a title, a description, a unit and at least one query.
  */
 import {
   BigValueColorMode,
@@ -188,7 +188,10 @@ export function series(options: PanelOptions & { readonly isStacked?: boolean })
   return builder
 }
 
-/** A bar per series that changes its colour with its state. `states` names the values 0, 1, 2, …, the last the worst. */
+/**
+ * A bar per series that changes its colour with its state. `states` names the values 0, 1, 2, …, the last the
+ * worst.
+ */
 export function states(
   options: PanelOptions & { readonly states: readonly string[] },
 ): StatesBuilder {

@@ -1,6 +1,6 @@
 /**
- * Small builders for the PromQL of the boards: selectors with the boards' variables, rates, quantiles and zeros.
- * `test/grafana` evaluates every expression with a real Prometheus.
+ * Small builders for the PromQL of the boards: selectors with the boards' variables, rates, quantiles and
+ * zeros. `test/grafana` evaluates every expression with a real Prometheus.
  */
 
 /** Selects the series of one gateway. */

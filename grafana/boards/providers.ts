@@ -1,4 +1,7 @@
-/** The board that compares upstreams and models: latency, speed, failures, cost, and what the gateway did about failures. */
+/**
+ * The board that compares upstreams and models: latency, speed, failures, cost, and what the gateway did
+ * about failures.
+ */
 import type { DashboardBuilder } from '@grafana/grafana-foundation-sdk/dashboard'
 import { board, type Row } from './board.js'
 import { canaries, shadows } from './changes.js'

@@ -1,6 +1,6 @@
 /**
- * The runbook (`docs/how-to/runbook.md`) within Grafana: a board with one text panel per section, so that links from other
- * boards work in every Grafana without an address of the documentation.
+ * The runbook (`docs/how-to/runbook.md`) within Grafana: a board with one text panel per section, so that
+ * links from other boards work in every Grafana without an address of the documentation.
  */
 import { readFileSync } from 'node:fs'
 import { DashboardBuilder, RowBuilder } from '@grafana/grafana-foundation-sdk/dashboard'

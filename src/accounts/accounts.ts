@@ -55,8 +55,8 @@ export function isPlanName(name: string): name is PlanName {
 }
 
 /**
- * Creates an account, and adds the entries of `audit` to the audit trail. Throws `malformed_request` with the field
- * (also for an e-mail in use), `store_unavailable`.
+ * Creates an account, and adds the entries of `audit` to the audit trail. Throws `malformed_request` with the
+ * field (also for an e-mail in use), `store_unavailable`.
  */
 export async function createAccount(
   store: Store,
@@ -87,8 +87,8 @@ export async function findAccount(store: Store, idOrEmail: string): Promise<Acco
 }
 
 /**
- * Changes the plan, and adds the entries of `audit` to the audit trail. Keys above the new plan's limit stay valid; only
- * new ones are refused. Throws `malformed_request` for an unknown account, `store_unavailable`.
+ * Changes the plan, and adds the entries of `audit` to the audit trail. Keys above the new plan's limit stay
+ * valid; only new ones are refused. Throws `malformed_request` for an unknown account, `store_unavailable`.
  */
 export async function setPlan(
   store: Store,

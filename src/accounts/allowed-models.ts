@@ -1,4 +1,6 @@
-/** The rule for the models that a key may use (`ApiKey.models`): for one request, and for the list of models. */
+/**
+ * The rule for the models that a key may use (`ApiKey.models`): for one request, and for the list of models.
+ */
 import { GatewayError } from '../errors.js'
 import type { Identity } from './account.js'
 

@@ -45,9 +45,9 @@ const MAX_KEY_NAME = 100
 export const UNLIMITED_KEYS = 10_000
 
 /**
- * Creates a key and returns its secret, which is not stored. Adds the entries of `audit` to the audit trail. Throws
- * `malformed_request` with the field, `plan_limit` if the plan allows no more keys, `store_unavailable`,
- * `store_unconfirmed`.
+ * Creates a key and returns its secret, which is not stored. Adds the entries of `audit` to the audit trail.
+ * Throws `malformed_request` with the field, `plan_limit` if the plan allows no more keys,
+ * `store_unavailable`, `store_unconfirmed`.
  */
 export async function createKey(store: Store, newKey: NewKey): Promise<CreatedKey> {
   const { plans, account, name, audit = () => [], ...options } = newKey
@@ -67,7 +67,8 @@ export async function createKey(store: Store, newKey: NewKey): Promise<CreatedKe
   const create = () => {
     return store.createKey(key, maxKeys, audit(key)).catch(async (error: unknown) => {
       if (!isUnconfirmed(error)) throw error
-      // A failover could lose the key, and its secret has not been shown. If revoking fails, the key stays listed.
+      // A failover could lose the key, and its secret has not been shown. If revoking fails, the key stays
+      // listed.
       await store.revokeKey(key, now()).catch(() => undefined)
       throw unconfirmedKey(key.id, error)
     })

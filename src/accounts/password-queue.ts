@@ -1,6 +1,7 @@
 /**
- * Hashes and compares passwords while the gateway serves: one at a time, in a thread of the lowest priority, with a
- * short queue. Further requests are refused, so that a flood of sign-ins does not slow API requests down.
+ * Hashes and compares passwords while the gateway serves: one at a time, in a thread of the lowest priority,
+ * with a short queue. Further requests are refused, so that a flood of sign-ins does not slow API requests
+ * down.
  */
 import { Worker } from 'node:worker_threads'
 import { GatewayError } from '../errors.js'
@@ -39,7 +40,8 @@ export class PasswordQueue {
   }
 
   /**
-   * A new hash for a password that has just been verified; null if the current rules refuse it or too many jobs wait.
+   * A new hash for a password that has just been verified; null if the current rules refuse it or too many
+   * jobs wait.
    */
   async rehash(password: string): Promise<string | null> {
     try {

@@ -1,6 +1,6 @@
 /**
- * Creates, validates and hashes passwords with Argon2id. Hashing and comparing block the calling thread for 24 ms;
- * the gateway uses `password-queue.ts`.
+ * Creates, validates and hashes passwords with Argon2id. Hashing and comparing block the calling thread for
+ * 24 ms; the gateway uses `password-queue.ts`.
  */
 import { hashSync, verifySync, type Options } from '@node-rs/argon2'
 import { GatewayError } from '../errors.js'
@@ -17,8 +17,8 @@ const MIN_CHARACTERS = 8
 const MAX_BYTES = 1024
 
 /**
- * Throws `GatewayError(malformed_request)` if the password is shorter than 8 characters, longer than 1,024 bytes, or
- * a common one. Any characters are allowed (ASVS 6.2.5).
+ * Throws `GatewayError(malformed_request)` if the password is shorter than 8 characters, longer than 1,024
+ * bytes, or a common one. Any characters are allowed (ASVS 6.2.5).
  */
 export function assertPassword(password: string): void {
   if (Buffer.byteLength(password) > MAX_BYTES) {

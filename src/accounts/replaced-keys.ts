@@ -1,6 +1,6 @@
 /**
- * Revokes replaced keys that have expired. A rotation may exceed the plan's number of keys for a time; afterwards the
- * old key no longer counts.
+ * Revokes replaced keys that have expired. A rotation may exceed the plan's number of keys for a time;
+ * afterwards the old key no longer counts.
  */
 import type { Store } from '../store/store.js'
 

@@ -1,6 +1,6 @@
 /**
- * Replaces a key: the new one has the same rights, and both work until the old one is revoked. A rotation may exceed
- * the plan's number of keys by one; the old key then expires after 24 hours.
+ * Replaces a key: the new one has the same rights, and both work until the old one is revoked. A rotation may
+ * exceed the plan's number of keys by one; the old key then expires after 24 hours.
  */
 import { GatewayError } from '../errors.js'
 import type { Store } from '../store/store.js'
@@ -30,8 +30,8 @@ export interface Rotated extends CreatedKey {
 }
 
 /**
- * Creates the new key. Throws `malformed_request` if the old key is not active, `plan_limit` if the account already
- * has more keys than its plan allows, and the errors of `createKey`.
+ * Creates the new key. Throws `malformed_request` if the old key is not active, `plan_limit` if the account
+ * already has more keys than its plan allows, and the errors of `createKey`.
  */
 export async function rotateKey(rotation: Rotation): Promise<Rotated> {
   const { store, plans, account, old, now, audit } = rotation

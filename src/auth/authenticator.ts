@@ -73,10 +73,10 @@ export class Authenticator {
   }
 
   /**
-   * The identity of the key: at once if it is cached or the store replies synchronously, else a promise. Throws or
-   * rejects with `GatewayError`: `unauthenticated`, with the same message for every kind of wrong key; `forbidden` for a
-   * disabled account; `auth_throttled` if too many wrong keys came from the client's address (decision 0063);
-   * `store_unavailable`. An empty address is not throttled.
+   * The identity of the key: at once if it is cached or the store replies synchronously, else a promise.
+   * Throws or rejects with `GatewayError`: `unauthenticated`, with the same message for every kind of wrong
+   * key; `forbidden` for a disabled account; `auth_throttled` if too many wrong keys came from the client's
+   * address (decision 0063); `store_unavailable`. An empty address is not throttled.
    *
    * A result is used for `freshSeconds`, and for `staleSeconds` while the store is failing.
    */
@@ -85,8 +85,9 @@ export class Authenticator {
   }
 
   /**
-   * As `identify`, for a whole header; `keyIn` extracts the key. A header that contained a good key recently is
-   * recognised by its text, so its key is not extracted, checked and hashed again (docs/explanation/performance.md).
+   * As `identify`, for a whole header; `keyIn` extracts the key. A header that contained a good key recently
+   * is recognised by its text, so its key is not extracted, checked and hashed again
+   * (docs/explanation/performance.md).
    */
   identifyBy(
     header: string | undefined,

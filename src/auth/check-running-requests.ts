@@ -1,6 +1,6 @@
 /**
- * Ends running requests whose key is revoked, disabled or expired. Every key in use is checked again after a change in
- * the store, and keys that have expired every 2 seconds.
+ * Ends running requests whose key is revoked, disabled or expired. Every key in use is checked again after a
+ * change in the store, and keys that have expired every 2 seconds.
  */
 import type { Identity } from '../accounts/account.js'
 import { GatewayError } from '../errors.js'

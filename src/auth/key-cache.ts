@@ -1,9 +1,9 @@
 /**
- * Caches the results of key lookups in one process: good keys by digest, and bad ones for 5 seconds. The caller passes
- * the time and decides which age is acceptable.
+ * Caches the results of key lookups in one process: good keys by digest, and bad ones for 5 seconds. The
+ * caller passes the time and decides which age is acceptable.
  *
- * Entries are stored under the full digest. In another gateway, a cache that used a part of the key gave one customer
- * the identity of another (CVE-2026-35030: `token[:20]`).
+ * Entries are stored under the full digest. In another gateway, a cache that used a part of the key gave one
+ * customer the identity of another (CVE-2026-35030: `token[:20]`).
  */
 import type { KeyResult } from './authentication-result.js'
 import { Lru } from './lru.js'
@@ -82,8 +82,8 @@ export class AuthCache {
   }
 
   /**
-   * Drops a key that has changed, so that it is refused even while the store fails. Null means that any key may have
-   * changed: good results are no longer trusted and bad ones are dropped.
+   * Drops a key that has changed, so that it is refused even while the store fails. Null means that any key
+   * may have changed: good results are no longer trusted and bad ones are dropped.
    */
   change(digest: string | null): void {
     if (digest === null) {

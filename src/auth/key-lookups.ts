@@ -1,6 +1,6 @@
 /**
- * Looks keys up in the store and caches the results. Requests with the same key share one lookup, and at most 32 lookups
- * run at once, so that a store that recovers is not overloaded.
+ * Looks keys up in the store and caches the results. Requests with the same key share one lookup, and at most
+ * 32 lookups run at once, so that a store that recovers is not overloaded.
  */
 import type { KeyLookup, Store } from '../store/store.js'
 import { resultOfLookup, storeUnavailable, type KeyResult } from './authentication-result.js'
@@ -35,8 +35,8 @@ export class KeyLookups {
   }
 
   /**
-   * The result for the key, which is also put into the cache; at once if the store returns it synchronously. Throws or
-   * rejects with the store's error, or `store_unavailable` if too many lookups wait.
+   * The result for the key, which is also put into the cache; at once if the store returns it synchronously.
+   * Throws or rejects with the store's error, or `store_unavailable` if too many lookups wait.
    */
   lookUp(digest: string): KeyResult | Promise<KeyResult> {
     const shared = this.running.get(digest)

@@ -1,6 +1,7 @@
 /**
- * Maps recent headers with good keys to the digests of the keys. The digest of a text never changes, so an entry stays
- * correct when its key is revoked; the caller checks the key's state (docs/explanation/performance.md).
+ * Maps recent headers with good keys to the digests of the keys. The digest of a text never changes, so an
+ * entry stays correct when its key is revoked; the caller checks the key's state
+ * (docs/explanation/performance.md).
  */
 import { Lru } from './lru.js'
 

@@ -1,5 +1,6 @@
 /**
- * Decides while the store fails which cached results authenticate without a lookup, and when lookups start again.
+ * Decides while the store fails which cached results authenticate without a lookup, and when lookups start
+ * again.
  */
 import { GatewayError } from '../errors.js'
 import type { CachedResult } from './key-cache.js'

@@ -1,6 +1,6 @@
 /**
- * Counts wrong keys by client address in one process, and throttles an address that sends many. The number of addresses
- * is bounded.
+ * Counts wrong keys by client address in one process, and throttles an address that sends many. The number of
+ * addresses is bounded.
  */
 import type { Identity } from '../accounts/account.js'
 import { GatewayError } from '../errors.js'

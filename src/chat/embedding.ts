@@ -4,7 +4,9 @@ import type { Usage } from './usage.js'
 /** One input: a text, or the token ids of a text. */
 export type EmbeddingInput = string | readonly number[]
 
-/** The part of a request that only embeddings have. Its texts are also the messages, for estimates and limits. */
+/**
+ * The part of a request that only embeddings have. Its texts are also the messages, for estimates and limits.
+ */
 export interface Embedding {
   readonly inputs: readonly EmbeddingInput[]
   /** Numbers per vector; absent: the model's default. */

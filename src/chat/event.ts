@@ -7,7 +7,10 @@ import type { Usage } from './usage.js'
 /** Why the model stopped. */
 export type FinishReason = 'stop' | 'length' | 'tool-use' | 'filter' | 'pause' | 'other'
 
-/** A source that the model cites for a text block, which may have ended. Offsets are UTF-16 units of that block. */
+/**
+ * A source that the model cites for a text block, which may have ended. Offsets are UTF-16 units of that
+ * block.
+ */
 export interface Citation {
   url?: string
   title?: string
@@ -17,8 +20,9 @@ export interface Citation {
 }
 
 /**
- * One step of a reply. Blocks are numbered 0,1,2,… in order of start and never overlap. `signature` is opaque provider state
- * that the client must send back unchanged on the next turn; a call has it at its start too if it is known by then.
+ * One step of a reply. Blocks are numbered 0,1,2,… in order of start and never overlap. `signature` is opaque
+ * provider state that the client must send back unchanged on the next turn; a call has it at its start too if
+ * it is known by then.
  */
 export type ChatEvent =
   | { type: 'start'; id: string; model: string }
@@ -55,7 +59,9 @@ export type ChatEvent =
       stopSequence?: string
       /** The tier that served the reply, in OpenAI's names. */
       serviceTier?: string
-      /** Set if the upstream paused: the data that it needs to continue the reply. Internal to the gateway. */
+      /**
+       * Set if the upstream paused: the data that it needs to continue the reply. Internal to the gateway.
+       */
       resume?: JsonObject
       /** The reply is empty, and the same request may succeed. Internal to the gateway. */
       retrySame?: true

@@ -1,15 +1,16 @@
 /**
- * The grammar of canonical events, checked at run time between every decoder and every encoder. A breach becomes one
- * `upstream_malformed` error event, and later events are dropped.
+ * The grammar of canonical events, checked at run time between every decoder and every encoder. A breach
+ * becomes one `upstream_malformed` error event, and later events are dropped.
  *
  *     stream := start (block | citation | logprobs | image | opaque | usage)* finish     complete
  *             | start …                                    error      truncated, blocks may be open
  *             | error                                                 never started
  *     block  := K-start K-delta* K-end                     K ∈ text, refusal, thinking, tool
  *
- * Indexes are 0,1,2,… in order of start, and blocks never overlap. An `image` or `opaque` is a block of its own. `logprobs`
- * belong to the open text block, a `citation` to any text block so far, because some upstreams send sources at the end.
- * Usage is cumulative: later events replace earlier ones. No event follows `finish` or `error`.
+ * Indexes are 0,1,2,… in order of start, and blocks never overlap. An `image` or `opaque` is a block of its
+ * own. `logprobs` belong to the open text block, a `citation` to any text block so far, because some
+ * upstreams send sources at the end. Usage is cumulative: later events replace earlier ones. No event follows
+ * `finish` or `error`.
  */
 import type { ChatEvent, EventSink } from './event.js'
 

@@ -1,6 +1,6 @@
 /**
- * Facts of the catalogue about a model, for encoders and prices. `undefined` means unknown; encoders then treat the model
- * like the newest of its family.
+ * Facts of the catalogue about a model, for encoders and prices. `undefined` means unknown; encoders then
+ * treat the model like the newest of its family.
  */
 
 /** Vendors with formats and rules of their own. Models of other vendors have none. */

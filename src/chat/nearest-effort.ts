@@ -13,8 +13,8 @@ export const EFFORTS: readonly ReasoningEffort[] = [
 ]
 
 /**
- * The requested effort, or the next lower that the model supports, or its lowest. `supported` undefined means unknown: the
- * requested effort is returned.
+ * The requested effort, or the next lower that the model supports, or its lowest. `supported` undefined means
+ * unknown: the requested effort is returned.
  */
 export function nearestEffort(
   requested: ReasoningEffort,

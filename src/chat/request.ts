@@ -3,8 +3,8 @@ import type { Embedding } from './embedding.js'
 import type { JsonObject, JsonValue } from './json.js'
 
 /**
- * A cache marker on a part or tool: Anthropic's `cache_control` or OpenAI's breakpoint. `breakpoint` has OpenAI's own
- * members, for upstreams that accept breakpoints.
+ * A cache marker on a part or tool: Anthropic's `cache_control` or OpenAI's breakpoint. `breakpoint` has
+ * OpenAI's own members, for upstreams that accept breakpoints.
  */
 export interface CacheMark {
   ttl: '5m' | '1h'
@@ -84,8 +84,8 @@ export interface ToolCall {
 }
 
 /**
- * One message. `index` is its index in the client's `messages`, for errors. Assistant content precedes the tool calls; a
- * tool message is the result of one call.
+ * One message. `index` is its index in the client's `messages`, for errors. Assistant content precedes the
+ * tool calls; a tool message is the result of one call.
  */
 export type Message =
   | { role: 'system' | 'developer'; index: number; parts: TextPart[] }
@@ -136,8 +136,8 @@ export type ResponseFormat =
 export type ReasoningEffort = 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max'
 
 /**
- * The path of a field that only upstreams of the client's own format accept. For other upstreams it is reported as a loss,
- * or refused with the message `refusal` if the reply would be wrong without it.
+ * The path of a field that only upstreams of the client's own format accept. For other upstreams it is
+ * reported as a loss, or refused with the message `refusal` if the reply would be wrong without it.
  */
 export interface NativeField {
   path: string

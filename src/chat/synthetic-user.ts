@@ -1,6 +1,6 @@
 /**
- * Inserts a user message before an assistant message that begins a conversation, for formats that require a user message
- * first. The operator enables this with `allow_synthetic_user`.
+ * Inserts a user message before an assistant message that begins a conversation, for formats that require a
+ * user message first. The operator enables this with `allow_synthetic_user`.
  */
 import type { Message } from './request.js'
 

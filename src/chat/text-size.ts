@@ -1,6 +1,6 @@
 /**
- * The amount of text in a request, without inline images, files and audio. Adds string lengths (UTF-16 units) and reads no
- * character, because a request may have 32 MiB.
+ * The amount of text in a request, without inline images, files and audio. Adds string lengths (UTF-16 units)
+ * and reads no character, because a request may have 32 MiB.
  */
 import type { JsonValue } from './json.js'
 import type { AssistantPart, ChatRequest, UserPart } from './request.js'

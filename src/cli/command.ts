@@ -1,8 +1,8 @@
 /** The interface of commands. */
 
 /**
- * A command of the `sluice` program. A command is thin: it parses its arguments (`node:util` parseArgs), calls the
- * code that does the work, and prints the result.
+ * A command of the `sluice` program. A command is thin: it parses its arguments (`node:util` parseArgs),
+ * calls the code that does the work, and prints the result.
  */
 export interface Command {
   readonly name: string

@@ -1,6 +1,6 @@
 /**
- * The configuration that a command uses beside a running gateway. A changed `store` takes effect after a restart;
- * until then the command must use the gateway's current store.
+ * The configuration that a command uses beside a running gateway. A changed `store` takes effect after a
+ * restart; until then the command must use the gateway's current store.
  */
 import type { Config } from '../config/config.js'
 import { loadConfig } from '../config/load-config.js'
@@ -9,9 +9,9 @@ import { problemLines } from './check/check.js'
 import { findGateway, loadGeneration } from './generations/running-gateway.js'
 
 /**
- * The file's configuration, with the store and spool of the gateway that runs with this file. If the file is not
- * valid, the configuration that the gateway was started with. `err` receives a line for each difference and problem;
- * null if there is no valid configuration.
+ * The file's configuration, with the store and spool of the gateway that runs with this file. If the file is
+ * not valid, the configuration that the gateway was started with. `err` receives a line for each difference
+ * and problem; null if there is no valid configuration.
  */
 export async function configInForce(
   path: string,

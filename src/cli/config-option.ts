@@ -2,8 +2,8 @@
 import { UsageError } from './usage-error.js'
 
 /**
- * The path of the configuration file. `option` is the value of `--config`, which overrides SLUICE_CONFIG. Throws
- * `UsageError` that names both if neither is given.
+ * The path of the configuration file. `option` is the value of `--config`, which overrides SLUICE_CONFIG.
+ * Throws `UsageError` that names both if neither is given.
  */
 export function configPath(
   option: string | undefined,

@@ -18,9 +18,9 @@ export type OptionValues<O extends Options> = {
 type ByAction<Action extends string, Options> = Readonly<Record<Action, Options>>
 
 /**
- * Parses the arguments of a command with actions. `allowed` lists the actions with their options, `needed` the options
- * without which an action fails, each with its placeholder: `--name NAME`. Throws `UsageError` or the error of
- * `parseArgs`.
+ * Parses the arguments of a command with actions. `allowed` lists the actions with their options, `needed`
+ * the options without which an action fails, each with its placeholder: `--name NAME`. Throws `UsageError` or
+ * the error of `parseArgs`.
  */
 export function parseAction<O extends Options, Action extends string>(
   command: string,
@@ -48,8 +48,8 @@ export function parseAction<O extends Options, Action extends string>(
 }
 
 /**
- * The action after a command's name. `allowed` lists the actions with their options. Throws `UsageError` for an
- * unknown action, further arguments, and options of other actions.
+ * The action after a command's name. `allowed` lists the actions with their options. Throws `UsageError` for
+ * an unknown action, further arguments, and options of other actions.
  */
 function actionOf<Action extends string>(
   command: string,

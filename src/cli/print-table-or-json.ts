@@ -1,4 +1,7 @@
-/** Prints lists as a table or as JSON, page by page, so that a list of any length needs the memory of one page. */
+/**
+ * Prints lists as a table or as JSON, page by page, so that a list of any length needs the memory of one
+ * page.
+ */
 import type { Terminal } from './with-store.js'
 
 /** The forms of a list. */
@@ -41,7 +44,8 @@ async function printJson<Item>(
 }
 
 /**
- * Prints a table with columns aligned within each page, and no header without rows. Resolves to the number of rows.
+ * Prints a table with columns aligned within each page, and no header without rows. Resolves to the number of
+ * rows.
  */
 async function printTable<Item>(
   terminal: Terminal,

@@ -1,6 +1,6 @@
 /**
- * `sluice restart`: a rolling restart of the running gateway. It signals the primary, whose process id is on the ops
- * port, and follows the restart there.
+ * `sluice restart`: a rolling restart of the running gateway. It signals the primary, whose process id is on
+ * the ops port, and follows the restart there.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
@@ -92,7 +92,10 @@ async function pageOf({ origin }: FoundGateway): Promise<Page> {
   return page.parse((await requestGateway(origin, '/workers')).json)
 }
 
-/** Throws if the gateway cannot restart its workers, or if its process id belongs to another machine or namespace. */
+/**
+ * Throws if the gateway cannot restart its workers, or if its process id belongs to another machine or
+ * namespace.
+ */
 function checkSignals({ machine, restarts }: Page, origin: string): void {
   if (machine !== machineName()) {
     throw new Error(

@@ -1,6 +1,6 @@
 /**
- * The program `sluice`: the first argument is the command. The files and folders that it creates are private to its
- * user, regardless of the umask: stores and spools contain hashes of keys, e-mail addresses and costs.
+ * The program `sluice`: the first argument is the command. The files and folders that it creates are private
+ * to its user, regardless of the umask: stores and spools contain hashes of keys, e-mail addresses and costs.
  */
 import { basename } from 'node:path'
 import { COMMANDS } from './commands.js'

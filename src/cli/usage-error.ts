@@ -9,7 +9,10 @@ export class UsageError extends Error {
   }
 }
 
-/** The message of a `UsageError` or of an error of `parseArgs` for a command with this help; null for other errors. */
+/**
+ * The message of a `UsageError` or of an error of `parseArgs` for a command with this help; null for other
+ * errors.
+ */
 export function usageMessage(error: unknown, help: string): string | null {
   if (error instanceof UsageError) return error.message
   if (!(error instanceof TypeError) || !('code' in error)) return null

@@ -1,6 +1,6 @@
 /**
- * Shared parts of commands that work on the store: opening it, finding an account, printing lines. They read only
- * `store` and `plans` of the configuration.
+ * Shared parts of commands that work on the store: opening it, finding an account, printing lines. They read
+ * only `store` and `plans` of the configuration.
  */
 import type { Account } from '../accounts/account.js'
 import { findAccount, type Plans } from '../accounts/accounts.js'
@@ -40,11 +40,16 @@ export interface StoreSession {
 export interface StoreOpening {
   readonly configPath: string
   readonly terminal: Terminal
-  /** Whether a missing embedded store is an error; otherwise the command creates it, with a warning on Redis. */
+  /**
+   * Whether a missing embedded store is an error; otherwise the command creates it, with a warning on Redis.
+   */
   readonly mustExist: boolean
 }
 
-/** The store of the configuration file of `command`, such as `sluice keys`. Throws `UsageError` without a file. */
+/**
+ * The store of the configuration file of `command`, such as `sluice keys`. Throws `UsageError` without a
+ * file.
+ */
 export function openingFor(
   command: string,
   config: string | undefined,
@@ -76,8 +81,8 @@ export const processTerminal: Terminal = {
 }
 
 /**
- * Opens the store of the configuration file for the work and closes it afterwards. Prints errors of the file, the
- * store and the accounts to standard error and returns 1.
+ * Opens the store of the configuration file for the work and closes it afterwards. Prints errors of the file,
+ * the store and the accounts to standard error and returns 1.
  */
 export async function withStore(
   { configPath: path, terminal, mustExist }: StoreOpening,

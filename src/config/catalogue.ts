@@ -1,6 +1,6 @@
 /**
- * Finds a model in the catalogue by its id. This file reads no YAML and no schema, so that workers do not load them;
- * `schema/catalogue-schema.ts` does.
+ * Finds a model in the catalogue by its id. This file reads no YAML and no schema, so that workers do not
+ * load them; `schema/catalogue-schema.ts` does.
  */
 import type { ModelFacts } from '../chat/model.js'
 import type { Catalogue, UpstreamConfig } from './config.js'
@@ -26,7 +26,10 @@ export function createCatalogue(models: readonly ModelFacts[]): Catalogue {
   }
 }
 
-/** The catalogue, with the models that upstreams list and it does not contain. The catalogue's own entries win. */
+/**
+ * The catalogue, with the models that upstreams list and it does not contain. The catalogue's own entries
+ * win.
+ */
 export function withListed(
   catalogue: Catalogue,
   upstreams: readonly Pick<UpstreamConfig, 'models'>[],
@@ -41,7 +44,9 @@ export function withListed(
   return more.length === 0 ? catalogue : createCatalogue([...catalogue.models, ...more])
 }
 
-/** The exact id, else the longest id in the catalogue that `requested` extends with `-`: one lookup per dash. */
+/**
+ * The exact id, else the longest id in the catalogue that `requested` extends with `-`: one lookup per dash.
+ */
 function findExtended(byId: ReadonlyMap<string, ModelFacts>, requested: string): ModelFacts | null {
   const exact = byId.get(requested)
   if (exact !== undefined) return exact
@@ -61,8 +66,9 @@ const FAMILIES: readonly (readonly [RegExp, Omit<ModelFacts, 'id' | 'createdAtSe
 ]
 
 /**
- * The facts for any id: the catalogue's, else those of the family that the start of the id names; all other facts are
- * unknown. An id without a known family counts as `openai`, because the remaining upstreams use OpenAI's format.
+ * The facts for any id: the catalogue's, else those of the family that the start of the id names; all other
+ * facts are unknown. An id without a known family counts as `openai`, because the remaining upstreams use
+ * OpenAI's format.
  */
 export function factsFor(catalogue: Catalogue, modelId: string): ModelFacts {
   const known = catalogue.find(modelId)

@@ -24,7 +24,9 @@ export type {
   UpstreamTlsConfig,
 } from './upstreams/upstream.js'
 
-/** Thresholds for refusing requests that the process cannot serve in time. Lists have one threshold per level. */
+/**
+ * Thresholds for refusing requests that the process cannot serve in time. Lists have one threshold per level.
+ */
 export interface OverloadConfig {
   readonly enabled: boolean
   /** Maximum requests in progress in one worker. */
@@ -223,7 +225,10 @@ export interface Config {
   readonly onLoss: 'report' | 'reject'
   readonly afterDisconnect: AfterDisconnectConfig
   readonly ledger: LedgerConfig
-  /** Whether the gateway may insert a user message before a conversation that starts with an assistant message. */
+  /**
+   * Whether the gateway may insert a user message before a conversation that starts with an assistant
+   * message.
+   */
   readonly allowSyntheticUser: boolean
   readonly fetchMedia: FetchMediaConfig
   readonly upstreams: Readonly<Record<string, UpstreamConfig>>

@@ -21,7 +21,10 @@ export interface SnapshotProperties {
   readonly waitingForRestart?: readonly string[]
 }
 
-/** An immutable snapshot: every object in it is frozen. After the call this process masks its secrets in all output. */
+/**
+ * An immutable snapshot: every object in it is frozen. After the call this process masks its secrets in all
+ * output.
+ */
 export function createSnapshot(
   { config, catalogue, fileHash }: SnapshotParts,
   { generation, loadedAtMs, changes = [], waitingForRestart = [] }: SnapshotProperties,

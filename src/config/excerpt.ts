@@ -1,6 +1,6 @@
 /**
- * Prints the line of a file with a problem and a caret under its column, for a terminal. Values that may be secrets
- * are replaced with asterisks of the same length.
+ * Prints the line of a file with a problem and a caret under its column, for a terminal. Values that may be
+ * secrets are replaced with asterisks of the same length.
  */
 import { hideSecrets } from '../secrets/redact-secrets.js'
 
@@ -15,8 +15,8 @@ const SHOWN = /\$\{[\w:/.-]*\}|\b[a-z_]{1,40}:(?=\s|$)|[\s{}[\],:"'-]+/g
 const LONG_WORD = /[\w+/=-]{20,}/g
 
 /**
- * Two lines: the source line after its number, and the caret. Null if there is no such line. `line` and `column`
- * count from 1.
+ * Two lines: the source line after its number, and the caret. Null if there is no such line. `line` and
+ * `column` count from 1.
  */
 export function excerpt(text: string, line: number, column: number): string | null {
   const lines = text.split(/\r\n|\n/)
@@ -38,7 +38,9 @@ function masking(source: string, isSecret: boolean): string {
   return maskKnownForms(source.slice(0, start)) + maskAll(source.slice(start))
 }
 
-/** The column where the value of the first possibly secret key starts, or a URL with a password; else null. */
+/**
+ * The column where the value of the first possibly secret key starts, or a URL with a password; else null.
+ */
 function secretStart(source: string): number | null {
   const address = source.indexOf('://')
   const end = address === -1 || !source.includes('@', address) ? null : address

@@ -1,7 +1,7 @@
 /**
  * Replaces `${NAME}` and `${file:PATH}` in the values of a parsed file. Placeholders are replaced in parsed
- * values and not in the text, so that a secret cannot change the structure. Only `upstreams.*.api_key` and entries of
- * `api_keys` may be empty.
+ * values and not in the text, so that a secret cannot change the structure. Only `upstreams.*.api_key` and
+ * entries of `api_keys` may be empty.
  */
 import type { Finding, Path } from './problem.js'
 

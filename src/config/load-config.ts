@@ -1,6 +1,6 @@
 /**
- * Loads a configuration file: YAML, placeholders, schema, rules. Returns a `Config` or a list of problems, and
- * changes nothing except that it caches the last catalogue.
+ * Loads a configuration file: YAML, placeholders, schema, rules. Returns a `Config` or a list of problems,
+ * and changes nothing except that it caches the last catalogue.
  */
 import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
@@ -29,14 +29,15 @@ import {
 } from './problem.js'
 import { resolveConfig } from './resolve-config.js'
 import { fileSchema } from './schema-and-defaults/config-file-schema.js'
-import { checkTranslatable } from './routes/check-targets.js'
+import { checkTranslatable } from './routes/check-embedding-targets.js'
 import { located, parseYaml } from './yaml.js'
 
 /** Variables by name, as in `process.env`. */
 export type Env = Readonly<Record<string, string | undefined>>
 
 /**
- * All texts that a generation was built from; another process builds the same generation from them. Contains secrets.
+ * All texts that a generation was built from; another process builds the same generation from them. Contains
+ * secrets.
  */
 export interface ConfigSources {
   /** The file's absolute path; relative paths in it start at its folder. */
@@ -83,7 +84,10 @@ export type LoadResult =
 const MAX_FILE_BYTES = 4 * 1024 * 1024
 const MAX_SECRET_BYTES = 64 * 1024
 
-/** Reads the file, its catalogue, `.env` and secret files from disk; `stored` replaces the first two. Never throws. */
+/**
+ * Reads the file, its catalogue, `.env` and secret files from disk; `stored` replaces the first two. Never
+ * throws.
+ */
 export function loadConfig(path: string, env: Env, stored?: StoredTexts): LoadResult {
   const absolute = resolve(path)
   const text = stored === undefined ? readText(absolute) : stored.text
@@ -285,7 +289,8 @@ function retype(
 }
 
 /**
- * The text without a byte order mark; null if the file is not readable, too large, not a regular file or not UTF-8.
+ * The text without a byte order mark; null if the file is not readable, too large, not a regular file or not
+ * UTF-8.
  */
 export function readText(path: string, maxBytes = MAX_FILE_BYTES): string | null {
   try {

@@ -19,8 +19,8 @@ import { shownAmounts, shownLimit } from './resolve-limits.js'
 import type { AbortConfig, RouteConfig, ShadowConfig } from './routes/route.js'
 
 /**
- * The snapshot in the file's spelling, for `/config` on the ops port. Keys, header values and texts set into bodies
- * are printed as `***` and four characters that distinguish them.
+ * The snapshot in the file's spelling, for `/config` on the ops port. Keys, header values and texts set into
+ * bodies are printed as `***` and four characters that distinguish them.
  */
 export function maskedConfig(snapshot: Snapshot): JsonObject {
   return {

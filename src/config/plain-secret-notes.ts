@@ -1,12 +1,15 @@
 /**
- * Finds secrets in plain text and variables without braces in a configuration file, for the notes of `sluice check`.
- * The text must be valid. Notes contain paths and no values.
+ * Finds secrets in plain text and variables without braces in a configuration file, for the notes of `sluice
+ * check`. The text must be valid. Notes contain paths and no values.
  */
 import { pathText, type Path } from './problem.js'
 import { isSecretSetting, passwordsIn, SCHEME } from './secret-settings.js'
 import { parseYaml, type YamlFile } from './yaml.js'
 
-/** Variables as a shell and other gateways write them, which the configuration does not replace: `$OPENAI_API_KEY`. */
+/**
+ * Variables as a shell and other gateways write them, which the configuration does not replace:
+ * `$OPENAI_API_KEY`.
+ */
 const BARE_VARIABLE = /^(?:bearer\s+)?(\$|env[:.]|os\.environ\/)([A-Za-z_][A-Za-z0-9_]*)$/i
 /** Prefixes of the providers' keys. */
 const KEY_PREFIX = /^(?:sk|pk|rk|gsk|xai|hf|r8|nvapi|AIza|ya29|AKIA|ghp)[-_.A-Za-z0-9]/

@@ -1,6 +1,6 @@
 /**
- * Problems of a configuration file: position, path, message, suggestion. A problem never contains a value of the
- * file, since any value may be a secret.
+ * Problems of a configuration file: position, path, message, suggestion. A problem never contains a value of
+ * the file, since any value may be a secret.
  */
 import { z } from 'zod'
 import { hideSecrets } from '../secrets/redact-secrets.js'
@@ -25,6 +25,11 @@ export interface ConfigProblem {
   readonly message: string
   /** The probable spelling, or null. */
   readonly suggestion: string | null
+}
+
+/** A problem of the file as a whole. */
+export function problemOfFile(file: string, message: string): ConfigProblem {
+  return { file, line: 1, column: 1, path: '', message, suggestion: null }
 }
 
 /** A problem before its position in the text is known. */
@@ -92,7 +97,9 @@ function unknownKeyText(key: string, known: readonly string[]): string {
     : `${text}: use one of ${known.join(', ')}`
 }
 
-/** The probable mistake behind a key that no schema has, after its name; null for a key that is only misspelt. */
+/**
+ * The probable mistake behind a key that no schema has, after its name; null for a key that is only misspelt.
+ */
 function unknownKeyHint(key: string): string | null {
   if (key === '<<') return '"<<": merge keys are not supported: repeat the keys of the anchor'
   if (/^\d{3}$/.test(key)) return `"${key}": write a number without commas`
@@ -260,8 +267,8 @@ export function valueAt(value: unknown, path: Path): unknown {
 }
 
 /**
- * A key in printable form: words, and what YAML and placeholders contain (`<<`, `${NAME}`). Anything else may be a
- * misplaced secret.
+ * A key in printable form: words, and what YAML and placeholders contain (`<<`, `${NAME}`). Anything else may
+ * be a misplaced secret.
  */
 export function shownKey(key: string): string {
   const isPlain = /^[\p{L}\p{N} _.<${}-]{1,64}$/u.test(key) && hideSecrets(key) === key

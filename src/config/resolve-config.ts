@@ -1,6 +1,6 @@
 /**
- * Turns the checked values of the file, which have their defaults already, into the `Config` that the code reads, and
- * checks the rules that span several keys.
+ * Turns the checked values of the file, which have their defaults already, into the `Config` that the code
+ * reads, and checks the rules that span several keys.
  */
 import { resolve } from 'node:path'
 import { isRedisUrl, parseRedisUrl } from '../store/redis/connection/parse-address.js'

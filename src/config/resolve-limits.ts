@@ -1,6 +1,6 @@
 /**
- * Resolves limits and checks the rules that the schema cannot express. `limits/find-limits.ts` matches requests with
- * limits.
+ * Resolves limits and checks the rules that the schema cannot express. `limits/find-limits.ts` matches
+ * requests with limits.
  */
 import type { KeyLimits } from '../accounts/account.js'
 import type { JsonObject } from '../chat/json.js'

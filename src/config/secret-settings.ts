@@ -1,6 +1,6 @@
 /**
- * Decides which values of a configuration are secrets, by the names of settings and the form of values, so that a new
- * setting does not have to be listed here.
+ * Decides which values of a configuration are secrets, by the names of settings and the form of values, so
+ * that a new setting does not have to be listed here.
  */
 import type { Config } from './config.js'
 import type { Path } from './problem.js'

@@ -1,6 +1,6 @@
 /**
- * Messages for YAML syntax errors: what is wrong and how to fix it, without text of the file, since any part of it may be
- * a secret.
+ * Messages for YAML syntax errors: what is wrong and how to fix it, without text of the file, since any part
+ * of it may be a secret.
  */
 
 /** The parser's error codes, or its messages, with the message for the user; the first match counts. */
@@ -48,8 +48,8 @@ const MESSAGES: readonly (readonly [parser: RegExp, message: string])[] = [
 ]
 
 /**
- * The message for an error of the YAML parser, from its code and its message. `line`: the rest of the line from the
- * position of the error.
+ * The message for an error of the YAML parser, from its code and its message. `line`: the rest of the line
+ * from the position of the error.
  */
 export function syntaxMessage(code: string, message: string, line: string): string {
   if (code === 'BLOCK_AS_IMPLICIT_KEY' && !/:\s/.test(line)) {

@@ -1,6 +1,6 @@
 /**
- * Parses YAML: the value of a file with the positions of its parts, or the syntax errors. Only this file uses the
- * YAML parser.
+ * Parses YAML: the value of a file with the positions of its parts, or the syntax errors. Only this file uses
+ * the YAML parser.
  */
 import {
   isAlias,
@@ -82,8 +82,8 @@ const OPEN = '\u{F8F1}'
 const CLOSE = '\u{F8F2}'
 
 /**
- * The text with `${NAME}` in a form that YAML accepts anywhere. Its braces would end a plain value inside `{ … }`, but
- * users write `{ api_key: ${KEY} }`.
+ * The text with `${NAME}` in a form that YAML accepts anywhere. Its braces would end a plain value inside `{
+ * … }`, but users write `{ api_key: ${KEY} }`.
  */
 function shielded(text: string): string {
   return text.replace(/\$\{([^\s{}[\],"'`]*)\}/g, `$$${OPEN}$1${CLOSE}`)

@@ -1,6 +1,7 @@
 /**
- * The codecs as a library, `sluice/dialects`: requests, whole replies and streams between the wire formats of OpenAI,
- * Anthropic and Google, without the gateway. Pure and synchronous: no socket, clock, log or random number.
+ * The codecs as a library, `sluice/dialects`: requests, whole replies and streams between the wire formats of
+ * OpenAI, Anthropic and Google, without the gateway. Pure and synchronous: no socket, clock, log or random
+ * number.
  */
 import { isContent, type ChatEvent, type EventSink } from '../chat/event.js'
 import { Fold, type Reply } from '../chat/reply/fold.js'
@@ -31,8 +32,8 @@ export interface ClientRequest {
 }
 
 /**
- * Decodes a client's request. Throws `GatewayError` of kind `malformed_request` that names the field if the body breaks
- * a rule of its format.
+ * Decodes a client's request. Throws `GatewayError` of kind `malformed_request` that names the field if the
+ * body breaks a rule of its format.
  */
 export function decodeRequest({
   dialect,
@@ -68,8 +69,8 @@ export interface RequestEncoding {
 }
 
 /**
- * Encodes a request for an upstream. Throws `GatewayError` of kind `untranslatable` if a field cannot be expressed and
- * the reply would be wrong without it; other fields are left out and named in `losses`.
+ * Encodes a request for an upstream. Throws `GatewayError` of kind `untranslatable` if a field cannot be
+ * expressed and the reply would be wrong without it; other fields are left out and named in `losses`.
  */
 export function encodeRequest({ from, to, request, model }: RequestEncoding): UpstreamRequest {
   const egress = upstreamCodec(to)
@@ -83,7 +84,10 @@ export function encodeRequest({ from, to, request, model }: RequestEncoding): Up
   return { path, headers, body: stringifyExact(body), losses: [...losses] }
 }
 
-/** Decodes a whole reply of an upstream. Throws `GatewayError` if the body has an error or is not of the format. */
+/**
+ * Decodes a whole reply of an upstream. Throws `GatewayError` if the body has an error or is not of the
+ * format.
+ */
 export function decodeReply(dialect: DialectName, body: JsonObject, request: ChatRequest): Reply {
   const fold = new Fold()
   upstreamCodec(dialect).decodeReply(body, request, new Grammar(fold))
@@ -122,8 +126,8 @@ export interface StreamTranslation {
 }
 
 /**
- * Translates the server-sent events of one reply. `write` and `end` return the frames for the client, which may be empty.
- * After `end`, `outcome` is `complete` only if the format's own terminator arrived.
+ * Translates the server-sent events of one reply. `write` and `end` return the frames for the client, which
+ * may be empty. After `end`, `outcome` is `complete` only if the format's own terminator arrived.
  */
 export class StreamTranslator implements EventSink {
   outcome: 'open' | 'complete' | 'failed' = 'open'
@@ -153,7 +157,10 @@ export class StreamTranslator implements EventSink {
     return this.take()
   }
 
-  /** The upstream's connection ended. A stream without its terminator ends in an error event of the client's format. */
+  /**
+   * The upstream's connection ended. A stream without its terminator ends in an error event of the client's
+   * format.
+   */
   end(): string {
     if (this.outcome !== 'open') return ''
     this.framer.end()

@@ -1,6 +1,6 @@
 /**
- * The interface between the gateway and a wire format. Codecs are pure: they use no socket, clock, random number, log or
- * metric; ids and times are arguments.
+ * The interface between the gateway and a wire format. Codecs are pure: they use no socket, clock, random
+ * number, log or metric; ids and times are arguments.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ChatEvent, EventSink } from '../chat/event.js'
@@ -93,7 +93,10 @@ export interface Seed {
   createdAtSeconds: number
   /** The model name of the client's request, which the reply repeats. */
   model: string
-  /** The dialect of the upstream, and therefore of the reasoning state in the reply. Absent: the state is not needed. */
+  /**
+   * The dialect of the upstream, and therefore of the reasoning state in the reply. Absent: the state is not
+   * needed.
+   */
   origin?: DialectName
 }
 
@@ -127,8 +130,8 @@ export interface Ingress {
   /** Model and stream flag only. Throws `GatewayError(malformed_request)` naming the field. */
   peek(body: JsonObject, endpoint: Endpoint): { model: string; stream: boolean }
   /**
-   * Checks, normalises and maps every field. Throws `GatewayError(malformed_request)` whose message and `param` name the
-   * path. `headers` are the client's, for formats with headers of their own.
+   * Checks, normalises and maps every field. Throws `GatewayError(malformed_request)` whose message and
+   * `param` name the path. `headers` are the client's, for formats with headers of their own.
    */
   decodeRequest(body: JsonObject, endpoint: Endpoint, headers?: IncomingHttpHeaders): ChatRequest
   encodeReply(reply: Reply, request: ChatRequest, seed: Seed): SizedText
@@ -137,13 +140,16 @@ export interface Ingress {
   /** `position`: the position among several choices; absent for an only choice. */
   newEncoder(request: ChatRequest, seed: Seed, position?: ChoicePosition): StreamEncoder
   /**
-   * The path of the part of an event that the format cannot express, such as `reply.citations`; null if nothing is lost.
-   * Not called for deltas.
+   * The path of the part of an event that the format cannot express, such as `reply.citations`; null if
+   * nothing is lost. Not called for deltas.
    */
   lossOf(event: ChatEvent): string | null
   /** The path of a canonical field in this format; absent: the same path. */
   fieldName?(path: string): string
-  /** The edit that limits the output tokens in a client's own body; absent if a top-level member of chats does. */
+  /**
+   * The edit that limits the output tokens in a client's own body; absent if a top-level member of chats
+   * does.
+   */
   outputEdit?(body: JsonObject, maxOutputTokens: number): Edit
   /** `requestId`: for formats whose errors contain it. */
   encodeError(error: WireError, requestId?: string): { status: number; body: string }
@@ -157,7 +163,9 @@ export interface Ingress {
   readonly storage?: ReplyStorage
 }
 
-/** Decodes a reply with vectors: an error that the upstream sent with status 200, or null for another format. */
+/**
+ * Decodes a reply with vectors: an error that the upstream sent with status 200, or null for another format.
+ */
 export type VectorReader = (reply: Outline) => Vectors | WireError | null
 
 /** An upstream's endpoint that counts the tokens of a prompt. */
@@ -181,15 +189,17 @@ export interface BetaOptions {
 /** The codec for upstreams. */
 export interface Egress {
   readonly framing: Framing
-  /** Path below the upstream's base URL, and the `accept` header. `model` is percent-encoded by the dialect. */
+  /**
+   * Path below the upstream's base URL, and the `accept` header. `model` is percent-encoded by the dialect.
+   */
   target(model: string, stream: boolean): { path: string; accept: string }
   /** The format requires a user message first. */
   readonly userFirst?: true
   /** Whether the upstream fetches the URL of an image or file itself; absent: it fetches all URLs. */
   readsUrl?(url: string): boolean
   /**
-   * Whether to request a stream although the client requests a whole reply: proxies close connections that stay silent
-   * during a long reply, and some upstreams allow longer replies in streams.
+   * Whether to request a stream although the client requests a whole reply: proxies close connections that
+   * stay silent during a long reply, and some upstreams allow longer replies in streams.
    */
   streamsWhole?(request: ChatRequest, model: ModelFacts): boolean
   /** Whether to request a whole reply although the client requests a stream. */
@@ -199,8 +209,8 @@ export interface Egress {
   /** Headers that depend on the body (API version, beta flags). */
   headers(body: JsonObject): Record<string, string>
   /**
-   * Adds headers of a client of the same dialect to `own`, the result of `headers`. Absent if the dialect has no such
-   * headers.
+   * Adds headers of a client of the same dialect to `own`, the result of `headers`. Absent if the dialect has
+   * no such headers.
    */
   forwardedHeaders?(
     own: Readonly<Record<string, string>>,
@@ -208,21 +218,21 @@ export interface Egress {
     options: BetaOptions,
   ): Record<string, string>
   /**
-   * The body for this upstream. Throws `GatewayError(untranslatable)` for fields that must not be dropped; reports other
-   * dropped fields to `losses`.
+   * The body for this upstream. Throws `GatewayError(untranslatable)` for fields that must not be dropped;
+   * reports other dropped fields to `losses`.
    */
   encodeRequest(request: ChatRequest, model: ModelFacts, losses: Losses): JsonObject
   /** Serialises such a body faster than `stringifyExact`, which is used if this is absent. */
   readonly write?: (body: JsonObject) => SizedText
   /**
-   * Edits of top-level members that adapt a client's own body to this upstream. They are applied to the bytes. `modelName`
-   * is the upstream's name of the model. Throws and reports as `encodeRequest` does.
+   * Edits of top-level members that adapt a client's own body to this upstream. They are applied to the
+   * bytes. `modelName` is the upstream's name of the model. Throws and reports as `encodeRequest` does.
    */
   edits(body: JsonObject, modelName: string, context: EncodeContext): Edit[]
   /**
-   * The body for a second attempt after the upstream refused reasoning of earlier turns that does not match the
-   * conversation; it instructs the upstream to drop such reasoning. Null for other errors, and if the body has the
-   * instruction already. Absent if upstreams of the format have no such error.
+   * The body for a second attempt after the upstream refused reasoning of earlier turns that does not match
+   * the conversation; it instructs the upstream to drop such reasoning. Null for other errors, and if the
+   * body has the instruction already. Absent if upstreams of the format have no such error.
    */
   dropReasoning?(body: JsonObject, error: WireError): JsonObject | null
   /** Absent if upstreams of the format have no endpoint that counts tokens. */
@@ -231,7 +241,10 @@ export interface Egress {
   decodeReply(body: JsonObject, request: ChatRequest, sink: EventSink): void
   /** `mayPause`: the decoder keeps the state that `continuation` needs. */
   newDecoder(request: ChatRequest, sink: EventSink, mayPause?: boolean): StreamDecoder
-  /** Decodes several choices at once, each into the sink of its index. Absent if the format has one choice only. */
+  /**
+   * Decodes several choices at once, each into the sink of its index. Absent if the format has one choice
+   * only.
+   */
   newChoices?(request: ChatRequest, sinks: readonly EventSink[]): ChoicesDecoder
   /** How a paused reply is continued; null if the format has no pauses. */
   readonly continuation: Continuation | null
@@ -246,15 +259,15 @@ export interface Egress {
 }
 
 /**
- * The continuation of a reply that the upstream paused. Such a part ends with a `finish` event with `resume`; the gateway
- * requests the next part and joins the parts.
+ * The continuation of a reply that the upstream paused. Such a part ends with a `finish` event with `resume`;
+ * the gateway requests the next part and joins the parts.
  */
 export interface Continuation {
   /** Whether the reply to this body may pause. */
   mayPause(body: JsonObject): boolean
   /**
-   * The body that requests the next part, from the previous body and the `resume` of its reply. An empty `resume`, after an
-   * event with `retrySame`, requests the same part again.
+   * The body that requests the next part, from the previous body and the `resume` of its reply. An empty
+   * `resume`, after an event with `retrySame`, requests the same part again.
    */
   next(body: JsonObject, resume: JsonObject): JsonObject
 }

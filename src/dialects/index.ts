@@ -137,8 +137,8 @@ function isOther(wire: WireFormat): wire is OtherFormat {
 }
 
 /**
- * The format for an upstream of a dialect, given the format of the client; null if the dialect does not have the operation.
- * `hasCompletions`: the upstream has OpenAI's legacy completions endpoint.
+ * The format for an upstream of a dialect, given the format of the client; null if the dialect does not have
+ * the operation. `hasCompletions`: the upstream has OpenAI's legacy completions endpoint.
  */
 export function upstreamFormat(
   client: WireFormat,

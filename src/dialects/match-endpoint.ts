@@ -1,6 +1,7 @@
 /**
- * Matches the path of a request to an endpoint: method and path → client format and operation. To add one, add a row here and
- * register the ingress of its dialect in `index.ts`; rows of a dialect without an ingress are not served.
+ * Matches the path of a request to an endpoint: method and path → client format and operation. To add one,
+ * add a row here and register the ingress of its dialect in `index.ts`; rows of a dialect without an ingress
+ * are not served.
  */
 import type { DialectName, Endpoint, WireFormat } from './dialect.js'
 
@@ -12,8 +13,9 @@ export type ClientFormat =
 export interface EndpointRow {
   readonly method: 'GET' | 'POST' | 'DELETE'
   /**
-   * As documented: `{model}` and `{id}` stand for one or more characters, and at most one of them is in a path.
-   * Of several paths that match, the first in the table counts, so one with a suffix comes before one without.
+   * As documented: `{model}` and `{id}` stand for one or more characters, and at most one of them is in a
+   * path. Of several paths that match, the first in the table counts, so one with a suffix comes before one
+   * without.
    */
   readonly path: string
   readonly dialect: DialectName
@@ -123,8 +125,8 @@ export function matchingRows(path: string, rows: readonly EndpointRow[]): Match[
 const COMPARED_CHARS = 128
 
 /**
- * The row with the most similar path, by edit distance without the `{model}`; null if more than half of the longer path
- * differs in all rows. Rows of the same method are preferred.
+ * The row with the most similar path, by edit distance without the `{model}`; null if more than half of the
+ * longer path differs in all rows. Rows of the same method are preferred.
  */
 export function nearestRow(
   method: string,

@@ -5,8 +5,8 @@ import { GatewayError } from '../errors.js'
 import type { DialectName, Losses } from './dialect.js'
 
 /**
- * Reports the fields that only upstreams of the client's own format accept. Throws `GatewayError(untranslatable)` if the
- * reply would be wrong without one of them.
+ * Reports the fields that only upstreams of the client's own format accept. Throws
+ * `GatewayError(untranslatable)` if the reply would be wrong without one of them.
  */
 export function reportNative({ native = [] }: ChatRequest, losses: Losses): void {
   for (const { path, refusal } of native) {

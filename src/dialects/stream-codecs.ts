@@ -1,4 +1,7 @@
-/** The interfaces of codecs for streams: decoders, encoders, and taps, which watch a stream that passes through. */
+/**
+ * The interfaces of codecs for streams: decoders, encoders, and taps, which watch a stream that passes
+ * through.
+ */
 import type { EventSink, FinishReason } from '../chat/event.js'
 import type { JsonObject, JsonValue } from '../chat/json.js'
 import type { OutputSize } from '../chat/reply/output-size.js'
@@ -7,8 +10,8 @@ import type { WireError } from '../errors.js'
 import type { FrameSink } from '../wire/frames/framer-types.js'
 
 /**
- * Decodes the frames of a stream: `frame` is called any number of times, then `end` once. Emits a grammatical event stream
- * for any frames.
+ * Decodes the frames of a stream: `frame` is called any number of times, then `end` once. Emits a grammatical
+ * event stream for any frames.
  */
 export interface StreamDecoder extends FrameSink {
   end(): void
@@ -24,7 +27,9 @@ export interface ChoicesDecoder extends StreamDecoder {
 export interface StreamEncoder extends EventSink {
   /** Returns and removes the frames so far. */
   take(): string
-  /** The frame that ends the stream in an error; absent if `encodeStreamError` needs nothing of the stream. */
+  /**
+   * The frame that ends the stream in an error; absent if `encodeStreamError` needs nothing of the stream.
+   */
   failed?(error: WireError): string | null
   /** The whole reply as JSON text, once it has finished, if the format's last frame repeats it. */
   readonly response?: string | null
@@ -54,7 +59,9 @@ export interface TapResult {
 
 /** Watches a stream that passes through unchanged. */
 export interface StreamTap extends TapResult {
-  /** False for a frame that must not reach the client: an error, or a frame that only the gateway requested. */
+  /**
+   * False for a frame that must not reach the client: an error, or a frame that only the gateway requested.
+   */
   frame(name: string, data: string): boolean
   /** The part of the last frame that only the gateway requested; empty if there is none. */
   readonly excess: string
@@ -68,6 +75,8 @@ export interface StreamTap extends TapResult {
   readonly isFinished: boolean
   /** The terminator, which the gateway sends after a finished stream without one. */
   readonly terminator: string
-  /** The frame that ends the stream in an error; absent if `encodeStreamError` needs nothing of the stream. */
+  /**
+   * The frame that ends the stream in an error; absent if `encodeStreamError` needs nothing of the stream.
+   */
   failed?(error: WireError): string | null
 }

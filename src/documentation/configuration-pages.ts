@@ -1,5 +1,6 @@
 /**
- * Generates the JSON Schema for editors and `docs/reference/configuration.md` from the schemas of the configuration.
+ * Generates the JSON Schema for editors and `docs/reference/configuration.md` from the schemas of the
+ * configuration.
  */
 import { z } from 'zod'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../chat/json.js'

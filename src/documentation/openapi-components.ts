@@ -1,6 +1,6 @@
 /**
- * The components of the OpenAPI document: authentication, parameters, headers, schemas and error responses. Bodies are
- * described as far as the gateway reads them; the vendors' references describe the rest.
+ * The components of the OpenAPI document: authentication, parameters, headers, schemas and error responses.
+ * Bodies are described as far as the gateway reads them; the vendors' references describe the rest.
  */
 import type { DialectName } from '../dialects/dialect.js'
 import { ERRORS } from '../errors.js'

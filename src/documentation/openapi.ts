@@ -1,6 +1,6 @@
 /**
- * Generates `docs/reference/openapi.yaml`, the data plane and the ops port in OpenAPI 3.1, from the tables of endpoints and
- * errors.
+ * Generates `docs/reference/openapi.yaml`, the data plane and the ops port in OpenAPI 3.1, from the tables of
+ * endpoints and errors.
  */
 import { stringify } from 'yaml'
 import { ENDPOINTS, type EndpointRow } from '../dialects/match-endpoint.js'

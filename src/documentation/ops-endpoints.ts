@@ -1,4 +1,6 @@
-/** The endpoints of the ops port, for the OpenAPI document. A test compares them with what the port serves. */
+/**
+ * The endpoints of the ops port, for the OpenAPI document. A test compares them with what the port serves.
+ */
 
 /** One endpoint. */
 export interface OpsEndpoint {

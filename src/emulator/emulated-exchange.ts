@@ -1,6 +1,6 @@
 /**
- * The types of an emulated exchange: the HTTP request, the input and output of the model, and the HTTP reply. They are the
- * same for every provider.
+ * The types of an emulated exchange: the HTTP request, the input and output of the model, and the HTTP reply.
+ * They are the same for every provider.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { JsonObject, JsonValue } from '../chat/json.js'

@@ -1,6 +1,6 @@
 /**
- * Handles one request: reads it, routes it to the provider, applies faults, sends the reply, and records it in the
- * ledger.
+ * Handles one request: reads it, routes it to the provider, applies faults, sends the reply, and records it
+ * in the ledger.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatewayError } from '../errors.js'

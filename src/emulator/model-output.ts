@@ -127,7 +127,9 @@ export function tokenProbabilities(
   })
 }
 
-/** Splits a text into words with their preceding white space. White space at the end stays with the last word. */
+/**
+ * Splits a text into words with their preceding white space. White space at the end stays with the last word.
+ */
 export function splitText(text: string): string[] {
   const chunks: string[] = []
   let blank = ''

@@ -1,6 +1,6 @@
 /**
- * Generates a value that fits a JSON Schema: arguments of tool calls, structured output. Type names may be in capitals, as
- * Gemini writes them.
+ * Generates a value that fits a JSON Schema: arguments of tool calls, structured output. Type names may be in
+ * capitals, as Gemini writes them.
  */
 import { arrayOf, numberOf, objectOf, stringOf } from '../chat/json.js'
 import type { JsonObject, JsonValue } from '../chat/json.js'

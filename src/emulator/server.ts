@@ -1,6 +1,6 @@
 /**
- * The emulator: an HTTP server for the formats of all three providers, with scripted faults. It shares no codec with the
- * gateway, so that each format has two independent implementations.
+ * The emulator: an HTTP server for the formats of all three providers, with scripted faults. It shares no
+ * codec with the gateway, so that each format has two independent implementations.
  */
 import { createServer } from 'node:http'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'

@@ -1,6 +1,6 @@
 /**
- * Signatures of opaque state, which the emulated providers verify when clients send it back. They are checksums without a
- * key: they detect lost or mixed-up state, not forgery.
+ * Signatures of opaque state, which the emulated providers verify when clients send it back. They are
+ * checksums without a key: they detect lost or mixed-up state, not forgery.
  */
 import { hashOf, opaqueOf } from './seeded-random.js'
 import type { RandomSource } from './seeded-random.js'
@@ -22,8 +22,8 @@ export function signState(bound: readonly string[], random: RandomSource, bytes:
 }
 
 /**
- * For each text, whether the state is bound to it. Accepts both alphabets of base64, since clients rewrite one as the
- * other.
+ * For each text, whether the state is bound to it. Accepts both alphabets of base64, since clients rewrite
+ * one as the other.
  */
 export function verifyState(bound: readonly string[], signature: string): boolean[] {
   const bytes = Buffer.from(signature, 'base64')

@@ -1,6 +1,6 @@
 /**
- * Reads files that a user names: only regular files, and at most a given number of bytes. A FIFO without a writer, an
- * endless device and a growing file neither block the process nor fill its memory.
+ * Reads files that a user names: only regular files, and at most a given number of bytes. A FIFO without a
+ * writer, an endless device and a growing file neither block the process nor fill its memory.
  */
 import {
   accessSync,
@@ -13,7 +13,9 @@ import {
   type Stats,
 } from 'node:fs'
 
-/** The file's content. Throws an Error with the reason; `code` is Node's, or `EFBIG` if the file is too large. */
+/**
+ * The file's content. Throws an Error with the reason; `code` is Node's, or `EFBIG` if the file is too large.
+ */
 export function readBoundedFile(path: string, maxBytes: number): Buffer {
   // Without O_NONBLOCK, opening a FIFO waits for its writer.
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)

@@ -1,13 +1,13 @@
 /**
- * Creates folders for the gateway's own files. Node's recursive `mkdir` is not used: it never returns if a file system
- * returns ENOENT for a new folder in an existing one, as /proc does.
+ * Creates folders for the gateway's own files. Node's recursive `mkdir` is not used: it never returns if a
+ * file system returns ENOENT for a new folder in an existing one, as /proc does.
  */
 import { mkdirSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /**
- * Creates the folder and its missing parents with mode 0700. An existing folder keeps its mode. Throws an Error that
- * names the folder and the system's error code if it cannot be created.
+ * Creates the folder and its missing parents with mode 0700. An existing folder keeps its mode. Throws an
+ * Error that names the folder and the system's error code if it cannot be created.
  */
 export function createFolder(path: string): void {
   if (isFolder(path)) return

@@ -1,6 +1,6 @@
 /**
- * Makes existing files of the gateway private to its user. `cli/run-command.ts` sets the umask for new files; an older
- * version, a copy or a restored backup may have left wider permissions.
+ * Makes existing files of the gateway private to its user. `cli/run-command.ts` sets the umask for new files;
+ * an older version, a copy or a restored backup may have left wider permissions.
  */
 import { chmodSync, lstatSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -21,9 +21,9 @@ export function dataFolders(store: string, spool: string): string[] {
 }
 
 /**
- * Sets mode 0600 on the gateway's files in a folder, and 0700 on subfolders with such files. The folder itself may
- * have other uses, so its mode is not changed; `warn` is called if other users can enter it, and for files that
- * cannot be changed.
+ * Sets mode 0600 on the gateway's files in a folder, and 0700 on subfolders with such files. The folder
+ * itself may have other uses, so its mode is not changed; `warn` is called if other users can enter it, and
+ * for files that cannot be changed.
  */
 export function makePrivate(folder: string, warn: (reason: string) => void): void {
   const stat = lstatSync(folder, { throwIfNoEntry: false })

@@ -7,7 +7,7 @@ import { GatewayError } from '../errors.js'
 import type { HttpRequest, HttpResponse, Upgrade } from '../http/message.js'
 import { pathOf } from '../http/request-guard.js'
 import { isSent, REFUSED } from '../http/respond.js'
-import type { LimitReservation } from '../limits/limit-reservation.js'
+import type { LimitReservation } from '../limits/reservation-types.js'
 import { Cancellation } from './cancellation.js'
 import type { Generation } from './generation/generation.js'
 import type { RequestTrace } from './observe/forward-client-trace.js'
@@ -71,7 +71,9 @@ export class Exchange implements InFlightItem, RequestContext {
   limitReservation: LimitReservation | null = null
   /** The trace of the request; null if it has none. */
   trace: RequestTrace | null = null
-  /** The reply was ended with an error, so that the close of its connection does not count as a disconnect. */
+  /**
+   * The reply was ended with an error, so that the close of its connection does not count as a disconnect.
+   */
   endedWithError = false
 
   constructor({ id, req, res, generation, startedMs, as = null, upgrade = null }: ExchangeParts) {

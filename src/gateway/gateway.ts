@@ -1,6 +1,6 @@
 /**
- * The data plane of one process: accepts requests, holds the current generation, and ends exchanges on shutdown. The
- * listener is in `http/server.ts`.
+ * The data plane of one process: accepts requests, holds the current generation, and ends exchanges on
+ * shutdown. The listener is in `http/server.ts`.
  */
 import { getHeapStatistics } from 'node:v8'
 import type { Snapshot } from '../config/config.js'
@@ -191,8 +191,8 @@ export class Gateway {
   }
 
   /**
-   * Closes every upstream connection and timer; resolves when every exchange has ended, shadow requests included, and
-   * their ledger entries are written.
+   * Closes every upstream connection and timer; resolves when every exchange has ended, shadow requests
+   * included, and their ledger entries are written.
    */
   async close(): Promise<void> {
     await this.endShadows()

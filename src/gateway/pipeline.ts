@@ -1,6 +1,7 @@
 /**
- * The life of a request, from top to bottom: read `serve` first, then `serveEndpoint`. Each phase takes its inputs and
- * returns a value. `Results` collects these values; the ledger entry, the metrics and the log line are made from them.
+ * The life of a request, from top to bottom: read `serve` first, then `serveEndpoint`. Each phase takes its
+ * inputs and returns a value. `Results` collects these values; the ledger entry, the metrics and the log line
+ * are made from them.
  */
 import type { Identity } from '../accounts/account.js'
 import { assertModelAllowed } from '../accounts/allowed-models.js'
@@ -63,7 +64,8 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     results.identified = identified
     if (identified.refusal !== null) throw identified.refusal
     services.overload.assertOpen()
-    // Phases that may finish at once are awaited only if they return a promise: an `await` costs a turn of the queue.
+    // Phases that may finish at once are awaited only if they return a promise: an `await` costs a turn of
+    // the queue.
     const authenticating = authenticate(x, services.authenticator)
     const authenticated = authenticating instanceof Promise ? await authenticating : authenticating
     services.overload.assertServed(authenticated.identity.labels)

@@ -1,5 +1,6 @@
 /**
- * Maps failed connections and timeouts to the client's errors. The only module that reads error codes of the transport.
+ * Maps failed connections and timeouts to the client's errors. The only module that reads error codes of the
+ * transport.
  */
 import { GatewayError, type WireError } from '../errors.js'
 
@@ -9,7 +10,10 @@ export const UNEXPECTED_FAILURE: Readonly<WireError> = {
   message: 'The gateway failed unexpectedly; report the request id to its operator.',
 }
 
-/** The client's error for a thrown value: `overloaded` if there is no memory for the reply, else without details. */
+/**
+ * The client's error for a thrown value: `overloaded` if there is no memory for the reply, else without
+ * details.
+ */
 export function wireErrorOf(thrown: unknown): WireError {
   return thrown instanceof GatewayError && thrown.kind === 'overloaded'
     ? thrown.wire
@@ -97,8 +101,8 @@ function notConnected(code: string): WireError {
 }
 
 /**
- * Whether the reply is not valid HTTP. A body that is shorter than its length, or than its chunks, is truncated instead;
- * undici uses its code for that also for two different lengths in a head.
+ * Whether the reply is not valid HTTP. A body that is shorter than its length, or than its chunks, is
+ * truncated instead; undici uses its code for that also for two different lengths in a head.
  */
 function isMalformed(cause: unknown, code: string, progress: Progress): boolean {
   if (code === 'UND_ERR_HEADERS_OVERFLOW') return true

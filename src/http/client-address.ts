@@ -22,8 +22,8 @@ export class TrustedProxies {
   }
 
   /**
-   * The socket's address, or if that is a trusted proxy the rightmost entry of `X-Forwarded-For` that is not one.
-   * Entries left of that one were written by the client.
+   * The socket's address, or if that is a trusted proxy the rightmost entry of `X-Forwarded-For` that is not
+   * one. Entries left of that one were written by the client.
    */
   addressOf(req: HttpRequest): string {
     let address = plain(req.socket.remoteAddress ?? '')

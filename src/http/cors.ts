@@ -36,8 +36,8 @@ const MAX_AGE_SECONDS = '7200'
 const NAMES = /^[\w!#$%&'*+.^`|~-]+(?: *, *[\w!#$%&'*+.^`|~-]+)*$/
 
 /**
- * Headers (name, value, …) of the reply to a request. `origins` are `server.cors.origins`; if empty, there are no
- * headers. For other origins only `vary`, so that caches do not mix replies up.
+ * Headers (name, value, …) of the reply to a request. `origins` are `server.cors.origins`; if empty, there
+ * are no headers. For other origins only `vary`, so that caches do not mix replies up.
  */
 export function corsHeaders(req: HttpRequest, origins: readonly string[]): string[] {
   if (origins.length === 0) return []
@@ -57,7 +57,9 @@ export function isPreflight(req: HttpRequest, origins: readonly string[]): boole
   return origin !== undefined && method !== undefined && isAllowed(origin, origins)
 }
 
-/** Replies to a preflight request: allows every method and the requested headers. `more` is name, value, …. */
+/**
+ * Replies to a preflight request: allows every method and the requested headers. `more` is name, value, ….
+ */
 export function answerPreflight(
   req: HttpRequest,
   res: HttpResponse,

@@ -1,6 +1,6 @@
 /**
- * The HTTP/1.1 connections of the listener: one request at a time, none after a refused one, and limits on slow
- * clients. Node's parser and timeouts report here.
+ * The HTTP/1.1 connections of the listener: one request at a time, none after a refused one, and limits on
+ * slow clients. Node's parser and timeouts report here.
  */
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -189,7 +189,10 @@ export class Http1Connections {
     refuseSocket(socket, refusal, id)
   }
 
-  /** Called by Node if the socket has transferred no byte for `clientStallMs`, or idled for `keepAliveTimeoutMs`. */
+  /**
+   * Called by Node if the socket has transferred no byte for `clientStallMs`, or idled for
+   * `keepAliveTimeoutMs`.
+   */
   timedOut(socket: Socket): void {
     const connection = this.connections.get(socket)
     if (connection === undefined) socket.destroy()
@@ -219,8 +222,8 @@ export class Http1Connections {
 }
 
 /**
- * Invalid bytes after a complete request do not affect its reply. If the reply takes longer than the current turn of
- * the event loop, the connection closes after it, without another reply.
+ * Invalid bytes after a complete request do not affect its reply. If the reply takes longer than the current
+ * turn of the event loop, the connection closes after it, without another reply.
  */
 function leaveReply(connection: Connection, res: HttpResponse): void {
   if (connection.current === null) return

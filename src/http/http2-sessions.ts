@@ -1,6 +1,6 @@
 /**
- * The HTTP/2 sessions of the listener: limits on streams, header lists, resets, idle sessions, slow bodies and clients
- * that do not read.
+ * The HTTP/2 sessions of the listener: limits on streams, header lists, resets, idle sessions, slow bodies
+ * and clients that do not read.
  */
 import {
   constants,

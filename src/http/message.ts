@@ -1,6 +1,6 @@
 /**
- * One client's request and reply, over HTTP/1.1 or HTTP/2. `node:http` and the compatibility API of `node:http2` have
- * the same methods but unrelated types; these interfaces describe their common part.
+ * One client's request and reply, over HTTP/1.1 or HTTP/2. `node:http` and the compatibility API of
+ * `node:http2` have the same methods but unrelated types; these interfaces describe their common part.
  */
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http'
 import type { ServerHttp2Stream } from 'node:http2'

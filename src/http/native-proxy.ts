@@ -1,6 +1,6 @@
 /**
- * Sends requests untranslated through http-proxy-3. It receives a request object that the gateway creates, so that
- * only the given headers and body reach the upstream.
+ * Sends requests untranslated through http-proxy-3. It receives a request object that the gateway creates, so
+ * that only the given headers and body reach the upstream.
  */
 import { type Agent, type ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -32,7 +32,8 @@ export interface NativeEvents {
 /** Callbacks of a WebSocket. Before `opening` no byte is written to the client. */
 export interface WebSocketEvents extends NativeEvents {
   /**
-   * The head of the reply that opens it; changes to its headers reach the client. `replied` receives any other head.
+   * The head of the reply that opens it; changes to its headers reach the client. `replied` receives any
+   * other head.
    */
   readonly opening: (reply: IncomingMessage) => void
   /** Bytes flow. `upstream` is the upstream's connection. */
@@ -74,7 +75,8 @@ export function sendWebSocket(
   proxy.on('open', events.opened)
   proxy.ws(message, socket, head)
   for (const request of requests) {
-    // The listeners of http-proxy-3 would pass any reply through unchanged, and close the client's connection.
+    // The listeners of http-proxy-3 would pass any reply through unchanged, and close the client's
+    // connection.
     request
       .removeAllListeners('response')
       .removeAllListeners('error')

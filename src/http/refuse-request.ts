@@ -17,7 +17,10 @@ export const TOO_MANY: WireError = {
   message: 'the gateway has too many connections',
 }
 
-/** Ends a request whose rest is invalid or late: its handler sends the error, if it can, otherwise the listener. */
+/**
+ * Ends a request whose rest is invalid or late: its handler sends the error, if it can, otherwise the
+ * listener.
+ */
 export function interrupt(
   res: HttpResponse,
   error: WireError,

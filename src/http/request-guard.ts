@@ -1,6 +1,7 @@
 /**
- * Rejects requests that two programs could interpret in different ways, and requests with too many headers. Node's
- * parser tolerates some of them. Reads `rawHeaders`, in which repeated headers are neither merged nor dropped.
+ * Rejects requests that two programs could interpret in different ways, and requests with too many headers.
+ * Node's parser tolerates some of them. Reads `rawHeaders`, in which repeated headers are neither merged nor
+ * dropped.
  */
 import type { ErrorKind, WireError } from '../errors.js'
 import { headerOf, type HttpRequest } from './message.js'
@@ -33,8 +34,8 @@ interface Seen {
 }
 
 /**
- * Null if the request may be served, else the reason. The reply to a rejected request must close its connection: the
- * following bytes may not be a request.
+ * Null if the request may be served, else the reason. The reply to a rejected request must close its
+ * connection: the following bytes may not be a request.
  */
 export function guardRequest(req: HttpRequest, isHttp2: boolean): WireError | null {
   const { httpVersion, method = '', url = '' } = req

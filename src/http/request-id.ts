@@ -1,6 +1,6 @@
 /**
- * Request ids: UUID version 7 (RFC 9562), so that ids sort by time in logs and in the ledger; and the ids that clients
- * send.
+ * Request ids: UUID version 7 (RFC 9562), so that ids sort by time in logs and in the ledger; and the ids
+ * that clients send.
  */
 import { randomBytes } from 'node:crypto'
 import { headerOf, type HttpRequest } from './message.js'

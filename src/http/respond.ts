@@ -1,12 +1,12 @@
 /**
- * Writes replies: whole in one write, or started, streamed with `res.write` and ended or truncated. Headers are lists
- * of name, value, ….
+ * Writes replies: whole in one write, or started, streamed with `res.write` and ended or truncated. Headers
+ * are lists of name, value, ….
  */
 import { headerOf, type HttpRequest, type HttpResponse } from './message.js'
 
 /**
- * Emitted on a reply, with the `GatewayError`, if the rest of its request is invalid or late. A handler that listens
- * sends the error; without one the listener does.
+ * Emitted on a reply, with the `GatewayError`, if the rest of its request is invalid or late. A handler that
+ * listens sends the error; without one the listener does.
  */
 export const REFUSED = Symbol('refused')
 
@@ -28,8 +28,8 @@ export interface HttpReply {
 }
 
 /**
- * Sends a whole reply with its `content-length`. If much of the request's body has not arrived, the connection closes
- * after the reply.
+ * Sends a whole reply with its `content-length`. If much of the request's body has not arrived, the
+ * connection closes after the reply.
  */
 export function sendReply(res: HttpResponse, { status, headers, body }: HttpReply): void {
   const { req } = res
@@ -67,8 +67,8 @@ export function beginReply(res: HttpResponse, status: number, headers: string[])
 }
 
 /**
- * Ends an incomplete reply after a last chunk. The client can distinguish it from a complete one: HTTP/1.1 lacks the
- * terminating chunk, HTTP/2 has a RST_STREAM with INTERNAL_ERROR.
+ * Ends an incomplete reply after a last chunk. The client can distinguish it from a complete one: HTTP/1.1
+ * lacks the terminating chunk, HTTP/2 has a RST_STREAM with INTERNAL_ERROR.
  */
 export function truncateReply(res: HttpResponse, chunk: string | Buffer): void {
   const { stream } = res
@@ -108,8 +108,8 @@ function restIsLong(req: HttpRequest): boolean {
 }
 
 /**
- * Ends a complete reply when the client has stopped sending, or after a time limit. Closing a socket with unread data
- * can reset the connection and discard the reply.
+ * Ends a complete reply when the client has stopped sending, or after a time limit. Closing a socket with
+ * unread data can reset the connection and discard the reply.
  */
 function endLater(req: HttpRequest, res: HttpResponse): void {
   const end = (): void => {
@@ -122,8 +122,9 @@ function endLater(req: HttpRequest, res: HttpResponse): void {
 }
 
 /**
- * The list as an object, in which a repeated name becomes a list. HTTP/2 accepts no other form and has no connection
- * headers; in HTTP/1.1, Node 20 keeps only the last of a repeated name if other headers were set before.
+ * The list as an object, in which a repeated name becomes a list. HTTP/2 accepts no other form and has no
+ * connection headers; in HTTP/1.1, Node 20 keeps only the last of a repeated name if other headers were set
+ * before.
  */
 function headerObject(
   res: HttpResponse,

@@ -1,4 +1,6 @@
-/** The options and the interface of the data plane's listener (`server.ts`). All times are in milliseconds. */
+/**
+ * The options and the interface of the data plane's listener (`server.ts`). All times are in milliseconds.
+ */
 import type { ErrorKind } from '../errors.js'
 import type { HttpRequest, HttpResponse, Upgrade } from './message.js'
 import type { TlsFiles } from './tls/read-tls-files.js'
@@ -20,8 +22,8 @@ export interface ServerOptions {
   /** Headers of every reply to the request, including refusals: name, value, … */
   replyHeaders?: (req: HttpRequest) => readonly string[]
   /**
-   * Called for each request that did not reach the handler, with the id in its reply; and with null for each connection
-   * that could not be accepted.
+   * Called for each request that did not reach the handler, with the id in its reply; and with null for each
+   * connection that could not be accepted.
    */
   onRefused?: (kind: ErrorKind, id: string | null) => void
   /** From the first byte (or the connection) to the last header; default 10 s. */
@@ -47,7 +49,8 @@ export interface ServerOptions {
 /** Options of `drain`. */
 export interface DrainOptions {
   /**
-   * How long idle connections stay open and new ones are accepted, with `connection: close` on each reply; default 0.
+   * How long idle connections stay open and new ones are accepted, with `connection: close` on each reply;
+   * default 0.
    */
   lameDuckMs?: number
   /** Another process listens on the same address and accepts all new connections from the start. */
@@ -60,8 +63,8 @@ export interface DrainOptions {
 export interface GatewayServer {
   readonly port: number
   /**
-   * Whether upgrade requests reach `takesUpgrade`. If allowed, those that it rejects are refused; otherwise they are
-   * served as ordinary requests whose connection closes.
+   * Whether upgrade requests reach `takesUpgrade`. If allowed, those that it rejects are refused; otherwise
+   * they are served as ordinary requests whose connection closes.
    */
   allowUpgrades(isAllowed: boolean): void
   /** True after the first call of drain(). */

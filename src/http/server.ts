@@ -1,6 +1,6 @@
 /**
- * The listener of the data plane: HTTP/1.1 by `node:http`, with TLS also HTTP/2. Refuses requests that the guard
- * rejects, runs one request of a connection at a time, limits slow clients, and drains.
+ * The listener of the data plane: HTTP/1.1 by `node:http`, with TLS also HTTP/2. Refuses requests that the
+ * guard rejects, runs one request of a connection at a time, limits slow clients, and drains.
  */
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import { Server as NetServer, Socket } from 'node:net'
@@ -16,7 +16,10 @@ import type { DrainOptions, GatewayServer, ServerOptions } from './server-option
 import type { createTlsServer, TlsServer } from './tls/tls-server.js'
 
 const SWEEP_MS = 250
-/** Limits of the time for the last errors after the drain's deadline; the default is the duration of the drain. */
+/**
+ * Limits of the time for the last errors after the drain's deadline; the default is the duration of the
+ * drain.
+ */
 const GRACE_MS = { min: 250, max: 3000 }
 /** Connections above `maxConnections` that can receive a refusal at once. */
 const REFUSED_CONNECTIONS = 256
@@ -168,7 +171,8 @@ class Listener implements GatewayServer {
       )
       .on('clientError', (error, socket) => this.connections.parserFailed(error, socket))
       .on('timeout', (socket: Socket) => this.connections.timedOut(socket))
-      // Without a listener for `upgrade` such a request is served as an ordinary one and its connection closes.
+      // Without a listener for `upgrade` such a request is served as an ordinary one and its connection
+      // closes.
       .on('connect', (_req, socket) => socket.destroy())
   }
 
@@ -190,8 +194,8 @@ class Listener implements GatewayServer {
   }
 
   /**
-   * Requests the body when it is read. If it is never read, the connection must close, since the body may still
-   * arrive.
+   * Requests the body when it is read. If it is never read, the connection must close, since the body may
+   * still arrive.
    */
   private continueWhenRead(req: HttpRequest, res: HttpResponse, isLast: boolean): void {
     const isHttp1 = res.stream === undefined

@@ -1,6 +1,6 @@
 /**
- * The limits on clients that send a body too slowly or do not read their reply. HTTP/1.1 and HTTP/2 measure the bytes;
- * the rules are the same.
+ * The limits on clients that send a body too slowly or do not read their reply. HTTP/1.1 and HTTP/2 measure
+ * the bytes; the rules are the same.
  */
 import { breachOf } from './refuse-request.js'
 import type { HttpRequest, HttpResponse } from './message.js'

@@ -1,13 +1,14 @@
 /**
- * The ledger entry of one request: account, model, upstream, tokens and cost. Contains no text of the conversation.
+ * The ledger entry of one request: account, model, upstream, tokens and cost. Contains no text of the
+ * conversation.
  */
 import type { Usage } from '../chat/usage.js'
 import type { DialectName } from '../dialects/dialect.js'
 import type { ErrorKind } from '../errors.js'
 
 /**
- * The source of the token counts. `reported`: by the upstream. `estimated`: by the gateway, from the bytes sent and received.
- * `none`: no tokens were used.
+ * The source of the token counts. `reported`: by the upstream. `estimated`: by the gateway, from the bytes
+ * sent and received. `none`: no tokens were used.
  */
 export type UsageSource = 'reported' | 'estimated' | 'none'
 

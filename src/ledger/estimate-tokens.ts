@@ -39,7 +39,9 @@ export function emptyPromptSize(): PromptSize {
   }
 }
 
-/** Tokens per unit of each size. Fitted by hand to the recordings; `bench/suites/tokens.ts` shows the error. */
+/**
+ * Tokens per unit of each size. Fitted by hand to the recordings; `bench/suites/tokens.ts` shows the error.
+ */
 interface Rates {
   readonly textByte: number
   readonly message: number
@@ -96,8 +98,9 @@ const RATES: Readonly<Record<ModelFamily, Rates>> = {
 }
 
 /**
- * No byte-level vocabulary has more tokens than bytes. The other rates are the maximum that a vendor documents or a
- * recording shows: an image at full resolution, the instructions about tools, the markers around a turn.
+ * No byte-level vocabulary has more tokens than bytes. The other rates are the maximum that a vendor
+ * documents or a recording shows: an image at full resolution, the instructions about tools, the markers
+ * around a turn.
  */
 const MAX_RATES: Readonly<Record<ModelFamily, Rates>> = {
   openai: upperBounds(40_000),
@@ -194,8 +197,8 @@ export function inputTokens(size: PromptSize, family: string): number {
 }
 
 /**
- * An upper bound of the prompt tokens. The size of media by URL or id is unknown; each counts as one large item. Callers
- * reduce the bound to the model's context window.
+ * An upper bound of the prompt tokens. The size of media by URL or id is unknown; each counts as one large
+ * item. Callers reduce the bound to the model's context window.
  */
 export function maxInputTokens(size: PromptSize, family: string): number {
   return Math.ceil(weightedSum(size, ratesOf(MAX_RATES, family))) + MAX_PREAMBLE

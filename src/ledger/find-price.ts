@@ -8,8 +8,8 @@ import { priceOf, type Price } from './price.js'
 export const ANY_MODEL = '*'
 
 /**
- * Suffixes of an id that name the same model: a date, a version, or an alias of one. Any other suffix (`-mini`, `-pro`) is
- * another model, whose price is unknown.
+ * Suffixes of an id that name the same model: a date, a version, or an alias of one. Any other suffix
+ * (`-mini`, `-pro`) is another model, whose price is unknown.
  */
 const SAME_MODEL = /^-(\d{4}-\d{2}-\d{2}|\d{8}|\d{3,4}|latest|preview(-\d{2}-\d{2,4})?)$/
 

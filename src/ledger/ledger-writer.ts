@@ -1,6 +1,6 @@
 /**
- * Writes ledger entries for the gateway: each entry is settled before its reply ends, and goes to the spool on disk while
- * the ledger is unavailable. A client waits at most 500 ms for its entry.
+ * Writes ledger entries for the gateway: each entry is settled before its reply ends, and goes to the spool
+ * on disk while the ledger is unavailable. A client waits at most 500 ms for its entry.
  */
 import type { LedgerConfig } from '../config/config.js'
 import type { Logger } from '../observe/log/log.js'
@@ -89,7 +89,10 @@ export class LedgerWriter {
     this.scheduleMaintenance(RETRY_MS)
   }
 
-  /** True while requests that cost money must be refused, because their entries could be neither settled nor spooled. */
+  /**
+   * True while requests that cost money must be refused, because their entries could be neither settled nor
+   * spooled.
+   */
   get isRefusing(): boolean {
     if (this.options.settings().whenFull !== 'refuse') return false
     return this.held.length > 0 || (this.isFull && this.isUnavailable)
@@ -105,8 +108,9 @@ export class LedgerWriter {
   }
 
   /**
-   * Writes one entry. Resolves when the ledger or the spool has it; returns null if the spool has it already. Never
-   * rejects. Pass no `reservation` if the request has reserved nothing. The 500 ms count from `sinceMs` (monotonic).
+   * Writes one entry. Resolves when the ledger or the spool has it; returns null if the spool has it already.
+   * Never rejects. Pass no `reservation` if the request has reserved nothing. The 500 ms count from `sinceMs`
+   * (monotonic).
    */
   settle(
     row: LedgerEntry,
@@ -206,8 +210,8 @@ export class LedgerWriter {
    */
   private async maintain(): Promise<void> {
     try {
-      // The spool comes first: its entries belong to reservations that would count as lost. `expire` writes, so a ledger
-      // that only reads stays unavailable.
+      // The spool comes first: its entries belong to reservations that would count as lost. `expire` writes,
+      // so a ledger that only reads stays unavailable.
       const rows = this.spooledRows
       await this.replay()
       await this.expire()

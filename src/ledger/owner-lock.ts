@@ -1,6 +1,7 @@
 /**
- * A lock on a file that ends with its process, also after a crash. It is SQLite's lock on a database: the kernel keeps it with
- * the open file, so it is valid across PID namespaces, in contrast to process ids. The file stays empty.
+ * A lock on a file that ends with its process, also after a crash. It is SQLite's lock on a database: the
+ * kernel keeps it with the open file, so it is valid across PID namespaces, in contrast to process ids. The
+ * file stays empty.
  */
 import { closeSync, existsSync, openSync, rmSync } from 'node:fs'
 import { connect, isBusy, type Connection } from '../store/sqlite/driver.js'

@@ -1,6 +1,6 @@
 /**
- * Computes the cost of tokens, cached and reasoning tokens included, exactly and in whole nano-dollars. Pure; the prices are
- * those of the catalogue and the configuration.
+ * Computes the cost of tokens, cached and reasoning tokens included, exactly and in whole nano-dollars. Pure;
+ * the prices are those of the catalogue and the configuration.
  */
 import type { ModelPrice } from '../chat/model.js'
 import type { Usage } from '../chat/usage.js'
@@ -33,8 +33,8 @@ const FEMTO_PER_USD_PER_MILLION = 1e9
 const FEMTO_PER_NANO = 1_000_000
 
 /**
- * Prepares a price. If long prompts have their own rates without rates of the cache, the cache keeps its share of the input
- * rate, as at every vendor with such rates.
+ * Prepares a price. If long prompts have their own rates without rates of the cache, the cache keeps its
+ * share of the input rate, as at every vendor with such rates.
  */
 export function priceOf(price: ModelPrice): Price {
   const usual: Rates = {
@@ -123,8 +123,8 @@ export function isOutputFree({ usual, long }: Price): boolean {
 }
 
 /**
- * The cost, to the nearest nano-dollar; null if a needed price is unknown. Counts that contradict each other (more tokens
- * read from the cache than sent) never lower the cost.
+ * The cost, to the nearest nano-dollar; null if a needed price is unknown. Counts that contradict each other
+ * (more tokens read from the cache than sent) never lower the cost.
  */
 export function costNanoUsd(price: Price, usage: Usage): number | null {
   const { cacheRead = 0, cacheWrite = 0, output = 0 } = usage
@@ -160,9 +160,9 @@ export interface MaxTokens {
 }
 
 /**
- * The maximum cost of a request: each prompt token at the highest rate that may apply (uncached, or written to a cache), and
- * each output token likewise, by the rates of each prompt length that is possible. Null if the price of input or output is
- * unknown.
+ * The maximum cost of a request: each prompt token at the highest rate that may apply (uncached, or written
+ * to a cache), and each output token likewise, by the rates of each prompt length that is possible. Null if
+ * the price of input or output is unknown.
  */
 export function maxCostNanoUsd(price: Price, { input, output }: MaxTokens): number | null {
   const long = longRates(price, input)

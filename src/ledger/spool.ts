@@ -64,8 +64,8 @@ export class Spool {
   fault: Error | null = null
 
   /**
-   * `maxBytes`: maximum total size of this process's segments. `isSynced`: whether each line is synced to the disk within
-   * 250 ms; not needed for lines that are removed within moments.
+   * `maxBytes`: maximum total size of this process's segments. `isSynced`: whether each line is synced to the
+   * disk within 250 ms; not needed for lines that are removed within moments.
    */
   constructor(folder: string, maxBytes: number, isSynced = true) {
     this.folder = folder

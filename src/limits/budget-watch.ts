@@ -1,12 +1,12 @@
 /**
- * Notifies when 80 % and 100 % of a budget are used, once for each day or month in the whole fleet: the store decides which
- * process reports. Reservations of this process do not count as used; those of other processes do, so a notification may
- * come early.
+ * Notifies when 80 % and 100 % of a budget are used, once for each day or month in the whole fleet: the store
+ * decides which process reports. Reservations of this process do not count as used; those of other processes
+ * do, so a notification may come early.
  */
 import type { Notify } from '../observe/webhooks/notification.js'
 import type { ThrottleStore } from '../store/throttle.js'
 import type { BudgetDemand, Demand } from '../store/ledger.js'
-import type { Decision } from './limit-reservation.js'
+import type { Decision } from './reservation-types.js'
 import type { LimitDemand } from './find-limits.js'
 
 /** The services that a watch uses. */

@@ -1,6 +1,6 @@
 /**
- * Finds the limits that apply to a request: the rules of the configuration, those of its account's plan, and those of its
- * key. The ledger counts and decides.
+ * Finds the limits that apply to a request: the rules of the configuration, those of its account's plan, and
+ * those of its key. The ledger counts and decides.
  */
 import { hash } from 'node:crypto'
 import type { Identity, KeyLimits, PlanName } from '../accounts/account.js'
@@ -165,8 +165,9 @@ function limitOf(rule: LimitConfig, request: LimitedRequest): Limit {
 }
 
 /**
- * The subject contains the rule's selectors: two rules for one key with different selectors have separate counts. The name
- * of the plan is left out for keys and accounts, so that a change of the plan does not reset their counts.
+ * The subject contains the rule's selectors: two rules for one key with different selectors have separate
+ * counts. The name of the plan is left out for keys and accounts, so that a change of the plan does not reset
+ * their counts.
  */
 function subjectOf(rule: LimitConfig, { identity, modelName, upstream }: LimitedRequest): string {
   let subject: string

@@ -1,5 +1,6 @@
 /**
- * The last known states of limits, from which a process continues while the store is unavailable. Times are arguments.
+ * The last known states of limits, from which a process continues while the store is unavailable. Times are
+ * arguments.
  */
 import type { Demand, LimitState } from '../store/ledger.js'
 

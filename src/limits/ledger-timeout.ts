@@ -1,8 +1,8 @@
 /** Limits the time that requests wait for the ledger, with one timer for all of them. */
 
 /**
- * Redis commands fail after 100 ms by the setting of their client. An embedded store has no such limit: a process that
- * was stopped in the middle of a transaction blocks all others until it continues.
+ * Redis commands fail after 100 ms by the setting of their client. An embedded store has no such limit: a
+ * process that was stopped in the middle of a transaction blocks all others until it continues.
  */
 const TIMEOUT_MS = 2_000
 const SWEEP_MS = 100

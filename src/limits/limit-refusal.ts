@@ -31,8 +31,8 @@ const WORTH_WAITING_SECONDS = 60
 const MINUTE_MS = 60_000
 
 /**
- * The refusal of a request: by the limit with the longest wait, or by the first limit that can never admit it.
- * `retry-after` is in whole seconds, at least 1.
+ * The refusal of a request: by the limit with the longest wait, or by the first limit that can never admit
+ * it. `retry-after` is in whole seconds, at least 1.
  */
 export function refusalOf(
   limitDemands: readonly LimitDemand[],

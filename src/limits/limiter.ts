@@ -14,7 +14,7 @@ import type {
   EachReservation,
   LimitReservation,
   RaisedAmounts,
-} from './limit-reservation.js'
+} from './reservation-types.js'
 import { OutageLimits } from './outage-limits.js'
 
 /** The parts and settings of a limiter. */
@@ -34,17 +34,22 @@ export interface LimiterOptions {
   readonly lateMs?: number
 }
 
-/** A reservation that is not renewed expires after this time, which frees the slots of a process that exited. */
+/**
+ * A reservation that is not renewed expires after this time, which frees the slots of a process that exited.
+ */
 export const RESERVATION_MS = 60_000
 /** Two renewals in a row may fail before a reservation expires. */
 export const RENEW_MS = 20_000
 /**
- * Interval of writing reservations for requests without one: unlimited requests, and those that a slice admitted. A
- * request gets its reservation in the second interval, because most requests have ended by then and a reservation for
- * each would double the load on the ledger. If the process exits, requests younger than this leave no entry.
+ * Interval of writing reservations for requests without one: unlimited requests, and those that a slice
+ * admitted. A request gets its reservation in the second interval, because most requests have ended by then
+ * and a reservation for each would double the load on the ledger. If the process exits, requests younger than
+ * this leave no entry.
  */
 export const NOTE_MS = 250
-/** A store that fails intermittently must not begin a new outage, with a new share of the budget, each time. */
+/**
+ * A store that fails intermittently must not begin a new outage, with a new share of the budget, each time.
+ */
 const CALM_MS = 2_000
 
 /** Holds a timer until `close`. */
@@ -77,14 +82,17 @@ export class Limiter {
   }
 
   /**
-   * Admits a request without limits. If it runs for longer than `NOTE_MS`, a reservation is written in the background, so
-   * that the ledger has an entry for it if this process exits.
+   * Admits a request without limits. If it runs for longer than `NOTE_MS`, a reservation is written in the
+   * background, so that the ledger has an entry for it if this process exits.
    */
   note(admissionRequest: AdmissionRequest): LimitReservation {
     return { admissionRequest, taken: 'reserved', timesSeen: 0 }
   }
 
-  /** Writes reservations for requests without one that were running at the previous call too. A timer calls it. */
+  /**
+   * Writes reservations for requests without one that were running at the previous call too. A timer calls
+   * it.
+   */
   noteRunning(): void {
     this.running((limitReservation) => {
       if (limitReservation.timesSeen === 0) limitReservation.timesSeen = 1
@@ -92,7 +100,10 @@ export class Limiter {
     })
   }
 
-  /** Decides on a request. The caller must call `end` for an admitted one. Rejects only with unexpected errors. */
+  /**
+   * Decides on a request. The caller must call `end` for an admitted one. Rejects only with unexpected
+   * errors.
+   */
   async admit(admissionRequest: AdmissionRequest): Promise<Decision> {
     const admitting = this.options.ledger.admit(admissionOf(admissionRequest))
     let result: AdmissionResult | null
@@ -147,7 +158,9 @@ export class Limiter {
     }
   }
 
-  /** Ends an admitted request. Call it once, for every outcome. `spentNanoUsd` is null if the cost is unknown. */
+  /**
+   * Ends an admitted request. Call it once, for every outcome. `spentNanoUsd` is null if the cost is unknown.
+   */
   end(limitReservation: LimitReservation, spentNanoUsd: number | null): void {
     const { admissionRequest, taken, raised } = limitReservation
     if (raised !== undefined) {

@@ -1,6 +1,6 @@
 /**
- * One process of the data plane: assembles store, authentication, gateway and listener. It receives configuration
- * snapshots from its caller.
+ * One process of the data plane: assembles store, authentication, gateway and listener. It receives
+ * configuration snapshots from its caller.
  */
 import { randomUUID } from 'node:crypto'
 import type { ServerConfig, Snapshot } from '../config/config.js'
@@ -66,8 +66,8 @@ export interface DataPlane {
   /** As `LazyDashboard.open`. */
   openDashboard(): Promise<void>
   /**
-   * Accepts no more connections, lets requests finish within `drain_ms`, ends the rest with the error `draining`, and
-   * closes everything. With `isReplaced` another process listens on the same address.
+   * Accepts no more connections, lets requests finish within `drain_ms`, ends the rest with the error
+   * `draining`, and closes everything. With `isReplaced` another process listens on the same address.
    */
   drain(options?: { readonly isReplaced?: boolean }): Promise<void>
 }
@@ -81,7 +81,10 @@ export interface DataPlaneOptions extends Observers {
   readonly gatewayStatus?: () => Promise<GatewayStatus | null>
   /** The process that reads the configuration. */
   readonly configControl?: ConfigControl
-  /** Receives the canary counts of this process; without it, this process decides alone when to abort a canary. */
+  /**
+   * Receives the canary counts of this process; without it, this process decides alone when to abort a
+   * canary.
+   */
   readonly reportCanaries?: (report: CanaryReport) => void
   /** The id of this gateway in the fleet, the same for all its workers. */
   readonly gatewayId?: string

@@ -3,8 +3,8 @@ import type { Gateway } from '../gateway/gateway.js'
 import type { GatewayServer } from '../http/server-options.js'
 
 /**
- * The share of `drain_ms`, and its maximum, in which clients and load balancers notice that the gateway is not ready:
- * until its end connections are accepted and idle ones stay open.
+ * The share of `drain_ms`, and its maximum, in which clients and load balancers notice that the gateway is
+ * not ready: until its end connections are accepted and idle ones stay open.
  */
 const LAME_DUCK = { share: 1 / 10, maxMs: 5000 }
 /** For a worker that is replaced: longer, since only idle connections delay its end. */
@@ -19,8 +19,8 @@ export interface DrainRequestsOptions {
 }
 
 /**
- * Lets the requests of the listener end: first the lame-duck phase, then the rest of `drainMs`, after which the gateway
- * ends the open ones with an error. Never rejects.
+ * Lets the requests of the listener end: first the lame-duck phase, then the rest of `drainMs`, after which
+ * the gateway ends the open ones with an error. Never rejects.
  */
 export async function drainRequests(
   server: GatewayServer,

@@ -1,6 +1,6 @@
 /**
- * Publishes the configuration of this gateway to the fleet, and compares it with those of the other gateways. All
- * workers of a gateway publish the same member, so the loss of one worker leaves no gap.
+ * Publishes the configuration of this gateway to the fleet, and compares it with those of the other gateways.
+ * All workers of a gateway publish the same member, so the loss of one worker leaves no gap.
  */
 import { hostname } from 'node:os'
 import type { Snapshot } from '../config/config.js'

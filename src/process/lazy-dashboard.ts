@@ -1,6 +1,6 @@
 /**
- * The dashboard of a process. It is loaded when the process serves already, because its schemas take 0.1 s to load.
- * It serves one request per turn of the event loop, so that many of them do not delay chat requests.
+ * The dashboard of a process. It is loaded when the process serves already, because its schemas take 0.1 s to
+ * load. It serves one request per turn of the event loop, so that many of them do not delay chat requests.
  */
 import { readFile } from 'node:fs/promises'
 import { isObject, stringOf } from '../chat/json.js'
@@ -42,8 +42,8 @@ export class LazyDashboard {
   }
 
   /**
-   * Loads the dashboard, if it is enabled, before its first request. Rejects if it cannot be loaded or its route
-   * table is wrong. Without this call the first request loads it.
+   * Loads the dashboard, if it is enabled, before its first request. Rejects if it cannot be loaded or its
+   * route table is wrong. Without this call the first request loads it.
    */
   async open(): Promise<void> {
     if (this.isEnabled) await this.opened()
@@ -79,8 +79,8 @@ export class LazyDashboard {
   }
 
   /**
-   * If there is no administrator, activates the set-up link with this secret, and passes its URL to the callback if
-   * no other process has. Rejects with `store_unavailable`.
+   * If there is no administrator, activates the set-up link with this secret, and passes its URL to the
+   * callback if no other process has. Rejects with `store_unavailable`.
    */
   async offerSetUp(secret: string, port: number, onUrl: (url: string) => void): Promise<void> {
     const { server, dashboard } = this.parts.snapshot().config

@@ -1,4 +1,7 @@
-/** Opens the export of traces if the configuration or the environment names a receiver; otherwise loads nothing. */
+/**
+ * Opens the export of traces if the configuration or the environment names a receiver; otherwise loads
+ * nothing.
+ */
 import type { TelemetryConfig } from '../config/config.js'
 import { packageVersion } from '../files/package-file.js'
 import type { Tracing } from '../gateway/observe/tracing.js'

@@ -1,6 +1,6 @@
 /**
- * The webhooks of this gateway, sent by the process that reads the configuration: a single process, or the primary for
- * its workers. Their code is loaded with the first configuration that has `notify`.
+ * The webhooks of this gateway, sent by the process that reads the configuration: a single process, or the
+ * primary for its workers. Their code is loaded with the first configuration that has `notify`.
  */
 import type { Snapshot } from '../config/config.js'
 import { formatProblem } from '../config/problem.js'

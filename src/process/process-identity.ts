@@ -1,5 +1,6 @@
 /**
- * Identifies the machine and PID namespace of a process: only processes with the same identity can signal each other.
+ * Identifies the machine and PID namespace of a process: only processes with the same identity can signal
+ * each other.
  */
 import { readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'

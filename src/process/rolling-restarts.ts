@@ -1,4 +1,6 @@
-/** Runs rolling restarts of the workers in sequence. Requests for a restart while another one waits share it. */
+/**
+ * Runs rolling restarts of the workers in sequence. Requests for a restart while another one waits share it.
+ */
 import type { Logger } from '../observe/log/log.js'
 
 /** The steps of a rolling restart. */

@@ -1,6 +1,7 @@
 /**
- * The gateway with one worker: configuration, ops port and data plane in one process, without `cluster`. Nothing
- * restarts it after a crash: an uncaught exception ends it with status 1, and its supervisor starts it again.
+ * The gateway with one worker: configuration, ops port and data plane in one process, without `cluster`.
+ * Nothing restarts it after a crash: an uncaught exception ends it with status 1, and its supervisor starts
+ * it again.
  */
 import { setFlagsFromString } from 'node:v8'
 import type { ConfigSource } from '../config/generations/reload-and-roll-back.js'
@@ -30,7 +31,9 @@ export interface AloneParts {
   readonly closed: () => Promise<void>
 }
 
-/** The data plane of this process. Rejects with the reason when it cannot start; the caller ends the process. */
+/**
+ * The data plane of this process. Rejects with the reason when it cannot start; the caller ends the process.
+ */
 export async function serveAlone(parts: AloneParts): Promise<DataPlane> {
   const { source, log, metrics, refused, notify, onDrain, closed } = parts
   for (const flag of parts.flags) setFlagsFromString(flag)

@@ -1,6 +1,6 @@
 /**
- * A worker of the running gateway: one data plane, built from the configuration that the primary has loaded. Workers
- * load no YAML parser and no schema, which halves the time until they are ready.
+ * A worker of the running gateway: one data plane, built from the configuration that the primary has loaded.
+ * Workers load no YAML parser and no schema, which halves the time until they are ready.
  */
 import { createLogger } from '../observe/log/log.js'
 import type { ModelFacts } from '../chat/model.js'
@@ -85,9 +85,9 @@ export async function serveAsWorker(): Promise<void> {
 const WARM_UP_READS = 200
 
 /**
- * A class that extends `String` (`ioredis` has one) makes V8 treat the methods of all strings as unstable: each
- * `charCodeAt` is looked up by name, four times slower. Reading a method of a string object, as done here, ends that
- * state. It saves 9 % of a whole reply.
+ * A class that extends `String` (`ioredis` has one) makes V8 treat the methods of all strings as unstable:
+ * each `charCodeAt` is looked up by name, four times slower. Reading a method of a string object, as done
+ * here, ends that state. It saves 9 % of a whole reply.
  */
 export function settleStrings(): void {
   const text = Object('') as string
@@ -98,8 +98,8 @@ export function settleStrings(): void {
 const GETTER_GLOBALS = ['performance', 'Buffer', 'process'] as const
 
 /**
- * Redefines these globals as plain values: V8 calls a getter at every use, even in compiled code, but treats a value
- * as a constant.
+ * Redefines these globals as plain values: V8 calls a getter at every use, even in compiled code, but treats
+ * a value as a constant.
  */
 export function settleGlobals(): void {
   for (const name of GETTER_GLOBALS) {

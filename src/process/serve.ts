@@ -1,6 +1,7 @@
 /**
- * The running gateway: a primary with the configuration and the ops port, and workers that share the data port. With
- * one worker a single process does both (`serve-alone.ts`). A primary loads no code of the data plane.
+ * The running gateway: a primary with the configuration and the ops port, and workers that share the data
+ * port. With one worker a single process does both (`serve-alone.ts`). A primary loads no code of the data
+ * plane.
  */
 import cluster from 'node:cluster'
 import { randomUUID } from 'node:crypto'
@@ -29,6 +30,7 @@ import { newSealSecret } from '../reasoning/encrypt-state.js'
 import { gatewayStatusOf, type GatewayStatus } from '../dashboard/server/gateway-status.js'
 import type { CanaryState } from '../routing/canary-state.js'
 import type { DataPlane } from './data-plane.js'
+import { payloadOf, type SharedValues } from './cluster/generation-payload.js'
 import type { Generation } from './serve-worker.js'
 import { V8_FLAGS, WORKER_FLAGS } from './v8-flags.js'
 
@@ -43,9 +45,9 @@ interface Opened {
 }
 
 /**
- * Starts the gateway; a signal ends the process. Resolves when the first worker is ready. With `workers: 1` the
- * worker is this process. Rejects if the file is not valid (`ConfigRefused`), the ops port is in use, or no worker
- * became ready; then all parts are closed, and startup is not retried.
+ * Starts the gateway; a signal ends the process. Resolves when the first worker is ready. With `workers: 1`
+ * the worker is this process. Rejects if the file is not valid (`ConfigRefused`), the ops port is in use, or
+ * no worker became ready; then all parts are closed, and startup is not retried.
  */
 export async function serve(path: string, env: Env): Promise<void> {
   const early: string[] = []
@@ -200,7 +202,10 @@ interface WorkerReceivers {
   readonly fleet: Primary<Generation>
 }
 
-/** The primary's reply to a message of a worker: a notification, a canary report, or a request of the dashboard. */
+/**
+ * The primary's reply to a message of a worker: a notification, a canary report, or a request of the
+ * dashboard.
+ */
 async function replyToWorker(
   request: unknown,
   { source, notifier, refused }: Opened,
@@ -242,17 +247,9 @@ function openOpsPort({ source }: Opened, { canaries, ...pages }: OpsPages): Prom
   })
 }
 
-/** Random values that the primary generates and shares with all workers and their successors. */
-interface SharedValues {
-  /** Used if the file sets no `escrow.key`. */
-  readonly sealSecret: string
-  readonly setUpSecret: string
-  readonly gatewayId: string
-}
-
 /**
- * Rolling restarts of the workers with the newest files. Settings that need a restart take effect, including those of
- * the ops port.
+ * Rolling restarts of the workers with the newest files. Settings that need a restart take effect, including
+ * those of the ops port.
  */
 function rollingRestarts(
   parts: Opened & {
@@ -284,23 +281,4 @@ function rollingRestarts(
     await source.announce({ opsHost: server.opsHost, opsPort: ops.port })
   }
   return new Restarts({ ready: () => fleet.previousExited(), replace, log })
-}
-
-function payloadOf(
-  snapshot: Snapshot,
-  { sealSecret, setUpSecret, gatewayId }: SharedValues,
-): Generation {
-  const { generation, fileHash, loadedAtMs, config, catalogue } = snapshot
-  const escrow = { ...config.escrow, key: config.escrow.key ?? sealSecret }
-  return {
-    generation,
-    fileHash,
-    loadedAtMs,
-    config: { ...config, escrow },
-    models: catalogue.models,
-    changes: snapshot.changes,
-    waitingForRestart: snapshot.waitingForRestart,
-    setUpSecret,
-    gatewayId,
-  }
 }

@@ -1,4 +1,6 @@
-/** The parts of a data-plane process that use the store: authentication, reasoning state, limits, the ledger. */
+/**
+ * The parts of a data-plane process that use the store: authentication, reasoning state, limits, the ledger.
+ */
 import { Authenticator } from '../auth/authenticator.js'
 import type { LedgerConfig, LimitingConfig, Snapshot } from '../config/config.js'
 import type { Services } from '../gateway/pipeline.js'

@@ -1,6 +1,6 @@
 /**
- * Encrypts and authenticates stored reasoning state (AES-256-GCM) and derives its name (HMAC-SHA-256). Without the secret,
- * a state cannot be attributed, read, changed or moved to another name.
+ * Encrypts and authenticates stored reasoning state (AES-256-GCM) and derives its name (HMAC-SHA-256).
+ * Without the secret, a state cannot be attributed, read, changed or moved to another name.
  */
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto'
 
@@ -35,7 +35,9 @@ export class Seal {
     return Buffer.concat([Buffer.of(VERSION), iv, cipher.getAuthTag(), body])
   }
 
-  /** Decrypts a text; null if it was sealed with another name or secret, was changed, or is not a sealed text. */
+  /**
+   * Decrypts a text; null if it was sealed with another name or secret, was changed, or is not a sealed text.
+   */
   open(name: string, sealed: Uint8Array): string | null {
     const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)
     if (bytes.length < HEAD_BYTES || bytes[0] !== VERSION) return null

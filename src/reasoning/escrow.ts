@@ -1,7 +1,7 @@
 /**
- * Stores the reasoning state of replies (signed thinking, thought signatures, encrypted reasoning) and inserts it into later
- * requests of clients that do not send it back. If the store fails, the request continues without the state. The state is
- * never logged.
+ * Stores the reasoning state of replies (signed thinking, thought signatures, encrypted reasoning) and
+ * inserts it into later requests of clients that do not send it back. If the store fails, the request
+ * continues without the state. The state is never logged.
  */
 import type { Reply, ReplyBlock } from '../chat/reply/fold.js'
 import type { ChatRequest, Message } from '../chat/request.js'
@@ -80,8 +80,8 @@ export class Escrow {
   }
 
   /**
-   * The request with the stored state of its turns; the same object if none was found. Synchronous if all turns are in
-   * memory or the store is synchronous.
+   * The request with the stored state of its turns; the same object if none was found. Synchronous if all
+   * turns are in memory or the store is synchronous.
    */
   restore(request: ChatRequest, scope: Scope): ChatRequest | Promise<ChatRequest> {
     if (!request.messages.some(({ role }) => role === 'assistant')) return request

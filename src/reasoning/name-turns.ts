@@ -1,9 +1,9 @@
 /**
  * Names assistant turns, so that the state of a turn is found when a client sends the turn back. Pure.
  *
- * A turn with calls is named by the id of its first call, which is unique at all providers. Any other turn is named by a
- * hash of its text, of the messages since the previous assistant turn, and of the name of that turn: the same "Done." in two
- * conversations has two names, and a changed history matches no state.
+ * A turn with calls is named by the id of its first call, which is unique at all providers. Any other turn is
+ * named by a hash of its text, of the messages since the previous assistant turn, and of the name of that
+ * turn: the same "Done." in two conversations has two names, and a changed history matches no state.
  */
 import { createHash } from 'node:crypto'
 import type { ReplyBlock } from '../chat/reply/fold.js'
@@ -47,7 +47,9 @@ export class TurnNames {
   }
 }
 
-/** Ids of legacy function calls, which the decoder derives from the index of the message. They are not unique. */
+/**
+ * Ids of legacy function calls, which the decoder derives from the index of the message. They are not unique.
+ */
 const LEGACY_ID = /^call_fn_\d+$/
 
 function isLegacyId(id: string): boolean {

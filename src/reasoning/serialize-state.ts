@@ -1,4 +1,7 @@
-/** Serialises the reasoning state of a reply, and inserts it into the assistant message of a later request. Pure. */
+/**
+ * Serialises the reasoning state of a reply, and inserts it into the assistant message of a later request.
+ * Pure.
+ */
 import type { ReplyBlock } from '../chat/reply/fold.js'
 import type { AssistantPart, Message, ToolCall } from '../chat/request.js'
 import { isObject, type JsonValue } from '../chat/json.js'
@@ -27,9 +30,9 @@ export function readState(text: string): ReplyBlock[] | null {
 }
 
 /**
- * The message with the stored state of the dialect `family`. If the client sent other state of that dialect, its message is
- * returned unchanged. Otherwise the blocks get their original order, so that a turn is encoded the same regardless of the
- * state that the client sent.
+ * The message with the stored state of the dialect `family`. If the client sent other state of that dialect,
+ * its message is returned unchanged. Otherwise the blocks get their original order, so that a turn is encoded
+ * the same regardless of the state that the client sent.
  */
 export function restored(
   message: AssistantMessage,

@@ -1,6 +1,7 @@
 /**
- * Expected latency of a target: the peak exponentially weighted moving average of its time to first content, times
- * its load, as in Finagle's load balancer. It rises at once with a slow reply and falls slowly with fast ones.
+ * Expected latency of a target: the peak exponentially weighted moving average of its time to first content,
+ * times its load, as in Finagle's load balancer. It rises at once with a slow reply and falls slowly with
+ * fast ones.
  * Pure: times are arguments.
  */
 

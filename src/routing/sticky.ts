@@ -16,8 +16,8 @@ const MAX_TOTAL_CHARS = 1_048_576
 const MAX_DECODED_BYTES = 262_144
 
 /**
- * The key for which the choice of a target is stable: a digest of the beginning of the conversation, which is the same for
- * all its turns, or the id of the API key. Null: no stable choice.
+ * The key for which the choice of a target is stable: a digest of the beginning of the conversation, which is
+ * the same for all its turns, or the id of the API key. Null: no stable choice.
  */
 export function stickyKeyOf(
   sticky: RouteConfig['sticky'],
@@ -78,8 +78,8 @@ function beginning(text: string): string {
 }
 
 /**
- * The target for a sticky key. Each target gets a share of the keys that is proportional to its weight; if one is
- * removed, only its own keys move. Undefined without targets.
+ * The target for a sticky key. Each target gets a share of the keys that is proportional to its weight; if
+ * one is removed, only its own keys move. Undefined without targets.
  */
 export function stickiest(
   targets: readonly RouteTarget[],

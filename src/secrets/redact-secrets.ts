@@ -1,7 +1,7 @@
 /**
- * Hides secrets in texts that leave the process: error messages, log lines, ledger entries, the ops port. Finds the
- * configured secrets of this process and texts that look like a key or a token. Successful replies are not searched
- * (decision 0062).
+ * Hides secrets in texts that leave the process: error messages, log lines, ledger entries, the ops port.
+ * Finds the configured secrets of this process and texts that look like a key or a token. Successful replies
+ * are not searched (decision 0062).
  */
 
 /** Shorter secrets are not searched for, because they occur in ordinary words. */
@@ -93,8 +93,8 @@ const sets = new Map<string, readonly string[]>()
 let finder = new SecretFinder([])
 
 /**
- * Makes `hideSecrets` find these secrets in this process, and those of the 19 sets before. Called with all secrets of
- * each configuration.
+ * Makes `hideSecrets` find these secrets in this process, and those of the 19 sets before. Called with all
+ * secrets of each configuration.
  */
 export function protectSecrets(secrets: readonly string[]): void {
   const key = JSON.stringify(secrets)

@@ -38,9 +38,9 @@ export type AuditEntriesOf<T> = (before: T, after: T) => readonly AuditEntry[]
 export interface AuditTrail {
   /**
    * Adds an entry that belongs to no change of the store. Durable before it resolves. Beyond
-   * `StoreCapacity.auditEntriesPerAccount`, the oldest entry of the same account is removed, so that an account cannot
-   * displace the entries of others; beyond `StoreCapacity.auditEntries`, the oldest of all. The same holds for the
-   * entries of changes.
+   * `StoreCapacity.auditEntriesPerAccount`, the oldest entry of the same account is removed, so that an
+   * account cannot displace the entries of others; beyond `StoreCapacity.auditEntries`, the oldest of all.
+   * The same holds for the entries of changes.
    */
   add(entry: AuditEntry): Promise<void>
   /** A page that is shorter than `limit` is the last. */

@@ -1,6 +1,6 @@
 /**
- * Logs why the store failed; the reply to a client does not contain the reason. An unavailable store fails every
- * request, so each reason is logged once in ten seconds.
+ * Logs why the store failed; the reply to a client does not contain the reason. An unavailable store fails
+ * every request, so each reason is logged once in ten seconds.
  */
 import type { Logger } from '../observe/log/log.js'
 import { reasonOf } from './errors.js'

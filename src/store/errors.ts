@@ -89,8 +89,8 @@ export function reasonOf(error: unknown): string {
 }
 
 /**
- * The store was emptied or replaced since it was last opened. Answering 401 for its keys would be wrong, so it is
- * refused. `missingPath`: the file of an embedded store, if it does not exist.
+ * The store was emptied or replaced since it was last opened. Answering 401 for its keys would be wrong, so
+ * it is refused. `missingPath`: the file of an embedded store, if it does not exist.
  */
 export function storeReplaced(found: 'none' | 'another', missingPath?: string): GatewayError {
   const what =

@@ -15,7 +15,9 @@ export interface FleetMember {
 
 /** Methods fail as those of `Store` do. */
 export interface Fleet {
-  /** Publishes a gateway for `ttlMs` and resolves with all published gateways, at most 1,000, in order of ids. */
+  /**
+   * Publishes a gateway for `ttlMs` and resolves with all published gateways, at most 1,000, in order of ids.
+   */
   publish(member: FleetMember, ttlMs: number): Promise<FleetMember[]>
   /** Removes a gateway before `ttlMs` is over. */
   leave(id: string): Promise<void>

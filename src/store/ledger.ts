@@ -1,14 +1,21 @@
 /**
- * The interface of a store's ledger: limits, budgets and usage. Every engine passes the suite in `test/store/ledger`.
+ * The interface of a store's ledger: limits, budgets and usage. Every engine passes the suite in
+ * `test/store/ledger`.
  *
- * One atomic step admits a request: it checks all its demands and takes all or none. It leaves a reservation with the
- * maximum cost, an end time, and the entry to write if the process is killed. `settle` replaces the reservation by the
- * actual usage and writes the entry, in one atomic step. All times are the engine's: Redis has its own clock, SQLite
- * uses the machine's.
+ * One atomic step admits a request: it checks all its demands and takes all or none. It leaves a reservation
+ * with the maximum cost, an end time, and the entry to write if the process is killed. `settle` replaces the
+ * reservation by the actual usage and writes the entry, in one atomic step. All times are the engine's: Redis
+ * has its own clock, SQLite uses the machine's.
  */
-import type { Cause } from '../error-cause.js'
 import type { LedgerEntry } from '../ledger/entry.js'
-import type { EntryFilter } from './records/entry-filter.js'
+import type {
+  EntryPage,
+  EntryQuery,
+  KeyUse,
+  KeyUseQuery,
+  SumQuery,
+  UsageSum,
+} from './usage-queries.js'
 
 /** What a request takes of one limit. */
 interface DemandOf {
@@ -19,8 +26,9 @@ interface DemandOf {
 }
 
 /**
- * A rate of requests or tokens, as GCRA: a bucket of `perMinute`, refilled evenly. `cost` is taken on admission; for
- * tokens it is the maximum that the request may need, and `settle` corrects it to what it used.
+ * A rate of requests or tokens, as GCRA: a bucket of `perMinute`, refilled evenly. `cost` is taken on
+ * admission; for tokens it is the maximum that the request may need, and `settle` corrects it to what it
+ * used.
  */
 export interface RateDemand extends DemandOf {
   readonly kind: 'requests' | 'tokens'
@@ -29,8 +37,8 @@ export interface RateDemand extends DemandOf {
 }
 
 /**
- * A limit of concurrent requests. A request holds a slot of it until `settle` (a slot of a slice: `releaseSlots`), or
- * until its lease ends without `renew`.
+ * A limit of concurrent requests. A request holds a slot of it until `settle` (a slot of a slice:
+ * `releaseSlots`), or until its lease ends without `renew`.
  */
 export interface ConcurrencyDemand extends DemandOf {
   readonly kind: 'concurrent'
@@ -54,8 +62,8 @@ export interface Admission {
   readonly accountId: string
   readonly demands: readonly Demand[]
   /**
-   * The entry to write if the reservation ends without `settle` (its process was killed): outcome `lost`, tokens and
-   * cost as reserved, `estimated`.
+   * The entry to write if the reservation ends without `settle` (its process was killed): outcome `lost`,
+   * tokens and cost as reserved, `estimated`.
    */
   readonly unsettled: LedgerEntry
   /** How long the reservation lasts without `renew`. */
@@ -65,8 +73,9 @@ export interface Admission {
 }
 
 /**
- * How the demands of a request were counted. `reserved`: by its reservation, which is corrected. `slice`: by a slice;
- * the unused part is returned. `nothing`: the engine was unavailable; budgets are charged with its cost.
+ * How the demands of a request were counted. `reserved`: by its reservation, which is corrected. `slice`: by
+ * a slice; the unused part is returned. `nothing`: the engine was unavailable; budgets are charged with its
+ * cost.
  */
 export type TakenFrom = 'reserved' | 'slice' | 'nothing'
 
@@ -94,8 +103,8 @@ export interface AdmissionResult {
   /** In the order of the demands. */
   readonly limitStates: readonly LimitState[]
   /**
-   * A slice of this process admitted the request, without a command to the engine. The engine has no reservation of it
-   * until `admit` is called again with `isTaken`.
+   * A slice of this process admitted the request, without a command to the engine. The engine has no
+   * reservation of it until `admit` is called again with `isTaken`.
    */
   readonly isSlice?: true
 }
@@ -110,100 +119,6 @@ export interface Raise {
 
 /** `already`: the ledger has an entry of this request; nothing was changed. */
 export type SettleOutcome = 'settled' | 'already'
-
-/** Sums of an hour or day for one key and model; counters only grow until the sum is pruned. */
-export interface UsageSum {
-  /** Start of the hour or day (UTC), ms since 1970. */
-  readonly startMs: number
-  readonly accountId: string
-  readonly keyId: string
-  /** As in `LedgerEntry`. */
-  readonly model: string
-  readonly requests: number
-  /** Requests with an outcome other than `ok`. */
-  readonly errors: number
-  readonly inputTokens: number
-  readonly outputTokens: number
-  readonly cacheReadTokens: number
-  readonly cacheWriteTokens: number
-  readonly reasoningTokens: number
-  readonly costNanoUsd: number
-  /** Requests that used tokens whose price is unknown. */
-  readonly unpriced: number
-  /** Requests whose tokens are estimated. */
-  readonly estimated: number
-  /** Requests by time to first content: a count for each of `FIRST_CONTENT_BOUNDS_MS`, and one above. */
-  readonly firstContent: readonly number[]
-  /** `errors` by cause; entries written by earlier versions of the program have no cause and are not in it. */
-  readonly byCause: Readonly<Record<Cause, number>>
-}
-
-/** Upper bounds of the counts in `UsageSum.firstContent`, in ms. */
-export const FIRST_CONTENT_BOUNDS_MS = [
-  50, 100, 200, 350, 500, 750, 1_000, 1_500, 2_500, 5_000, 10_000, 30_000,
-] as const
-
-/** Selects sums. Both ends are moved to the start of their hour or day, which are both included. */
-export interface SumQuery {
-  /** Null is all accounts. */
-  readonly accountId: string | null
-  readonly by: 'hour' | 'day'
-  readonly fromMs: number
-  readonly toMs: number
-  /** Only this key. */
-  readonly keyId?: string
-  /** Only this model, as in `LedgerEntry.model`. */
-  readonly model?: string
-  /**
-   * `key` (the default): a sum for each key and model. `model`: one for each model; `keyId` of the sums is empty then,
-   * and for all accounts `accountId`, too. Not with `keyId`.
-   */
-  readonly per?: 'key' | 'model'
-}
-
-/** Selects the usage of keys on days (UTC). Both ends are moved to the start of their day, which are both included. */
-export interface KeyUseQuery {
-  /** Null is all accounts. */
-  readonly accountId: string | null
-  /** Only these keys, of one account. */
-  readonly keyIds?: readonly string[]
-  /** Only this number of keys, those with the highest cost; not with `keyIds`. */
-  readonly most?: number
-  readonly model?: string
-  readonly fromMs: number
-  readonly toMs: number
-}
-
-/** The usage of a key. */
-export interface KeyUse {
-  readonly accountId: string
-  readonly keyId: string
-  readonly requests: number
-  readonly costNanoUsd: number
-  /** As in `UsageSum`. */
-  readonly unpriced: number
-}
-
-/** Selects a page of entries, newest first. */
-export interface EntryQuery extends Omit<EntryFilter, 'accountId' | 'requestId'> {
-  /** Null is all accounts. */
-  readonly accountId: string | null
-  /** Inclusive. */
-  readonly fromMs?: number
-  /** Exclusive. */
-  readonly toMs?: number
-  /** `EntryPage.next` of the previous page; null for the first. */
-  readonly after: string | null
-  /** 1 to 1,000. */
-  readonly limit: number
-}
-
-/** A page of entries. */
-export interface EntryPage {
-  readonly entries: readonly LedgerEntry[]
-  /** The cursor of the next page; null on the last. A page may be short, or empty, and not the last. */
-  readonly next: string | null
-}
 
 /** The spend of a budget in the last day or month in which it was used. */
 export interface BudgetSpent {
@@ -224,32 +139,35 @@ export interface Retention {
 }
 
 /**
- * Limits, budgets and usage. Every method rejects with `GatewayError(store_unavailable)` only if the engine does
- * not reply.
+ * Limits, budgets and usage. Every method rejects with `GatewayError(store_unavailable)` only if the engine
+ * does not reply.
  */
 export interface Ledger {
   /**
-   * Checks all demands and takes all or none, in one atomic step. If it takes them, the reservation survives this
-   * process. A request id that was admitted before changes nothing and is `admitted` again.
+   * Checks all demands and takes all or none, in one atomic step. If it takes them, the reservation survives
+   * this process. A request id that was admitted before changes nothing and is `admitted` again.
    */
   admit(admission: Admission): Promise<AdmissionResult>
   /**
-   * Writes the entry, adds it to the sums, corrects budgets to `costNanoUsd` (null: to what was reserved) and token
-   * rates to the tokens used, and releases slots: one atomic step, once for each request id. Without a reservation it
-   * corrects the budgets of `reservation` on the day and month of the entry. A resolved result survives the death of
-   * this process and of the engine.
+   * Writes the entry, adds it to the sums, corrects budgets to `costNanoUsd` (null: to what was reserved) and
+   * token rates to the tokens used, and releases slots: one atomic step, once for each request id. Without a
+   * reservation it corrects the budgets of `reservation` on the day and month of the entry. A resolved result
+   * survives the death of this process and of the engine.
    */
   settle(entry: LedgerEntry, reservation?: Reservation): Promise<SettleOutcome>
   /**
-   * As `settle`, for a request that holds nothing of a limit. A resolved result survives the death of this process,
-   * and queries find it. An engine may move the entry to its final place later, with others.
+   * As `settle`, for a request that holds nothing of a limit. A resolved result survives the death of this
+   * process, and queries find it. An engine may move the entry to its final place later, with others.
    */
   append(entry: LedgerEntry): Promise<void>
-  /** A request that a slice admitted has ended; called before its entry is written. Only engines with slices have it. */
+  /**
+   * A request that a slice admitted has ended; called before its entry is written. Only engines with slices
+   * have it.
+   */
   releaseSlots?(requestId: string): void
   /**
-   * Takes more of token rates and budgets for a running request: all demands, or none and null. There is no reservation
-   * of it: if this process is killed, the amount stays charged.
+   * Takes more of token rates and budgets for a running request: all demands, or none and null. There is no
+   * reservation of it: if this process is killed, the amount stays charged.
    */
   raise(accountId: string, demands: Raise['demands']): Promise<Raise | null>
   /** Returns what `raise` took, except of a day or month that is over. */
@@ -260,8 +178,9 @@ export interface Ledger {
     leaseMs: number,
   ): Promise<void>
   /**
-   * Settles expired reservations with their `unsettled` entry, and returns their number. Any process may call it at any
-   * time. Reservations that expired within the last `overdueMs` stay: their process may only be slow to settle them.
+   * Settles expired reservations with their `unsettled` entry, and returns their number. Any process may call
+   * it at any time. Reservations that expired within the last `overdueMs` stay: their process may only be
+   * slow to settle them.
    */
   expire(overdueMs?: number): Promise<number>
   /** The states of limits, without taking anything; in the order of the demands. */
@@ -278,9 +197,9 @@ export interface Ledger {
   /** When each key of the account, or each of these keys, was last used, ms since 1970. */
   lastUse(accountId: string, keyIds?: readonly string[]): Promise<ReadonlyMap<string, number>>
   /**
-   * Replaces the sums of one account for the same key, model, and hour or day. A migration needs it because entries are
-   * pruned earlier than sums. `lastUse` is as the source's ledger returns it. No gateway may use the ledger
-   * meanwhile. Idempotent.
+   * Replaces the sums of one account for the same key, model, and hour or day. A migration needs it because
+   * entries are pruned earlier than sums. `lastUse` is as the source's ledger returns it. No gateway may use
+   * the ledger meanwhile. Idempotent.
    */
   putSums(
     by: 'hour' | 'day',

@@ -11,9 +11,9 @@ const SUPPORTED =
   "'sqlite:FILE' (embedded, one machine), such as 'sqlite:./data/sluice.db', or 'redis://HOST', 'redis+sentinel://HOST/MASTER', 'redis+cluster://HOST' (a fleet; TLS with 'rediss')"
 
 /**
- * Opens the store at `url`, such as `sqlite:./data/sluice.db`; a relative path starts at the working directory. Rejects
- * with `GatewayError(store_unavailable)` if the engine cannot be opened, or the scheme is unknown; the message then
- * lists the known ones.
+ * Opens the store at `url`, such as `sqlite:./data/sluice.db`; a relative path starts at the working
+ * directory. Rejects with `GatewayError(store_unavailable)` if the engine cannot be opened, or the scheme is
+ * unknown; the message then lists the known ones.
  */
 export async function openStore(url: string, options: StoreOptions = {}): Promise<Store> {
   // Messages contain the scheme only: the rest of a Redis address may contain a password.

@@ -6,8 +6,8 @@ import { accountPages, keyPages } from './list-all.js'
 import type { Store } from './store.js'
 
 /**
- * How long a key stays after it was revoked or expired. A replica or a process that has an older state of the key
- * is minutes behind, not days (`stale_seconds`).
+ * How long a key stays after it was revoked or expired. A replica or a process that has an older state of the
+ * key is minutes behind, not days (`stale_seconds`).
  */
 export const KEY_RETENTION_MS = 30 * 86_400_000
 /** How often one process of the fleet removes keys. */

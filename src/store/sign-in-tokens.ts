@@ -1,5 +1,6 @@
 /**
- * Sessions and other sign-in tokens: known devices, one-time links. The store has the digest of a token, never its secret.
+ * Sessions and other sign-in tokens: known devices, one-time links. The store has the digest of a token,
+ * never its secret.
  */
 
 /** What a token is for. */
@@ -18,8 +19,8 @@ export interface SignInToken {
 }
 
 /**
- * Maximum number of tokens of one account and kind, so that repeated sign-ins cannot fill the store. Tokens without an
- * account expire within a day and are not counted.
+ * Maximum number of tokens of one account and kind, so that repeated sign-ins cannot fill the store. Tokens
+ * without an account expire within a day and are not counted.
  */
 export const SIGN_IN_TOKENS_PER_ACCOUNT = 100
 
@@ -37,18 +38,21 @@ export interface Prolongation {
 }
 
 /**
- * Tokens by id. Methods fail as those of `Store` do. A change is durable, and visible to every process, before it
- * resolves. An expired token is never returned, whether it was swept or not.
+ * Tokens by id. Methods fail as those of `Store` do. A change is durable, and visible to every process,
+ * before it resolves. An expired token is never returned, whether it was swept or not.
  */
 export interface SignInTokens {
   /**
-   * False if its id is in use; nothing is changed then. Beyond `SIGN_IN_TOKENS_PER_ACCOUNT` of the account and kind,
-   * the tokens that expire first are removed.
+   * False if its id is in use; nothing is changed then. Beyond `SIGN_IN_TOKENS_PER_ACCOUNT` of the account
+   * and kind, the tokens that expire first are removed.
    */
   add(token: SignInToken): Promise<boolean>
   /** Null if there is no token of this kind, or it has expired. */
   find(kind: SignInTokenKind, id: string, nowMs: number): Promise<SignInToken | null>
-  /** Changes the expiry time of a valid token; false if there is none: an expired token never becomes valid again. */
+  /**
+   * Changes the expiry time of a valid token; false if there is none: an expired token never becomes valid
+   * again.
+   */
   prolong(kind: SignInTokenKind, id: string, prolongation: Prolongation): Promise<boolean>
   /** Removes and returns a token; of concurrent calls, one gets it. */
   take(kind: SignInTokenKind, id: string, nowMs: number): Promise<SignInToken | null>

@@ -1,6 +1,6 @@
 /**
- * Opens a store and writes its id to a file of this machine. An emptied store, or another one at the same address, has
- * another id and is refused; otherwise every valid key would get 401.
+ * Opens a store and writes its id to a file of this machine. An emptied store, or another one at the same
+ * address, has another id and is refused; otherwise every valid key would get 401.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { readFile, rename, writeFile } from 'node:fs/promises'
@@ -20,8 +20,8 @@ export interface ExpectedStore extends StoreOptions {
 }
 
 /**
- * Opens the store. Rejects with `GatewayError(store_unavailable)` if it is another one than this machine opened last,
- * and as `openStore` does. Warns if it created a store in an empty Redis.
+ * Opens the store. Rejects with `GatewayError(store_unavailable)` if it is another one than this machine
+ * opened last, and as `openStore` does. Warns if it created a store in an empty Redis.
  */
 export async function openExpectedStore({
   url,

@@ -1,5 +1,6 @@
 /**
- * The interface of a store, with its records. Every engine implements it and passes the suite in `test/store/contract`.
+ * The interface of a store, with its records. Every engine implements it and passes the suite in
+ * `test/store/contract`.
  */
 import type { Account, ApiKey, KeyLimits, KeyReference } from '../accounts/account.js'
 import type { AuditEntriesOf, AuditEntry, AuditTrail } from './audit-trail.js'
@@ -16,7 +17,10 @@ export interface KeyLookup {
 
 /** A change that may make a cached look-up wrong. */
 export interface KeyChange {
-  /** The key's digest; null means that any key may have changed (an account's plan or state, a lost connection). */
+  /**
+   * The key's digest; null means that any key may have changed (an account's plan or state, a lost
+   * connection).
+   */
   readonly digest: string | null
 }
 
@@ -106,18 +110,18 @@ export interface NamedValue extends CachedValue {
 }
 
 /**
- * Values that may be lost, such as reasoning state, shared by every process of the store. Callers must work without
- * a value. Methods fail as those of `Store` do.
+ * Values that may be lost, such as reasoning state, shared by every process of the store. Callers must work
+ * without a value. Methods fail as those of `Store` do.
  */
 export interface SharedCache {
   /**
-   * Stores a value; every process finds it once this resolves. It replaces a value of the same name. If the capacity
-   * is exceeded, the values that expire first are removed.
+   * Stores a value; every process finds it once this resolves. It replaces a value of the same name. If the
+   * capacity is exceeded, the values that expire first are removed.
    */
   put(item: NamedValue, capacity: CacheCapacity, nowMs: number): Promise<void>
   /**
-   * Values in the order of the names; null for one that does not exist or has expired. The SQLite engine answers
-   * synchronously and throws where Redis rejects.
+   * Values in the order of the names; null for one that does not exist or has expired. The SQLite engine
+   * answers synchronously and throws where Redis rejects.
    */
   get(
     names: readonly string[],
@@ -134,8 +138,9 @@ export interface StoreOptions {
   /** Reject if there is no store yet, instead of creating one. */
   readonly mustExist?: boolean
   /**
-   * `Store.id` when this machine last opened the store. If the store at the address is another one, or does not exist,
-   * opening rejects with `GatewayError(store_unavailable)` and changes nothing (`storeReplaced` in errors.ts).
+   * `Store.id` when this machine last opened the store. If the store at the address is another one, or does
+   * not exist, opening rejects with `GatewayError(store_unavailable)` and changes nothing (`storeReplaced` in
+   * errors.ts).
    */
   readonly expectedId?: string
   /** For tests: a smaller capacity. */
@@ -147,11 +152,11 @@ export interface StoreOptions {
 }
 
 /**
- * Durable accounts and keys. The audit entries of a change are written with it: both are stored or neither, even if
- * the process is killed. The entries are of the account that changes.
- * Every method rejects with `GatewayError(store_unavailable)` only if the engine fails; a record that does
- * not exist and a rule that is not met are results. A change that took effect and that too few replicas have confirmed
- * rejects with `store_unconfirmed`; repeating it is safe.
+ * Durable accounts and keys. The audit entries of a change are written with it: both are stored or neither,
+ * even if the process is killed. The entries are of the account that changes. Every method rejects with
+ * `GatewayError(store_unavailable)` only if the engine fails; a record that does not exist and a rule that is
+ * not met are results. A change that took effect and that too few replicas have confirmed rejects with
+ * `store_unconfirmed`; repeating it is safe.
  */
 export interface Store {
   /** Random, created with the store; 1 to 100 characters. An emptied store gets another one. */
@@ -195,8 +200,8 @@ export interface Store {
   /** The number of the account's keys that are not revoked; 0 if the account does not exist. */
   countKeys(accountId: string): Promise<number>
   /**
-   * Resolves with the changed key, or null if the account has no such key or the key is revoked. Durable before it
-   * resolves.
+   * Resolves with the changed key, or null if the account has no such key or the key is revoked. Durable
+   * before it resolves.
    */
   changeKey(
     key: KeyReference,
@@ -204,24 +209,25 @@ export interface Store {
     auditEntries?: AuditEntriesOf<ApiKey>,
   ): Promise<ApiKey | null>
   /**
-   * False if the account has no such key. Idempotent; the audit entries are written once. Durable before it resolves.
+   * False if the account has no such key. Idempotent; the audit entries are written once. Durable before it
+   * resolves.
    */
   revokeKey(key: KeyReference, atMs: number, auditEntries?: readonly AuditEntry[]): Promise<boolean>
   /**
-   * Removes those of the account's keys (at most 1,000) that were revoked, or expired, before `endedBeforeMs`, and
-   * returns their number. It ignores other keys and unknown ids. The digests of removed keys are unknown, and the keys
-   * no longer count towards a limit. Durable before it resolves.
+   * Removes those of the account's keys (at most 1,000) that were revoked, or expired, before
+   * `endedBeforeMs`, and returns their number. It ignores other keys and unknown ids. The digests of removed
+   * keys are unknown, and the keys no longer count towards a limit. Durable before it resolves.
    */
   removeKeys(accountId: string, keyIds: readonly string[], endedBeforeMs: number): Promise<number>
   /**
-   * Finds a key by its digest, lower-case hex. A damaged record is a failure of the engine, not null; so is a key that
-   * this process found before and that disappeared without being revoked or expiring. The SQLite engine answers
-   * synchronously and throws where Redis rejects.
+   * Finds a key by its digest, lower-case hex. A damaged record is a failure of the engine, not null; so is a
+   * key that this process found before and that disappeared without being revoked or expiring. The SQLite
+   * engine answers synchronously and throws where Redis rejects.
    */
   findKey(digest: string): KeyLookup | null | Promise<KeyLookup | null>
   /**
-   * Calls the listener within 500 ms of a change made by any process, and once with null when the engine stops
-   * answering. Returns a function that unsubscribes.
+   * Calls the listener within 500 ms of a change made by any process, and once with null when the engine
+   * stops answering. Returns a function that unsubscribes.
    */
   subscribe(listener: (change: KeyChange) => void): () => void
   /** Writes and reads a value, to check that the engine works. */

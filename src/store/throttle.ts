@@ -1,5 +1,6 @@
 /**
- * Limits how often something may be tried, over every process of the store: GCRA, a bucket that refills evenly.
+ * Limits how often something may be tried, over every process of the store: GCRA, a bucket that refills
+ * evenly.
  */
 
 /** The rate of allowed attempts. */
@@ -19,8 +20,8 @@ export interface ThrottledSubject extends ThrottleRate {
 /** The counters. Methods fail as those of `Store` do; counts need not survive a crash of the machine. */
 export interface ThrottleStore {
   /**
-   * Counts one attempt of each subject if all allow it, in one atomic step; else of none. Returns for each, in order, 0
-   * or the ms until it allows an attempt.
+   * Counts one attempt of each subject if all allow it, in one atomic step; else of none. Returns for each,
+   * in order, 0 or the ms until it allows an attempt.
    */
   take(subjects: readonly ThrottledSubject[], nowMs: number): Promise<number[]>
   /** Resets the counter of a subject. */

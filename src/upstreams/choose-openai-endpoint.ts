@@ -1,6 +1,6 @@
 /**
- * Chooses between OpenAI's two endpoints for a request if the configuration does not (`dialect: openai`). Pure. The reasons
- * for both are in decision 0016.
+ * Chooses between OpenAI's two endpoints for a request if the configuration does not (`dialect: openai`).
+ * Pure. The reasons for both are in decision 0016.
  */
 import type { ModelFacts } from '../chat/model.js'
 import type { ChatRequest } from '../chat/request.js'

@@ -1,7 +1,7 @@
 /**
- * Fetches the image or document of a client's URL, for upstreams that cannot read URLs, and never from private addresses.
- * Every failure is a `MediaError`, whose text may be sent to the client: it contains no address, and does not distinguish a
- * missing host name from a private one.
+ * Fetches the image or document of a client's URL, for upstreams that cannot read URLs, and never from
+ * private addresses. Every failure is a `MediaError`, whose text may be sent to the client: it contains no
+ * address, and does not distinguish a missing host name from a private one.
  */
 import { Agent, type Dispatcher } from 'undici'
 import type { FetchMediaConfig } from '../config/config.js'

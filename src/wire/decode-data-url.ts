@@ -1,4 +1,7 @@
-/** Decodes the URLs of media in requests: `data:` URLs with base64, and web addresses. Linear in the size of the data. */
+/**
+ * Decodes the URLs of media in requests: `data:` URLs with base64, and web addresses. Linear in the size of
+ * the data.
+ */
 import type { MediaSource } from '../chat/request.js'
 import { refuse } from './json/check-fields.js'
 import { standardBase64 } from './standard-base64.js'

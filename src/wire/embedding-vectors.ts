@@ -1,6 +1,6 @@
 /**
- * Vectors in replies of embedding models, which may have millions of digits. They are kept as JSON text and parsed only if
- * the client requests another form.
+ * Vectors in replies of embedding models, which may have millions of digits. They are kept as JSON text and
+ * parsed only if the client requests another form.
  */
 import { isObject, type JsonObject } from '../chat/json.js'
 import type { Vector } from '../chat/embedding.js'
@@ -30,7 +30,10 @@ export function outlineOf(text: string): Outline | null {
   }
 }
 
-/** The vector of a member of the outline: base64, an index in `arrays` or an empty array; null for any other value. */
+/**
+ * The vector of a member of the outline: base64, an index in `arrays` or an empty array; null for any other
+ * value.
+ */
 export function vectorAt(value: unknown, { arrays }: Pick<Outline, 'arrays'>): Vector | null {
   if (typeof value === 'string') return { form: 'base64', text: value }
   if (Array.isArray(value) && value.length === 0) return { form: 'json', text: '[]' }

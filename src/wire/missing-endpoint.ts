@@ -1,10 +1,11 @@
 /**
- * Distinguishes a 404 for a missing endpoint (a wrong `base_url`) from a 404 for an unknown model. Providers name the model
- * in the error; servers and proxies without the endpoint do not.
+ * Distinguishes a 404 for a missing endpoint (a wrong `base_url`) from a 404 for an unknown model. Providers
+ * name the model in the error; servers and proxies without the endpoint do not.
  *
- * Sources: recorded 404s of OpenAI, Azure, Anthropic and Gemini; wrong URLs: OpenAI "Invalid URL (POST /…)", Groq
- * "Unknown request URL: POST /…", Kong "no Route matched with those values", FastAPI {"detail":"Not Found"}, llama.cpp
- * "File Not Found", Azure "Resource not found", LM Studio "Unexpected endpoint or method", Go "404 page not found".
+ * Sources: recorded 404s of OpenAI, Azure, Anthropic and Gemini; wrong URLs: OpenAI "Invalid URL (POST /…)",
+ * Groq "Unknown request URL: POST /…", Kong "no Route matched with those values", FastAPI {"detail":"Not
+ * Found"}, llama.cpp "File Not Found", Azure "Resource not found", LM Studio "Unexpected endpoint or method",
+ * Go "404 page not found".
  */
 import type { WireError } from '../errors.js'
 
@@ -14,8 +15,8 @@ const NOTHING_FOUND =
   /^(?:\d{3} )?(?:[a-z]+ )?not found\b.?(?: please check the configuration\.?)?$/i
 
 /**
- * Whether the reply means that the endpoint does not exist. `text` is the message of the error in the provider's form,
- * empty if the body has none.
+ * Whether the reply means that the endpoint does not exist. `text` is the message of the error in the
+ * provider's form, empty if the body has none.
  */
 export function isMissingEndpoint(status: number, text: string): boolean {
   if (status !== 404) return false

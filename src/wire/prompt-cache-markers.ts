@@ -4,8 +4,9 @@ import type { CacheMark } from '../chat/request.js'
 import { given, object, oneOf } from './json/check-fields.js'
 
 /**
- * The cache marker on a part, message or tool: OpenAI's `prompt_cache_breakpoint` or Anthropic's `cache_control`.
- * OpenAI's `ttl` of 30 minutes or more becomes one hour. Throws `malformed_request` naming the member.
+ * The cache marker on a part, message or tool: OpenAI's `prompt_cache_breakpoint` or Anthropic's
+ * `cache_control`. OpenAI's `ttl` of 30 minutes or more becomes one hour. Throws `malformed_request` naming
+ * the member.
  */
 export function cacheMark(item: JsonObject, path: string): CacheMark | undefined {
   const breakpoint = item['prompt_cache_breakpoint']

@@ -1,7 +1,7 @@
 /**
- * Encodes reasoning state as one opaque token, for client formats with a single field for it. The token has the dialect of
- * the state, so that it is sent back to upstreams of that dialect only. It is not secret: providers sign or encrypt the
- * state inside.
+ * Encodes reasoning state as one opaque token, for client formats with a single field for it. The token has
+ * the dialect of the state, so that it is sent back to upstreams of that dialect only. It is not secret:
+ * providers sign or encrypt the state inside.
  */
 import { isObject, stringOf, type JsonObject } from '../chat/json.js'
 

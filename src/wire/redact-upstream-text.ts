@@ -1,4 +1,7 @@
-/** Removes keys and account ids from texts of upstreams before clients or logs get them, and bounds their length. */
+/**
+ * Removes keys and account ids from texts of upstreams before clients or logs get them, and bounds their
+ * length.
+ */
 import { hideSecrets } from '../secrets/redact-secrets.js'
 
 /** Maximum length of a forwarded message, in UTF-16 units. */
@@ -27,8 +30,8 @@ const SECRETS = [
 ]
 
 /**
- * `text` without configured secrets and without strings that look like keys, tokens, or ids of organisations and projects,
- * in at most `SCRUBBED_MAX` units; a shortened text ends in `…`. Never throws.
+ * `text` without configured secrets and without strings that look like keys, tokens, or ids of organisations
+ * and projects, in at most `SCRUBBED_MAX` units; a shortened text ends in `…`. Never throws.
  */
 export function redactUpstreamText(text: string): string {
   let clean = hideSecrets(text.slice(0, MAX_SEARCHED_CHARS))

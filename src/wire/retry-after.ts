@@ -29,8 +29,8 @@ const LIMITS: readonly (readonly [remaining: string, reset: string])[] = [
 const MAX_SECONDS = 3600
 
 /**
- * Seconds from `retry-after-ms`, else from `retry-after` (seconds or a date), else until the exhausted rate limits reset;
- * undefined if no header is valid.
+ * Seconds from `retry-after-ms`, else from `retry-after` (seconds or a date), else until the exhausted rate
+ * limits reset; undefined if no header is valid.
  */
 export function retryAfterSeconds(headers: IncomingHttpHeaders): number | undefined {
   const ms = decimal(headers['retry-after-ms'])

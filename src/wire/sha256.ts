@@ -1,6 +1,6 @@
 /**
- * SHA-256 (FIPS 180-4) for stable short names in codecs, which may not import node:crypto. Not for secrets, because it is
- * not constant in time.
+ * SHA-256 (FIPS 180-4) for stable short names in codecs, which may not import node:crypto. Not for secrets,
+ * because it is not constant in time.
  */
 
 const ROOTS = roots()

@@ -1,6 +1,9 @@
 /** Converts the forms of base64 that clients send to the canonical one. Linear in the size of the data. */
 
-/** Canonical base64: clients also send newlines, percent escapes, the URL-safe alphabet and data without padding. */
+/**
+ * Canonical base64: clients also send newlines, percent escapes, the URL-safe alphabet and data without
+ * padding.
+ */
 export function standardBase64(data: string): string {
   // `includes` is 20 times as fast as an expression with a character class.
   const isBroken = BREAKS.some((each) => data.includes(each))
@@ -14,7 +17,10 @@ export function standardBase64(data: string): string {
 const BREAKS = [' ', '\n', '\r', '\t', '%']
 const URL_SAFE = ['-', '_']
 
-/** Through the decoded bytes, which takes a tenth of the time of a loop over characters; null for invalid base64. */
+/**
+ * Through the decoded bytes, which takes a tenth of the time of a loop over characters; null for invalid
+ * base64.
+ */
 function recoded(data: string): string | null {
   const out = Buffer.from(data, 'base64url').toString('base64')
   return out.length === Math.ceil(data.length / 4) * 4 ? out : null

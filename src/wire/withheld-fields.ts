@@ -1,6 +1,6 @@
 /**
- * Removes fields of a client's own body that would change what the gateway has checked: the model, the provider (and so the
- * price), the number of choices, or the length of the reply.
+ * Removes fields of a client's own body that would change what the gateway has checked: the model, the
+ * provider (and so the price), the number of choices, or the length of the reply.
  *
  * Sources: OpenRouter "Model Fallbacks", "Provider Routing", "Plugins", "Presets"; LiteLLM "Fallbacks",
  * "Router"; Vercel AI Gateway "Provider Options"; vLLM "Sampling Parameters"; read 2026-11-22.
@@ -97,8 +97,8 @@ const NARROWING: ReadonlySet<string> = new Set([
 const LONGEST_KEY = 32
 
 /**
- * Edits that remove such fields from the body; `drop` is called for each. A field whose name differs from a checked one only
- * in case is removed too, because upstreams written in Go read `MODEL` as `model`.
+ * Edits that remove such fields from the body; `drop` is called for each. A field whose name differs from a
+ * checked one only in case is removed too, because upstreams written in Go read `MODEL` as `model`.
  */
 export function withheldEdits(
   body: JsonObject,

@@ -1,6 +1,8 @@
 /**
- * Goal: the dashboard's web page is a separate program that imports from the server only its schemas, as types.
- * Method: the import lines of its files are compared with the tables; a line that breaks each rule is reported.
+ * Goal: the dashboard's web page is a separate program that imports from the server only its schemas, as
+ * types.
+ * Method: the import lines of its files are compared with the tables; a line that breaks each rule is
+ * reported.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

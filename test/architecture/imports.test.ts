@@ -1,7 +1,7 @@
 /**
  * Goal: modules import only modules of lower layers. The tables here are the only place with these rules.
- * Method: compares the import lines of every file in `src` with the tables; a small tree that breaks each rule is
- * reported.
+ * Method: compares the import lines of every file in `src` with the tables; a small tree that breaks each
+ * rule is reported.
  */
 import { readFileSync } from 'node:fs'
 import t from 'tap'

@@ -1,6 +1,7 @@
 /**
  * Goal: every link and file name in the documentation exists, and every decision is in the list.
- * Method: looks up the relative links of every page, and the pages and source files that pages and comments name.
+ * Method: looks up the relative links of every page, and the pages and source files that pages and comments
+ * name.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -40,7 +41,10 @@ function brokenLinks(page: string, text: string): string[] {
   })
 }
 
-/** Files that a page names in backquotes, from the root, from `src` or from its own folder; and folders from the root. */
+/**
+ * Files that a page names in backquotes, from the root, from `src` or from its own folder; and folders from
+ * the root.
+ */
 function missingFiles(text: string, folder: string): string[] {
   const files = [...text.matchAll(/`((?:[\w.-]+\/)+[\w.-]+\.(?:ts|md|yaml|json))`/g)]
     .map((match) => match[1] ?? '')

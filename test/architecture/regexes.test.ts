@@ -1,7 +1,7 @@
 /**
  * Goal: every regular expression takes time linear in its input.
- * Method: eslint-plugin-regexp finds most others; here each expression of the sources runs on repetitions of the
- * characters that it matches. An expression that is not linear takes seconds.
+ * Method: eslint-plugin-regexp finds most others; here each expression of the sources runs on repetitions of
+ * the characters that it matches. An expression that is not linear takes seconds.
  */
 import t from 'tap'
 import ts from 'typescript'

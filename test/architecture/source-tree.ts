@@ -1,5 +1,6 @@
 /**
- * Reads the source tree: files and their imports. A parser is not needed, because prettier formats every import alike.
+ * Reads the source tree: files and their imports. A parser is not needed, because prettier formats every
+ * import alike.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'

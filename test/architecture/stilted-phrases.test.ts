@@ -1,6 +1,7 @@
 /**
  * Goal: the project's text uses plain technical English.
- * Method: a list of phrases to avoid, matched against prose, comments, messages and identifiers of the checked folders.
+ * Method: a list of phrases to avoid, matched against prose, comments, messages and identifiers of the
+ * checked folders.
  */
 import t from 'tap'
 import { findStiltedPhrases, findStiltedPhrasesBelow } from './stilted-phrases.js'

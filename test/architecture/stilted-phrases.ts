@@ -1,7 +1,7 @@
 /**
- * Phrases that the project's text does not use, each with the plain word for it, and a scan of files for them.
- * Identifiers are split at their humps, so `wasTold` is found like "was told". Run as a program, it prints the findings
- * of the folders that its arguments name.
+ * Phrases that the project's text does not use, each with the plain word for it, and a scan of files for
+ * them. Identifiers are split at their humps, so `wasTold` is found like "was told". Run as a program, it
+ * prints the findings of the folders that its arguments name.
  */
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { extname, join } from 'node:path'

@@ -1,6 +1,6 @@
 /**
- * Goal: the rules of style that ESLint does not check: length of files, names and sizes of folders, no default exports,
- * and a doc comment on every export.
+ * Goal: the rules of style that ESLint does not check: length of files, names and sizes of folders, no
+ * default exports, and a doc comment on every export.
  * Method: reads every file; a file that breaks each rule is reported.
  */
 import { readdirSync } from 'node:fs'

@@ -69,7 +69,10 @@ export function configFolder(t: Test): { good: string; bad: string } {
   return { good: join(path, 'good.yaml'), bad: join(path, 'bad.yaml') }
 }
 
-/** Runs the built program until it exits. `reader` reads all of standard output, or closes it after a chunk or at once. */
+/**
+ * Runs the built program until it exits. `reader` reads all of standard output, or closes it after a chunk or
+ * at once.
+ */
 export async function sluice(
   args: readonly string[],
   input = '',

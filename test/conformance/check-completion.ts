@@ -1,6 +1,6 @@
 /**
- * Reads a reply of the gateway and checks it against the format of chat completions. Each fault is one line of text;
- * `recorded.ts` extracts the content.
+ * Reads a reply of the gateway and checks it against the format of chat completions. Each fault is one line
+ * of text; `recorded.ts` extracts the content.
  */
 import { arrayOf, isObject, objectOf, type JsonObject } from '../../src/chat/json.js'
 

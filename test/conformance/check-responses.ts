@@ -6,8 +6,8 @@ import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/chat/jso
 import type { TestGateway } from '../helpers/gateway.js'
 
 /**
- * Makes the gateway use chat completions for its first upstream. Otherwise it would forward a Responses client's bytes to
- * the endpoint of the same format.
+ * Makes the gateway use chat completions for its first upstream. Otherwise it would forward a Responses
+ * client's bytes to the endpoint of the same format.
  */
 export function overChat(gateway: TestGateway): void {
   const { configFile } = gateway

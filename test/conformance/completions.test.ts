@@ -1,6 +1,6 @@
 /**
- * Goal: legacy completions work for every model, whole and streamed: unchanged on upstreams that have the endpoint,
- * and as a chat on all others, which refuse by name what a chat lacks.
+ * Goal: legacy completions work for every model, whole and streamed: unchanged on upstreams that have the
+ * endpoint, and as a chat on all others, which refuse by name what a chat lacks.
  * Method: the official SDK on a running gateway with upstreams of either kind.
  */
 import OpenAI from 'openai'

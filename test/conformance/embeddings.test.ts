@@ -1,7 +1,8 @@
 /**
- * Goal: embeddings work for clients of OpenAI and Google over upstreams of both: the same vectors, tokens counted,
- * ledger entries and limits as for chats; a field that one side lacks is reported or refused.
- * Method: the vendors' SDKs on a running gateway, whose emulator gives one text the same vector in either format.
+ * Goal: embeddings work for clients of OpenAI and Google over upstreams of both: the same vectors, tokens
+ * counted, ledger entries and limits as for chats; a field that one side lacks is reported or refused.
+ * Method: the vendors' SDKs on a running gateway, whose emulator gives one text the same vector in either
+ * format.
  */
 import { GoogleGenAI } from '@google/genai'
 import OpenAI, { APIError } from 'openai'

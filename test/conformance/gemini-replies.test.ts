@@ -1,8 +1,8 @@
 /**
  * Goal: every recorded reply of every provider reaches Gemini clients as a valid reply with the same content.
- * Method: the emulator replays the recording to a real generateContent request, whole, as server-sent events and as a
- * JSON array; text, calls, finish reason and usage are compared with a naive reading of the recording. A Gemini
- * upstream's bytes must pass.
+ * Method: the emulator replays the recording to a real generateContent request, whole, as server-sent events
+ * and as a JSON array; text, calls, finish reason and usage are compared with a naive reading of the
+ * recording. A Gemini upstream's bytes must pass.
  */
 import t, { type Test } from 'tap'
 import { arrayOf, objectOf, stringOf } from '../../src/chat/json.js'

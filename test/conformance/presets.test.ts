@@ -1,8 +1,8 @@
 /**
- * Goal: with its preset, clients need no changes for a vendor of the chat-completions format: it accepts every request of
- * a chat client, and its replies, recorded ones included, are chat completions.
- * Method: the gateway with scripted vendors that refuse the same requests as the real ones; a request with every field;
- * each vendor's recorded requests and replies.
+ * Goal: with its preset, clients need no changes for a vendor of the chat-completions format: it accepts
+ * every request of a chat client, and its replies, recorded ones included, are chat completions.
+ * Method: the gateway with scripted vendors that refuse the same requests as the real ones; a request with
+ * every field; each vendor's recorded requests and replies.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'

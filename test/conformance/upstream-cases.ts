@@ -1,6 +1,6 @@
 /**
- * One row per upstream dialect: models and features for the tests of the vendors' clients. A new upstream dialect is one
- * more row; no test names a model.
+ * One row per upstream dialect: models and features for the tests of the vendors' clients. A new upstream
+ * dialect is one more row; no test names a model.
  */
 import type { DialectName } from '../../src/dialects/dialect.js'
 

@@ -1,6 +1,6 @@
 /**
- * Scripted vendors of the chat-completions format, as strict as the real ones: written from their pages and reports of
- * their users, without code of the presets that are tested with them.
+ * Scripted vendors of the chat-completions format, as strict as the real ones: written from their pages and
+ * reports of their users, without code of the presets that are tested with them.
  */
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'

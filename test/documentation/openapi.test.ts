@@ -1,7 +1,7 @@
 /**
  * Goal: the OpenAPI document is valid and has every endpoint of the data plane and of the ops port.
- * Method: a parser validates it; its paths are compared with the table of endpoints and with the list of paths that
- * the ops port gives in its 404.
+ * Method: a parser validates it; its paths are compared with the table of endpoints and with the list of
+ * paths that the ops port gives in its 404.
  */
 import { readFileSync } from 'node:fs'
 import { Validator } from '@seriousme/openapi-schema-validator'

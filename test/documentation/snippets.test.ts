@@ -1,9 +1,9 @@
 /**
  * Goal: every command and snippet of the README and the documentation works unchanged.
- * Method: YAML is loaded as a configuration, JSON is parsed, JavaScript and shell are checked for syntax, and the
- * shell blocks of each page run in order beside a running gateway in front of the emulator. Programs that need another
- * machine, root or the network (docker, kubectl, git, npm …) are replaced by a program that only accepts them;
- * `npm run NAME` must name a script of package.json.
+ * Method: YAML is loaded as a configuration, JSON is parsed, JavaScript and shell are checked for syntax, and
+ * the shell blocks of each page run in order beside a running gateway in front of the emulator. Programs that
+ * need another machine, root or the network (docker, kubectl, git, npm …) are replaced by a program that only
+ * accepts them; `npm run NAME` must name a script of package.json.
  */
 import { execFile } from 'node:child_process'
 import {

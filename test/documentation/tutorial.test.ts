@@ -1,7 +1,7 @@
 /**
  * Goal: a reader who follows `docs/tutorial.md` to the letter gets the results that it describes.
- * Method: the configuration and the commands of the page run in order in one shell, with free ports. The build
- * is skipped, since `npm test` has done it.
+ * Method: the configuration and the commands of the page run in order in one shell, with free ports. The
+ * build is skipped, since `npm test` has done it.
  */
 import { execFile } from 'node:child_process'
 import { readFileSync, symlinkSync, writeFileSync } from 'node:fs'

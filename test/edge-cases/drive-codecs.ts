@@ -1,6 +1,6 @@
 /**
- * Drives the codecs as the gateway does, for the tests of edge cases: an upstream's frames to a chat client, and a
- * client's body to an upstream.
+ * Drives the codecs as the gateway does, for the tests of edge cases: an upstream's frames to a chat client,
+ * and a client's body to an upstream.
  */
 import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
 import type { ModelFacts } from '../../src/chat/model.js'

@@ -1,5 +1,6 @@
 /**
- * Goal: emulated replies have the shape of recorded ones, so that a client that works here works with the providers.
+ * Goal: emulated replies have the shape of recorded ones, so that a client that works here works with the
+ * providers.
  * Method: key sets, event order, framing and headers compared with recordings of all three providers.
  */
 import t from 'tap'

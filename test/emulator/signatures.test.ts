@@ -1,5 +1,6 @@
 /**
- * Goal: the emulator accepts reasoning state that clients send back, and refuses invalid state with the providers' messages.
+ * Goal: the emulator accepts reasoning state that clients send back, and refuses invalid state with the
+ * providers' messages.
  * Method: a reply of each provider, sent back unchanged, altered, and without the required signature.
  */
 import t from 'tap'

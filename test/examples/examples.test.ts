@@ -1,7 +1,7 @@
 /**
  * Goal: every file of `examples/` works unchanged.
- * Method: runs each program with a gateway in front of the emulator; the settings of coding agents are applied to
- * the SDK on which the agent is built.
+ * Method: runs each program with a gateway in front of the emulator; the settings of coding agents are
+ * applied to the SDK on which the agent is built.
  */
 import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'

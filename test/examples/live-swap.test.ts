@@ -1,6 +1,6 @@
 /**
- * Goal: the demo of a swap under load works: the plan lists the requests that move, the graph shows both upstreams, the
- * rollback brings the first one back, and no stream fails.
+ * Goal: the demo of a swap under load works: the plan lists the requests that move, the graph shows both
+ * upstreams, the rollback brings the first one back, and no stream fails.
  * Method: the demo itself with short phases, and a real Prometheus.
  */
 import { execFile } from 'node:child_process'

@@ -1,4 +1,5 @@
-// Goal: a shutdown lets requests finish within the drain time, and ends the others with an error (J-145, G12).
+// Goal: a shutdown lets requests finish within the drain time, and ends the others with an error (J-145,
+// G12).
 // Method: streams, whole replies and a half-sent body under a drain of half a second.
 import { connect } from 'node:net'
 import t from 'tap'

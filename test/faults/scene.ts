@@ -187,8 +187,8 @@ export async function eventually(
 }
 
 /**
- * Checks after every case that no request is in flight here or upstream, and that good requests to all three upstreams
- * succeed. Resets the emulator's script.
+ * Checks after every case that no request is in flight here or upstream, and that good requests to all three
+ * upstreams succeed. Resets the emulator's script.
  */
 export async function checkAfter(t: Test, gateway: TestGateway): Promise<void> {
   const { emulator } = gateway

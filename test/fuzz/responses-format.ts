@@ -1,5 +1,6 @@
 /**
- * Replies in OpenAI's Responses format, whole and as events. Written from the vendor's page, not from the codec.
+ * Replies in OpenAI's Responses format, whole and as events. Written from the vendor's page, not from the
+ * codec.
  */
 import type { JsonObject } from '../../src/chat/json.js'
 

@@ -1,6 +1,6 @@
 /**
- * Goal: the rule files and the configuration of Prometheus are valid at their paths, and each alert fires under its
- * condition only.
+ * Goal: the rule files and the configuration of Prometheus are valid at their paths, and each alert fires
+ * under its condition only.
  * Method: promtool, with the unit tests of `grafana/*.test.yaml`.
  */
 import { spawnSync } from 'node:child_process'

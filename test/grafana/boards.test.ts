@@ -1,6 +1,6 @@
 /**
- * Goal: the committed boards match the code, every panel has a description, and every name in boards, rules and
- * runbook exists.
+ * Goal: the committed boards match the code, every panel has a description, and every name in boards, rules
+ * and runbook exists.
  * Method: the files are read; names, labels and label values are compared with the code.
  */
 import { readFileSync } from 'node:fs'

@@ -1,7 +1,8 @@
 /**
- * Goal: the boards and the rules work with the metrics that a gateway exports: every expression returns data, and the
- * faults of the traffic are visible.
- * Method: a gateway in a process of its own with faulty upstreams, a real Prometheus that scrapes it, all expressions.
+ * Goal: the boards and the rules work with the metrics that a gateway exports: every expression returns data,
+ * and the faults of the traffic are visible.
+ * Method: a gateway in a process of its own with faulty upstreams, a real Prometheus that scrapes it, all
+ * expressions.
  */
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'

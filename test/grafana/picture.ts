@@ -1,6 +1,6 @@
 /**
- * Makes `grafana/pictures/*.svg`: four minutes of traffic, with failing upstreams in the middle, drawn from a real Prometheus.
- * Run by `npm run picture:boards`; not a test of its own.
+ * Makes `grafana/pictures/*.svg`: four minutes of traffic, with failing upstreams in the middle, drawn from a
+ * real Prometheus. Run by `npm run picture:boards`; not a test of its own.
  */
 import { join } from 'node:path'
 import t from 'tap'

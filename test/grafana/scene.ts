@@ -1,6 +1,7 @@
 /**
- * A gateway in a process of its own with traffic that has every kind of failure, for the boards and the alerts: four
- * upstreams of an emulator, two that do not exist, limits, a budget, hedges, retries, fallbacks, a canary and a shadow.
+ * A gateway in a process of its own with traffic that has every kind of failure, for the boards and the
+ * alerts: four upstreams of an emulator, two that do not exist, limits, a budget, hedges, retries, fallbacks,
+ * a canary and a shadow.
  */
 import { copyFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,6 +1,6 @@
 /**
- * Reads raw HTTP exchanges and server-sent events, for tests that check bytes. The reader of events is simple on
- * purpose and accepts only well-formed streams.
+ * Reads raw HTTP exchanges and server-sent events, for tests that check bytes. The reader of events is simple
+ * on purpose and accepts only well-formed streams.
  */
 import { connect } from 'node:net'
 import { once } from 'node:events'

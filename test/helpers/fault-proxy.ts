@@ -1,15 +1,16 @@
 /**
- * A TCP proxy in front of a Redis server, whose faults a test chooses while connections are open. It counts the
- * commands that arrive, so that it can reply to each with an error.
+ * A TCP proxy in front of a Redis server, whose faults a test chooses while connections are open. It counts
+ * the commands that arrive, so that it can reply to each with an error.
  */
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import type { Test } from 'tap'
 
 /**
- * `pass`: no fault. `delay`: each reply is late. `hole`: nothing passes in either direction until the fault ends, as with
- * lost packets. `refuse`: existing and new connections are reset. `cut`: each command resets its connection. `garbage`:
- * each command gets bytes that are not a reply. `error`: each command gets this error.
+ * `pass`: no fault. `delay`: each reply is late. `hole`: nothing passes in either direction until the fault
+ * ends, as with lost packets. `refuse`: existing and new connections are reset. `cut`: each command resets
+ * its connection. `garbage`: each command gets bytes that are not a reply. `error`: each command gets this
+ * error.
  */
 export type Fault =
   | { readonly kind: 'pass' | 'hole' | 'refuse' | 'cut' | 'garbage' }

@@ -1,6 +1,6 @@
 /**
- * Recorded provider traffic for tests, in a folder beside the project. Without recordings every lookup is empty and
- * tests are skipped with a message.
+ * Recorded provider traffic for tests, in a folder beside the project. Without recordings every lookup is
+ * empty and tests are skipped with a message.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'

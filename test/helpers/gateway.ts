@@ -117,8 +117,8 @@ export async function startGateway(t: Test, settings: GatewaySettings = {}): Pro
 }
 
 /**
- * The test gateway's file: the upstreams and routes of the specification, and one model that always uses OpenAI's
- * Responses.
+ * The test gateway's file: the upstreams and routes of the specification, and one model that always uses
+ * OpenAI's Responses.
  */
 export function configText(emulator: Emulator, settings: GatewaySettings): string {
   const { upstreams = {}, upstreamOptions, more = '', routes = '', server } = settings

@@ -104,8 +104,8 @@ export async function startRedis(t: Test, args: readonly string[] = []): Promise
 }
 
 /**
- * Returns the address of an unused database of the server on each call. The timeout is long, because a machine
- * that runs many tests delays the server.
+ * Returns the address of an unused database of the server on each call. The timeout is long, because a
+ * machine that runs many tests delays the server.
  */
 export function freshDatabases(server: RedisServer): () => string {
   let last = 0

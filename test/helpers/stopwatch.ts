@@ -1,6 +1,6 @@
 /**
- * Measures the duration of a step on a busy machine. Time in which this process did not run is not counted, so that an
- * upper limit can be tight.
+ * Measures the duration of a step on a busy machine. Time in which this process did not run is not counted,
+ * so that an upper limit can be tight.
  */
 const TICK_MS = 5
 /** Time between two ticks above this limit is not counted. */

@@ -1,5 +1,6 @@
 /**
- * A scripted upstream for one test: an emulator that ends with it. `src/emulator/server.ts` describes the scripts.
+ * A scripted upstream for one test: an emulator that ends with it. `src/emulator/server.ts` describes the
+ * scripts.
  */
 import { startEmulator } from '../../src/emulator/server.js'
 import type { EmulatorOptions } from '../../src/emulator/handle-request.js'

@@ -10,7 +10,9 @@ import { HOSTILE } from './costly-bodies.js'
 import { ENCODERS, processBody } from './measure-steps.js'
 
 const MOST_MS = 50
-/** JSON.parse of the largest body takes 35 ms on the reference machine; work on other cores slows down both. */
+/**
+ * JSON.parse of the largest body takes 35 ms on the reference machine; work on other cores slows down both.
+ */
 const MOST_TO_PARSE = 1.5
 /** A slow step is repeated, because other work on the machine may have slowed it down. */
 const TRIES = 10

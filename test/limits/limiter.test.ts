@@ -9,7 +9,7 @@ import {
   storeReservationOf,
   type LimitReservation,
   type AdmissionRequest,
-} from '../../src/limits/limit-reservation.js'
+} from '../../src/limits/reservation-types.js'
 import { RESERVATION_MS, Limiter, RENEW_MS } from '../../src/limits/limiter.js'
 import type { Admission, Demand, AdmissionResult } from '../../src/store/ledger.js'
 import { until } from '../helpers/upstream.js'

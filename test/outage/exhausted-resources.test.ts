@@ -1,7 +1,8 @@
 /**
- * Goal (G-107, G-108, G-109): a process that runs out of heap, open files or ports refuses work, keeps running and recovers.
- * Method: the whole program; its heap limit and its limit on open files (prlimit) are lowered while it runs. For
- * ports, the error that the system returns without a free port is constructed.
+ * Goal (G-107, G-108, G-109): a process that runs out of heap, open files or ports refuses work, keeps
+ * running and recovers.
+ * Method: the whole program; its heap limit and its limit on open files (prlimit) are lowered while it runs.
+ * For ports, the error that the system returns without a free port is constructed.
  */
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'

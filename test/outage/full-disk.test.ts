@@ -1,8 +1,8 @@
 /**
- * Goal: with a full disk, requests get 503 and no reply is sent without a ledger entry. Requests that ran when the
- * disk became full are in the ledger after space is freed.
- * Method: the program with its store on a small file system (root on Linux), which is filled completely under load
- * and emptied again.
+ * Goal: with a full disk, requests get 503 and no reply is sent without a ledger entry. Requests that ran
+ * when the disk became full are in the ledger after space is freed.
+ * Method: the program with its store on a small file system (root on Linux), which is filled completely under
+ * load and emptied again.
  */
 import { spawnSync } from 'node:child_process'
 import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'

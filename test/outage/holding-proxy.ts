@@ -1,6 +1,6 @@
 /**
- * A TCP proxy in front of Redis that holds one command or its reply, and reports when it does. It recognises the
- * command by a word in it.
+ * A TCP proxy in front of Redis that holds one command or its reply, and reports when it does. It recognises
+ * the command by a word in it.
  */
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'

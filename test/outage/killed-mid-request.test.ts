@@ -1,9 +1,9 @@
 /**
- * Goal: after SIGKILL at any point of a request, every reservation is settled: possible usage is charged once, and
- * nothing else is charged (L-190, G13).
- * Method: the whole program, held at one point from outside: a proxy before Redis holds one command or its reply,
- * another process holds the lock of the embedded ledger, or the upstream holds its reply. After the kill the ledger is
- * read as another gateway reads it a minute later.
+ * Goal: after SIGKILL at any point of a request, every reservation is settled: possible usage is charged
+ * once, and nothing else is charged (L-190, G13).
+ * Method: the whole program, held at one point from outside: a proxy before Redis holds one command or its
+ * reply, another process holds the lock of the embedded ledger, or the upstream holds its reply. After the
+ * kill the ledger is read as another gateway reads it a minute later.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -217,7 +217,9 @@ const POINTS: readonly Point[] = [
   },
 ]
 
-/** Runs one round: a request that succeeds, one during which the gateway is killed, and a check of the ledger. */
+/**
+ * Runs one round: a request that succeeds, one during which the gateway is killed, and a check of the ledger.
+ */
 async function cutAt(
   stage: Stage,
   proxy: HoldingProxy,

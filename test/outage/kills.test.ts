@@ -1,9 +1,9 @@
 /**
- * Goal: whenever the whole gateway or Redis is killed with SIGKILL, no acknowledged key is lost, no
- * revoked key is valid, and every reply that a client received, and every running request, has a ledger entry (G13).
- * Method: the whole program under load, while a client creates and revokes keys on the dashboard; the primary and
- * its workers, or the redis-server, are killed at random times and restarted. `SLUICE_KILLS=200` sets the number of
- * kills; the default is small. With an embedded store only the gateway is killed.
+ * Goal: whenever the whole gateway or Redis is killed with SIGKILL, no acknowledged key is lost, no revoked
+ * key is valid, and every reply that a client received, and every running request, has a ledger entry (G13).
+ * Method: the whole program under load, while a client creates and revokes keys on the dashboard; the primary
+ * and its workers, or the redis-server, are killed at random times and restarted. `SLUICE_KILLS=200` sets the
+ * number of kills; the default is small. With an embedded store only the gateway is killed.
  */
 import { join } from 'node:path'
 import { loadavg } from 'node:os'
@@ -24,8 +24,9 @@ const KILLS = Number(process.env['SLUICE_KILLS'] ?? '2')
 const BUDGET = 1e12
 const PER_SECOND = 50
 /**
- * Over Redis, a request that a slice admits has no reservation for its first half second, and the time of a command
- * (docs/explanation/redis-store.md, "What a crash loses"): a kill of the gateway loses the entries of such requests.
+ * Over Redis, a request that a slice admits has no reservation for its first half second, and the time of a
+ * command (docs/explanation/redis-store.md, "What a crash loses"): a kill of the gateway loses the entries of
+ * such requests.
  */
 const UNRESERVED_SECONDS = 0.75
 /** Time after which every reservation has expired. */

@@ -1,6 +1,6 @@
 /**
- * A steady load on a gateway: each client sends a fixed number of requests a second without waiting for replies. Collects
- * the replies of every client.
+ * A steady load on a gateway: each client sends a fixed number of requests a second without waiting for
+ * replies. Collects the replies of every client.
  */
 import { Agent, request } from 'node:http'
 
@@ -95,7 +95,8 @@ export class Load {
         'content-length': Buffer.byteLength(body),
       }
       const { port, agent } = this
-      // Workers accept connections in turn, so a client with a new connection for each request reaches all of them.
+      // Workers accept connections in turn, so a client with a new connection for each request reaches all of
+      // them.
       const via = client.keeps === true ? { agent } : { headers: { connection: 'close' } }
       const options = {
         port,

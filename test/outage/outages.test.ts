@@ -1,10 +1,11 @@
 /**
- * Goal: while Redis refuses connections, is frozen, unreachable, slow or read-only, or has lost its data: requests
- * with known keys are served almost without delay, unknown keys get 503 and never 401, only completed changes are
- * acknowledged, limits apply, the outage is reported, and afterwards no entry is missing (G15, H-113, H-114).
- * Method: the whole program with two workers on a real redis-server and an emulator, under a steady HTTP load; the
- * ledger is compared with the emulator's counts. `SLUICE_OUTAGE_SECONDS=60` runs the long form, which also checks the
- * times of G15; by default an outage lasts a second and times are not checked.
+ * Goal: while Redis refuses connections, is frozen, unreachable, slow or read-only, or has lost its data:
+ * requests with known keys are served almost without delay, unknown keys get 503 and never 401, only
+ * completed changes are acknowledged, limits apply, the outage is reported, and afterwards no entry is
+ * missing (G15, H-113, H-114).
+ * Method: the whole program with two workers on a real redis-server and an emulator, under a steady HTTP
+ * load; the ledger is compared with the emulator's counts. `SLUICE_OUTAGE_SECONDS=60` runs the long form,
+ * which also checks the times of G15; by default an outage lasts a second and times are not checked.
  */
 import { cpus, loadavg } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -164,7 +165,9 @@ for (const outage of OUTAGES.filter(({ name }) => ONLY === undefined || name ===
   })
 }
 
-/** Whether times are checked: not in short runs and not on a busy machine, whose other work delays requests. */
+/**
+ * Whether times are checked: not in short runs and not on a busy machine, whose other work delays requests.
+ */
 function isMeasured(): boolean {
   return IS_LONG && (loadavg()[0] ?? 0) < 2 * cpus().length
 }

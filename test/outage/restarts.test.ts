@@ -1,6 +1,6 @@
 /**
- * Goal: a gateway that starts while Redis is unavailable reports it and does not serve. A worker that exits during
- * the outage is replaced when Redis recovers; the others keep serving (H-116).
+ * Goal: a gateway that starts while Redis is unavailable reports it and does not serve. A worker that exits
+ * during the outage is replaced when Redis recovers; the others keep serving (H-116).
  * Method: the whole program with a redis-server that is killed and restarted.
  */
 import t from 'tap'

@@ -1,7 +1,8 @@
 /**
- * Goal: no file that a user names makes a command or a running gateway hang or use much memory: a FIFO without a
- * writer, an endless device, a file of 200 MB.
- * Method: the real program reads such files from every setting and option that names one; its peak memory is measured.
+ * Goal: no file that a user names makes a command or a running gateway hang or use much memory: a FIFO
+ * without a writer, an endless device, a file of 200 MB.
+ * Method: the real program reads such files from every setting and option that names one; its peak memory is
+ * measured.
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'

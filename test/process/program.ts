@@ -1,6 +1,6 @@
 /**
- * Runs the real program in separate processes with an emulator, free ports and a temporary folder. Processes that are
- * left at the end of a test are killed.
+ * Runs the real program in separate processes with an emulator, free ports and a temporary folder. Processes
+ * that are left at the end of a test are killed.
  */
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -96,8 +96,8 @@ function kill(pid: number): void {
 }
 
 /**
- * Polls until the condition is true and returns the milliseconds that this took. Rejects after `ms` with the source of
- * the condition. Waits `pauseMs` between two calls; give an expensive condition a longer pause.
+ * Polls until the condition is true and returns the milliseconds that this took. Rejects after `ms` with the
+ * source of the condition. Waits `pauseMs` between two calls; give an expensive condition a longer pause.
  */
 export async function until(
   isTrue: () => boolean | Promise<boolean>,

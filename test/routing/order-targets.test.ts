@@ -1,6 +1,7 @@
 /**
- * Goal: targets get requests in proportion to their weights; a failing one is followed by the others by weight, then
- * by `fallback` in order; sticky keys keep their target and move as little as possible; the faster target is preferred.
+ * Goal: targets get requests in proportion to their weights; a failing one is followed by the others by
+ * weight, then by `fallback` in order; sticky keys keep their target and move as little as possible; the
+ * faster target is preferred.
  * Method: many choices with seeded randomness, as properties over random weights.
  */
 import t from 'tap'

@@ -1,6 +1,6 @@
 /**
- * Goal: `when` routes a request by key labels, images, tools and prompt size; of routes with the same matcher those
- * with `when` come first in file order, then the one without, then shorter prefixes.
+ * Goal: `when` routes a request by key labels, images, tools and prompt size; of routes with the same matcher
+ * those with `when` come first in file order, then the one without, then shorter prefixes.
  * Method: routers of loaded configurations.
  */
 import t from 'tap'

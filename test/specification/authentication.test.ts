@@ -1,5 +1,6 @@
 /**
- * Goal: only the documented forms of a key pass, every other form gets the same 401, and no key is ever in the log.
+ * Goal: only the documented forms of a key pass, every other form gets the same 401, and no key is ever in
+ * the log.
  * Method: sends raw header values to a running gateway.
  */
 import t from 'tap'

@@ -1,6 +1,6 @@
 /**
- * Goal: a chat body that is not a valid JSON object within the limits is refused with the right status, and one at the
- * limits passes.
+ * Goal: a chat body that is not a valid JSON object within the limits is refused with the right status, and
+ * one at the limits passes.
  * Method: sends exact bytes with `fetch`, or over a plain socket if the framing is tested.
  */
 import t from 'tap'

@@ -1,6 +1,6 @@
 /**
- * Goal: a request that breaks a rule of `POST /v1/chat/completions` gets a 400 that names the field, and every allowed
- * value passes.
+ * Goal: a request that breaks a rule of `POST /v1/chat/completions` gets a 400 that names the field, and
+ * every allowed value passes.
  * Method: a table of requests to a running gateway over all three provider families.
  */
 import t from 'tap'

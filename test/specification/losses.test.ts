@@ -1,7 +1,7 @@
 /**
  * Goal: fields that translation loses in a request or a reply are reported in header, metric and log.
- * Method: a running gateway over all families; requests with fields that a provider lacks, and scripted replies with
- * fields that the client's format lacks, whole and streamed.
+ * Method: a running gateway over all families; requests with fields that a provider lacks, and scripted
+ * replies with fields that the client's format lacks, whole and streamed.
  */
 import t from 'tap'
 import type { JsonObject } from '../../src/chat/json.js'

@@ -1,6 +1,7 @@
 /**
  * Goal: prompts, replies and keys are in no log line, metric or error body, however a request ends.
- * Method: sends unique words through successes and every kind of failure, then searches all output of the gateway.
+ * Method: sends unique words through successes and every kind of failure, then searches all output of the
+ * gateway.
  */
 import t from 'tap'
 import { newSecret } from '../../src/accounts/key-secret.js'

@@ -2,8 +2,8 @@
 import { arrayOf, isObject, stringOf, type JsonObject, type JsonValue } from '../json.js'
 
 /**
- * Whether every object of the schema is closed and requires all of its properties, as OpenAI's strict mode demands.
- * Anthropic and Google enforce other schemas too.
+ * Whether every object of the schema is closed and requires all of its properties, as OpenAI's strict mode
+ * demands. Anthropic and Google enforce other schemas too.
  */
 export function isClosed(schema: JsonValue | undefined): boolean {
   const pending: (JsonValue | undefined)[] = [schema]

@@ -1,13 +1,13 @@
 /**
- * Limits the growth of JSON Schemas that are rewritten for an upstream. Inlined references and merged branches make a schema
- * larger than the client's text: a few hundred kilobytes could become gigabytes.
+ * Limits the growth of JSON Schemas that are rewritten for an upstream. Inlined references and merged
+ * branches make a schema larger than the client's text: a few hundred kilobytes could become gigabytes.
  */
 import { GatewayError } from '../../errors.js'
 import type { JsonValue } from '../json.js'
 
 /**
- * Limit for the schemas, properties and list items of all rewritten schemas of one request: about 40 ms of work. A thousand
- * tools of twenty properties each are within it.
+ * Limit for the schemas, properties and list items of all rewritten schemas of one request: about 40 ms of
+ * work. A thousand tools of twenty properties each are within it.
  */
 const MAX_PARTS = 25_000
 

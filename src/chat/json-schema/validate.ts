@@ -1,6 +1,7 @@
 /**
- * Validates a JSON value against a JSON Schema. The result is only reported to clients, so a rule that is not checked counts
- * as fulfilled: `pattern` (a client's regular expression could run for hours), `format` and references to other documents.
+ * Validates a JSON value against a JSON Schema. The result is only reported to clients, so a rule that is not
+ * checked counts as fulfilled: `pattern` (a client's regular expression could run for hours), `format` and
+ * references to other documents.
  */
 import { arrayOf, isObject, stringOf, type JsonObject, type JsonValue } from '../json.js'
 

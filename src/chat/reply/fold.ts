@@ -1,4 +1,7 @@
-/** Folds the events of a stream into a whole reply. A whole reply and a stream of the same content give the same value. */
+/**
+ * Folds the events of a stream into a whole reply. A whole reply and a stream of the same content give the
+ * same value.
+ */
 import type { ChatEvent, Citation, EventSink, FinishReason } from '../event.js'
 import type { JsonObject } from '../json.js'
 import type { TokenLogprob } from './logprobs.js'

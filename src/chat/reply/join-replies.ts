@@ -1,7 +1,7 @@
 /**
- * Joins the parts of a paused reply into one reply: one start, continuous block indexes, added usage, one finish. A part
- * whose `finish` has `resume` is followed by another one. A part that fails without content is requested a second time, and
- * the usage of both attempts is added.
+ * Joins the parts of a paused reply into one reply: one start, continuous block indexes, added usage, one
+ * finish. A part whose `finish` has `resume` is followed by another one. A part that fails without content is
+ * requested a second time, and the usage of both attempts is added.
  */
 import type { ErrorKind } from '../../errors.js'
 import type { ChatEvent, EventSink } from '../event.js'

@@ -1,4 +1,7 @@
-/** Whole replies to requests for JSON. If a format has no JSON mode, the model is instructed in the prompt instead. */
+/**
+ * Whole replies to requests for JSON. If a format has no JSON mode, the model is instructed in the prompt
+ * instead.
+ */
 import type { Reply } from './fold.js'
 import type { JsonValue } from '../json.js'
 import { satisfies } from '../json-schema/validate.js'
@@ -10,7 +13,10 @@ export function requestsFreeformJson({ responseFormat: format }: ChatRequest): b
   return format?.type === 'json-object'
 }
 
-/** The reply without the Markdown code fence that models often put around JSON. Replies to other requests are unchanged. */
+/**
+ * The reply without the Markdown code fence that models often put around JSON. Replies to other requests are
+ * unchanged.
+ */
 export function withoutCodeFence(reply: Reply, request: ChatRequest): Reply {
   if (!requestsFreeformJson(request)) return reply
   const blocks = reply.blocks.map((block) =>
@@ -20,8 +26,8 @@ export function withoutCodeFence(reply: Reply, request: ChatRequest): Reply {
 }
 
 /**
- * Whether the reply violates the schema of a strict request. Some providers enforce a looser schema than the client's, and
- * the gateway reports that to the client.
+ * Whether the reply violates the schema of a strict request. Some providers enforce a looser schema than the
+ * client's, and the gateway reports that to the client.
  */
 export function violatesSchema(reply: Reply, request: ChatRequest): boolean {
   const format = request.responseFormat

@@ -1,4 +1,6 @@
-/** The size of a reply in bytes and calls, from which tokens are estimated if the upstream reports no usage. */
+/**
+ * The size of a reply in bytes and calls, from which tokens are estimated if the upstream reports no usage.
+ */
 import type { ChatEvent } from '../event.js'
 import type { ReplyBlock } from './fold.js'
 

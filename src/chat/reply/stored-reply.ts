@@ -1,4 +1,6 @@
-/** Replies that the gateway stores so that later requests can refer to them, and how a format refers to them. */
+/**
+ * Replies that the gateway stores so that later requests can refer to them, and how a format refers to them.
+ */
 import type { JsonObject, JsonValue } from '../json.js'
 import type { ChatRequest } from '../request.js'
 
@@ -26,8 +28,8 @@ export interface ExpandedRequest {
   /** The top-level members that differ from the client's body. */
   readonly members: readonly string[]
   /**
-   * The body for an upstream of the client's own format, without reasoning state of other upstreams; `drop` is called with
-   * the path of each omitted item.
+   * The body for an upstream of the client's own format, without reasoning state of other upstreams; `drop`
+   * is called with the path of each omitted item.
    */
   readonly bodyFor: (upstream: string | undefined, drop: (path: string) => void) => JsonObject
 }
@@ -50,8 +52,8 @@ export interface ReplyStorage {
   /** The id by which a request may refer to the item; null if it has none. */
   idOf(item: JsonValue): string | null
   /**
-   * Inserts `history` before the conversation, and replaces references with the items of `found`, by id. Throws
-   * `GatewayError(malformed_request)` for an unknown reference, and as `decodeRequest` does.
+   * Inserts `history` before the conversation, and replaces references with the items of `found`, by id.
+   * Throws `GatewayError(malformed_request)` for an unknown reference, and as `decodeRequest` does.
    */
   expand(
     body: JsonObject,

@@ -134,7 +134,9 @@ function modelNotes(config: Config, catalogue: Catalogue): string[] {
   return notes
 }
 
-/** For targets of another dialect than the first: requests they do not support, and models they may not have. */
+/**
+ * For targets of another dialect than the first: requests they do not support, and models they may not have.
+ */
 function translationNotes(
   { match, targets, fallback }: RouteConfig,
   place: string,

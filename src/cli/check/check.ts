@@ -1,4 +1,6 @@
-/** `sluice check`: validates a configuration file, and prints each problem with its position. No side effects. */
+/**
+ * `sluice check`: validates a configuration file, and prints each problem with its position. No side effects.
+ */
 import { relative } from 'node:path'
 import { parseArgs } from 'node:util'
 import { isConfigured } from '../../config/config.js'
@@ -62,7 +64,9 @@ interface Found {
   readonly notes: readonly string[]
   /** False if the file is not valid, or if notes count as errors and there are some. */
   readonly isAccepted: boolean
-  /** Settings that take effect with a restart of the running gateway; null if no gateway runs with the file. */
+  /**
+   * Settings that take effect with a restart of the running gateway; null if no gateway runs with the file.
+   */
   readonly restart: readonly string[] | null
 }
 

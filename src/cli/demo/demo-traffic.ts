@@ -1,6 +1,6 @@
 /**
- * A day of traffic for the demo: ledger entries of the last 24 hours, so that every page of the dashboard has data.
- * Times of day, models and failures are the same in each demo; no request is sent to an upstream.
+ * A day of traffic for the demo: ledger entries of the last 24 hours, so that every page of the dashboard has
+ * data. Times of day, models and failures are the same in each demo; no request is sent to an upstream.
  */
 import type { Catalogue } from '../../config/config.js'
 import { seededRandom, type RandomSource } from '../../emulator/seeded-random.js'

@@ -1,6 +1,6 @@
 /**
- * `sluice demo`: a gateway without any preparation. The emulator replaces all three providers; the configuration is a
- * file in a temporary folder that can be edited live.
+ * `sluice demo`: a gateway without any preparation. The emulator replaces all three providers; the
+ * configuration is a file in a temporary folder that can be edited live.
  */
 import { rmSync } from 'node:fs'
 import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'

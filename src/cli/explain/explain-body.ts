@@ -1,6 +1,6 @@
 /**
- * Explains what happens to the fields of a request: kept, emulated, lost or refused. Sends no request, and prints no
- * content of the body.
+ * Explains what happens to the fields of a request: kept, emulated, lost or refused. Sends no request, and
+ * prints no content of the body.
  */
 import type { JsonObject } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
@@ -16,9 +16,9 @@ import { requestPathAt, upstreamAddressOf } from '../../upstreams/request-path.j
 import { parseObject } from '../../wire/json/parse-body.js'
 
 /**
- * `kept`: the field arrives. `emulated`: a close equivalent arrives. `lost`: it is dropped and reported. `rejected`:
- * the request is refused because of it. `no effect`: the upstream receives the same without it. `unknown`: not
- * examined, because the messages are refused.
+ * `kept`: the field arrives. `emulated`: a close equivalent arrives. `lost`: it is dropped and reported.
+ * `rejected`: the request is refused because of it. `no effect`: the upstream receives the same without it.
+ * `unknown`: not examined, because the messages are refused.
  */
 export type Outcome = 'kept' | 'emulated' | 'lost' | 'rejected' | 'no effect' | 'unknown'
 
@@ -58,8 +58,8 @@ type Parsed = Pick<Call, 'wire' | 'raw' | 'members' | 'body' | 'request'>
 const ALWAYS_KEPT = new Set(['model', 'messages', 'stream', 'stream_options'])
 
 /**
- * Explains a client's body for `model`. Throws `GatewayError(malformed_request)` with the path if the gateway refuses
- * it for every upstream.
+ * Explains a client's body for `model`. Throws `GatewayError(malformed_request)` with the path if the gateway
+ * refuses it for every upstream.
  */
 export function explainBody(bytes: Buffer, model: string, route: BodyRoute): BodyExplanation {
   const { upstream, facts } = route

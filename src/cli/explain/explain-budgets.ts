@@ -57,8 +57,8 @@ export class Budgets {
   }
 
   /**
-   * The models that a budget cannot bound: ids of the catalogue and of exact routes, and prefixes of routes without a
-   * model in the catalogue. Each with its upstream and values, in order.
+   * The models that a budget cannot bound: ids of the catalogue and of exact routes, and prefixes of routes
+   * without a model in the catalogue. Each with its upstream and values, in order.
    */
   unbounded(): Unbounded[] {
     const router = createRouter(this.config)

@@ -1,6 +1,6 @@
 /**
- * The upstreams that a route may use for a model, with weights, retries, hedging, breakers and the features that
- * translation cannot carry. For `sluice explain`; sends no request.
+ * The upstreams that a route may use for a model, with weights, retries, hedging, breakers and the features
+ * that translation cannot carry. For `sluice explain`; sends no request.
  */
 import { requestOutcome } from '../../documentation/dialect-matrix/page.js'
 import { REQUEST_GROUPS } from '../../documentation/dialect-matrix/requests.js'
@@ -117,7 +117,10 @@ function explainCandidate(
   }
 }
 
-/** Features of chat requests that an upstream of this dialect and model does not receive, without Markdown marks. */
+/**
+ * Features of chat requests that an upstream of this dialect and model does not receive, without Markdown
+ * marks.
+ */
 export function notCarried(
   dialect: DialectName,
   { id: model }: ModelFacts,

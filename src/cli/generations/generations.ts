@@ -1,6 +1,6 @@
 /**
- * `sluice generations`: lists the configuration generations of the running gateway, shows their changes, and rolls
- * back.
+ * `sluice generations`: lists the configuration generations of the running gateway, shows their changes, and
+ * rolls back.
  */
 import { parseArgs } from 'node:util'
 import { arrayOf, objectOf, stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'

@@ -1,6 +1,6 @@
 /**
- * Finds the gateway that runs with a configuration file: by the file that it writes to its data folder, else by the
- * ops port in the configuration file.
+ * Finds the gateway that runs with a configuration file: by the file that it writes to its data folder, else
+ * by the ops port in the configuration file.
  */
 import { isObject, numberOf, stringOf, type JsonObject } from '../../chat/json.js'
 import type { Config } from '../../config/config.js'

@@ -1,6 +1,6 @@
 /**
- * `sluice accounts`: creates accounts, changes their plans and lists them, beside a running gateway. `accounts/` has
- * the rules.
+ * `sluice accounts`: creates accounts, changes their plans and lists them, beside a running gateway.
+ * `accounts/` has the rules.
  */
 import type { Account, PlanName } from '../../accounts/account.js'
 import type { AuditEntry } from '../../store/audit-trail.js'

@@ -1,6 +1,6 @@
 /**
- * `sluice keys`: creates, lists and revokes the keys of an account, beside a running gateway. `accounts/` has the
- * rules.
+ * `sluice keys`: creates, lists and revokes the keys of an account, beside a running gateway. `accounts/` has
+ * the rules.
  */
 import type { ApiKey } from '../../accounts/account.js'
 import { labelsText, NO_LABELS } from '../../accounts/labels.js'

@@ -1,6 +1,6 @@
 /**
- * Standard output of a command. If its reader leaves, as `head` does, the command ends without a message and with the
- * exit status that shells report after a broken pipe.
+ * Standard output of a command. If its reader leaves, as `head` does, the command ends without a message and
+ * with the exit status that shells report after a broken pipe.
  */
 import { once } from 'node:events'
 

@@ -1,6 +1,6 @@
 /**
- * Compares two configurations on recent requests: which requests move, which keys lose a model, which requests cannot
- * be translated, and the cost. Names are those of the command's JSON.
+ * Compares two configurations on recent requests: which requests move, which keys lose a model, which
+ * requests cannot be translated, and the cost. Names are those of the command's JSON.
  */
 import type { RequestHead } from '../../gateway/observe/recent-requests.js'
 import { Costs, type CostDifference } from './compare-costs.js'

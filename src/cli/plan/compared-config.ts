@@ -33,8 +33,8 @@ export class ComparedConfig {
   }
 
   /**
-   * The targets of the request by weight; empty if no route matches it. Health, stickiness and missing keys are
-   * ignored.
+   * The targets of the request by weight; empty if no route matches it. Health, stickiness and missing keys
+   * are ignored.
    */
   destinations(head: RequestHead): Destination[] {
     const { model, labels, sketch } = head

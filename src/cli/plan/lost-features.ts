@@ -1,6 +1,6 @@
 /**
- * Features that clients lose when a model moves to an upstream of another dialect, for a plan without recorded
- * requests.
+ * Features that clients lose when a model moves to an upstream of another dialect, for a plan without
+ * recorded requests.
  */
 import { notCarried } from '../explain/explain-route.js'
 import { dialectsByRequest } from '../../upstreams/explain-dialect.js'

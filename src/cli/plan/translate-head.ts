@@ -1,6 +1,6 @@
 /**
- * The outcome of a request at another upstream: lost fields, and the reason if it is refused. Translates a request of
- * the same shape with the gateway's own encoders.
+ * The outcome of a request at another upstream: lost fields, and the reason if it is refused. Translates a
+ * request of the same shape with the gateway's own encoders.
  */
 import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest } from '../../chat/request.js'

@@ -1,6 +1,6 @@
 /**
- * The client formats of a rehearsal: encodes requests and decodes replies with the codecs of the dialects, in the
- * role of a client.
+ * The client formats of a rehearsal: encodes requests and decodes replies with the codecs of the dialects, in
+ * the role of a client.
  */
 import { isContent, type ChatEvent, type EventSink } from '../../chat/event.js'
 import { Fold, type Reply } from '../../chat/reply/fold.js'

@@ -65,8 +65,8 @@ export class CostCeiling {
   }
 
   /**
-   * Replaces the reservation with the actual cost; without an entry the reservation counts as spent. Returns the
-   * cost.
+   * Replaces the reservation with the actual cost; without an entry the reservation counts as spent. Returns
+   * the cost.
    */
   settle(reservedNanoUsd: number, entry: LedgerEntry | null): number {
     if (entry === null) return reservedNanoUsd

@@ -27,7 +27,9 @@ export class Mismatch extends Error {
   }
 }
 
-/** The gateway refuses the request for this upstream as untranslatable: a loss, not a failure of the upstream. */
+/**
+ * The gateway refuses the request for this upstream as untranslatable: a loss, not a failure of the upstream.
+ */
 export class Untranslatable extends Error {
   constructor(message: string) {
     super(message)
@@ -77,7 +79,10 @@ export class RehearsalClient {
     return { ...reply, entry }
   }
 
-  /** Sends one request and reads the reply to its end. Throws `CeilingReached`, `Mismatch` after the time limit. */
+  /**
+   * Sends one request and reads the reply to its end. Throws `CeilingReached`, `Mismatch` after the time
+   * limit.
+   */
   async send(request: ChatRequest): Promise<ReceivedReply> {
     return this.withinCeiling(request, async () => {
       const { timeoutMs } = this.parts

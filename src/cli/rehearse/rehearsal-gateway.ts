@@ -1,4 +1,6 @@
-/** A gateway in this process with one upstream, one model and a store in a temporary folder, for a rehearsal. */
+/**
+ * A gateway in this process with one upstream, one model and a store in a temporary folder, for a rehearsal.
+ */
 import { rmSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

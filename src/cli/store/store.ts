@@ -1,6 +1,6 @@
 /**
- * `sluice store`: moves the content of a store to another one of any engine, and accepts a store that was emptied.
- * `store/migrate/copy-store.ts` and `store/store-identity.ts` do the work.
+ * `sluice store`: moves the content of a store to another one of any engine, and accepts a store that was
+ * emptied. `store/migrate/copy-store.ts` and `store/store-identity.ts` do the work.
  */
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'

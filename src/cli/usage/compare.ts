@@ -86,7 +86,9 @@ export function parseCompare(argv: readonly string[]): Comparison {
   return { sides: [comparedNameOf(one), comparedNameOf(other)], since, until, model, json, config }
 }
 
-/** Prints the comparison; exit status 0. Rejects as the store does; throws `UsageError` for an invalid time. */
+/**
+ * Prints the comparison; exit status 0. Rejects as the store does; throws `UsageError` for an invalid time.
+ */
 export async function runCompare(
   session: StoreSession,
   { sides, since, until, model, json }: Comparison,

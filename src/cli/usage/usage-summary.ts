@@ -1,12 +1,12 @@
 /**
- * `sluice usage summary`: totals by model, key, account, upstream or label. Unfiltered totals by model, key and
- * account come from daily sums; all others from the ledger entries.
+ * `sluice usage summary`: totals by model, key, account, upstream or label. Unfiltered totals by model, key
+ * and account come from daily sums; all others from the ledger entries.
  */
 import { figuresOf } from '../../dashboard/server/usage-figures.js'
 import { usd } from '../../ledger/export-columns.js'
 import type { EntryFilter } from '../../store/records/entry-filter.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
-import type { UsageSum } from '../../store/ledger.js'
+import type { UsageSum } from '../../store/usage-queries.js'
 import type { Store } from '../../store/store.js'
 import {
   addToSum,

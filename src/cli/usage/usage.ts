@@ -1,6 +1,6 @@
 /**
- * `sluice usage`: usage and cost of requests, as entries (`ledger/export-columns.ts` defines the columns) or as
- * totals (`usage-summary.ts`).
+ * `sluice usage`: usage and cost of requests, as entries (`ledger/export-columns.ts` defines the columns) or
+ * as totals (`usage-summary.ts`).
  */
 import { csvHeader, csvLine, jsonLine } from '../../ledger/export-columns.js'
 import { parseAction } from '../parse-action.js'

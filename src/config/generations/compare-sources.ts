@@ -12,6 +12,11 @@ export function filesOf({ path, files }: ConfigSources): string[] {
   return [path, ...Object.keys(files)]
 }
 
+/** The files whose changes may lead to a new generation: those read last, and those that are in force. */
+export function watchedFiles(last: ConfigSources, inForce: ConfigSources): string[] {
+  return [...new Set([...filesOf(last), ...filesOf(inForce)])]
+}
+
 /** Whether the files are unchanged; avoids parsing them. */
 export function isSame(sources: ConfigSources): boolean {
   // A missing file counts as an empty one.

@@ -1,6 +1,6 @@
 /**
- * Lists the differences between two configurations. Entries of lists are matched by their names (a route's model or
- * prefix, a target's upstream), so that a moved or inserted entry does not change the others.
+ * Lists the differences between two configurations. Entries of lists are matched by their names (a route's
+ * model or prefix, a target's upstream), so that a moved or inserted entry does not change the others.
  */
 import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
 import { hideSecrets } from '../../secrets/redact-secrets.js'

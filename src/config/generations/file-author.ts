@@ -3,8 +3,8 @@ import { readFileSync, statSync } from 'node:fs'
 import { userInfo } from 'node:os'
 
 /**
- * The owner of a file, such as `alice`; `uid 1000` if the user has no name on this machine, `unknown` if there is no
- * file.
+ * The owner of a file, such as `alice`; `uid 1000` if the user has no name on this machine, `unknown` if
+ * there is no file.
  */
 export function ownerOf(file: string): string {
   const uid = statSync(file, { throwIfNoEntry: false })?.uid

@@ -1,6 +1,6 @@
 /**
- * Finds the history of a configuration file: below the folder of the embedded store, or the spool folder of a gateway
- * on Redis. A broken file has a history too, so its text is searched for these two settings.
+ * Finds the history of a configuration file: below the folder of the embedded store, or the spool folder of a
+ * gateway on Redis. A broken file has a history too, so its text is searched for these two settings.
  */
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -33,8 +33,8 @@ export function historyOf(loaded: LoadResult, env: Env): string | null {
 const USUAL_FOLDERS = ['data', '../data', 'spool', '.']
 
 /**
- * The existing history folder of a configuration file that cannot be loaded; null if there is none. `text` is its
- * readable part. Searches the folders that the file's `store` and `spool` name, then the default ones.
+ * The existing history folder of a configuration file that cannot be loaded; null if there is none. `text` is
+ * its readable part. Searches the folders that the file's `store` and `spool` name, then the default ones.
  */
 export function findHistory(path: string, text: string, env: Env): string | null {
   const folder = dirname(resolve(path))

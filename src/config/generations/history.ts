@@ -9,9 +9,15 @@ import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { open, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { isObject, type JsonObject } from '../../chat/json.js'
 import { createFolder } from '../../files/create-folder.js'
+import type { Config } from '../config.js'
+import type { Loaded } from '../load-config.js'
+import { shownConfig } from '../masked-config.js'
+
+const MAX_DELAY_MS = 250
 
 /** What created a generation. */
 const ORIGINS = ['start', 'change', 'rollback'] as const
@@ -43,6 +49,14 @@ export interface GenerationContent {
   readonly catalogue: string
   /** All values with secrets masked, in the form of `/config`. */
   readonly shown: JsonObject
+}
+
+/** The content of the generation that was built from these texts. */
+export function contentOf(
+  { text, catalogue }: Loaded['sources'],
+  config: Config,
+): GenerationContent {
+  return { text, catalogue: catalogue.text, shown: shownConfig(config) }
 }
 
 /** Older generations are deleted. */
@@ -116,6 +130,13 @@ export class History {
   /** Resolves when all writes have completed or failed. */
   async flushed(): Promise<void> {
     await this.writing
+  }
+
+  /**
+   * The same, but waits for a quarter of a second at most, so that a slow disk does not delay a generation.
+   */
+  async flushedSoon(): Promise<void> {
+    await Promise.race([this.writing, delay(MAX_DELAY_MS, undefined, { ref: false })])
   }
 
   private async write(folder: string, { record, content, surplus }: HistoryChange): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * Opens the configuration of a gateway: from its files, from a rollback that is still in force, or from the last good
- * generation if the files are not valid.
+ * Opens the configuration of a gateway: from its files, from a rollback that is still in force, or from the
+ * last good generation if the files are not valid.
  */
 import { hashOf, loadConfig, type Env, type Loaded, type LoadResult } from '../load-config.js'
 import { formatProblem, type ConfigProblem } from '../problem.js'

@@ -14,8 +14,8 @@ export type ReloadOutcome =
 export type ConfigChange = Exclude<ReloadOutcome, { result: 'unchanged' }>
 
 /**
- * The outcome of a rollback. `unknown`: no such generation. `unreadable`: its content is lost. `current`: it is in
- * force.
+ * The outcome of a rollback. `unknown`: no such generation. `unreadable`: its content is lost. `current`: it
+ * is in force.
  */
 export type RollbackOutcome =
   ConfigChange | { readonly result: 'unknown' | 'unreadable' | 'current' }

@@ -1,16 +1,17 @@
 /**
- * The configuration of a running gateway: the generation in force and its successors, which come from changed files,
- * from a rollback or, if the file is broken at the start, from the history. Listeners write logs and metrics.
+ * The configuration of a running gateway: the generation in force and its successors, which come from changed
+ * files, from a rollback or, if the file is broken at the start, from the history. Listeners write logs and
+ * metrics.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Config, Snapshot } from '../config.js'
 import { hashOf, loadConfig, type ConfigSources, type Env, type Loaded } from '../load-config.js'
-import type { ConfigProblem } from '../problem.js'
+import { problemOfFile, type ConfigProblem } from '../problem.js'
 import { createSnapshot } from '../create-snapshot.js'
 import { shownConfig } from '../masked-config.js'
 import { Debounce } from './debounce.js'
 import { differencesOf } from './diff-configs.js'
-import type { Author, GenerationContent, GenerationRecord, History } from './history.js'
+import { contentOf, type Author, type GenerationRecord, type History } from './history.js'
 import type {
   InitialState,
   ConfigChange,
@@ -18,9 +19,16 @@ import type {
   ReloadOutcome,
   RollbackOutcome,
 } from './outcome-types.js'
-import { removeRunning, writeRunning, type RunningGateway } from './running-gateway-file.js'
+import { announceRunning, removeRunning, type RunningGateway } from './running-gateway-file.js'
 import { untilWritten } from './wait-until-written.js'
-import { changeOf, filesOf, hasSameSecrets, isEqual, isSame, textsOf } from './compare-sources.js'
+import {
+  changeOf,
+  hasSameSecrets,
+  isEqual,
+  isSame,
+  textsOf,
+  watchedFiles,
+} from './compare-sources.js'
 import { inForce, needsRestart } from './values-in-force.js'
 import { FileWatcher } from './watch-files.js'
 
@@ -32,8 +40,6 @@ interface Started {
   readonly generation: number
 }
 
-/** A slow disk delays a generation by at most this time. */
-const KEEP_MS = 250
 /** Minimum time between two checks of the files. */
 const CHECK_INTERVAL_MS = 100
 
@@ -81,7 +87,8 @@ export class ConfigSource {
     this.errors = errors
     this.activeOverride = override
     history.protect(record.generation)
-    if (history.find(record.generation) === null) history.add(record, this.content())
+    if (history.find(record.generation) === null)
+      history.add(record, contentOf(this.inForceSources, this.latest))
   }
 
   /** The generation in force. A request reads it once and keeps it. */
@@ -99,7 +106,10 @@ export class ConfigSource {
     return this.errors
   }
 
-  /** Why the generation in force does not have the content of the files; null if only a later change was refused. */
+  /**
+   * Why the generation in force does not have the content of the files; null if only a later change was
+   * refused.
+   */
   get override(): Override | null {
     return this.activeOverride
   }
@@ -110,14 +120,16 @@ export class ConfigSource {
     return () => this.listeners.delete(listener)
   }
 
-  /** Tests each generation from now on before it is in force; a text refuses it and is reported as the reason. */
+  /**
+   * Tests each generation from now on before it is in force; a text refuses it and is reported as the reason.
+   */
   validateWith(validate: (snapshot: Snapshot) => Promise<string | null>): void {
     this.validate = validate
   }
 
   /**
-   * Checks the files now. Concurrent calls share one check. With `takeFiles` (SIGHUP), the files replace content that
-   * a rollback put in force.
+   * Checks the files now. Concurrent calls share one check. With `takeFiles` (SIGHUP), the files replace
+   * content that a rollback put in force.
    */
   reload({ takeFiles = false } = {}): Promise<ReloadOutcome> {
     this.takesFiles ||= takeFiles
@@ -125,7 +137,9 @@ export class ConfigSource {
     return this.waiting
   }
 
-  /** Puts the content of an earlier generation in force, as a new one, until the files change or `takeFiles`. */
+  /**
+   * Puts the content of an earlier generation in force, as a new one, until the files change or `takeFiles`.
+   */
   rollBack(generation: number, by: Author): Promise<RollbackOutcome> {
     return this.inTurn(async () => {
       if (generation === this.snapshot.generation) return { result: 'current' }
@@ -138,14 +152,14 @@ export class ConfigSource {
       if (outcome.result !== 'applied') return outcome
       this.activeOverride =
         hashOf(this.inForceSources) === hashOf(this.lastFiles) ? null : 'rollback'
-      await this.watcher.watch(this.watched())
+      await this.watcher.watch(watchedFiles(this.lastFiles, this.inForceSources))
       return outcome
     })
   }
 
   /**
-   * Puts the values that wait for a restart in force, in the same generation: the caller restarts the parts that use
-   * them. Returns a function that reverts this if the restart failed.
+   * Puts the values that wait for a restart in force, in the same generation: the caller restarts the parts
+   * that use them. Returns a function that reverts this if the restart failed.
    */
   takeWaiting(): () => void {
     const former = this.started
@@ -156,20 +170,15 @@ export class ConfigSource {
   /** Publishes the ops port, so that commands find this gateway. Call it again when the port changes. */
   announce(ops: Ops): Promise<void> {
     this.ops = ops
-    const { folder } = this.history
-    if (folder === null) return Promise.resolve()
-    const { pid } = process
-    return writeRunning(folder, { pid, ...ops, startedGeneration: this.started.generation }).catch(
-      // The history has reported that the folder cannot be written; commands try the port of the file.
-      () => undefined,
-    )
+    const startedGeneration = this.started.generation
+    return announceRunning(this.history.folder, { pid: process.pid, ...ops, startedGeneration })
   }
 
   /** Starts watching the files; resolves when the first generation is written. */
   async watch(): Promise<void> {
-    await Promise.race([this.history.flushed(), delay(KEEP_MS, undefined, { ref: false })])
-    await this.watcher.note(this.watched())
-    await this.watcher.watch(this.watched())
+    await this.history.flushedSoon()
+    await this.watcher.note(watchedFiles(this.lastFiles, this.inForceSources))
+    await this.watcher.watch(watchedFiles(this.lastFiles, this.inForceSources))
   }
 
   /** Stops watching, and resolves when the history is written. The generation in force stays readable. */
@@ -200,10 +209,6 @@ export class ConfigSource {
     return done
   }
 
-  private watched(): string[] {
-    return [...new Set([...filesOf(this.lastFiles), ...filesOf(this.inForceSources)])]
-  }
-
   private async queueCheck(): Promise<ReloadOutcome> {
     const waitMs = this.lastCheckAtMs + CHECK_INTERVAL_MS - Date.now()
     if (waitMs > 0) await delay(waitMs)
@@ -218,14 +223,14 @@ export class ConfigSource {
 
   private async checkIfChanged(takeFiles: boolean): Promise<ReloadOutcome> {
     // Noted before the files are read, so that the poll reports changes during the read.
-    await this.watcher.note(this.watched())
+    await this.watcher.note(watchedFiles(this.lastFiles, this.inForceSources))
     const isDue = takeFiles && this.activeOverride !== null
     if (this.closed || (!isDue && isSame(this.lastFiles) && hasSameSecrets(this.inForceSources))) {
       return this.currentOutcome()
     }
     await untilWritten(textsOf(this.lastFiles))
     const outcome = await this.check(takeFiles)
-    await this.watcher.watch(this.watched())
+    await this.watcher.watch(watchedFiles(this.lastFiles, this.inForceSources))
     return outcome
   }
 
@@ -283,22 +288,19 @@ export class ConfigSource {
     const snapshot = createSnapshot(parts, { generation, loadedAtMs, changes, waitingForRestart })
     const fault = await this.validate(snapshot)
     if (fault !== null) {
-      const problem = { file: this.path, line: 1, column: 1, path: '', suggestion: null }
-      return this.notify({ result: 'refused', errors: [{ ...problem, message: fault }] })
+      return this.notify({ result: 'refused', errors: [problemOfFile(this.path, fault)] })
     }
     this.latest = loaded.config
     this.inForceSources = loaded.sources
     const hashes = { hash: hashOf(this.inForceSources), filesHash: hashOf(this.lastFiles) }
-    this.history.add({ generation, atMs: loadedAtMs, ...hashes, ...by, ...from }, this.content())
+    this.history.add(
+      { generation, atMs: loadedAtMs, ...hashes, ...by, ...from },
+      contentOf(this.inForceSources, this.latest),
+    )
     // After a kill, the process can start again from the generation that requests already use.
-    await Promise.race([this.history.flushed(), delay(KEEP_MS, undefined, { ref: false })])
+    await this.history.flushedSoon()
     this.snapshot = snapshot
     return this.notify({ result: 'applied', snapshot })
-  }
-
-  private content(): GenerationContent {
-    const { text, catalogue } = this.inForceSources
-    return { text, catalogue: catalogue.text, shown: shownConfig(this.latest) }
   }
 
   private notify(change: ConfigChange): ConfigChange {

@@ -1,6 +1,6 @@
 /**
- * The file `gateway.json` in the history folder: commands use it to find the gateway that runs with a configuration
- * file, even if that file is broken or has been changed to another port.
+ * The file `gateway.json` in the history folder: commands use it to find the gateway that runs with a
+ * configuration file, even if that file is broken or has been changed to another port.
  */
 import { readFileSync } from 'node:fs'
 import { rename, rm, writeFile } from 'node:fs/promises'
@@ -23,11 +23,23 @@ const runningSchema = z.object({
 export type RunningGateway = z.output<typeof runningSchema>
 
 /** Writes the file and replaces an earlier one. */
-export async function writeRunning(folder: string, running: RunningGateway): Promise<void> {
+async function writeRunning(folder: string, running: RunningGateway): Promise<void> {
   const path = join(folder, NAME)
   createFolder(folder)
   await writeFile(`${path}.draft`, JSON.stringify(running), { mode: 0o600 })
   await rename(`${path}.draft`, path)
+}
+
+/**
+ * The same if there is a history folder. Does not reject: without it, commands try the port of the
+ * configuration.
+ */
+export async function announceRunning(
+  folder: string | null,
+  running: RunningGateway,
+): Promise<void> {
+  // The history has reported that the folder cannot be written.
+  if (folder !== null) await writeRunning(folder, running).catch(() => undefined)
 }
 
 /** Removes the file if this process wrote it. */

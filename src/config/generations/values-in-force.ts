@@ -1,6 +1,6 @@
 /**
- * Settings that a running process cannot change: listeners, processes, the log and the store are opened once. Until a
- * restart the values of the start stay in force.
+ * Settings that a running process cannot change: listeners, processes, the log and the store are opened once.
+ * Until a restart the values of the start stay in force.
  */
 import type { Config, ServerConfig } from '../config.js'
 import { snakeCase } from '../masked-config.js'

@@ -1,6 +1,6 @@
 /**
- * Waits until files are no longer being written, so that a partial edit is not loaded. YAML has no end mark: the
- * first half of a file may be valid YAML with fewer routes.
+ * Waits until files are no longer being written, so that a partial edit is not loaded. YAML has no end mark:
+ * the first half of a file may be valid YAML with fewer routes.
  */
 import { statSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -13,7 +13,10 @@ const QUIET_IF_CUT_MS = 700
 /** A file that changes continuously is read after this time. */
 const MAX_WAIT_MS = 2_000
 
-/** Resolves when the files have stopped changing, or after two seconds. `before` maps each path to its last text. */
+/**
+ * Resolves when the files have stopped changing, or after two seconds. `before` maps each path to its last
+ * text.
+ */
 export async function untilWritten(before: ReadonlyMap<string, string>): Promise<void> {
   const deadlineMs = Date.now() + MAX_WAIT_MS
   for (;;) {
@@ -34,7 +37,9 @@ function remainingMs(path: string, before: string): number {
   return Math.max(0, Math.ceil(quietMs - ageMs))
 }
 
-/** Whether the text may be incomplete: it is the start of the previous text, or lacks its final line break. */
+/**
+ * Whether the text may be incomplete: it is the start of the previous text, or lacks its final line break.
+ */
 function looksCut(text: string, before: string): boolean {
   if (text === '') return true
   if (text.length < before.length && before.startsWith(text)) return true

@@ -1,6 +1,6 @@
 /**
- * Reports that files may have changed: replaced, edited in place, or swapped behind a symbolic link as Kubernetes
- * does. The caller compares the contents. File systems without events are polled.
+ * Reports that files may have changed: replaced, edited in place, or swapped behind a symbolic link as
+ * Kubernetes does. The caller compares the contents. File systems without events are polled.
  */
 import { watch, type FSWatcher } from 'node:fs'
 import { realpath, stat } from 'node:fs/promises'
@@ -26,7 +26,10 @@ export class FileWatcher {
     this.poll.unref()
   }
 
-  /** Records the current state of the files; the poll reports later changes. Call it before the files are read. */
+  /**
+   * Records the current state of the files; the poll reports later changes. Call it before the files are
+   * read.
+   */
   async note(files: readonly string[]): Promise<void> {
     this.files = files
     this.signature = await signatureOf(files)

@@ -1,5 +1,6 @@
 /**
- * Checks the rules of routes that span several keys, and resolves their values. The schema is in `route-schema.ts`.
+ * Checks the rules of routes that span several keys, and resolves their values. The schema is in
+ * `route-schema.ts`.
  */
 import type { Path, ReportFinding } from '../problem.js'
 import { reportUnknownUpstream } from '../upstreams/unknown-upstream.js'
@@ -60,8 +61,8 @@ function checkMatch(route: RouteValues, path: Path, report: ReportFinding): void
 }
 
 /**
- * The index of an earlier route with the same matcher and conditions, or null: the later one is never used. `firsts`
- * has the first index of each matcher, and gets that of this route.
+ * The index of an earlier route with the same matcher and conditions, or null: the later one is never used.
+ * `firsts` has the first index of each matcher, and gets that of this route.
  */
 function earlierDuplicate(
   route: RouteValues,

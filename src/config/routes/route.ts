@@ -1,4 +1,6 @@
-/** A route as the code reads it: its models, conditions, targets and failure handling. Part of `config.ts`. */
+/**
+ * A route as the code reads it: its models, conditions, targets and failure handling. Part of `config.ts`.
+ */
 
 /** An upstream, and the model that is requested from it. */
 export interface TargetName {

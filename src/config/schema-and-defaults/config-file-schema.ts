@@ -1,6 +1,6 @@
 /**
- * The keys of the configuration file: types, limits, defaults, units and descriptions. The JSON Schema for editors and
- * `docs/reference/configuration.md` are generated from this schema.
+ * The keys of the configuration file: types, limits, defaults, units and descriptions. The JSON Schema for
+ * editors and `docs/reference/configuration.md` are generated from this schema.
  */
 import { z } from 'zod'
 import { dashboardSchema } from './dashboard-schema.js'

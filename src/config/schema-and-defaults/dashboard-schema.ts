@@ -65,8 +65,8 @@ export function checkDashboard(
   }
   if (oidc === undefined) return
   if (publicUrl === undefined) fault(['public_url'], 'is required with oidc')
-  // A sign-up proves no e-mail address: an attacker could create an account with a password for the address of a
-  // later user.
+  // A sign-up proves no e-mail address: an attacker could create an account with a password for the address
+  // of a later user.
   if (values.self_sign_up) {
     fault(['self_sign_up'], 'must be false with oidc: set oidc.create_accounts instead')
   }

@@ -1,4 +1,7 @@
-/** `server.overload`: thresholds for refusing requests that the process cannot serve in time. Part of `config-file-schema.ts`. */
+/**
+ * `server.overload`: thresholds for refusing requests that the process cannot serve in time. Part of
+ * `config-file-schema.ts`.
+ */
 import { z } from 'zod'
 import type { OverloadConfig } from '../config.js'
 

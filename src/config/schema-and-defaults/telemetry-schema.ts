@@ -1,4 +1,7 @@
-/** `telemetry:` and `notify:`: traces, and webhooks about budgets, breakers and the configuration. Part of `config-file-schema.ts`. */
+/**
+ * `telemetry:` and `notify:`: traces, and webhooks about budgets, breakers and the configuration. Part of
+ * `config-file-schema.ts`.
+ */
 import { z } from 'zod'
 import { NOTIFY_GROUPS } from '../../observe/webhooks/notification.js'
 import { secretProblem } from '../../observe/webhooks/sign-webhook.js'

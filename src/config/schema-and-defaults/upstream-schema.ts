@@ -1,4 +1,7 @@
-/** The keys of one upstream. Part of `config-file-schema.ts`; `upstreams/resolve-upstream.ts` checks and resolves the values. */
+/**
+ * The keys of one upstream. Part of `config-file-schema.ts`; `upstreams/resolve-upstream.ts` checks and
+ * resolves the values.
+ */
 import { z } from 'zod'
 import { http2Schema, proxySchema, upstreamTlsSchema } from '../upstreams/connection-settings.js'
 import { breakerSchema, probeSchema } from '../upstreams/health-settings.js'

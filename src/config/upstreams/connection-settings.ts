@@ -1,6 +1,6 @@
 /**
- * The connection to an upstream: TLS files, HTTP/2 and proxy. Schema, rules and resolved values; part of `config-file-schema.ts`
- * and `resolve-upstream.ts`.
+ * The connection to an upstream: TLS files, HTTP/2 and proxy. Schema, rules and resolved values; part of
+ * `config-file-schema.ts` and `resolve-upstream.ts`.
  */
 import { X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'

@@ -1,4 +1,7 @@
-/** The circuit breaker and the health probe of an upstream. Part of `config-file-schema.ts` and `resolve-upstream.ts`. */
+/**
+ * The circuit breaker and the health probe of an upstream. Part of `config-file-schema.ts` and
+ * `resolve-upstream.ts`.
+ */
 import { z } from 'zod'
 import type { BreakerConfig, ProbeConfig } from '../config.js'
 import { DAY_MS, share, whole } from '../schema-and-defaults/value-types.js'

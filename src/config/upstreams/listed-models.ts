@@ -1,4 +1,7 @@
-/** `upstreams.NAME.models`: models of an upstream that are not in the catalogue, such as those of a local server. */
+/**
+ * `upstreams.NAME.models`: models of an upstream that are not in the catalogue, such as those of a local
+ * server.
+ */
 import { z } from 'zod'
 import type { ModelFacts, ModelPrice } from '../../chat/model.js'
 import { factsOfFamily } from '../catalogue.js'

@@ -1,6 +1,6 @@
 /**
- * Native access: the endpoints of an upstream that clients may call untranslated. Part of `config-file-schema.ts` and
- * `resolve-upstream.ts`.
+ * Native access: the endpoints of an upstream that clients may call untranslated. Part of
+ * `config-file-schema.ts` and `resolve-upstream.ts`.
  */
 import { z } from 'zod'
 import type { NativeConfig, NativeRule } from '../config.js'

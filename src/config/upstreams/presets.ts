@@ -1,9 +1,9 @@
 /**
- * Presets of vendors with the chat-completions format: their URLs and their deviations from the format. Data only; a
- * preset supplies values for the keys of an upstream.
+ * Presets of vendors with the chat-completions format: their URLs and their deviations from the format. Data
+ * only; a preset supplies values for the keys of an upstream.
  *
- * Sources, read 2026-11-20: each vendor's documentation, named beside it. Deviations that are not documented come
- * from users' reports and are marked so.
+ * Sources, read 2026-11-20: each vendor's documentation, named beside it. Deviations that are not documented
+ * come from users' reports and are marked so.
  */
 import type { ModelPrice } from '../../chat/model.js'
 import type { QuirksConfig } from '../config.js'
@@ -83,9 +83,9 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
     keyHeader: null,
     quirks: PLAIN,
   },
-  // "OpenAI Compatibility": 400 for logprobs, logit_bias, top_logprobs and a message's name. Users report the same
-  // for `store` and for `reasoning_content` in messages. Usage of a stream is in `x_groq`, and compound models change
-  // the id with every chunk (both recorded).
+  // "OpenAI Compatibility": 400 for logprobs, logit_bias, top_logprobs and a message's name. Users report the
+  // same for `store` and for `reasoning_content` in messages. Usage of a stream is in `x_groq`, and compound
+  // models change the id with every chunk (both recorded).
   groq: {
     title: 'Groq',
     baseUrl: 'https://api.groq.com/openai/v1',
@@ -97,8 +97,8 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
       replies: 'rewrite',
     },
   },
-  // "Chat Completion API": `random_seed`, `max_tokens`; 422 `extra_forbidden` for any other field, in messages too
-  // (users' reports). Replies of thinking models are lists of parts (recorded).
+  // "Chat Completion API": `random_seed`, `max_tokens`; 422 `extra_forbidden` for any other field, in
+  // messages too (users' reports). Replies of thinking models are lists of parts (recorded).
   mistral: {
     title: 'Mistral',
     baseUrl: 'https://api.mistral.ai/v1',
@@ -126,8 +126,8 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
       'codestral-embed': { input: 0.15, output: 0 },
     },
   },
-  // "Thinking Mode": the reasoning of a turn with calls must be sent back as `reasoning_content`. "Create Chat
-  // Completion": `max_tokens`, and no role `developer`.
+  // "Thinking Mode": the reasoning of a turn with calls must be sent back as `reasoning_content`. "Create
+  // Chat Completion": `max_tokens`, and no role `developer`.
   deepseek: {
     title: 'DeepSeek',
     baseUrl: 'https://api.deepseek.com',
@@ -138,8 +138,8 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
       messages: { drop: [], rename: { reasoning: 'reasoning_content' }, roles: SYSTEM_ONLY },
     },
   },
-  // "Reasoning": reasoning models, which all current ones are, refuse the penalties. They refuse `stop` too; it is
-  // not dropped, because the client would get a different reply.
+  // "Reasoning": reasoning models, which all current ones are, refuse the penalties. They refuse `stop` too;
+  // it is not dropped, because the client would get a different reply.
   xai: {
     title: 'xAI',
     baseUrl: 'https://api.x.ai/v1',

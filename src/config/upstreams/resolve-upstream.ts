@@ -1,5 +1,6 @@
 /**
- * Checks the rules of an upstream that span several keys, and resolves its keys and its preset to an `UpstreamConfig`.
+ * Checks the rules of an upstream that span several keys, and resolves its keys and its preset to an
+ * `UpstreamConfig`.
  */
 import { isPrivateAddress } from '../../upstreams/private-addresses.js'
 import type { OnDisconnect, QuirksConfig, UpstreamConfig } from '../config.js'
@@ -210,8 +211,8 @@ function union(a: readonly string[], b: readonly string[]): string[] {
 }
 
 /**
- * Whether a URL's host is `localhost` or a loopback, private or link-local address. Other names are resolved when the
- * gateway connects.
+ * Whether a URL's host is `localhost` or a loopback, private or link-local address. Other names are resolved
+ * when the gateway connects.
  */
 export function isPrivateHost(hostname: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, '').toLowerCase()

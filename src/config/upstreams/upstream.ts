@@ -91,8 +91,8 @@ export interface UpstreamConfig {
   /** The header that carries the key without a prefix; null: the dialect's own form. */
   readonly keyHeader: string | null
   /**
-   * In file order, without duplicates. Empty if the upstream needs no key, or if the variables of its keys are not set
-   * and it is unconfigured: see `isConfigured`.
+   * In file order, without duplicates. Empty if the upstream needs no key, or if the variables of its keys
+   * are not set and it is unconfigured: see `isConfigured`.
    */
   readonly apiKeys: readonly string[]
   /** The variables and files that the keys come from, for the 503's message; null if the file names none. */

@@ -1,6 +1,6 @@
 /**
- * Requests of a worker to the process that reads the configuration: its state, its generations, and rollbacks.
- * Requests and results travel between processes as JSON.
+ * Requests of a worker to the process that reads the configuration: its state, its generations, and
+ * rollbacks. Requests and results travel between processes as JSON.
  */
 import type { SettingChange } from '../../config/config.js'
 import type { GenerationRecord } from '../../config/generations/history.js'
@@ -9,7 +9,10 @@ import type { Override } from '../../config/generations/outcome-types.js'
 /** The generations, and how the one in force relates to the files. */
 export interface GenerationList {
   readonly inForce: number
-  /** Why the configuration in force differs from the files; null if it does not, or if only a later change was refused. */
+  /**
+   * Why the configuration in force differs from the files; null if it does not, or if only a later change was
+   * refused.
+   */
   readonly held: Override | null
   /** The problems of the files; null if they are valid. */
   readonly problems: readonly string[] | null
@@ -37,10 +40,15 @@ export interface RollbackRequest {
 /** The result of a rollback. */
 export type RollbackResult =
   | { readonly result: 'applied'; readonly generation: number }
-  /** `unknown`: there is no such generation. `refused`: it cannot be put in force; the message has the reason. */
+  /**
+   * `unknown`: there is no such generation. `refused`: it cannot be put in force; the message has the reason.
+   */
   | { readonly result: 'unknown' | 'refused'; readonly message: string }
 
-/** Access to the process that reads the configuration. Each reply is null if that process does not reply in time. */
+/**
+ * Access to the process that reads the configuration. Each reply is null if that process does not reply in
+ * time.
+ */
 export interface ConfigControl {
   list(): Promise<GenerationList | null>
   /** Compares with `from`, or with the generation before it. Also null if there is no such generation. */

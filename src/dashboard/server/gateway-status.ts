@@ -1,6 +1,6 @@
 /**
- * The state of all processes of the gateway, as one process reports it to another. The file imports no other code,
- * so that every process can load it.
+ * The state of all processes of the gateway, as one process reports it to another. The file imports no other
+ * code, so that every process can load it.
  */
 import type { CanaryState } from '../../routing/canary-state.js'
 

@@ -1,6 +1,6 @@
 /**
- * Pages of a filtered list. Each reply reads a limited number of pages from the store, so a search of a long list takes
- * several replies, and each of them is fast.
+ * Pages of a filtered list. Each reply reads a limited number of pages from the store, so a search of a long
+ * list takes several replies, and each of them is fast.
  */
 import type { Page, PageQuery } from '../../store/store.js'
 
@@ -16,8 +16,8 @@ export interface ListQuery<Item> {
 }
 
 /**
- * At most `limit` of the items that match the filter, newest first. A reply can have fewer items, or none, without
- * being the last: the last has `next: null`. Rejects as `read` does.
+ * At most `limit` of the items that match the filter, newest first. A reply can have fewer items, or none,
+ * without being the last: the last has `next: null`. Rejects as `read` does.
  */
 export async function listPage<Item>(
   read: (query: PageQuery) => Promise<Page<Item>>,

@@ -108,8 +108,8 @@ export function csvLine(row: schema.RequestRow): string {
 }
 
 /**
- * Escapes cells that a spreadsheet would run as a formula: clients choose model names, and owners choose key names
- * (OWASP, CSV injection).
+ * Escapes cells that a spreadsheet would run as a formula: clients choose model names, and owners choose key
+ * names (OWASP, CSV injection).
  */
 function csvCell(value: Cell): string {
   if (value === null || value === undefined) return ''

@@ -47,8 +47,8 @@ export const PLAYGROUND = 'playground'
 export const RECENT_MS = 30 * 86_400_000
 
 /**
- * The account of a read: an id, or null for all accounts. Only administrators may name another account; other users get
- * `not_found`.
+ * The account of a read: an id, or null for all accounts. Only administrators may name another account; other
+ * users get `not_found`.
  */
 export async function scopeOf(
   { store }: Services,

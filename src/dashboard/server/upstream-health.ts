@@ -1,8 +1,8 @@
 /**
  * The health of upstreams, from recent ledger entries. Pure.
  *
- * A request counts for every upstream that it was attempted at. If a fallback succeeds, the first upstream still has a
- * failure, although the outcome of the entry is `ok`.
+ * A request counts for every upstream that it was attempted at. If a fallback succeeds, the first upstream
+ * still has a failure, although the outcome of the entry is `ok`.
  */
 import { causeOf, isOutcome, type Cause } from '../../error-cause.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
@@ -67,7 +67,10 @@ function newHealth(): UpstreamHealth {
   }
 }
 
-/** Parses `upstream:outcome` items, separated by `, `. Entries of earlier versions have only the number of attempts. */
+/**
+ * Parses `upstream:outcome` items, separated by `, `. Entries of earlier versions have only the number of
+ * attempts.
+ */
 function attemptsOf({ attempted, attempts, upstream, outcome }: LedgerEntry): Attempt[] {
   if (attempted === null) return attempts > 0 && upstream !== null ? [{ upstream, outcome }] : []
   return attempted.split(', ').map((text) => {

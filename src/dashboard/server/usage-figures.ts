@@ -2,7 +2,7 @@
  * Sums of usage for the page: over time, by model, by key. Pure.
  */
 import { CAUSES, type Cause } from '../../error-cause.js'
-import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../../store/ledger.js'
+import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../../store/usage-queries.js'
 import type * as schema from './schema/schema.js'
 
 /** Maximum number of groups; all others are summed up as `other`. */
@@ -69,7 +69,9 @@ export function groupsOf(
   return [...shown, { id: OTHER, label: OTHER, total: figuresOf(rest), points: pointsOf(rest) }]
 }
 
-/** The sums of all keys minus those of `some`, under the key `other`. Periods without requests are omitted. */
+/**
+ * The sums of all keys minus those of `some`, under the key `other`. Periods without requests are omitted.
+ */
 export function remainingSums(all: readonly UsageSum[], some: readonly UsageSum[]): UsageSum[] {
   const nameOf = ({ startMs, model }: UsageSum): string => `${startMs} ${model}`
   const rest = new Map(all.map((sum) => [nameOf(sum), { ...sum, keyId: OTHER }]))

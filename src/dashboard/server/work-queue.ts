@@ -1,9 +1,12 @@
 /**
- * A queue that starts one task per turn of the event loop, so that other requests of the process are served in between.
- * A full queue refuses tasks.
+ * A queue that starts one task per turn of the event loop, so that other requests of the process are served
+ * in between. A full queue refuses tasks.
  */
 
-/** Maximum length of the queue: a page sends about twenty requests at once, and ten people may open one together. */
+/**
+ * Maximum length of the queue: a page sends about twenty requests at once, and ten people may open one
+ * together.
+ */
 const MAX_WAITING = 256
 
 /** A queue of tasks, run in order. */

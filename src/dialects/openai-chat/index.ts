@@ -42,7 +42,8 @@ export const egress: Egress = {
   decodeReply,
   newDecoder: (request, sink) => new ChunkDecoder(request, sink),
   newChoices: (request, sinks) => new ChoicesOfReply(request, sinks),
-  // An upstream sends the chunks of several choices interleaved; encoders of other formats need whole choices in sequence.
+  // An upstream sends the chunks of several choices interleaved; encoders of other formats need whole choices
+  // in sequence.
   wholeOnly: ({ candidates = 1 }) => candidates > 1,
   continuation: null,
   newTap: (request) => new ChunkTap(request),

@@ -1,4 +1,7 @@
-/** Finish reasons, token counts and service of replies: per concept one small reply in each format that has it. */
+/**
+ * Finish reasons, token counts and service of replies: per concept one small reply in each format that has
+ * it.
+ */
 import { claude, gemini, response, type ReplyConcept } from './reply-fragments.js'
 
 /** In the order of the page. */

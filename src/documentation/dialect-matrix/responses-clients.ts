@@ -1,5 +1,6 @@
 /**
- * Concepts of `POST /v1/responses`: one fragment of a request per concept. Data for `docs/reference/dialects.md`.
+ * Concepts of `POST /v1/responses`: one fragment of a request per concept. Data for
+ * `docs/reference/dialects.md`.
  */
 import type { JsonObject } from '../../chat/json.js'
 import type { ClientConcepts } from './concepts.js'

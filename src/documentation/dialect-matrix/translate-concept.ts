@@ -1,6 +1,6 @@
 /**
- * Finds the outcome of a concept: it renders a request or translates a reply with and without the concept, and compares
- * the results.
+ * Finds the outcome of a concept: it renders a request or translates a reply with and without the concept,
+ * and compares the results.
  */
 import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'

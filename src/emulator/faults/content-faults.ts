@@ -1,5 +1,6 @@
 /**
- * Applies the faults that change the content of a reply. Faults of timing and of the connection are in `timing-faults.ts`.
+ * Applies the faults that change the content of a reply. Faults of timing and of the connection are in
+ * `timing-faults.ts`.
  */
 import { gzipSync } from 'node:zlib'
 import { modeOf } from './fault-table.js'

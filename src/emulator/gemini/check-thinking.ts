@@ -1,5 +1,6 @@
 /**
- * Gemini's rules for thought signatures that clients send back, with its error messages. Keys of parts are in camelCase.
+ * Gemini's rules for thought signatures that clients send back, with its error messages. Keys of parts are in
+ * camelCase.
  */
 import { refuseGemini } from './errors.js'
 import { objectOf, stringOf } from '../../chat/json.js'

@@ -1,6 +1,6 @@
 /**
- * Decodes and validates a generateContent request with Gemini's rules and error messages. Names may be camelCase or
- * snake_case, as in protobuf JSON.
+ * Decodes and validates a generateContent request with Gemini's rules and error messages. Names may be
+ * camelCase or snake_case, as in protobuf JSON.
  */
 import { camel, checkFields, countOf, topLogprobsOf } from './check-fields.js'
 import { checkSignatures } from './check-thinking.js'

@@ -1,6 +1,6 @@
 /**
- * Replies of Gemini's generateContent: whole, as an SSE stream and as a JSON array. They follow recorded traffic of
- * 2025–2026.
+ * Replies of Gemini's generateContent: whole, as an SSE stream and as a JSON array. They follow recorded
+ * traffic of 2025–2026.
  */
 import { generateOutput, tokenProbabilities } from '../model-output.js'
 import { readGemini } from './decode-request.js'

@@ -84,7 +84,10 @@ export interface SendResult {
   readonly attempts: readonly AttemptResult[]
   /** The one whose reply the client gets, else the last one; null if there is none. */
   readonly final: AttemptResult | null
-  /** The upstream of a hedge that the hedge budget, or a limit of the client, did not allow; null if there was none. */
+  /**
+   * The upstream of a hedge that the hedge budget, or a limit of the client, did not allow; null if there was
+   * none.
+   */
   readonly hedgeDenied: string | null
   /** The fields that were left out, or would be, for the last prepared upstream. */
   readonly losses: readonly string[]

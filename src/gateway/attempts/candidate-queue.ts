@@ -1,6 +1,7 @@
 /**
- * The remaining candidates of a request: in order, without those whose circuit breaker is open. Breakers alone never fail
- * a request: if all are open, the request goes to the candidate whose breaker is tested soonest.
+ * The remaining candidates of a request: in order, without those whose circuit breaker is open. Breakers
+ * alone never fail a request: if all are open, the request goes to the candidate whose breaker is tested
+ * soonest.
  */
 import type { Breaker } from './health/breaker.js'
 
@@ -16,8 +17,8 @@ export class CandidateQueue<Candidate> {
   }
 
   /**
-   * Takes the next candidate; null if no further one should be tried. A candidate whose breaker is closed but refuses in
-   * its slow start comes after the others. The first call returns a candidate if there are any.
+   * Takes the next candidate; null if no further one should be tried. A candidate whose breaker is closed but
+   * refuses in its slow start comes after the others. The first call returns a candidate if there are any.
    */
   take(): Candidate | null {
     const allowed =

@@ -1,6 +1,6 @@
 /**
- * The attempts of a request on one candidate: chooses the credential, decides whether a retry may follow, and reports
- * each attempt to the circuit breaker and the latency average of the upstream.
+ * The attempts of a request on one candidate: chooses the credential, decides whether a retry may follow, and
+ * reports each attempt to the circuit breaker and the latency average of the upstream.
  */
 import type { RetryConfig } from '../../config/routes/route.js'
 import { isProviderFailure, type WireError } from '../../errors.js'

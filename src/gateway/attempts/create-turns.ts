@@ -2,7 +2,7 @@
 import type { Candidate } from '../phases/choose-route.js'
 import { CandidateQueue } from './candidate-queue.js'
 import type { UpstreamState } from './health/upstream-state.js'
-import type { Hedging } from './hedge/hedging.js'
+import type { Hedging } from './hedge/start-hedge.js'
 import { CandidateTurn } from './candidate-turn.js'
 import type { SendOptions } from './send-options.js'
 

@@ -6,7 +6,7 @@ import type { Reservation } from '../reservation/raise-reservation.js'
 import type { Deadlines } from '../in-flight/deadlines.js'
 import type { DrainedReplySlots } from '../in-flight/drained-reply-slots.js'
 import type { UpstreamStates } from './health/upstream-state.js'
-import type { Hedging } from './hedge/hedging.js'
+import type { Hedging } from './hedge/start-hedge.js'
 import type { Preparation } from './request/prepare-candidate.js'
 import type { SendProgress } from './send-progress.js'
 

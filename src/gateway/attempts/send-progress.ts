@@ -1,5 +1,5 @@
 /** The result of sending a request so far, for the ledger entry, the metrics and the log line. */
-import type { Hedging } from './hedge/hedging.js'
+import type { Hedging } from './hedge/start-hedge.js'
 import type { Preparation } from './request/prepare-candidate.js'
 import type { AttemptResult, SendResult } from './attempt-result.js'
 
@@ -56,7 +56,10 @@ export class SendProgress implements SendResult {
     this.replyMs += ms
   }
 
-  /** Makes the end of the reply wait for `kept` too; each of several replies to one request adds its own promise. */
+  /**
+   * Makes the end of the reply wait for `kept` too; each of several replies to one request adds its own
+   * promise.
+   */
   hold(written: Promise<void>): void {
     const { pendingWrites } = this
     this.pendingWrites =

@@ -1,7 +1,8 @@
 /**
- * The candidate loop: sends a request to the upstreams that may serve it, in order, until one begins a reply. The only
- * module that starts attempts. A reply begins with its first content, not with its status: an upstream that replies 200 and
- * then fails is an ordinary failed attempt, and the client still gets a real status.
+ * The candidate loop: sends a request to the upstreams that may serve it, in order, until one begins a reply.
+ * The only module that starts attempts. A reply begins with its first content, not with its status: an
+ * upstream that replies 200 and then fails is an ordinary failed attempt, and the client still gets a real
+ * status.
  */
 import type { JsonObject } from '../../chat/json.js'
 import { gatewayError, GatewayError } from '../../errors.js'
@@ -106,7 +107,10 @@ export class Candidates implements AttemptOwner {
       .catch((cause: unknown) => this.skipUnprepared(turn, cause))
   }
 
-  /** The limits do not allow another attempt that may be billed: the client gets the error of the earlier ones. */
+  /**
+   * The limits do not allow another attempt that may be billed: the client gets the error of the earlier
+   * ones.
+   */
   private skipUnaffordable(turn: CandidateTurn, occasion: Occasion): void {
     turn.abandoned()
     if (occasion === 'hedge') this.sending.hedging?.deny(turn.candidate)

@@ -1,6 +1,6 @@
 /**
- * Limits the memory of request bodies and whole replies in this process, and the share of each account. Counts the real
- * use: raw bytes, the decoded text, the parsed copy and the encoded copy.
+ * Limits the memory of request bodies and whole replies in this process, and the share of each account.
+ * Counts the real use: raw bytes, the decoded text, the parsed copy and the encoded copy.
  */
 import { isAscii } from 'node:buffer'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
@@ -41,8 +41,9 @@ export class BodyMemory {
   }
 
   /**
-   * Throws `body_too_large` if the exchange alone exceeds the share of an account, `rate_limited` if the account does with
-   * its other requests, and `overloaded` if the process does. `heldBytes`: bytes of the exchange itself.
+   * Throws `body_too_large` if the exchange alone exceeds the share of an account, `rate_limited` if the
+   * account does with its other requests, and `overloaded` if the process does. `heldBytes`: bytes of the
+   * exchange itself.
    */
   assertRoom(account: string, bytes: number, heldBytes: number): void {
     const retry = { retryAfterSeconds: RETRY_AFTER_SECONDS }
@@ -62,8 +63,8 @@ export class BodyMemory {
   }
 
   /**
-   * Whether optional work may use the bytes: the account then uses at most `share` of the budget, and all accounts
-   * together at most half of it.
+   * Whether optional work may use the bytes: the account then uses at most `share` of the budget, and all
+   * accounts together at most half of it.
    */
   hasSpareRoom(account: string, bytes: number, share: number): boolean {
     const accountBytes = (this.accounts.get(account) ?? 0) + bytes
@@ -149,8 +150,8 @@ export class HeldMemory {
 }
 
 /**
- * The memory of the copies of a JSON text: parsed, and encoded for the other side. V8 stores a string with any character
- * outside Latin-1 at two bytes a character.
+ * The memory of the copies of a JSON text: parsed, and encoded for the other side. V8 stores a string with
+ * any character outside Latin-1 at two bytes a character.
  */
 export function copiesOf(bytes: Buffer): number {
   return bytes.length * (isAscii(bytes) ? 2 : 4)
@@ -164,7 +165,9 @@ function textsOf(bytes: Buffer): number {
 /** Memory of an object or array without its strings, in the parsed body and in the encoded one. */
 const NODE_BYTES = 128
 
-/** The memory of a parsed body's structure without its texts. Long texts stay encoded (`chat/long-text.ts`). */
+/**
+ * The memory of a parsed body's structure without its texts. Long texts stay encoded (`chat/long-text.ts`).
+ */
 function structureOf(body: JsonObject): number {
   let nodes = 0
   const pending: JsonValue[] = [body]

@@ -52,9 +52,9 @@ export class CanaryCounter {
   }
 
   /**
-   * Records that an attempt of a request of that generation has ended. Failures are those that count for the circuit breaker. A
-   * request that the provider refused as the client's mistake counts as an attempt without a failure; an
-   * attempt that the client or the gateway ended is not counted.
+   * Records that an attempt of a request of that generation has ended. Failures are those that count for the
+   * circuit breaker. A request that the provider refused as the client's mistake counts as an attempt without
+   * a failure; an attempt that the client or the gateway ended is not counted.
    */
   ended(generation: number, id: CanaryId, { status, outcome }: EndedAttempt): void {
     const isFailure = outcome !== 'ok' && outcome !== 'cancelled' && isProviderFailure(outcome)

@@ -183,7 +183,9 @@ export class Generation {
     return target
   }
 
-  /** The target of native requests to an upstream; null if there is no such upstream. Its dialect is not used. */
+  /**
+   * The target of native requests to an upstream; null if there is no such upstream. Its dialect is not used.
+   */
   nativeTarget(name: string): Target | null {
     const choice = this.upstreams.get(name)?.config.dialect
     const dialect = choice === 'openai' ? 'openai-chat' : choice

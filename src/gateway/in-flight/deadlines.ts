@@ -1,6 +1,7 @@
 /**
- * One timer for all timeouts of the data plane. A timer per request and phase would cost 0.4 µs each and a restart for each
- * chunk; a sweep over the requests in flight costs nothing per chunk and is late by at most one tick.
+ * One timer for all timeouts of the data plane. A timer per request and phase would cost 0.4 µs each and a
+ * restart for each chunk; a sweep over the requests in flight costs nothing per chunk and is late by at most
+ * one tick.
  */
 
 import { InFlightList, type InFlightItem } from './in-flight-list.js'

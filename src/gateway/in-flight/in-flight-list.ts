@@ -1,9 +1,9 @@
 /**
  * The list of requests in flight, with tens of thousands of changes a second.
  *
- * Not a `Set`: V8 replaces the table of a `Set` every few dozen changes, and each old table references the next one with
- * its items. Once one table is in the old generation of the heap, all later tables and their items stay until the next full
- * garbage collection, which took a fifth of the gateway's processor time.
+ * Not a `Set`: V8 replaces the table of a `Set` every few dozen changes, and each old table references the
+ * next one with its items. Once one table is in the old generation of the heap, all later tables and their
+ * items stay until the next full garbage collection, which took a fifth of the gateway's processor time.
  */
 
 /** An item of at most one list. */
@@ -42,7 +42,9 @@ export class InFlightList<T extends InFlightItem> {
     flight.listIndex = NOT_LISTED
   }
 
-  /** Calls `visit` for each item; it may remove and add items. Items that are added meanwhile are not visited. */
+  /**
+   * Calls `visit` for each item; it may remove and add items. Items that are added meanwhile are not visited.
+   */
   each(visit: (flight: T) => void): void {
     // From the end: an item that moves into a free position has been visited.
     for (let index = this.list.length - 1; index >= 0; index -= 1) {

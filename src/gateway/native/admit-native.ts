@@ -22,7 +22,9 @@ export interface NativeCall {
   readonly method: string
   readonly url: URL
   readonly headers: Readonly<Record<string, string | string[]>>
-  /** Call with the status and headers of the reply: a credential that the upstream refuses or throttles rests. */
+  /**
+   * Call with the status and headers of the reply: a credential that the upstream refuses or throttles rests.
+   */
   readonly replied: (status: number, headers: IncomingHttpHeaders) => void
 }
 
@@ -85,8 +87,8 @@ export interface RoutedNativeRequest {
 }
 
 /**
- * Checks all limits that apply. Refuses with `rate_limited`, `store_unavailable`, or `forbidden` if a budget applies and
- * the upstream has no `native_usd_per_request`.
+ * Checks all limits that apply. Refuses with `rate_limited`, `store_unavailable`, or `forbidden` if a budget
+ * applies and the upstream has no `native_usd_per_request`.
  */
 export async function admitNative(
   routed: RoutedNativeRequest,

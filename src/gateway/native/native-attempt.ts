@@ -239,7 +239,10 @@ export function statusErrorOf(status: number): GatewayError | null {
   return new GatewayError('upstream_malformed', 'The reply of the upstream has no valid status.')
 }
 
-/** The headers of the reply to the client: the gateway's own, and those of the upstream's reply that the client gets. */
+/**
+ * The headers of the reply to the client: the gateway's own, and those of the upstream's reply that the
+ * client gets.
+ */
 export function headList(
   x: Exchange,
   { result, rateHeaders }: NativeRun,

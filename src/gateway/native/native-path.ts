@@ -98,8 +98,9 @@ function matches(pattern: readonly string[], segments: readonly string[]): boole
 }
 
 /**
- * The URL of the request. A version at the end of `base_url` is replaced by one at the beginning of the path. The
- * client's query is kept without credentials; the upstream's own query replaces parameters of the same name.
+ * The URL of the request. A version at the end of `base_url` is replaced by one at the beginning of the path.
+ * The client's query is kept without credentials; the upstream's own query replaces parameters of the same
+ * name.
  */
 export function nativeUrl(
   { baseUrl, query }: Pick<UpstreamConfig, 'baseUrl' | 'query'>,

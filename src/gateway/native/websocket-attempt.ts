@@ -51,7 +51,10 @@ export interface WebSocketRun {
   readonly client: Upgrade
 }
 
-/** Resolves when the WebSocket is closed, with the reason if the gateway closed it; rejects with `GatewayError` before it is open. */
+/**
+ * Resolves when the WebSocket is closed, with the reason if the gateway closed it; rejects with
+ * `GatewayError` before it is open.
+ */
 export class WebSocketAttempt implements Timed {
   listIndex = NOT_LISTED
   private readonly x: Exchange

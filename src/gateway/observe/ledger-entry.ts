@@ -141,7 +141,9 @@ function explanationOf(
   }
 }
 
-/** The message in the client's format, which may begin with the error's name or have other names of fields. */
+/**
+ * The message in the client's format, which may begin with the error's name or have other names of fields.
+ */
 function messageIn(error: WireError, dialect: DialectName | null): string {
   const { body } = errorFormatOf(dialect).encodeError(withoutSecrets(error))
   const value: unknown = JSON.parse(body)

@@ -1,7 +1,7 @@
 /**
- * Reads the client's trace context (`traceparent`, `tracestate`) as the parent of a request's spans, and writes that of
- * an attempt. The SDK's sampler (OTEL_TRACES_SAMPLER, by default the parent's flag) decides whether spans are sampled.
- * Without tracing, `forward-client-trace.ts` forwards the headers unchanged.
+ * Reads the client's trace context (`traceparent`, `tracestate`) as the parent of a request's spans, and
+ * writes that of an attempt. The SDK's sampler (OTEL_TRACES_SAMPLER, by default the parent's flag) decides
+ * whether spans are sampled. Without tracing, `forward-client-trace.ts` forwards the headers unchanged.
  */
 import {
   ROOT_CONTEXT,

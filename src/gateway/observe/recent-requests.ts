@@ -41,8 +41,8 @@ export interface RequestHead {
 /** Number of requests that a process keeps: at most about 1 MB. */
 export const MAX_HEADS = 1_000
 /**
- * The number of requests per second that are kept after a burst of `MAX_HEADS`. A higher number would fill the ring
- * with the last few milliseconds and cost up to 7 % of a request's CPU time.
+ * The number of requests per second that are kept after a burst of `MAX_HEADS`. A higher number would fill
+ * the ring with the last few milliseconds and cost up to 7 % of a request's CPU time.
  */
 const HEADS_PER_MS = 0.1
 

@@ -1,6 +1,6 @@
 /**
- * The interface for creating spans of requests; its implementation, `request-spans.ts`, is loaded only if traces are
- * exported.
+ * The interface for creating spans of requests; its implementation, `request-spans.ts`, is loaded only if
+ * traces are exported.
  */
 import type { Exchange } from '../client-exchange.js'
 import type { End } from './log-line.js'

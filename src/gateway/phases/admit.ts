@@ -1,6 +1,6 @@
 /**
- * Decides whether a request may run: estimates the maximum that it may use, checks all its limits in one step, and reserves
- * that amount. Nothing is sent to an upstream before this.
+ * Decides whether a request may run: estimates the maximum that it may use, checks all its limits in one
+ * step, and reserves that amount. Nothing is sent to an upstream before this.
  */
 import { GatewayError } from '../../errors.js'
 import type { BudgetWatch } from '../../limits/budget-watch.js'
@@ -10,7 +10,7 @@ import type {
   AdmissionRequest,
   Decision,
   LimitReservation,
-} from '../../limits/limit-reservation.js'
+} from '../../limits/reservation-types.js'
 import type { Limiter } from '../../limits/limiter.js'
 import { NO_LIMITS, type LimitDemand } from '../../limits/find-limits.js'
 import type { Logger } from '../../observe/log/log.js'
@@ -74,9 +74,9 @@ export type Admission = Admitted | Refused
 const NO_HEADERS: readonly string[] = []
 
 /**
- * Checks all limits that apply; decides at once if none does. The reservation covers the most expensive candidate. Refuses with
- * `rate_limited`, `forbidden` and `malformed_request` if `limiting` refuses a model of unknown price or length, and
- * `store_unavailable` if a budget cannot be checked.
+ * Checks all limits that apply; decides at once if none does. The reservation covers the most expensive
+ * candidate. Refuses with `rate_limited`, `forbidden` and `malformed_request` if `limiting` refuses a model
+ * of unknown price or length, and `store_unavailable` if a budget cannot be checked.
  */
 export function admit(
   routed: RoutedRequest,
@@ -184,7 +184,10 @@ async function decide(
   return { limitDemands, decision }
 }
 
-/** The decision on a request whose demands are known exactly, which needs no estimate and no raised reservation. */
+/**
+ * The decision on a request whose demands are known exactly, which needs no estimate and no raised
+ * reservation.
+ */
 export type ExactAdmission = Omit<Admitted, 'call' | 'reservation'> | Refused
 
 /** Decides on a request with these demands; one without demands is admitted at once. */

@@ -7,7 +7,7 @@ import type {
   AdmissionRequest,
   Decision,
   LimitReservation,
-} from '../../limits/limit-reservation.js'
+} from '../../limits/reservation-types.js'
 import type { Limiter } from '../../limits/limiter.js'
 import { limitDemandsOf, needsOf, type Limit, type LimitDemand } from '../../limits/find-limits.js'
 import type { Logger } from '../../observe/log/log.js'
@@ -46,8 +46,8 @@ export interface CheckedLimits {
 const NO_DEMANDS: AdmissionRequest['demands'] = []
 
 /**
- * The admission request of a request without limits. Its provisional entry, for which the prompt has to be counted, is
- * computed only if the request runs for so long that the ledger records it.
+ * The admission request of a request without limits. Its provisional entry, for which the prompt has to be
+ * counted, is computed only if the request runs for so long that the ledger records it.
  */
 export class UnlimitedRequest implements AdmissionRequest {
   readonly requestId: string
@@ -146,7 +146,10 @@ export function warnUnpriced(
   })
 }
 
-/** The longest reply, in tokens, that the rest of the budgets pays for; null if another limit refused the request. */
+/**
+ * The longest reply, in tokens, that the rest of the budgets pays for; null if another limit refused the
+ * request.
+ */
 export function affordableOutput(
   { estimates }: LimitCheck,
   { limitDemands, decision }: CheckedLimits,

@@ -1,6 +1,6 @@
 /**
- * Finds the client's key: in any of the headers that the clients of the four formats use, or in the query of a Gemini path.
- * `auth/authenticator.ts` decides whether the key is valid, before any of the body is read.
+ * Finds the client's key: in any of the headers that the clients of the four formats use, or in the query of
+ * a Gemini path. `auth/authenticator.ts` decides whether the key is valid, before any of the body is read.
  */
 import type { Identity } from '../../accounts/account.js'
 import type { Authenticator } from '../../auth/authenticator.js'

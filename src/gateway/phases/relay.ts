@@ -79,7 +79,9 @@ function streamHeaders(res: HttpResponse): string[] {
 
 const JSON_TYPE = 'application/json'
 
-/** One streamed reply: pipes it to the client, sends heartbeats, and ends it with its terminator or an error. */
+/**
+ * One streamed reply: pipes it to the client, sends heartbeats, and ends it with its terminator or an error.
+ */
 class StreamRelay implements Timed, Delivery {
   listIndex = NOT_LISTED
   sentBytes = 0

@@ -1,11 +1,11 @@
 /** Sends an admitted request to its upstreams, in order, until one begins a reply. */
 import type { Escrow } from '../../reasoning/escrow.js'
 import { Candidates } from '../attempts/try-candidates.js'
-import { Hedging } from '../attempts/hedge/hedging.js'
+import { Hedging } from '../attempts/hedge/start-hedge.js'
 import { Preparation } from '../attempts/request/prepare-candidate.js'
 import type { SendOptions } from '../attempts/send-options.js'
 import { SendProgress } from '../attempts/send-progress.js'
-import { withKeptReply } from '../stored-responses/stored-responses.js'
+import { withKeptReply } from '../stored-responses/observe-reply.js'
 import type { Route } from './choose-route.js'
 import type { Call } from './receive.js'
 import type { ClientTerms } from './timeout-and-idempotency.js'

@@ -1,6 +1,6 @@
 /**
- * The client's deadline (`x-request-timeout-ms`) and `idempotency-key`. A request with a key may be sent again after an
- * attempt whose outcome is unknown.
+ * The client's deadline (`x-request-timeout-ms`) and `idempotency-key`. A request with a key may be sent
+ * again after an attempt whose outcome is unknown.
  */
 import { headerOf, type HttpRequest } from '../../http/message.js'
 import type { SendOptions } from '../attempts/send-options.js'

@@ -1,4 +1,6 @@
-/** The refusal of a path or method that the gateway does not serve (404 or 405), with the nearest endpoint. */
+/**
+ * The refusal of a path or method that the gateway does not serve (404 or 405), with the nearest endpoint.
+ */
 import type { DialectName } from '../../dialects/dialect.js'
 import { allowedMethods, SERVED } from '../../dialects/index.js'
 import { nearestRow, unservedEndpoint } from '../../dialects/match-endpoint.js'
@@ -10,7 +12,10 @@ export interface UnknownEndpoint {
   readonly refusal: GatewayError
 }
 
-/** Refuses a request to an endpoint that does not exist, in the vendor's format if the path is one of a vendor's. */
+/**
+ * Refuses a request to an endpoint that does not exist, in the vendor's format if the path is one of a
+ * vendor's.
+ */
 export function unknownEndpoint(method: string, path: string): UnknownEndpoint {
   const unserved = unservedEndpoint(path)
   if (unserved !== null) {

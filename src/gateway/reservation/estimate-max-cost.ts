@@ -35,7 +35,9 @@ export interface CostEstimate {
 /** OpenAI's Responses API accepts no smaller maximum. */
 const MIN_OUTPUT_TOKENS = 16
 
-/** Estimates a request; `facts` and `budgetPrice` are those of the model that is requested from the upstream. */
+/**
+ * Estimates a request; `facts` and `budgetPrice` are those of the model that is requested from the upstream.
+ */
 export function estimateCost(
   request: ChatRequest,
   facts: ModelFacts,

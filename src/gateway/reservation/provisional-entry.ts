@@ -1,6 +1,6 @@
 /**
- * The provisional ledger entry of a running request: the ledger keeps it if this process exits before the request is
- * settled.
+ * The provisional ledger entry of a running request: the ledger keeps it if this process exits before the
+ * request is settled.
  */
 import type { Identity } from '../../accounts/account.js'
 import { labelsText } from '../../accounts/labels.js'

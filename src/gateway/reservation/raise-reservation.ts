@@ -4,7 +4,7 @@
  * is raised.
  */
 import type { ChatRequest } from '../../chat/request.js'
-import type { LimitReservation } from '../../limits/limit-reservation.js'
+import type { LimitReservation } from '../../limits/reservation-types.js'
 import type { Limiter } from '../../limits/limiter.js'
 import { limitDemandsOf, type Limit } from '../../limits/find-limits.js'
 import type { Demand, Raise } from '../../store/ledger.js'

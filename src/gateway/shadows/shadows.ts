@@ -4,7 +4,7 @@
  * capacity is short, it is dropped and counted.
  */
 import { GatewayError } from '../../errors.js'
-import type { LimitReservation } from '../../limits/limit-reservation.js'
+import type { LimitReservation } from '../../limits/reservation-types.js'
 import type { RouteShadow } from '../../routing/router.js'
 import type { Candidates } from '../attempts/try-candidates.js'
 import type { BodyMemory, HeldMemory } from '../bodies/body-memory.js'

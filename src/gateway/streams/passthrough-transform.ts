@@ -122,7 +122,10 @@ export class PassthroughStream implements Translation, FrameSink {
     this.isChanged = true
   }
 
-  /** Comments are passed too, up to the end of the reply; later bytes are dropped, regardless of chunk boundaries. */
+  /**
+   * Comments are passed too, up to the end of the reply; later bytes are dropped, regardless of chunk
+   * boundaries.
+   */
   private takeUnframed(): void {
     const unframed = this.framer.takeUnframed()
     if (this.outcome === 'open') this.ready += unframed
@@ -133,7 +136,10 @@ export class PassthroughStream implements Translation, FrameSink {
     else if (this.tap.isComplete) this.complete()
   }
 
-  /** A finish reason and then the end of the connection: the content is complete, and clients wait for the terminator. */
+  /**
+   * A finish reason and then the end of the connection: the content is complete, and clients wait for the
+   * terminator.
+   */
   private terminate(): void {
     if (this.outcome !== 'open') return
     if (this.ready !== '' && !this.ready.endsWith('\n\n')) this.ready += '\n\n'

@@ -1,7 +1,7 @@
 /**
- * The stream of a reply to the client: the upstream's bytes in, the client's bytes out.
- * A thin shell around a pure translation (`translated-stream.ts`, or a tap if both sides use the same dialect).
- * Has no socket and no timer. Until it is piped to the client, its read buffer holds the output.
+ * The stream of a reply to the client: the upstream's bytes in, the client's bytes out. A thin shell around a
+ * pure translation (`translated-stream.ts`, or a tap if both sides use the same dialect). Has no socket and
+ * no timer. Until it is piped to the client, its read buffer holds the output.
  */
 import { Transform, type TransformCallback } from 'node:stream'
 import type { WireError } from '../../errors.js'
@@ -17,7 +17,8 @@ const END_OF_PART = Buffer.alloc(0)
 /** The callbacks of a reply. */
 export interface ReplyOwner {
   /**
-   * Called once, at the end of the reply: writes its ledger entry. Resolves when the client may get the end; null: at once.
+   * Called once, at the end of the reply: writes its ledger entry. Resolves when the client may get the end;
+   * null: at once.
    */
   ending(): Promise<void> | null
   /** Reports an exception of a codec. */
@@ -27,8 +28,8 @@ export interface ReplyOwner {
 }
 
 /**
- * Emits `end` after the complete output was read, or `failed` if the reply failed after a part of it: nothing follows
- * then, and `translation` has the error.
+ * Emits `end` after the complete output was read, or `failed` if the reply failed after a part of it: nothing
+ * follows then, and `translation` has the error.
  */
 export class ReplyTransform extends Transform {
   readonly translation: Translation

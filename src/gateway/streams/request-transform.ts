@@ -1,6 +1,6 @@
 /**
- * Collects a request body: takes chunks, and emits one checked value when the body is complete. The whole body is buffered,
- * so that a framing error at its end reaches no upstream and a second attempt is possible.
+ * Collects a request body: takes chunks, and emits one checked value when the body is complete. The whole
+ * body is buffered, so that a framing error at its end reaches no upstream and a second attempt is possible.
  */
 import { Transform, type TransformCallback } from 'node:stream'
 import { joinChunks } from '../bodies/join-chunks.js'

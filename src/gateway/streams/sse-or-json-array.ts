@@ -1,6 +1,6 @@
 /**
- * The form of a stream to the client: server-sent events, or the elements of one JSON array for Gemini clients without
- * `alt=sse`. Pure and synchronous.
+ * The form of a stream to the client: server-sent events, or the elements of one JSON array for Gemini
+ * clients without `alt=sse`. Pure and synchronous.
  */
 import type { FrameSink } from '../../wire/frames/framer-types.js'
 import { SseFramer } from '../../wire/frames/sse-framer.js'
@@ -24,7 +24,10 @@ export const EVENT_STREAM: StreamForm = {
   end: () => '',
 }
 
-/** One JSON array: `[{…}`, `,\n{…}` for each further event, `]`. The data of an event are its element, byte for byte. */
+/**
+ * One JSON array: `[{…}`, `,\n{…}` for each further event, `]`. The data of an event are its element, byte
+ * for byte.
+ */
 export class ArrayForm implements StreamForm, FrameSink {
   readonly type = 'application/json; charset=utf-8'
   /** White space between two elements. */

@@ -1,6 +1,6 @@
 /**
- * Translates an upstream's stream for the client: bytes in, bytes out. Pure and synchronous. The end of the upstream's
- * connection is an input like any other; the only outcomes are `complete` and `failed`.
+ * Translates an upstream's stream for the client: bytes in, bytes out. Pure and synchronous. The end of the
+ * upstream's connection is an input like any other; the only outcomes are `complete` and `failed`.
  */
 import type { ChatEvent, EventSink, FinishReason } from '../../chat/event.js'
 import { isContent } from '../../chat/event.js'
@@ -62,7 +62,10 @@ export interface TranslationOptions {
   readonly request: ChatRequest
   /** The members of the reply that the gateway makes itself. */
   readonly seed: Seed
-  /** The upstream may pause: the reply then arrives in several parts, each a separate stream or body. Default false. */
+  /**
+   * The upstream may pause: the reply then arrives in several parts, each a separate stream or body. Default
+   * false.
+   */
   readonly mayPause?: boolean
 }
 

@@ -80,7 +80,8 @@ export class WholeChoices implements WholeReply {
   }
 
   /**
-   * The requested number of choices; null if the upstream's format has only one. `mayPause`: the request may be sent again.
+   * The requested number of choices; null if the upstream's format has only one. `mayPause`: the request may
+   * be sent again.
    */
   static open(options: TranslationOptions): WholeChoices | null {
     const { egress, request } = options
@@ -128,7 +129,10 @@ export class WholeChoices implements WholeReply {
     return repeats ? {} : null
   }
 
-  /** Leaves out choices that failed or are missing, and reports them as lost; if all are, returns the first error. */
+  /**
+   * Leaves out choices that failed or are missing, and reports them as lost; if all are, returns the first
+   * error.
+   */
   encode(): TranslatedReply {
     const { candidates, ingress, losses, request, seed } = this
     const complete = candidates.flatMap(

@@ -1,6 +1,6 @@
 /**
- * Translates a reply that is read whole before the client gets any of it, as one body or as a complete stream. Pure and
- * synchronous. The reply arrives in one body, or in several if the upstream pauses.
+ * Translates a reply that is read whole before the client gets any of it, as one body or as a complete
+ * stream. Pure and synchronous. The reply arrives in one body, or in several if the upstream pauses.
  */
 import type { ChatEvent, EventSink } from '../../chat/event.js'
 import { Fold, type Reply } from '../../chat/reply/fold.js'
@@ -34,8 +34,8 @@ export interface TranslatedReply extends ReplyResult {
 /** Reads the bodies of one reply and encodes it for the client. */
 export interface WholeReply {
   /**
-   * Takes a body, or all events of a stream in one array (Gemini without `alt=sse`). Returns the state with which the rest
-   * is requested, or null after the last part.
+   * Takes a body, or all events of a stream in one array (Gemini without `alt=sse`). Returns the state with
+   * which the rest is requested, or null after the last part.
    */
   read(body: JsonObject | JsonValue[]): JsonObject | null
   /** The same, for the bytes of a complete event stream. */
@@ -130,8 +130,8 @@ export function translateReply(body: JsonObject, options: TranslationOptions): T
 }
 
 /**
- * Translates a JSON body in reply to a request for a stream: a whole reply from an upstream that ignored `stream`, or all
- * events of the stream in one array.
+ * Translates a JSON body in reply to a request for a stream: a whole reply from an upstream that ignored
+ * `stream`, or all events of the stream in one array.
  */
 export function streamReply(
   body: JsonObject | JsonValue[],

@@ -1,6 +1,6 @@
 /**
- * Compressed request bodies: the supported codings, and the stream that decodes each. Decoding runs in chunks off the
- * main thread, so that the reader can stop a body that grows too large.
+ * Compressed request bodies: the supported codings, and the stream that decodes each. Decoding runs in chunks
+ * off the main thread, so that the reader can stop a body that grows too large.
  */
 import type { Duplex } from 'node:stream'
 import * as zlib from 'node:zlib'
@@ -18,7 +18,10 @@ export type Coding = (typeof CODINGS)[number]
 /** Bytes of each output chunk. */
 const CHUNK_BYTES = 64 * 1024
 
-/** The coding of the body; null if it has none. Throws `unsupported_media_type` for other codings and for several. */
+/**
+ * The coding of the body; null if it has none. Throws `unsupported_media_type` for other codings and for
+ * several.
+ */
 export function codingOf(req: HttpRequest): Coding | null {
   const value = headerOf(req, 'content-encoding')
   if (value === undefined) return null
@@ -34,8 +37,8 @@ export function codingOf(req: HttpRequest): Coding | null {
 }
 
 /**
- * A stream from the coded bytes to the body. It fails with an `Error` if the bytes are invalid or truncated. Decoding
- * may stop after `maxBytes`.
+ * A stream from the coded bytes to the body. It fails with an `Error` if the bytes are invalid or truncated.
+ * Decoding may stop after `maxBytes`.
  */
 export function decoderFor(coding: Coding, maxBytes: number): Duplex {
   const options = { chunkSize: CHUNK_BYTES }

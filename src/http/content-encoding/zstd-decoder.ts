@@ -1,6 +1,6 @@
 /**
- * zstd for Node 20, whose `node:zlib` lacks it: `fzstd` in a thread, since one hostile block can occupy it for
- * seconds. The thread ends with the body, or when the stream is destroyed.
+ * zstd for Node 20, whose `node:zlib` lacks it: `fzstd` in a thread, since one hostile block can occupy it
+ * for seconds. The thread ends with the body, or when the stream is destroyed.
  */
 import { Transform, type TransformCallback } from 'node:stream'
 import { Worker } from 'node:worker_threads'

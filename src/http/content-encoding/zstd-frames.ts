@@ -1,7 +1,9 @@
 /**
- * Checks the frame headers of zstd before decoding, because `fzstd` allocates any window size that a header requests.
+ * Checks the frame headers of zstd before decoding, because `fzstd` allocates any window size that a header
+ * requests.
  *
- * Source: RFC 8878, section 3.1; RFC 9659 (the window of the content coding is at most 8 MiB), read 2026-11-20.
+ * Source: RFC 8878, section 3.1; RFC 9659 (the window of the content coding is at most 8 MiB), read
+ * 2026-11-20.
  */
 
 /** Binary logarithm of the largest window. */

@@ -27,7 +27,10 @@ export class TlsFileError extends Error {
   }
 }
 
-/** Throws a `TlsFileError` if a file cannot be read, is not PEM, or the key does not belong to the certificate. */
+/**
+ * Throws a `TlsFileError` if a file cannot be read, is not PEM, or the key does not belong to the
+ * certificate.
+ */
 export function readTlsFiles(files: TlsFiles): TlsContents {
   const cert = readPem('cert', files.cert)
   const key = readPem('key', files.key)

@@ -14,8 +14,8 @@ export interface ReloadOptions {
 }
 
 /**
- * Checks the files every second until the returned function is called, and passes changed contents to `use`. Reports
- * files that cannot be used; the previous certificate then stays in use.
+ * Checks the files every second until the returned function is called, and passes changed contents to `use`.
+ * Reports files that cannot be used; the previous certificate then stays in use.
  */
 export function reloadTlsFiles(
   files: TlsFiles,

@@ -1,6 +1,6 @@
 /**
- * HTTPS for the listener: HTTP/1.1 and HTTP/2 on one port, chosen by ALPN. `node:https` serves HTTP/1.1 with the
- * limits of the plain listener; a `node:http2` server serves connections that chose `h2` (decision 0050).
+ * HTTPS for the listener: HTTP/1.1 and HTTP/2 on one port, chosen by ALPN. `node:https` serves HTTP/1.1 with
+ * the limits of the plain listener; a `node:http2` server serves connections that chose `h2` (decision 0050).
  */
 import type { ServerOptions as HttpOptions } from 'node:http'
 import { createServer, type Server } from 'node:https'

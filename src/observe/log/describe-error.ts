@@ -38,8 +38,8 @@ function kindOf(error: Error): string {
 }
 
 /**
- * Messages about content of a client or upstream may quote it, so only the gateway's own messages are logged. V8 quotes
- * the text that JSON.parse failed on, and Node the invalid argument.
+ * Messages about content of a client or upstream may quote it, so only the gateway's own messages are logged.
+ * V8 quotes the text that JSON.parse failed on, and Node the invalid argument.
  */
 function messageOf(error: Error): string {
   if (error instanceof GatewayError && rowOf(error.kind).source !== 'gateway') {

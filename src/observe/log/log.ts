@@ -1,6 +1,6 @@
 /**
- * The log: JSON lines by pino, with fields of two closed lists, one line per exchange. Texts that look like keys are
- * replaced in each finished line.
+ * The log: JSON lines by pino, with fields of two closed lists, one line per exchange. Texts that look like
+ * keys are replaced in each finished line.
  */
 import { pino } from 'pino'
 import { hideSecrets } from '../../secrets/redact-secrets.js'
@@ -21,8 +21,8 @@ export interface Logger {
   /** Logs the kind, code and message of `error`, without secrets; its stack at level `debug` only. */
   error(event: string, error: unknown, fields?: EventFields): void
   /**
-   * Resolves when all lines are written, or after `timeoutMs` (1000). A destination that accepted nothing during one
-   * flush is not waited for again until it accepts a line.
+   * Resolves when all lines are written, or after `timeoutMs` (1000). A destination that accepted nothing
+   * during one flush is not waited for again until it accepts a line.
    */
   flush(timeoutMs?: number): Promise<void>
 }
@@ -70,7 +70,10 @@ export function createLogger(options: LoggerOptions): Logger {
 let lastMs = 0
 let lastTime = ''
 
-/** The member `time` in the format of pino's `isoTime`, cached per millisecond; uncached, it costs 0.6 µs per line. */
+/**
+ * The member `time` in the format of pino's `isoTime`, cached per millisecond; uncached, it costs 0.6 µs per
+ * line.
+ */
 function timestamp(): string {
   const nowMs = Date.now()
   if (nowMs !== lastMs) {

@@ -1,9 +1,9 @@
 /**
- * Writes log lines asynchronously in batches, with at most 8 MiB waiting. A slow destination neither blocks the event loop
- * nor delays exit; lines that it does not accept in time are dropped and counted.
+ * Writes log lines asynchronously in batches, with at most 8 MiB waiting. A slow destination neither blocks
+ * the event loop nor delays exit; lines that it does not accept in time are dropped and counted.
  *
- * Pipes and sockets are written through `process.stdout`, which does not block for these. `fs` would occupy a thread of
- * the pool until the reader reads, and Node joins those threads before it exits.
+ * Pipes and sockets are written through `process.stdout`, which does not block for these. `fs` would occupy a
+ * thread of the pool until the reader reads, and Node joins those threads before it exits.
  */
 import { fstatSync } from 'node:fs'
 import { pino } from 'pino'
@@ -36,7 +36,10 @@ const BATCH_BYTES = 65_536
 const BATCH_MS = 100
 const FLUSH_MS = 1000
 
-/** Opens the destination. Throws if a path cannot be opened. `onLost` is called with the number of dropped lines. */
+/**
+ * Opens the destination. Throws if a path cannot be opened. `onLost` is called with the number of dropped
+ * lines.
+ */
 export function openSink(destination: LogDestination, onLost: OnLost): Sink {
   if (typeof destination === 'object') {
     return { write: (line) => destination.write(line), flush: () => Promise.resolve() }

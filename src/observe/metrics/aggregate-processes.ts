@@ -12,7 +12,10 @@ export function aggregateText(processes: readonly Collected[][]): Promise<string
   return AggregatorRegistry.aggregate([...processes]).metrics()
 }
 
-/** The metrics of a registry as data. Values that are not finite (a mean of nothing) are omitted, since JSON cannot represent them. */
+/**
+ * The metrics of a registry as data. Values that are not finite (a mean of nothing) are omitted, since JSON
+ * cannot represent them.
+ */
 export async function collectFrom(
   registry: Pick<Registry, 'getMetricsAsJSON'>,
 ): Promise<Collected[]> {

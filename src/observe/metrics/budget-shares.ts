@@ -1,6 +1,7 @@
 /**
- * The highest used share of a budget, by scope and period, over the last five to ten minutes. A gauge set by each request
- * would show the last budget, not the one nearest to its end; one series per key would be too many.
+ * The highest used share of a budget, by scope and period, over the last five to ten minutes. A gauge set by
+ * each request would show the last budget, not the one nearest to its end; one series per key would be too
+ * many.
  */
 
 const WINDOW_MS = 300_000

@@ -1,6 +1,6 @@
 /**
- * prom-client's registry, counters and gauges with a cap on the number of exported lines, so that no client can make the
- * page grow. `metrics.ts` names the metrics.
+ * prom-client's registry, counters and gauges with a cap on the number of exported lines, so that no client
+ * can make the page grow. `metrics.ts` names the metrics.
  */
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client'
 import { collectFrom } from './aggregate-processes.js'
@@ -52,8 +52,9 @@ export class Family<Series> {
   }
 
   /**
-   * The series of these label values, created if it is new and below the cap. Otherwise returns the folded series or one
-   * that is not exported, and raises `sluice_series_dropped_total`. Keep the result: this is the slow path.
+   * The series of these label values, created if it is new and below the cap. Otherwise returns the folded
+   * series or one that is not exported, and raises `sluice_series_dropped_total`. Keep the result: this is
+   * the slow path.
    */
   child(...values: string[]): Series {
     const held = this.held.get(JSON.stringify(values))
@@ -103,7 +104,10 @@ class Budget {
 /** Lines for the gateway's own metrics: 1,500 in all, less Node's defaults. */
 export const MAX_LINES = 1340
 
-/** prom-client's gauges with names of counters, which `promtool check metrics` refuses. The same gauges without `_total` exist, by type. */
+/**
+ * prom-client's gauges with names of counters, which `promtool check metrics` refuses. The same gauges
+ * without `_total` exist, by type.
+ */
 const MISNAMED = ['handles', 'requests', 'resources'].map((what) => `nodejs_active_${what}_total`)
 
 /** Creates metrics within one budget of lines. */

@@ -7,8 +7,8 @@ export interface MetricDefinition extends Definition {
 }
 
 /**
- * The metrics per model have 11 lines per series, so that eleven (upstream, model) pairs with five series each fit
- * under the cap beside all other metrics.
+ * The metrics per model have 11 lines per series, so that eleven (upstream, model) pairs with five series
+ * each fit under the cap beside all other metrics.
  */
 const GEN_AI = ['gen_ai_operation_name', 'gen_ai_provider_name', 'gen_ai_request_model'] as const
 const GEN_AI_PAIRS = 11
@@ -59,7 +59,9 @@ export function histogram(
   return { type: 'histogram', name, labels, maxLines, ...description }
 }
 
-/** A histogram per (upstream, model) pair, with the labels of OpenTelemetry's conventions for generative AI. */
+/**
+ * A histogram per (upstream, model) pair, with the labels of OpenTelemetry's conventions for generative AI.
+ */
 export function genAi(
   name: string,
   labels: readonly string[],

@@ -1,5 +1,6 @@
 /**
- * The gateway's metrics with help, labels and buckets, as data. `docs/reference/metrics.md` is generated from it.
+ * The gateway's metrics with help, labels and buckets, as data. `docs/reference/metrics.md` is generated from
+ * it.
  */
 import { counter, gauge, genAi, histogram, type MetricDefinition } from './define-metric.js'
 

@@ -1,6 +1,6 @@
 /**
- * Gauges of upstreams, certificates and budgets. They are read when the metrics are collected, and their subjects change
- * with the configuration.
+ * Gauges of upstreams, certificates and budgets. They are read when the metrics are collected, and their
+ * subjects change with the configuration.
  */
 import { BudgetShares } from './budget-shares.js'
 import type { Families } from './metric-families.js'

@@ -31,7 +31,9 @@ export type StreamEnd =
 /** What a limit counts. */
 export type LimitKind = 'requests' | 'tokens' | 'concurrent' | 'usd_day' | 'usd_month'
 
-/** The peer that a transfer waited for. undici does not report how long an upstream takes to read a request. */
+/**
+ * The peer that a transfer waited for. undici does not report how long an upstream takes to read a request.
+ */
 export type Side = 'client'
 
 /** The outcome of a request or attempt. */

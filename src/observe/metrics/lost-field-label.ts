@@ -1,6 +1,6 @@
 /**
- * Maps the path of a lost field to a label value from a closed set. Clients choose the names of fields, so unknown names
- * become `other`.
+ * Maps the path of a lost field to a label value from a closed set. Clients choose the names of fields, so
+ * unknown names become `other`.
  */
 
 /** Field names of requests and replies of the dialects. */

@@ -202,7 +202,10 @@ export class Metrics {
     this.costSeries(upstream)(model).add(nanoUsd / 1e9)
   }
 
-  /** Ledger entries by token source, or by what happened to them on the way to the store; `kind` is from a closed set. */
+  /**
+   * Ledger entries by token source, or by what happened to them on the way to the store; `kind` is from a
+   * closed set.
+   */
   usageRow(kind: string, rows: number): void {
     this.rowSeries(kind).add(rows)
   }

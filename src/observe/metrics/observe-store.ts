@@ -1,6 +1,7 @@
 /**
- * Wraps a store to time its operations and count their failures. Operations on the path of a request have labels of
- * their own; those of the dashboard, commands and timers share one per kind, to stay below the metric's cap.
+ * Wraps a store to time its operations and count their failures. Operations on the path of a request have
+ * labels of their own; those of the dashboard, commands and timers share one per kind, to stay below the
+ * metric's cap.
  */
 import type { Ledger } from '../../store/ledger.js'
 import type { Store } from '../../store/store.js'

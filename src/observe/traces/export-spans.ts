@@ -1,6 +1,6 @@
 /**
- * Exports spans with the OpenTelemetry SDK as OTLP over HTTP. It is imported only if traces are exported. The standard
- * OTEL_ variables set resource, sampler, headers, timeouts and queue.
+ * Exports spans with the OpenTelemetry SDK as OTLP over HTTP. It is imported only if traces are exported. The
+ * standard OTEL_ variables set resource, sampler, headers, timeouts and queue.
  */
 import type { Tracer } from '@opentelemetry/api'
 import { ExportResultCode, getNumberFromEnv, type ExportResult } from '@opentelemetry/core'

@@ -1,6 +1,6 @@
 /**
- * Delivers webhooks to one URL: a bounded queue, retries with back-off, and a signature per attempt. A failing webhook does
- * not delay later ones, so they may arrive out of order.
+ * Delivers webhooks to one URL: a bounded queue, retries with back-off, and a signature per attempt. A
+ * failing webhook does not delay later ones, so they may arrive out of order.
  */
 import { randomUUID } from 'node:crypto'
 import type { NotifyConfig } from '../../config/config.js'
@@ -9,7 +9,10 @@ import { retryAfterSeconds } from '../../wire/retry-after.js'
 import { groupOf, type Notification, type NotifyGroup } from './notification.js'
 import { keyOf, signatureHeaders } from './sign-webhook.js'
 
-/** The result of an attempt or of a webhook. `dropped`: the queue was full, the URL was removed from the configuration, or the process exited. */
+/**
+ * The result of an attempt or of a webhook. `dropped`: the queue was full, the URL was removed from the
+ * configuration, or the process exited.
+ */
 export type WebhookResult = 'delivered' | 'retried' | 'failed' | 'dropped'
 
 /** The dependencies and callbacks of an endpoint. */

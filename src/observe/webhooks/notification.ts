@@ -1,6 +1,6 @@
 /**
- * Types of webhook notifications. A type is `GROUP.EVENT`; `notify[].events` of the configuration selects groups.
- * Notifications travel between processes as JSON.
+ * Types of webhook notifications. A type is `GROUP.EVENT`; `notify[].events` of the configuration selects
+ * groups. Notifications travel between processes as JSON.
  */
 
 /** The groups of notifications. */

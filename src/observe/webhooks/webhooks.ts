@@ -1,6 +1,6 @@
 /**
- * Sends each notification to every URL of `notify` that selects its group. The queues are in memory: undelivered webhooks
- * are lost if the process crashes; a drain makes one last attempt.
+ * Sends each notification to every URL of `notify` that selects its group. The queues are in memory:
+ * undelivered webhooks are lost if the process crashes; a drain makes one last attempt.
  */
 import type { NotifyConfig } from '../../config/config.js'
 import type { Logger } from '../log/log.js'

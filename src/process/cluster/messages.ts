@@ -3,8 +3,9 @@ import type { Collected } from '../../observe/metrics/metric.js'
 import type { Readiness } from '../ops/readiness.js'
 
 /**
- * Messages of the primary; `ping` is answered by `pong`. With `isReplaced` other workers listen on the same address,
- * so the draining one accepts no more connections. An `order` is sent to all workers, and to later ones.
+ * Messages of the primary; `ping` is answered by `pong`. With `isReplaced` other workers listen on the same
+ * address, so the draining one accepts no more connections. An `order` is sent to all workers, and to later
+ * ones.
  */
 export type ToWorker =
   | { type: 'ping' }
@@ -17,8 +18,8 @@ export type ToWorker =
   | { type: 'order'; order: unknown }
 
 /**
- * Messages of a worker; `hello` first, `state` whenever its readiness changes; `ask` is answered by `reply`, `try` by
- * `tried`.
+ * Messages of a worker; `hello` first, `state` whenever its readiness changes; `ask` is answered by `reply`,
+ * `try` by `tried`.
  */
 export type ToPrimary =
   | { type: 'hello' }

@@ -1,4 +1,7 @@
-/** Requests from the primary to one worker that wait for a reply. Replies are matched to requests by their ids. */
+/**
+ * Requests from the primary to one worker that wait for a reply. Replies are matched to requests by their
+ * ids.
+ */
 
 /** Requests of one kind. */
 export class PendingReplies<Reply> {

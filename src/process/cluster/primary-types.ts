@@ -17,9 +17,9 @@ export interface PrimaryOptions<Payload> {
   /** Time for workers to finish their requests; then they are killed. */
   drainMs: () => number
   /**
-   * Called once with the outcome of the start: null when the first worker is ready, or the reason if a worker ended
-   * before any was ready; then no worker is left and none is restarted. Without this function such a worker is
-   * replaced.
+   * Called once with the outcome of the start: null when the first worker is ready, or the reason if a worker
+   * ended before any was ready; then no worker is left and none is restarted. Without this function such a
+   * worker is replaced.
    */
   started?: (failure: string | null) => void
   /** The reply to a worker's request, both as JSON. */
@@ -62,20 +62,24 @@ export interface Primary<Payload> {
   /** Sends an order to every worker, as JSON. A later worker gets the last one after its configuration. */
   order(order: unknown): void
   /**
-   * A ready worker builds the configuration without applying it. Resolves to the reason if that fails, else to null.
+   * A ready worker builds the configuration without applying it. Resolves to the reason if that fails, else
+   * to null.
    */
   tryOut(payload: Payload): Promise<string | null>
   /** The sum of all processes' metrics, in Prometheus's text format. */
   metrics(): Promise<string>
   /** The last requests of all worker processes. */
   recent(): Promise<unknown[]>
-  /** Ready if at least one worker is ready and every running worker is; lists the others with their last error. */
+  /**
+   * Ready if at least one worker is ready and every running worker is; lists the others with their last
+   * error.
+   */
   ready(): Readiness
   /** All worker processes, draining ones last. */
   workers(): WorkerStatus[]
   /**
-   * Starts new workers, and drains the previous ones once all new ones are ready. Rejects with the reason if one
-   * cannot start; then the previous workers continue, and the caller publishes their configuration again.
+   * Starts new workers, and drains the previous ones once all new ones are ready. Rejects with the reason if
+   * one cannot start; then the previous workers continue, and the caller publishes their configuration again.
    */
   restart(next: RestartOptions<Payload>): Promise<void>
   /** Resolves when the workers from before the last restart have exited. */

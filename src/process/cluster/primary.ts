@@ -1,10 +1,10 @@
 /**
- * The primary process of a cluster: starts, configures, monitors, replaces and ends the workers. The caller passes
- * their configuration and their code. The primary handles no traffic: the workers accept connections from a shared
- * listening socket.
+ * The primary process of a cluster: starts, configures, monitors, replaces and ends the workers. The caller
+ * passes their configuration and their code. The primary handles no traffic: the workers accept connections
+ * from a shared listening socket.
  *
- * A worker sends `hello`, receives the configuration, starts, and then reports its state every second. The primary
- * pings each worker every second, and kills and replaces one that sends nothing for ten pings.
+ * A worker sends `hello`, receives the configuration, starts, and then reports its state every second. The
+ * primary pings each worker every second, and kills and replaces one that sends nothing for ten pings.
  */
 import cluster from 'node:cluster'
 import { aggregateText } from '../../observe/metrics/aggregate-processes.js'
@@ -48,7 +48,10 @@ class Fleet<Payload> implements Primary<Payload> {
   private slots: Slot[]
   /** The slots that a running restart fills; empty if none runs. */
   private successors: Slot[] = []
-  /** The successor that a restart waits for; `settle` receives null when it is ready, or why a successor is not. */
+  /**
+   * The successor that a restart waits for; `settle` receives null when it is ready, or why a successor is
+   * not.
+   */
   private awaited: { slot: Slot; settle: (failure: string | null) => void } | null = null
   /** All running processes, in a slot or draining. */
   private readonly processes = new Map<WorkerProcess, Slot>()

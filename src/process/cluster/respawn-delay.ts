@@ -16,8 +16,8 @@ export function failuresAfter(failures: number, livedMs: number): number {
 }
 
 /**
- * The delay in ms before the worker is started again, after this number of consecutive failures (1 or more). Full jitter on the
- * upper half, so that workers that crashed together do not restart together.
+ * The delay in ms before the worker is started again, after this number of consecutive failures (1 or more).
+ * Full jitter on the upper half, so that workers that crashed together do not restart together.
  */
 export function respawnDelayMs(failures: number, limits = DEFAULT_LIMITS): number {
   const { baseMs, capMs } = limits

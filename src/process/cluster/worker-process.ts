@@ -1,6 +1,6 @@
 /**
- * One worker process from the primary's side: forks it, sends it messages, keeps its last state and metrics, and
- * kills it if it does not respond or outlives its drain. `primary.ts` decides which processes run.
+ * One worker process from the primary's side: forks it, sends it messages, keeps its last state and metrics,
+ * and kills it if it does not respond or outlives its drain. `primary.ts` decides which processes run.
  */
 import cluster, { type Worker } from 'node:cluster'
 import type { Logger } from '../../observe/log/log.js'
@@ -30,16 +30,17 @@ const TRIAL_MS = 5000
 /** A worker that does not reply within this time is left out of the recent requests. */
 const RECENT_MS = 2000
 /**
- * Pings without any message from the worker before it is killed. Pings and not time are counted: after a suspension
- * the primary sends one, and receives the workers' messages before the next.
+ * Pings without any message from the worker before it is killed. Pings and not time are counted: after a
+ * suspension the primary sends one, and receives the workers' messages before the next.
  */
 const MAX_UNANSWERED = 10
 /** The same for a worker that is not ready yet: opening a large store may block its event loop. */
 const MAX_UNANSWERED_AT_START = 60
 
 /**
- * Memory settings of a worker's C library (glibc), unless the operator sets these variables. By default it keeps
- * freed blocks of up to 32 MB, so that a worker's memory does not shrink after large bodies (mallopt(3)).
+ * Memory settings of a worker's C library (glibc), unless the operator sets these variables. By default it
+ * keeps freed blocks of up to 32 MB, so that a worker's memory does not shrink after large bodies
+ * (mallopt(3)).
  */
 const WORKER_MEMORY = { MALLOC_MMAP_THRESHOLD_: '131072', MALLOC_TRIM_THRESHOLD_: '131072' }
 
@@ -130,8 +131,8 @@ export class WorkerProcess {
   }
 
   /**
-   * The worker builds the configuration without applying it. Resolves to the reason if that fails, else to null, also
-   * if the worker is busy or exits.
+   * The worker builds the configuration without applying it. Resolves to the reason if that fails, else to
+   * null, also if the worker is busy or exits.
    */
   tryOut(payload: unknown): Promise<string | null> {
     return this.trials.request((id) => this.send({ type: 'try', id, payload }))

@@ -1,6 +1,6 @@
 /**
- * A slot for one worker: its current process, and how the previous ones ended. A process that exits is replaced in
- * the same slot.
+ * A slot for one worker: its current process, and how the previous ones ended. A process that exits is
+ * replaced in the same slot.
  */
 import type { WorkerProcess } from './worker-process.js'
 

@@ -1,6 +1,6 @@
 /**
- * One of several processes behind a port: receives configurations and orders from the primary. The caller passes
- * functions that start, change and drain the listeners.
+ * One of several processes behind a port: receives configurations and orders from the primary. The caller
+ * passes functions that start, change and drain the listeners.
  */
 import { isToWorker, type ToPrimary, type ToWorker } from './messages.js'
 import type { Logger } from '../../observe/log/log.js'
@@ -12,18 +12,21 @@ import { onSignals } from '../signals/signals.js'
 
 /** Handlers for the primary's messages. */
 export interface WorkerOptions<Payload> {
-  /** Whether a message has the payload's shape; a shallow check is enough, since the primary is the same program. */
+  /**
+   * Whether a message has the payload's shape; a shallow check is enough, since the primary is the same
+   * program.
+   */
   isPayload: (value: unknown) => value is Payload
   /**
-   * Opens the listeners. After a rejection the worker exits; the primary logs the reason and starts another. `ask`
-   * sends the primary a request and resolves with the reply, or null after the timeout.
+   * Opens the listeners. After a rejection the worker exits; the primary logs the reason and starts another.
+   * `ask` sends the primary a request and resolves with the reply, or null after the timeout.
    */
   start: (payload: Payload, ask: ApiRequest) => Promise<void>
   /** Handles an order, after the configurations that were sent before it. */
   onOrder?: (order: unknown) => void
   /**
-   * Builds a configuration without applying it. Resolves to the reason if that fails, else to null. Without this
-   * function configurations are not tested.
+   * Builds a configuration without applying it. Resolves to the reason if that fails, else to null. Without
+   * this function configurations are not tested.
    */
   tryOut?: (payload: Payload) => Promise<string | null>
   /** Puts a newer configuration in force. Called one at a time, after `start`. */
@@ -33,8 +36,8 @@ export interface WorkerOptions<Payload> {
   /** The last requests, without their contents, as JSON. */
   recent?: () => readonly unknown[]
   /**
-   * Stops accepting and resolves when open requests have ended, or their deadline has passed. With `isReplaced` other
-   * workers listen on the same address.
+   * Stops accepting and resolves when open requests have ended, or their deadline has passed. With
+   * `isReplaced` other workers listen on the same address.
    */
   drain: (isReplaced: boolean) => Promise<void>
   log: Logger

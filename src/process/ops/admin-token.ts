@@ -2,7 +2,10 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { ConfigSource } from '../../config/generations/reload-and-roll-back.js'
 
-/** Whether the `authorization` header carries `server.admin_token`; false if none is set. Compares in constant time. */
+/**
+ * Whether the `authorization` header carries `server.admin_token`; false if none is set. Compares in constant
+ * time.
+ */
 export function hasAdminToken(source: ConfigSource, authorization: string | undefined): boolean {
   const { adminToken } = source.current().config.server
   const given = /^bearer (\S+)$/i.exec(authorization ?? '')?.[1]

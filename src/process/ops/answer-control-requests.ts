@@ -1,6 +1,6 @@
 /**
- * The part of `ConfigControl` in the process that reads the configuration: lists generations and rolls back, for this
- * process and for requests of workers.
+ * The part of `ConfigControl` in the process that reads the configuration: lists generations and rolls back,
+ * for this process and for requests of workers.
  */
 import { isObject } from '../../chat/json.js'
 import { differencesOf } from '../../config/generations/diff-configs.js'

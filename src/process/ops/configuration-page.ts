@@ -22,8 +22,8 @@ export interface FollowOptions {
 }
 
 /**
- * Passes each new generation to `apply`, and reports the outcome of each change: in force, or refused and why;
- * settings that wait for a restart; upstreams without a key.
+ * Passes each new generation to `apply`, and reports the outcome of each change: in force, or refused and
+ * why; settings that wait for a restart; upstreams without a key.
  */
 export function followConfig(source: ConfigSource, { log, metrics, apply }: FollowOptions): void {
   const started = source.current()

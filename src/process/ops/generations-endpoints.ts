@@ -11,8 +11,8 @@ const MAX_REASON_CHARS = 500
 const PATH = /^\/generations\/(\d{1,15})(\/rollback)?$/
 
 /**
- * The reply to a request at `/generations` or below, as JSON. Rejects with `GatewayError` for unknown paths, methods
- * and generations, a missing or wrong token, and a body that is not `{ "reason", "author" }`.
+ * The reply to a request at `/generations` or below, as JSON. Rejects with `GatewayError` for unknown paths,
+ * methods and generations, a missing or wrong token, and a body that is not `{ "reason", "author" }`.
  */
 export async function answerGenerations(
   source: ConfigSource,

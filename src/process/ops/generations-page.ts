@@ -1,4 +1,7 @@
-/** Generations as JSON of the ops port: the list, one generation with its changes, and the result of a rollback. */
+/**
+ * Generations as JSON of the ops port: the list, one generation with its changes, and the result of a
+ * rollback.
+ */
 import type { JsonObject } from '../../chat/json.js'
 import type { GenerationRecord } from '../../config/generations/history.js'
 import type { ConfigSource } from '../../config/generations/reload-and-roll-back.js'
@@ -53,8 +56,9 @@ function shownRecord(record: GenerationRecord): JsonObject {
 }
 
 /**
- * Rolls back for a request with this `authorization` header. Rejects with `forbidden` without `server.admin_token`,
- * with `unauthenticated` for another token, with `not_found` and `malformed_request` as in `RollbackResult`.
+ * Rolls back for a request with this `authorization` header. Rejects with `forbidden` without
+ * `server.admin_token`, with `unauthenticated` for another token, with `not_found` and `malformed_request` as
+ * in `RollbackResult`.
  */
 export async function rollBackAs(
   source: ConfigSource,

@@ -1,6 +1,6 @@
 /**
- * The ops port: metrics, health, readiness and the configuration in force, as text and JSON. The caller passes a
- * function for each page.
+ * The ops port: metrics, health, readiness and the configuration in force, as text and JSON. The caller
+ * passes a function for each page.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { type ErrorKind, GatewayError, rowOf } from '../../errors.js'

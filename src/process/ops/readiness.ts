@@ -20,8 +20,8 @@ export interface Conditions {
 }
 
 /**
- * Failing upstreams, overload and gateways with another configuration are shown but do not make the gateway unready:
- * it still serves.
+ * Failing upstreams, overload and gateways with another configuration are shown but do not make the gateway
+ * unready: it still serves.
  */
 export function readinessOf(conditions: Conditions): Readiness {
   const { store, isLimiterAway, ledger, upstreams, overload, canaries, fleet, isDraining } =

@@ -1,6 +1,6 @@
 /**
- * Reports the state of the process to systemd (`Type=notify`) if `NOTIFY_SOCKET` is set. Node has no Unix datagram
- * sockets, so `systemd-notify` sends the messages in sequence.
+ * Reports the state of the process to systemd (`Type=notify`) if `NOTIFY_SOCKET` is set. Node has no Unix
+ * datagram sockets, so `systemd-notify` sends the messages in sequence.
  */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
@@ -24,8 +24,8 @@ const SEND_MS = 6000
 const USEC_PER_MS = 1000
 
 /**
- * The service manager that started this process. Sends `WATCHDOG=1` at half of `WATCHDOG_USEC` if that is set and
- * `WATCHDOG_PID` is not another process.
+ * The service manager that started this process. Sends `WATCHDOG=1` at half of `WATCHDOG_USEC` if that is set
+ * and `WATCHDOG_PID` is not another process.
  */
 export function serviceManager(
   env: Readonly<Record<string, string | undefined>>,
@@ -63,7 +63,9 @@ function startWatchdog(
   return setInterval(beat, usec / USEC_PER_MS / 2).unref()
 }
 
-/** Sends messages in order. Logs the first of consecutive failures; without `systemd-notify` sends no more. */
+/**
+ * Sends messages in order. Logs the first of consecutive failures; without `systemd-notify` sends no more.
+ */
 class Messages {
   private readonly log: Logger
   private waiting = 0

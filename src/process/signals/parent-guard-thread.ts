@@ -1,6 +1,6 @@
 /**
- * The thread of `parent-guard.ts`: kills its process when its parent process changes. On every Unix an orphan gets a
- * new parent at once, and no process of the same PID namespace can fake that.
+ * The thread of `parent-guard.ts`: kills its process when its parent process changes. On every Unix an orphan
+ * gets a new parent at once, and no process of the same PID namespace can fake that.
  */
 import { workerData } from 'node:worker_threads'
 import type { GuardedParent } from './parent-guard.js'

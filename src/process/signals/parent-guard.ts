@@ -1,6 +1,7 @@
 /**
- * Ends a worker whose primary has exited. Node does that itself when the channel closes, but only once the event
- * loop is free and every exit handler has run. The guard is a thread, so a blocked event loop does not stop it.
+ * Ends a worker whose primary has exited. Node does that itself when the channel closes, but only once the
+ * event loop is free and every exit handler has run. The guard is a thread, so a blocked event loop does not
+ * stop it.
  */
 import { Worker } from 'node:worker_threads'
 
@@ -17,8 +18,8 @@ export interface GuardedParent {
 const THREAD_LIMITS = { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 1, stackSizeMb: 1 }
 
 /**
- * Starts the guard: this process ends within 3 s after its parent, by SIGKILL if necessary. If the thread cannot be
- * started, only Node's own handling of the closed channel remains.
+ * Starts the guard: this process ends within 3 s after its parent, by SIGKILL if necessary. If the thread
+ * cannot be started, only Node's own handling of the closed channel remains.
  */
 export function endWithParent(): void {
   const workerData: GuardedParent = {

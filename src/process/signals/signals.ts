@@ -1,6 +1,6 @@
 /**
- * How a process ends: drained on the first signal, at once on the second, logged on a crash. The caller passes the
- * drain.
+ * How a process ends: drained on the first signal, at once on the second, logged on a crash. The caller
+ * passes the drain.
  */
 import type { Logger } from '../../observe/log/log.js'
 
@@ -18,11 +18,12 @@ export interface SignalOptions {
 }
 
 /**
- * Handles the signals that end or restart a process. SIGUSR1 is ignored: by default it opens Node's inspector, a
- * debugger port on a process that holds keys. Node ignores SIGPIPE; SIGQUIT ends the process at once.
+ * Handles the signals that end or restart a process. SIGUSR1 is ignored: by default it opens Node's
+ * inspector, a debugger port on a process that holds keys. Node ignores SIGPIPE; SIGQUIT ends the process at
+ * once.
  *
- * An uncaught exception ends the process, too, and is logged without its stack: Node's own report on stderr would
- * quote the error's message, which may contain a client's text.
+ * An uncaught exception ends the process, too, and is logged without its stack: Node's own report on stderr
+ * would quote the error's message, which may contain a client's text.
  */
 export function onSignals(options: SignalOptions): void {
   const { log } = options

@@ -8,8 +8,8 @@ import { isObject } from '../../chat/json.js'
 const SHOWN = 16
 
 /**
- * Adds up records that each occur once: engines that return them in different orders have the same checksum. If the
- * order matters, callers add the position to the record.
+ * Adds up records that each occur once: engines that return them in different orders have the same checksum.
+ * If the order matters, callers add the position to the record.
  */
 export class Checksum {
   count = 0

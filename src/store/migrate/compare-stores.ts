@@ -24,7 +24,10 @@ export interface Compared {
   readonly isSame: boolean
 }
 
-/** Reads both stores and compares checksums. Older records than the source's oldest are ignored: it has pruned them. */
+/**
+ * Reads both stores and compares checksums. Older records than the source's oldest are ignored: it has pruned
+ * them.
+ */
 export async function compareStores(
   from: Store,
   to: Store,
@@ -58,8 +61,9 @@ export async function compareStores(
 }
 
 /**
- * Rejects with `MigrationRefused` if the target has records that the source does not have: the target is in use, or
- * the newer of the two. Entries older than the source's oldest are ignored: the source has pruned them.
+ * Rejects with `MigrationRefused` if the target has records that the source does not have: the target is in
+ * use, or the newer of the two. Entries older than the source's oldest are ignored: the source has pruned
+ * them.
  */
 export async function refuseForeign(from: Store, to: Store, progress: Progress): Promise<void> {
   const nowMs = Date.now()

@@ -1,9 +1,10 @@
 /**
  * Copies one store into another; the engines may differ.
  *
- * The source is only read, except that expired reservations are settled and keys that ended long ago are removed, as a
- * gateway does. Records that the target has already are brought up to date, so a second run completes a copy that
- * was interrupted. A target with records that the source does not have is refused before anything is written.
+ * The source is only read, except that expired reservations are settled and keys that ended long ago are
+ * removed, as a gateway does. Records that the target has already are brought up to date, so a second run
+ * completes a copy that was interrupted. A target with records that the source does not have is refused
+ * before anything is written.
  */
 import type { Account, ApiKey } from '../../accounts/account.js'
 import { accountPages, everyAccount, everyKey } from '../list-all.js'
@@ -17,8 +18,8 @@ import { auditPages, budgetBatches, sumsOf, type Part, type Progress } from './r
 const AT_ONCE = 64
 
 /**
- * Copies everything but the shared cache, sign-in tokens and throttle counters. Rejects with `MigrationRefused` if the
- * target has other records, and as the stores do.
+ * Copies everything but the shared cache, sign-in tokens and throttle counters. Rejects with
+ * `MigrationRefused` if the target has other records, and as the stores do.
  */
 export async function copyStore(from: Store, to: Store, progress: Progress): Promise<void> {
   await refuseForeign(from, to, progress)
@@ -102,7 +103,10 @@ function editOf({ name, expiresAtMs, models, limits, replacedBy }: ApiKey): KeyE
   }
 }
 
-/** Copies the sums that settling the entries did not produce, because entries were pruned. Returns the number of sums. */
+/**
+ * Copies the sums that settling the entries did not produce, because entries were pruned. Returns the number
+ * of sums.
+ */
 async function copySums(
   from: Store,
   to: Store,

@@ -4,7 +4,8 @@
 import type { ApiKey } from '../../accounts/account.js'
 import { dayOf, monthOf } from '../../limits/arithmetic/budget-period.js'
 import type { AuditEntry } from '../audit-trail.js'
-import type { BudgetSpent, UsageSum } from '../ledger.js'
+import type { BudgetSpent } from '../ledger.js'
+import type { UsageSum } from '../usage-queries.js'
 import { accountPages, everyAccount, keyPages } from '../list-all.js'
 import type { Store } from '../store.js'
 
@@ -12,10 +13,14 @@ const AUDIT_PAGE = 1_000
 
 /** The parts, in the order in which they are copied. */
 export const PARTS = ['accounts', 'keys', 'trail', 'rows', 'hours', 'days', 'budgets'] as const
-/** A kind of record; `rows` are ledger entries, `hours` and `days` the ledger's sums, `budgets` their spend. */
+/**
+ * A kind of record; `rows` are ledger entries, `hours` and `days` the ledger's sums, `budgets` their spend.
+ */
 export type Part = (typeof PARTS)[number]
 
-/** A step of a migration: the target's content is checked, then the source is copied, then both are read back. */
+/**
+ * A step of a migration: the target's content is checked, then the source is copied, then both are read back.
+ */
 export type Step = 'checked' | 'copied' | 'read back'
 
 /** Called with the number of records of a part that a step is done with. */

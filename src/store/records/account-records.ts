@@ -1,6 +1,6 @@
 /**
- * Reads and writes the records of accounts, keys, sign-in tokens and audit entries: compact JSON with a version,
- * `{"v":1,…}`. Every engine stores the same text.
+ * Reads and writes the records of accounts, keys, sign-in tokens and audit entries: compact JSON with a
+ * version, `{"v":1,…}`. Every engine stores the same text.
  */
 import { z } from 'zod'
 import type { Account, ApiKey } from '../../accounts/account.js'
@@ -39,7 +39,10 @@ const limitsSchema = z.object({
   nanoUsdPerMonth: count.exactOptional(),
 })
 
-/** Only an absent member means "not so": a damaged one must never make a key valid again, nor remove its limits. */
+/**
+ * Only an absent member means "not so": a damaged one must never make a key valid again, nor remove its
+ * limits.
+ */
 const keySchema = z.object({
   id: z.string(),
   accountId: z.string(),

@@ -1,14 +1,15 @@
 /**
- * The counters of a sum (an hour or day of one key and model), for Redis, whose scripts add them up, and for migration.
+ * The counters of a sum (an hour or day of one key and model), for Redis, whose scripts add them up, and for
+ * migration.
  */
 import { CAUSES, causeOf } from '../../error-cause.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
-import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../ledger.js'
+import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../usage-queries.js'
 
 /**
- * The counters of one sum, changed in place. Sums in Redis have the indices as field names: first those of `UsageSum`
- * from `requests` to `estimated`, then one that is no longer used, the histogram of first content, and failures by
- * cause, in the order of `CAUSES`, which sums of earlier versions lack.
+ * The counters of one sum, changed in place. Sums in Redis have the indices as field names: first those of
+ * `UsageSum` from `requests` to `estimated`, then one that is no longer used, the histogram of first content,
+ * and failures by cause, in the order of `CAUSES`, which sums of earlier versions lack.
  */
 export type SumCounters = number[]
 
@@ -16,7 +17,8 @@ const HISTOGRAM = 11
 const BY_CAUSE = HISTOGRAM + FIRST_CONTENT_BOUNDS_MS.length + 1
 const COUNTERS = BY_CAUSE + CAUSES.length
 
-// Fractions and large numbers from the start. A typed array of this size has memory of its own, which costs more.
+// Fractions and large numbers from the start. A typed array of this size has memory of its own, which costs
+// more.
 const ZEROES = new Array<number>(COUNTERS).fill(0.5).fill(0)
 
 /** All zero. */

@@ -1,6 +1,6 @@
 /**
- * The text of a ledger entry: a compact JSON array that begins with its version, `[2,…]`. The spool and every engine
- * store the same text.
+ * The text of a ledger entry: a compact JSON array that begins with its version, `[2,…]`. The spool and every
+ * engine store the same text.
  */
 import { z } from 'zod'
 import { isOutcome } from '../../error-cause.js'
@@ -81,8 +81,8 @@ const entrySchema = z.object({
 const FIELDS = entrySchema.keyof().options
 
 /**
- * The text of an entry, without a line break. A number that is not finite becomes 0. Every request writes one: a loop
- * over `FIELDS` takes twice the time.
+ * The text of an entry, without a line break. A number that is not finite becomes 0. Every request writes
+ * one: a loop over `FIELDS` takes twice the time.
  */
 export function writeEntry(entry: LedgerEntry): string {
   const { usage, hops, attemptMs, costNanoUsd, retryAfterSeconds } = entry

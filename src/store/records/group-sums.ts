@@ -1,7 +1,7 @@
 /**
  * Filters and groups sums, for engines that store sums by key and model only. Pure.
  */
-import type { KeyUse, SumQuery, UsageSum } from '../ledger.js'
+import type { KeyUse, SumQuery, UsageSum } from '../usage-queries.js'
 import {
   addCounters,
   newSum,

@@ -1,6 +1,6 @@
 /**
- * The shared cache in Redis. It has a connection of its own, and all its keys are in one slot, so that one script changes
- * values, sizes and order of expiry.
+ * The shared cache in Redis. It has a connection of its own, and all its keys are in one slot, so that one
+ * script changes values, sizes and order of expiry.
  */
 import { unavailable } from '../errors.js'
 import type { RedisEngine } from './connection/engine.js'

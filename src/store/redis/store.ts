@@ -17,8 +17,8 @@ import { RedisLedger } from './ledger/ledger.js'
 import { RedisSharedCache } from './shared-cache.js'
 
 /**
- * Connects to the Redis at `address` and checks that keys can be kept there. Warns of settings that an operator should
- * change, now and later. Rejects with `GatewayError(store_unavailable)`.
+ * Connects to the Redis at `address` and checks that keys can be kept there. Warns of settings that an
+ * operator should change, now and later. Rejects with `GatewayError(store_unavailable)`.
  */
 export async function openRedis(address: RedisAddress, options: StoreOptions): Promise<Store> {
   const timeoutMs = Math.max(address.timeoutMs, options.minTimeoutMs ?? 0)

@@ -1,7 +1,7 @@
 /**
- * The SQLite driver: `node:sqlite` when this Node has it, else `@photostructure/sqlite`, which has the same API.
- * The second driver closes a connection that is garbage-collected, although statements of it remain: code that keeps
- * statements must keep the connection.
+ * The SQLite driver: `node:sqlite` when this Node has it, else `@photostructure/sqlite`, which has the same
+ * API. The second driver closes a connection that is garbage-collected, although statements of it remain:
+ * code that keeps statements must keep the connection.
  */
 import { createRequire } from 'node:module'
 
@@ -39,8 +39,8 @@ const require = createRequire(import.meta.url)
 let loaded: Driver | null = null
 
 /**
- * Opens a connection; creates the file if it is not there. The driver is loaded by the first call: 10 ms and 4 MB if it
- * is not built in. Throws the driver's error.
+ * Opens a connection; creates the file if it is not there. The driver is loaded by the first call: 10 ms and
+ * 4 MB if it is not built in. Throws the driver's error.
  */
 export function connect(path: string): Connection {
   loaded ??= load()
@@ -56,8 +56,8 @@ function load(): Driver {
 }
 
 /**
- * `node:sqlite`; absent before Node 22.13. Node 22 warns that it is experimental, on the stderr of each command: the
- * store's tests run on it, so users need no warning.
+ * `node:sqlite`; absent before Node 22.13. Node 22 warns that it is experimental, on the stderr of each
+ * command: the store's tests run on it, so users need no warning.
  */
 function builtInDriver(): unknown {
   const emitWarning = process.emitWarning.bind(process)

@@ -1,8 +1,8 @@
 /**
  * One SQLite file, which every process of a machine opens: opening, reads, writes and syncs.
  *
- * Commits are not synced (`synchronous=NORMAL`): they survive a kill of every process, and a crash of the machine loses
- * the last commits since the last checkpoint. `writeDurably` syncs the log before it resolves.
+ * Commits are not synced (`synchronous=NORMAL`): they survive a kill of every process, and a crash of the
+ * machine loses the last commits since the last checkpoint. `writeDurably` syncs the log before it resolves.
  */
 import { open as openFile } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
@@ -17,11 +17,14 @@ import { assertFile, makeFilesPrivate, StoreFile } from './store-file.js'
 import { Transactions, type Hooks } from './transactions.js'
 
 /**
- * Maximum time that a statement waits for a lock and blocks the event loop: a read during the recovery of a crash. A
- * write waits on a timer (transactions.ts).
+ * Maximum time that a statement waits for a lock and blocks the event loop: a read during the recovery of a
+ * crash. A write waits on a timer (transactions.ts).
  */
 const BUSY_MS = 2
-/** While they open a file after a crash, one of several processes recovers the log and the others wait in SQLite. */
+/**
+ * While they open a file after a crash, one of several processes recovers the log and the others wait in
+ * SQLite.
+ */
 const PRAGMAS = `
   PRAGMA busy_timeout = ${OPEN_TIMEOUT_MS};
   PRAGMA synchronous = NORMAL;
@@ -138,8 +141,9 @@ export class Engine {
     this.file.close()
     await this.background.close()
     try {
-      // SQLite does this when a file is closed, but statements that are not garbage-collected yet keep it open. The
-      // first statement copies most of the log while other processes write; they wait only for the second.
+      // SQLite does this when a file is closed, but statements that are not garbage-collected yet keep it
+      // open. The first statement copies most of the log while other processes write; they wait only for the
+      // second.
       this.db.exec('PRAGMA wal_checkpoint(PASSIVE)')
       this.db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
     } catch {
@@ -173,7 +177,10 @@ async function syncFile(path: string): Promise<void> {
   }
 }
 
-/** Creates an empty file that only its owner may read, for password hashes. SQLite gives the log the same mode. */
+/**
+ * Creates an empty file that only its owner may read, for password hashes. SQLite gives the log the same
+ * mode.
+ */
 async function createFile(path: string): Promise<void> {
   createFolder(dirname(path))
   try {

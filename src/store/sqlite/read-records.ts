@@ -10,8 +10,8 @@ const NAME = /^[^\0-\x20\x7f]{1,400}$/
 const CURSOR = /^\d{1,15}$/
 
 /**
- * Whether a record may have the name; the same rule in every engine. A driver may end a text at its first NUL, so a
- * client's text must be a name before it is looked up.
+ * Whether a record may have the name; the same rule in every engine. A driver may end a text at its first
+ * NUL, so a client's text must be a name before it is looked up.
  */
 export function isName(name: string): boolean {
   return NAME.test(name)

@@ -1,4 +1,6 @@
-/** Creates the tables of a new store and migrates those of an older version, from schema.sql and migrations/. */
+/**
+ * Creates the tables of a new store and migrates those of an older version, from schema.sql and migrations/.
+ */
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'

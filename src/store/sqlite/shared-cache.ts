@@ -46,7 +46,9 @@ export class SqliteSharedCache implements SharedCache {
     return inBatches(this.engine, 'removing expired values', () => this.trim(capacity, nowMs))
   }
 
-  /** Removes up to `BATCH` values: expired ones, then those that expire next while the capacity is exceeded. */
+  /**
+   * Removes up to `BATCH` values: expired ones, then those that expire next while the capacity is exceeded.
+   */
   private trim(capacity: CacheCapacity, nowMs: number): number {
     const { engine } = this
     const sizes = engine.prepare("SELECT entries, bytes FROM sizes WHERE name = 'shelf'")

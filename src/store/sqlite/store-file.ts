@@ -8,8 +8,8 @@ const OTHERS = 0o077
 const WATCH_MS = 250
 
 /**
- * Makes the file, its log and its index private to their user. SQLite creates the log with the mode of the file. Files
- * of another user are left unchanged.
+ * Makes the file, its log and its index private to their user. SQLite creates the log with the mode of the
+ * file. Files of another user are left unchanged.
  */
 export function makeFilesPrivate(path: string): void {
   for (const file of [path, `${path}-wal`, `${path}-shm`]) {
@@ -24,8 +24,8 @@ export function makeFilesPrivate(path: string): void {
 }
 
 /**
- * Throws an Error for what is not a file, and for a file that is shorter than its header, which SQLite would treat as
- * empty. Opening the file to look at it, and closing it, would drop the locks of this process.
+ * Throws an Error for what is not a file, and for a file that is shorter than its header, which SQLite would
+ * treat as empty. Opening the file to look at it, and closing it, would drop the locks of this process.
  */
 export function assertFile(path: string): void {
   const stats = statSync(path)
@@ -35,8 +35,8 @@ export function assertFile(path: string): void {
 }
 
 /**
- * Watches an open file. Once its name is gone or belongs to another file, writes to it would be lost, and changes by
- * other processes would not be noticed.
+ * Watches an open file. Once its name is gone or belongs to another file, writes to it would be lost, and
+ * changes by other processes would not be noticed.
  */
 export class StoreFile {
   /** Without symbolic links, so that the files beside it are found. */

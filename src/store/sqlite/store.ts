@@ -21,7 +21,10 @@ export interface SqliteOptions extends StoreOptions {
   readonly changesKept?: number
 }
 
-/** Opens the file at `path`, and creates it if it is not there. Rejects with `GatewayError(store_unavailable)`. */
+/**
+ * Opens the file at `path`, and creates it if it is not there. Rejects with
+ * `GatewayError(store_unavailable)`.
+ */
 export async function openSqlite(path: string, options: SqliteOptions = {}): Promise<Store> {
   const engine = await Engine.open(path, options)
   const capacity = { ...STORE_CAPACITY, ...options.capacity }

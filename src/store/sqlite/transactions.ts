@@ -1,10 +1,10 @@
 /**
- * One transaction for all writes of a turn of the event loop: jobs wait for the end of the turn, run between BEGIN
- * IMMEDIATE and COMMIT, and resolve after the commit.
+ * One transaction for all writes of a turn of the event loop: jobs wait for the end of the turn, run between
+ * BEGIN IMMEDIATE and COMMIT, and resolve after the commit.
  *
- * A job runs statements and computes, nothing else: it may run twice. If one fails, the transaction is rolled back and
- * each job runs again in a transaction of its own, so that only the failing job rejects. If another process holds the
- * lock, jobs wait on a timer and not in SQLite, which would block the event loop.
+ * A job runs statements and computes, nothing else: it may run twice. If one fails, the transaction is rolled
+ * back and each job runs again in a transaction of its own, so that only the failing job rejects. If another
+ * process holds the lock, jobs wait on a timer and not in SQLite, which would block the event loop.
  */
 import { unavailable } from '../errors.js'
 import { isBusy, type Connection, type Statement } from './driver.js'

@@ -1,6 +1,6 @@
 /**
- * Creates the connection pool (undici dispatcher) of one upstream, with the configured connections, TLS, HTTP/2 and proxy.
- * `request-queue.ts` sends requests with it.
+ * Creates the connection pool (undici dispatcher) of one upstream, with the configured connections, TLS,
+ * HTTP/2 and proxy. `request-queue.ts` sends requests with it.
  */
 import { createHash } from 'node:crypto'
 import { isIP } from 'node:net'

@@ -1,12 +1,15 @@
 /**
- * Recognises frames that have the same JSON text as an earlier frame except for some strings and numbers, the slots. Such a
- * frame is valid JSON without being parsed, and is read by parsing its slots alone, which costs a fraction of `JSON.parse`.
+ * Recognises frames that have the same JSON text as an earlier frame except for some strings and numbers, the
+ * slots. Such a frame is valid JSON without being parsed, and is read by parsing its slots alone, which costs
+ * a fraction of `JSON.parse`.
  */
 import type { JsonObject, JsonValue } from '../../chat/json.js'
 
 /** Shapes that are kept at a time: text, reasoning, calls and choices alternate in a stream. */
 const MAX_SHAPES = 4
-/** After this many shapes without a match, the upstream's frames have no common shapes, and no more are added. */
+/**
+ * After this many shapes without a match, the upstream's frames have no common shapes, and no more are added.
+ */
 const MAX_UNMATCHED = 16
 /** Longer frames, such as images, are not repeated. */
 const MAX_CHARS = 8_192
@@ -67,14 +70,16 @@ export class FrameShapes<Note> {
   private readonly ends: number[] = []
 
   /**
-   * `slot`: a global expression that matches the text before a slot: the member's name and colon, and the quote if the slot
-   * is a string.
+   * `slot`: a global expression that matches the text before a slot: the member's name and colon, and the
+   * quote if the slot is a string.
    */
   constructor(slot: RegExp) {
     this.slot = slot
   }
 
-  /** The note of the frame's shape, which means that it is valid JSON; null for a frame that must be parsed. */
+  /**
+   * The note of the frame's shape, which means that it is valid JSON; null for a frame that must be parsed.
+   */
   find(data: string): Note | null {
     this.found = null
     for (const shape of this.known) {
@@ -92,8 +97,8 @@ export class FrameShapes<Note> {
   }
 
   /**
-   * The value of the frame that `find` found last, as `JSON.parse` would return it; null if it must be parsed. The next frame
-   * of the shape is read into the same object, so the caller must not keep it.
+   * The value of the frame that `find` found last, as `JSON.parse` would return it; null if it must be
+   * parsed. The next frame of the shape is read into the same object, so the caller must not keep it.
    */
   value(data: string): JsonObject | null {
     const shape = this.found
@@ -170,7 +175,10 @@ export class FrameShapes<Note> {
   }
 }
 
-/** The shape of frames that differ from the first in some slots. The texts of the other slots are part of the shape. */
+/**
+ * The shape of frames that differ from the first in some slots. The texts of the other slots are part of the
+ * shape.
+ */
 function shapeOf<Note>(first: Cut, differs: readonly boolean[], note: Note): Shape<Note> {
   const around: string[] = []
   const strings: boolean[] = []
@@ -231,7 +239,10 @@ function findMarks(
   return found
 }
 
-/** The end of the inside of a string: the closing quote, or the first invalid character. Faster than an expression. */
+/**
+ * The end of the inside of a string: the closing quote, or the first invalid character. Faster than an
+ * expression.
+ */
 function insideEnd(data: string, from: number): number {
   let at = from
   for (;;) {
@@ -245,7 +256,9 @@ function insideEnd(data: string, from: number): number {
   }
 }
 
-/** The decoded inside of a string. A long one is parsed, because a slice would keep the whole text in memory. */
+/**
+ * The decoded inside of a string. A long one is parsed, because a slice would keep the whole text in memory.
+ */
 function textIn(data: string, start: number, end: number): string {
   const inside = data.slice(start, end)
   if (inside.length < COPIED_CHARS && !inside.includes('\\')) return inside

@@ -1,6 +1,6 @@
 /**
- * The interface of framers, which split bytes into frames. A framer is synchronous, keeps incomplete frames, and emits the
- * same frames regardless of chunk boundaries.
+ * The interface of framers, which split bytes into frames. A framer is synchronous, keeps incomplete frames,
+ * and emits the same frames regardless of chunk boundaries.
  */
 
 /** How an upstream delimits the frames of a stream. */

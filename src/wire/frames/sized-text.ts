@@ -1,6 +1,6 @@
 /**
- * Texts with their size in bytes, which is counted while the text is put together: counting a concatenated text would copy
- * it first (docs/explanation/performance.md).
+ * Texts with their size in bytes, which is counted while the text is put together: counting a concatenated
+ * text would copy it first (docs/explanation/performance.md).
  */
 import { isPlain, quote } from '../json/quote.js'
 

@@ -1,6 +1,6 @@
 /**
- * Splits the bytes of a `text/event-stream` into frames, by the rules of WHATWG HTML, "event stream interpretation". Never
- * throws: its properties report an event that is too large and a truncated end.
+ * Splits the bytes of a `text/event-stream` into frames, by the rules of WHATWG HTML, "event stream
+ * interpretation". Never throws: its properties report an event that is too large and a truncated end.
  */
 import { StringDecoder } from 'node:string_decoder'
 import { isError, isWhole } from './event-data.js'
@@ -9,8 +9,8 @@ import type { Framer, FrameSink } from './framer-types.js'
 /** Options of the framer. */
 export interface SseOptions {
   /**
-   * Maximum size of one event in characters of its lines, or in bytes if `bytes` is set (default 16 MiB: single events with
-   * images or encrypted reasoning have megabytes).
+   * Maximum size of one event in characters of its lines, or in bytes if `bytes` is set (default 16 MiB:
+   * single events with images or encrypted reasoning have megabytes).
    */
   maxEventBytes?: number
   /** Decode as Latin-1, which preserves all bytes, and keep the exact text of each frame in `raw`. */
@@ -29,13 +29,13 @@ const BOM = '\uFEFF'
 const BOM_BYTES = '\u00EF\u00BB\u00BF'
 
 /**
- * Emits the same frames regardless of chunk boundaries. `id` and `retry` are ignored, because the gateway does not
- * reconnect.
+ * Emits the same frames regardless of chunk boundaries. `id` and `retry` are ignored, because the gateway
+ * does not reconnect.
  *
- * Three differences from WHATWG: a frame with empty data is not emitted; an event without a blank line at the end of the
- * stream is emitted if its data are valid JSON or `[DONE]`, because some proxies drop the last line; lines that are not
- * fields and together form a JSON object with an `error` are emitted as a frame, because some upstreams fail within a
- * stream and write a plain body.
+ * Three differences from WHATWG: a frame with empty data is not emitted; an event without a blank line at the
+ * end of the stream is emitted if its data are valid JSON or `[DONE]`, because some proxies drop the last
+ * line; lines that are not fields and together form a JSON object with an `error` are emitted as a frame,
+ * because some upstreams fail within a stream and write a plain body.
  */
 export class SseFramer implements Framer {
   private readonly sink: FrameSink
@@ -64,7 +64,9 @@ export class SseFramer implements Framer {
   private leadLength = 0
   private hasOverflowed = false
   private isTailTruncated = false
-  /** The last name of two events in sequence, the start of a frame with it, and the name of the last event. */
+  /**
+   * The last name of two events in sequence, the start of a frame with it, and the name of the last event.
+   */
   private knownName = ''
   private knownStart = ''
   private lastName = ''
@@ -87,8 +89,8 @@ export class SseFramer implements Framer {
   }
 
   /**
-   * The text of the frame that is being emitted, and the text before it since the last frame or `takeUnframed()`. Encoded as
-   * Latin-1 it has the exact bytes. Empty unless `bytes` is set.
+   * The text of the frame that is being emitted, and the text before it since the last frame or
+   * `takeUnframed()`. Encoded as Latin-1 it has the exact bytes. Empty unless `bytes` is set.
    */
   get raw(): string {
     return this.rawText
@@ -110,8 +112,9 @@ export class SseFramer implements Framer {
   }
 
   /**
-   * Returns and removes text that belongs to no frame: comments, blank lines and, after end(), the incomplete rest. A
-   * pass-through forwards it after each write() and after end(). Latin-1; empty unless `bytes` is set.
+   * Returns and removes text that belongs to no frame: comments, blank lines and, after end(), the incomplete
+   * rest. A pass-through forwards it after each write() and after end(). Latin-1; empty unless `bytes` is
+   * set.
    */
   takeUnframed(): string {
     const text = this.unframed
@@ -188,8 +191,9 @@ export class SseFramer implements Framer {
   }
 
   /**
-   * Takes a frame of the most common form without any state: `data: …` LF LF within one chunk, after an `event:` line with
-   * the known name if there is one. Returns the offset of the next frame; `at` if the frame has another form.
+   * Takes a frame of the most common form without any state: `data: …` LF LF within one chunk, after an
+   * `event:` line with the known name if there is one. Returns the offset of the next frame; `at` if the
+   * frame has another form.
    */
   private wholeFrame(text: string, at: number, cr: number): number {
     if (this.partial !== '' || this.isFirstLine) return at

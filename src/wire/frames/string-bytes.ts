@@ -5,9 +5,9 @@ const BACKSLASH = 0x5c
 const LOWER_U = 0x75
 
 /**
- * The bytes of the strings whose members match, from the offset `from` on; 0 if `from` is negative. `data` is JSON as bytes
- * read as Latin-1. `members` is a global expression that matches a member up to the first quote of its value. A `\u` escape
- * counts as 3 bytes, any other escape as 1.
+ * The bytes of the strings whose members match, from the offset `from` on; 0 if `from` is negative. `data` is
+ * JSON as bytes read as Latin-1. `members` is a global expression that matches a member up to the first quote
+ * of its value. A `\u` escape counts as 3 bytes, any other escape as 1.
  */
 export function stringBytes(data: string, from: number, members: RegExp): number {
   if (from < 0) return 0

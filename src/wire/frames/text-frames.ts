@@ -1,6 +1,6 @@
 /**
- * Concatenates the frames of a stream. Consecutive frames that differ in one text only are joined in one operation, which
- * is faster than appending each (docs/explanation/performance.md).
+ * Concatenates the frames of a stream. Consecutive frames that differ in one text only are joined in one
+ * operation, which is faster than appending each (docs/explanation/performance.md).
  */
 import { isPlain } from '../json/quote.js'
 

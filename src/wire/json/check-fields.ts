@@ -1,4 +1,7 @@
-/** Checks of request fields. Each throws `malformed_request` with the path and the rule if the value breaks it. */
+/**
+ * Checks of request fields. Each throws `malformed_request` with the path and the rule if the value breaks
+ * it.
+ */
 import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
 import { GatewayError } from '../../errors.js'
 
@@ -71,8 +74,8 @@ export function array(value: JsonValue | undefined, path: string, max: number): 
 }
 
 /**
- * An object of any members, such as a JSON Schema, without numbers beyond the range of a double: `1e400` is parsed as
- * infinity and would be forwarded as `null`.
+ * An object of any members, such as a JSON Schema, without numbers beyond the range of a double: `1e400` is
+ * parsed as infinity and would be forwarded as `null`.
  */
 export function finiteObject(value: unknown, path: string): JsonObject {
   const root = object(value, path)

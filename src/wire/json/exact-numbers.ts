@@ -1,7 +1,7 @@
 /**
- * Parses and serialises JSON without changing numbers that a double cannot hold: arguments of tools often have ids of 17 to
- * 20 digits, and `1e400` would become `null`. In between, such a number is a string that begins with a mark, a Unicode
- * noncharacter, which is reserved for use inside a program.
+ * Parses and serialises JSON without changing numbers that a double cannot hold: arguments of tools often
+ * have ids of 17 to 20 digits, and `1e400` would become `null`. In between, such a number is a string that
+ * begins with a mark, a Unicode noncharacter, which is reserved for use inside a program.
  */
 import type { JsonValue } from '../../chat/json.js'
 

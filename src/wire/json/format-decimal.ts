@@ -1,6 +1,6 @@
 /**
- * Formats numbers with at most three decimals, such as durations in ms. Faster than V8's conversion of a double, which takes
- * 0.5 µs; each request has eight of them.
+ * Formats numbers with at most three decimals, such as durations in ms. Faster than V8's conversion of a
+ * double, which takes 0.5 µs; each request has eight of them.
  */
 
 const THOUSANDTHS: readonly string[] = Array.from({ length: 1000 }, (_, n) =>

@@ -1,7 +1,7 @@
 /**
- * Keeps the long strings of a body out of the JSON parser: inline data (ASCII without escapes, such as base64) and long
- * texts. The parser gets a short mark in place of each. Afterwards, marks are replaced by the data, or by a text that is
- * decoded when it is first read.
+ * Keeps the long strings of a body out of the JSON parser: inline data (ASCII without escapes, such as
+ * base64) and long texts. The parser gets a short mark in place of each. Afterwards, marks are replaced by
+ * the data, or by a text that is decoded when it is first read.
  */
 import { transcode } from 'node:buffer'
 import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
@@ -46,8 +46,8 @@ const ESCAPED_MARK = /"\\u[dD][cC]01/
 const TRANSCODED_BYTES = 64 * 1024
 
 /**
- * The range of a valid string as inline data or as a long text; null if it is short. `savedBytes`: the difference in bytes
- * between the escaped and the decoded string.
+ * The range of a valid string as inline data or as a long text; null if it is short. `savedBytes`: the
+ * difference in bytes between the escaped and the decoded string.
  */
 export function longString(bytes: Buffer, range: Range, savedBytes: number): Range | null {
   const length = range.end - range.start
@@ -84,7 +84,10 @@ function isPrintable(bytes: Buffer): boolean {
   return (found & 0x80808080) === 0 && ends.every((end) => end.every(isRest))
 }
 
-/** The text of the bytes with marks in place of the long strings; null if a string of the body looks like a mark. */
+/**
+ * The text of the bytes with marks in place of the long strings; null if a string of the body looks like a
+ * mark.
+ */
 export function withoutData({ bytes, isPlain, data }: LongStrings): string | null {
   if (data.length === 0) return decoded(bytes, isPlain)
   const parts: string[] = []
@@ -105,8 +108,8 @@ function decoded(bytes: Buffer, isPlain: boolean): string {
 }
 
 /**
- * Replaces the marks in the value with the long strings, in place. The value references the bytes until all its long texts
- * have been read.
+ * Replaces the marks in the value with the long strings, in place. The value references the bytes until all
+ * its long texts have been read.
  */
 export function putData(value: JsonObject, source: LongStrings): void {
   if (source.data.length > 0) new Filling(source).fill(value)

@@ -1,6 +1,7 @@
 /**
- * Parses JSON inside the strings of a request: arguments of calls and results of tools, which some upstreams require as
- * objects. The limits of `parseObject` do not cover these texts, so depth and tokens are limited here.
+ * Parses JSON inside the strings of a request: arguments of calls and results of tools, which some upstreams
+ * require as objects. The limits of `parseObject` do not cover these texts, so depth and tokens are limited
+ * here.
  */
 import type { JsonValue } from '../../chat/json.js'
 import { parseExact } from './exact-numbers.js'
@@ -24,8 +25,8 @@ export class NestedJson {
   private remaining = MAX_TOKENS
 
   /**
-   * The value, with numbers marked as in `wire/json/exact-numbers.ts`; undefined if the text is not JSON, is nested too
-   * deeply, or if the texts of the request exceed 200,000 tokens in total.
+   * The value, with numbers marked as in `wire/json/exact-numbers.ts`; undefined if the text is not JSON, is
+   * nested too deeply, or if the texts of the request exceed 200,000 tokens in total.
    */
   parse(text: string): JsonValue | undefined {
     const tokens = tokensIn(text, this.remaining)
@@ -39,7 +40,9 @@ export class NestedJson {
   }
 }
 
-/** The number of structural characters outside strings; null if it exceeds `limit` or the nesting is too deep. */
+/**
+ * The number of structural characters outside strings; null if it exceeds `limit` or the nesting is too deep.
+ */
 function tokensIn(text: string, limit: number): number | null {
   let tokens = 0
   let depth = 0

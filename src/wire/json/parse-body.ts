@@ -1,6 +1,7 @@
 /**
- * Parses a client's bytes as a JSON object. Depth, size and duplicate keys are checked before `JSON.parse` spends time on
- * the body: first by a quick scan, which most bodies pass, then by a full scan, which finds the error.
+ * Parses a client's bytes as a JSON object. Depth, size and duplicate keys are checked before `JSON.parse`
+ * spends time on the body: first by a quick scan, which most bodies pass, then by a full scan, which finds
+ * the error.
  */
 import { isAscii, isUtf8 } from 'node:buffer'
 import { isObject } from '../../chat/json.js'
@@ -26,8 +27,8 @@ export interface JsonLimits {
   /** Braces, brackets, colons and commas (default 200,000; 500,000 keys block the event loop for 245 ms). */
   readonly maxTokens?: number
   /**
-   * Bytes without inline data, which is strings of at least 64 KiB of ASCII without escapes (default 8 MiB: about two
-   * million tokens of text, 15 ms in the parser).
+   * Bytes without inline data, which is strings of at least 64 KiB of ASCII without escapes (default 8 MiB:
+   * about two million tokens of text, 15 ms in the parser).
    */
   readonly maxTextBytes?: number
 }
@@ -38,7 +39,9 @@ export interface BodyText {
   readonly isPlain: boolean
 }
 
-/** Checks the encoding. Throws `GatewayError(malformed_request)` for a byte order mark and for invalid UTF-8. */
+/**
+ * Checks the encoding. Throws `GatewayError(malformed_request)` for a byte order mark and for invalid UTF-8.
+ */
 export function checkEncoding(bytes: Buffer): BodyText {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
     throw malformed('The body starts with a byte order mark: send UTF-8 without it')
@@ -62,16 +65,20 @@ export interface ExaminedBody {
 export const MAX_TEXT_BYTES = 8 * 1024 * 1024
 
 /**
- * The object in the bytes. They must be UTF-8 without a byte order mark and without bytes after the object, keys must be
- * unique within an object (after unescaping), and numbers within the range of a double. A key `__proto__` becomes an
- * ordinary own property. Throws `GatewayError(malformed_request)` whose message names the path.
+ * The object in the bytes. They must be UTF-8 without a byte order mark and without bytes after the object,
+ * keys must be unique within an object (after unescaping), and numbers within the range of a double. A key
+ * `__proto__` becomes an ordinary own property. Throws `GatewayError(malformed_request)` whose message names
+ * the path.
  */
 export function parseObject(bytes: Buffer, caps: JsonLimits = {}): ParsedObject {
   const examined = examine(bytes, checkEncoding(bytes), caps)
   return parseExamined(examined) ?? refuseInvalid(examined)
 }
 
-/** The first of the three steps of `parseObject`, for large bodies, which are parsed in several turns of the event loop. */
+/**
+ * The first of the three steps of `parseObject`, for large bodies, which are parsed in several turns of the
+ * event loop.
+ */
 export function examine(bytes: Buffer, { isPlain }: BodyText, caps: JsonLimits = {}): ExaminedBody {
   const { maxDepth = 64, maxTokens = 200_000, maxTextBytes = MAX_TEXT_BYTES } = caps
   const options = { isPlain, maxDepth, maxTokens, maxTextBytes, isProbing: false }
@@ -112,8 +119,8 @@ function fullScan(bytes: Buffer, options: ScanOptions): ScanResult {
 }
 
 /**
- * The object in an upstream's text, with numbers marked as in `wire/json/exact-numbers.ts`; null for any other text. Never
- * throws.
+ * The object in an upstream's text, with numbers marked as in `wire/json/exact-numbers.ts`; null for any
+ * other text. Never throws.
  */
 export function parseReply(text: string): JsonObject | null {
   const value = parseOrNull(text, parseExact)

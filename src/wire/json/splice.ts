@@ -1,6 +1,6 @@
 /**
- * Edits the top-level members of a JSON object in its bytes. Unchanged members keep their bytes: large integers, key order
- * and escapes are preserved.
+ * Edits the top-level members of a JSON object in its bytes. Unchanged members keep their bytes: large
+ * integers, key order and escapes are preserved.
  */
 import type { JsonValue } from '../../chat/json.js'
 import type { Member } from './scan/quick-scan.js'
@@ -15,9 +15,9 @@ export interface Edit {
 }
 
 /**
- * The object with the edits, made in one pass. Existing keys keep their position, new keys are added at the end in the order
- * of the edits, and a removed key goes with one comma. `members` are those of `parseObject(bytes)`. If two edits have the
- * same key, the last one applies.
+ * The object with the edits, made in one pass. Existing keys keep their position, new keys are added at the
+ * end in the order of the edits, and a removed key goes with one comma. `members` are those of
+ * `parseObject(bytes)`. If two edits have the same key, the last one applies.
  */
 export function splice(bytes: Buffer, members: readonly Member[], edits: readonly Edit[]): Buffer {
   if (edits.length === 0) return bytes
@@ -56,8 +56,8 @@ function bytesOf(json: string | Buffer): Buffer {
 }
 
 /**
- * The range of a removed member with one comma: the comma before it, or the one after it if no member remains before it
- * (`previous` is undefined).
+ * The range of a removed member with one comma: the comma before it, or the one after it if no member remains
+ * before it (`previous` is undefined).
  */
 function cut(
   { memberStart, valueEnd }: Member,

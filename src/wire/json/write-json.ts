@@ -1,6 +1,7 @@
 /**
- * Serialises values with inline data to bytes, identical to those of `stringifyExact`. Long strings without escapes, such
- * as base64, are copied once, while the serialiser would read each character and copy the text again.
+ * Serialises values with inline data to bytes, identical to those of `stringifyExact`. Long strings without
+ * escapes, such as base64, are copied once, while the serialiser would read each character and copy the text
+ * again.
  */
 import { transcode } from 'node:buffer'
 import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
@@ -58,7 +59,9 @@ function written(parts: readonly (string | Long)[]): Buffer | null {
   return isRight ? bytes : null
 }
 
-/** Encodes large texts through UTF-16, which is several times as fast. JSON texts have no unpaired surrogates. */
+/**
+ * Encodes large texts through UTF-16, which is several times as fast. JSON texts have no unpaired surrogates.
+ */
 function utf8(text: string): Buffer {
   if (text.length < DATA_BYTES) return Buffer.from(text)
   return transcode(Buffer.from(text, 'utf16le'), 'utf16le', 'utf8')

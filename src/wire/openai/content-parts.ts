@@ -28,8 +28,8 @@ export function contentOf(item: JsonObject, key: string): Content {
 }
 
 /**
- * The parts of a content: a string is one text part, an array is decoded item by item with `decodePart`. Empty text
- * parts are dropped. Throws `malformed_request` for any other value and for more than 4,096 parts.
+ * The parts of a content: a string is one text part, an array is decoded item by item with `decodePart`.
+ * Empty text parts are dropped. Throws `malformed_request` for any other value and for more than 4,096 parts.
  */
 export function decodeParts<T extends AssistantPart | UserPart>(
   value: Content,

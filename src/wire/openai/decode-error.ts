@@ -1,6 +1,6 @@
 /**
- * Decodes errors of OpenAI's APIs: bodies with an error status, and errors inside a reply with status 200. Chat completions
- * and Responses share the form.
+ * Decodes errors of OpenAI's APIs: bodies with an error status, and errors inside a reply with status 200.
+ * Chat completions and Responses share the form.
  *
  * Source: OpenAI API reference, "Error codes", and recorded error bodies, read 2026-11-20.
  */
@@ -102,7 +102,10 @@ function textOf(payload: JsonObject): string {
   return stringOf(message) ?? stringOf(detail) ?? stringOf(word) ?? ''
 }
 
-/** The kind of an error with a status. The code and the parameter distinguish variants; the message is not used. */
+/**
+ * The kind of an error with a status. The code and the parameter distinguish variants; the message is not
+ * used.
+ */
 function kindOf(status: number, { code, type, param }: ErrorWords): ErrorKind {
   if (MODEL.has(code) || MODEL.has(type)) return 'unknown_model'
   if (QUOTA.has(code) || QUOTA.has(type)) return 'upstream_busy'

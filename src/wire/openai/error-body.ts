@@ -1,4 +1,6 @@
-/** The JSON body of errors in OpenAI's form, which the gateway also uses when the client's dialect is unknown. */
+/**
+ * The JSON body of errors in OpenAI's form, which the gateway also uses when the client's dialect is unknown.
+ */
 import { rowOf } from '../../errors.js'
 import type { WireError } from '../../errors.js'
 import { hideSecrets } from '../../secrets/redact-secrets.js'

@@ -1,6 +1,6 @@
 /**
- * Response formats (`response_format`, `text.format`) as chat completions and Responses share them: text, JSON, and JSON
- * by a schema.
+ * Response formats (`response_format`, `text.format`) as chat completions and Responses share them: text,
+ * JSON, and JSON by a schema.
  */
 import type { JsonObject, JsonValue } from '../../chat/json.js'
 import type { ResponseFormat } from '../../chat/request.js'
@@ -8,8 +8,8 @@ import { boolean, finiteObject, given, oneOf, string } from '../json/check-field
 import { toolName } from './tool-names.js'
 
 /**
- * A response format. `type` is its checked type; `members` are those of a JSON schema, which chat completions nests
- * under `json_schema`.
+ * A response format. `type` is its checked type; `members` are those of a JSON schema, which chat completions
+ * nests under `json_schema`.
  */
 export function decodeFormat(
   type: 'text' | 'json_object' | 'json_schema',

@@ -22,7 +22,10 @@ export function wireName(name: string): string {
   return `${name.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 55)}_${hash(name)}`
 }
 
-/** An id of at most `max` characters. The same id always gives the same result, for a call and for its tool result. */
+/**
+ * An id of at most `max` characters. The same id always gives the same result, for a call and for its tool
+ * result.
+ */
 export function wireCallId(id: string, max: number): string {
   return id.length <= max ? id : `${id.slice(0, max - 9)}_${hash(id)}`
 }

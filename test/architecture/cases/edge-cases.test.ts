@@ -1,6 +1,6 @@
 /**
- * Goal: every edge case of `docs/reference/test-cases/edge-cases.md` has the test that the page names, or the reason why it cannot
- * arise; no number and no test is missing from the page.
+ * Goal: every edge case of `docs/reference/test-cases/edge-cases.md` has the test that the page names, or the
+ * reason why it cannot arise; no number and no test is missing from the page.
  * Method: compares the page's table with the titles in `test/edge-cases`; a breach of each rule is reported.
  */
 import { readFileSync } from 'node:fs'

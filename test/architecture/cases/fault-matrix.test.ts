@@ -1,6 +1,6 @@
 /**
- * Goal: every fault of the configuration (group I) and of the process (group J) that the design lists has a test whose name
- * begins with the fault's id.
+ * Goal: every fault of the configuration (group I) and of the process (group J) that the design lists has a
+ * test whose name begins with the fault's id.
  * Method: searches the names of all tests.
  */
 import t from 'tap'

@@ -1,6 +1,6 @@
 /**
- * Goal: every row of the fault matrix of the design (upstream faults D, connections and retries E, slow clients F, overload G)
- * has a test whose name begins with its id.
+ * Goal: every row of the fault matrix of the design (upstream faults D, connections and retries E, slow
+ * clients F, overload G) has a test whose name begins with its id.
  * Method: compares the ids in the titles of all tests with the rows below.
  */
 import t from 'tap'

@@ -1,5 +1,6 @@
 /**
- * Goal: every case of `docs/reference/test-cases/store-cases.md` has the test that the page names, or a reason.
+ * Goal: every case of `docs/reference/test-cases/store-cases.md` has the test that the page names, or a
+ * reason.
  * Method: compares the page's table with the texts of the tests; a breach of each rule is reported.
  */
 import { readFileSync } from 'node:fs'

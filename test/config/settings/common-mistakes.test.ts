@@ -1,5 +1,6 @@
 /**
- * Goal: the message of each mistake that users of other programs and formats often make states its cause and its fix.
+ * Goal: the message of each mistake that users of other programs and formats often make states its cause and
+ * its fix.
  * Method: configurations with one mistake each; the message starts with line and column.
  */
 import t from 'tap'

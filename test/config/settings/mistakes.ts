@@ -32,8 +32,8 @@ export function routeWith(keys: string): string {
 export type Mistake = readonly [mistake: string, text: string | Buffer, message: string]
 
 /**
- * Loads each text from a file in a folder with `files`, and compares the first message. `FOLDER` in a message is that
- * folder.
+ * Loads each text from a file in a folder with `files`, and compares the first message. `FOLDER` in a message
+ * is that folder.
  */
 export function checkMessages(
   t: Test,

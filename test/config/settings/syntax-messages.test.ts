@@ -1,5 +1,6 @@
 /**
- * Goal: the message of each YAML mistake and of each wrong type names the cause and the fix, and quotes no value.
+ * Goal: the message of each YAML mistake and of each wrong type names the cause and the fix, and quotes no
+ * value.
  * Method: configurations with one mistake each; the message starts with line and column.
  */
 import t from 'tap'

@@ -1,7 +1,8 @@
 /**
- * Goal: programs written for Vercel's `ai` with its Anthropic or Google provider work over every upstream dialect.
- * Method: `@ai-sdk/anthropic` and `@ai-sdk/google`, unmodified except for their base URLs, against a whole gateway and
- * emulated providers; each case per provider and row.
+ * Goal: programs written for Vercel's `ai` with its Anthropic or Google provider work over every upstream
+ * dialect.
+ * Method: `@ai-sdk/anthropic` and `@ai-sdk/google`, unmodified except for their base URLs, against a whole
+ * gateway and emulated providers; each case per provider and row.
  */
 import { createAnthropic } from '@ai-sdk/anthropic'
 import { createGoogleGenerativeAI } from '@ai-sdk/google'

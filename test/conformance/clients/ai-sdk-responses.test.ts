@@ -1,5 +1,6 @@
 /**
- * Goal: a program written for Vercel's `ai` with `@ai-sdk/openai`, whose default is Responses, works over every upstream.
+ * Goal: a program written for Vercel's `ai` with `@ai-sdk/openai`, whose default is Responses, works over
+ * every upstream.
  * Method: the unmodified packages against a whole gateway and emulated providers; each case per row.
  */
 import { createOpenAI } from '@ai-sdk/openai'

@@ -1,6 +1,6 @@
 /**
- * The client formats other than chat completions: their requests and how to read their replies. A client format is one
- * more entry; the tests of recordings use all entries.
+ * The client formats other than chat completions: their requests and how to read their replies. A client
+ * format is one more entry; the tests of recordings use all entries.
  */
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../src/chat/json.js'
 import type { Answered } from '../check-completion.js'

@@ -1,5 +1,6 @@
 /**
- * Goal: the JavaScript programs of `docs/reference/clients.md` work unchanged, and its endpoints are those that exist.
+ * Goal: the JavaScript programs of `docs/reference/clients.md` work unchanged, and its endpoints are those
+ * that exist.
  * Method: runs each program with a running gateway.
  */
 import { execFile } from 'node:child_process'

@@ -1,7 +1,7 @@
 /**
  * Goal: a program works with the newest models, and gets the names of fields that they do not accept.
- * Method: the official SDK with models that have their own rules for sampling, thinking and tools; the emulator
- * refuses the same requests as the providers.
+ * Method: the official SDK with models that have their own rules for sampling, thinking and tools; the
+ * emulator refuses the same requests as the providers.
  */
 import t from 'tap'
 import { startGateway } from '../../helpers/gateway.js'

@@ -1,6 +1,6 @@
 /**
- * Shared parts of the tests of the official OpenAI client: models of every upstream, tools, and reading streams with the
- * SDK's types.
+ * Shared parts of the tests of the official OpenAI client: models of every upstream, tools, and reading
+ * streams with the SDK's types.
  */
 import OpenAI, { APIError } from 'openai'
 import type { TestGateway } from '../../helpers/gateway.js'

@@ -1,6 +1,7 @@
 /**
- * Goal: every client format works over every upstream dialect: text, tools, parallel tools, images, structured output,
- * stop and length, errors before and inside a stream, cancellation, whole and streamed, with the same reply for all.
+ * Goal: every client format works over every upstream dialect: text, tools, parallel tools, images,
+ * structured output, stop and length, errors before and inside a stream, cancellation, whole and streamed,
+ * with the same reply for all.
  * Method: the vendors' SDKs against a whole gateway and emulated providers; each behaviour once per pair.
  */
 import { readFileSync, writeFileSync } from 'node:fs'

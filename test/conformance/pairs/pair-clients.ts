@@ -1,5 +1,6 @@
 /**
- * One client of each format, built on its vendor's SDK, with one interface, for tests over all pairs of formats.
+ * One client of each format, built on its vendor's SDK, with one interface, for tests over all pairs of
+ * formats.
  */
 import Anthropic from '@anthropic-ai/sdk'
 import { GoogleGenAI, type GenerateContentResponse, type Part } from '@google/genai'

@@ -1,15 +1,17 @@
 /**
  * Goal: a loop of tools with thinking on works for Gemini clients over every dialect: if the client sends
  * all parts back, without the store; if it drops thoughts and signatures, with the gateway's stored state.
- * Method: three turns through a whole gateway over emulated providers, which refuse missing or wrong state like the
- * real ones; whole and streamed, thoughts shown or hidden.
+ * Method: three turns through a whole gateway over emulated providers, which refuse missing or wrong state
+ * like the real ones; whole and streamed, thoughts shown or hidden.
  */
 import t, { type Test } from 'tap'
 import { arrayOf, objectOf, stringOf, type JsonObject } from '../../../src/chat/json.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { objectsOf } from '../recordings/recorded.js'
 
-/** Models whose provider needs state back: a budget, bound to its prefix, checked signatures, encrypted items. */
+/**
+ * Models whose provider needs state back: a budget, bound to its prefix, checked signatures, encrypted items.
+ */
 const MODELS = ['claude-haiku-4-5', 'claude-opus-5-5', 'gemini-3.5-flash', 'gpt-5.6-sol'] as const
 
 const keeping = await startGateway(t)

@@ -1,8 +1,9 @@
 /**
- * Goal: every recorded reply of every provider reaches clients of every format as a valid reply with the same content.
- * Method: as in `recordings-replies.test.ts` for chat completions: the emulator replays the recording to a real HTTP
- * request; text, calls, stop reason and usage are compared with a naive reading of the recording. For a client of the
- * recording's own format the bytes must pass unchanged.
+ * Goal: every recorded reply of every provider reaches clients of every format as a valid reply with the same
+ * content.
+ * Method: as in `recordings-replies.test.ts` for chat completions: the emulator replays the recording to a
+ * real HTTP request; text, calls, stop reason and usage are compared with a naive reading of the recording.
+ * For a client of the recording's own format the bytes must pass unchanged.
  */
 import t, { type Test } from 'tap'
 import type { Chunking } from '../../../src/emulator/faults/timing-faults.js'

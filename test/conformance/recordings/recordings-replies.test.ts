@@ -1,8 +1,9 @@
 /**
- * Goal: every recorded reply of every provider reaches chat clients as a valid chat completion with the same content.
- * Method: the emulator replays the recording to a real HTTP request; text, calls, finish reason and usage are compared
- * with a naive reading of the recording. A route of the client's own dialect must pass the bytes; then faults of the
- * format are those of the recording.
+ * Goal: every recorded reply of every provider reaches chat clients as a valid chat completion with the same
+ * content.
+ * Method: the emulator replays the recording to a real HTTP request; text, calls, finish reason and usage are
+ * compared with a naive reading of the recording. A route of the client's own dialect must pass the bytes;
+ * then faults of the format are those of the recording.
  */
 import t, { type Test } from 'tap'
 import { arrayOf, objectOf, stringOf } from '../../../src/chat/json.js'

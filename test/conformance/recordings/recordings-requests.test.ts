@@ -1,8 +1,8 @@
 /**
- * Goal: every recorded chat-completions request is accepted for every upstream dialect, or refused with a 400 that names
- * the field; accepted ones arrive with all text, tools and calls.
- * Method: sends each for models of OpenAI, Anthropic and Google. The emulator applies the provider's own rules and must
- * accept every request that the gateway accepts.
+ * Goal: every recorded chat-completions request is accepted for every upstream dialect, or refused with a 400
+ * that names the field; accepted ones arrive with all text, tools and calls.
+ * Method: sends each for models of OpenAI, Anthropic and Google. The emulator applies the provider's own
+ * rules and must accept every request that the gateway accepts.
  */
 import t, { type Test } from 'tap'
 import { objectOf, stringOf, type JsonObject } from '../../../src/chat/json.js'
@@ -191,8 +191,9 @@ function exceptionFor(label: string, model: string, error: JsonObject): Exceptio
 }
 
 /**
- * The members that `gpt-4o` must get: the client's, without nulls, without members of other vendors, and without an
- * effort, since it does not reason. Ids are compared by their prefixes, because OpenAI limits their length.
+ * The members that `gpt-4o` must get: the client's, without nulls, without members of other vendors, and
+ * without an effort, since it does not reason. Ids are compared by their prefixes, because OpenAI limits
+ * their length.
  */
 function takenBy4o(body: JsonObject): JsonObject {
   const own = JSON.stringify(body, (key, value: unknown) => {

@@ -1,8 +1,8 @@
 /**
- * Goal: every recorded reply of every provider reaches clients of `POST /v1/responses` as a valid response with the same
- * content, and every recorded request of such a client reaches its own upstream byte for byte.
- * Method: the emulator replays replies, which are compared with a naive reading of the recording; a server of the test
- * records the bytes of requests.
+ * Goal: every recorded reply of every provider reaches clients of `POST /v1/responses` as a valid response
+ * with the same content, and every recorded request of such a client reaches its own upstream byte for byte.
+ * Method: the emulator replays replies, which are compared with a naive reading of the recording; a server of
+ * the test records the bytes of requests.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,8 +1,9 @@
 /**
- * Goal: a chat client that continues a recorded conversation through the gateway sends the provider the same turns,
- * whether it sends reasoning state back or drops it.
- * Method: the first reply is translated for the client; the second request is built from the recorded one's other turns
- * and that message and translated back; its model turns are compared with the recorded ones, signatures included.
+ * Goal: a chat client that continues a recorded conversation through the gateway sends the provider the same
+ * turns, whether it sends reasoning state back or drops it.
+ * Method: the first reply is translated for the client; the second request is built from the recorded one's
+ * other turns and that message and translated back; its model turns are compared with the recorded ones,
+ * signatures included.
  */
 import t from 'tap'
 import { Fold } from '../../../src/chat/reply/fold.js'
@@ -151,8 +152,8 @@ function itemTurns(items: readonly JsonObject[]): JsonObject[] {
 }
 
 /**
- * The content of an item. Reasoning without encrypted content is only an id, which the provider cannot look up if it
- * stores nothing; DeepSeek shows its reasoning and encrypts none.
+ * The content of an item. Reasoning without encrypted content is only an id, which the provider cannot look
+ * up if it stores nothing; DeepSeek shows its reasoning and encrypts none.
  */
 function responsesItem(item: JsonObject): JsonObject[] {
   const { type = 'message', id = '', call_id = '', name = '' } = item
@@ -182,7 +183,9 @@ function without(object: JsonObject, keys: readonly string[]): JsonObject {
   return Object.fromEntries(Object.entries(object).filter(([key]) => !keys.includes(key)))
 }
 
-/** The gateway's ids come from the reply; many clients omit them, and both spellings of a member are valid. */
+/**
+ * The gateway's ids come from the reply; many clients omit them, and both spellings of a member are valid.
+ */
 function geminiPart(part: JsonObject): JsonObject {
   const plain = objectOf(camel(part))
   if (isObject(plain.functionCall)) plain.functionCall = without(plain.functionCall, ['id'])

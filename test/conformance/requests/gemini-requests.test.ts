@@ -1,8 +1,9 @@
 /**
- * Goal: every recorded request of Google's clients reaches a Gemini upstream byte for byte, and upstreams of every
- * other dialect with all its text, tools and calls, or is refused with a 400 that names the field.
- * Method: sends each recording's bytes for a model of each upstream. An upstream that records bytes represents Google;
- * for the others the emulator applies the provider's rules and must accept every request that the gateway accepts.
+ * Goal: every recorded request of Google's clients reaches a Gemini upstream byte for byte, and upstreams of
+ * every other dialect with all its text, tools and calls, or is refused with a 400 that names the field.
+ * Method: sends each recording's bytes for a model of each upstream. An upstream that records bytes
+ * represents Google; for the others the emulator applies the provider's rules and must accept every request
+ * that the gateway accepts.
  */
 import t from 'tap'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../src/chat/json.js'

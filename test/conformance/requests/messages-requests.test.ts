@@ -1,8 +1,8 @@
 /**
  * Goal: every recorded request of an Anthropic client reaches an Anthropic upstream byte for byte, and other
  * upstreams as a request with the same text, or is refused with a 400 that names the field.
- * Method: sends each recording unchanged. A plain server records the bytes for Anthropic; for the others the emulator
- * applies the rules of their providers.
+ * Method: sends each recording unchanged. A plain server records the bytes for Anthropic; for the others the
+ * emulator applies the rules of their providers.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

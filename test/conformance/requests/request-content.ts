@@ -1,6 +1,6 @@
 /**
- * Reads the content of a chat-completions request and of an upstream's body, naively on purpose: texts, names and their
- * order, without the rules of translation.
+ * Reads the content of a chat-completions request and of an upstream's body, naively on purpose: texts, names
+ * and their order, without the rules of translation.
  */
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../src/chat/json.js'
 

@@ -1,7 +1,7 @@
 /**
  * Goal: every route of the table has the right access policy for every kind of visitor (K-169, K-171).
- * Method: the cases are generated from the table, so that no route lacks a test; each reply is validated by the schema
- * that the page uses.
+ * Method: the cases are generated from the table, so that no route lacks a test; each reply is validated by
+ * the schema that the page uses.
  */
 import t, { type Test } from 'tap'
 import type { JsonObject } from '../../../src/chat/json.js'

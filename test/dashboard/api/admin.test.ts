@@ -1,5 +1,6 @@
 /**
- * Goal: an administrator sees the state of the gateway and all accounts, and each change of an account has an audit entry.
+ * Goal: an administrator sees the state of the gateway and all accounts, and each change of an account has an
+ * audit entry.
  * Method: accounts on a store, requests that fail, and configurations that change and are refused.
  */
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'

@@ -1,8 +1,9 @@
 /**
  * Goal: with 10,000 keys and a million entries, the dashboard replies to every request within 300 ms.
- * Method: an embedded store of that size, and every GET of the API with the ranges, groups and filters that pages use. The
- * suite uses a small store, where the fastest of several repeats must be within the limit, so that a busy machine does
- * not fail the test. This command uses the whole store and prints the median of five repeats and the slowest requests:
+ * Method: an embedded store of that size, and every GET of the API with the ranges, groups and filters that
+ * pages use. The suite uses a small store, where the fastest of several repeats must be within the limit, so
+ * that a busy machine does not fail the test. This command uses the whole store and prints the median of five
+ * repeats and the slowest requests:
  *
  *     SLUICE_KEYS=10000 SLUICE_ROWS=1000000 TAP_TIMEOUT=900 node build/test/dashboard/api/large.test.js
  */

@@ -1,5 +1,6 @@
 /**
- * Goal: the page shows what is used and left of each limit and budget, of the account and of its keys, and when it resets.
+ * Goal: the page shows what is used and left of each limit and budget, of the account and of its keys, and
+ * when it resets.
  * Method: a gateway whose plan has a budget, keys with limits of their own, and requests that use them up.
  */
 import { appendFileSync } from 'node:fs'
@@ -37,7 +38,7 @@ void t.test('used, left, and when it resets', async (t) => {
   const [account, requests, budget] = after.limits
   t.match([account?.used, requests?.used], [1, 1])
   t.ok((budget?.used ?? 0) > 0 && budget?.keyId === key.id, 'money is used')
-  // The store and the dashboard read their clocks one after the other.
+  // The store and the dashboard read their clocks in sequence.
   const midnightMs = Math.ceil(after.nowMs / DAY_MS) * DAY_MS
   const offMs = Math.abs((budget?.resetsAtMs ?? 0) - midnightMs)
   t.ok(offMs < 5_000, `until midnight UTC: ${offMs} ms off`)

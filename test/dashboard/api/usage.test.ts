@@ -1,5 +1,6 @@
 /**
- * Goal: usage is correct by time, model and key; single requests have their hops; CSV file and live view agree.
+ * Goal: usage is correct by time, model and key; single requests have their hops; CSV file and live view
+ * agree.
  * Method: entries are put into the ledger, and each reply is compared with their sums.
  */
 import t from 'tap'
@@ -11,7 +12,7 @@ import {
   requestsReply,
   usageReply,
 } from '../../../src/dashboard/server/schema/schema.js'
-import { FIRST_CONTENT_BOUNDS_MS } from '../../../src/store/ledger.js'
+import { FIRST_CONTENT_BOUNDS_MS } from '../../../src/store/usage-queries.js'
 import { aRow, startStage } from '../fixtures/stage.js'
 
 const HOUR_MS = 3_600_000

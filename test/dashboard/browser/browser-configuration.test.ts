@@ -1,7 +1,9 @@
 /**
- * Goal: an administrator sees the generations with author and reason, what one changed, and rolls back with a reason; the
- * page shows the settings that wait for a restart and why a file is refused. Others do not see the page.
- * Method: the real program with two workers, so that the page's worker sends requests to the primary, and a real Chromium.
+ * Goal: an administrator sees the generations with author and reason, what one changed, and rolls back with a
+ * reason; the page shows the settings that wait for a restart and why a file is refused. Others do not see
+ * the page.
+ * Method: the real program with two workers, so that the page's worker sends requests to the primary, and a
+ * real Chromium.
  */
 import { dirname, join } from 'node:path'
 import t from 'tap'

@@ -1,7 +1,8 @@
 /**
- * Goal: each page in each of its states, in light and dark, wide and narrow: axe has no findings, the console is empty, and
- * nothing is wider than the window; failed, loading and empty states tell the user what to do.
- * Method: Chromium with the built page; the test is the server, and its replies are validated by the API's schemas.
+ * Goal: each page in each of its states, in light and dark, wide and narrow: axe has no findings, the console
+ * is empty, and nothing is wider than the window; failed, loading and empty states tell the user what to do.
+ * Method: Chromium with the built page; the test is the server, and its replies are validated by the API's
+ * schemas.
  */
 import t, { type Test } from 'tap'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'

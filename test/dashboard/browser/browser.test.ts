@@ -1,8 +1,8 @@
 /**
- * Goal: the dashboard works from the first start: set-up, sign-in, creating a key, using it, finding its request, reaching
- * the limit, revoking the key, the playground; and the browser keeps no secret.
- * Method: the real program with two workers in front of an emulator, and a real Chromium; curl sends the requests that
- * the page shows.
+ * Goal: the dashboard works from the first start: set-up, sign-in, creating a key, using it, finding its
+ * request, reaching the limit, revoking the key, the playground; and the browser keeps no secret.
+ * Method: the real program with two workers in front of an emulator, and a real Chromium; curl sends the
+ * requests that the page shows.
  */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'

@@ -38,7 +38,9 @@ export async function launch(t: Test): Promise<Browser> {
   return browser
 }
 
-/** A page in a browser context of its own. The console message of a refused call is not recorded as an error. */
+/**
+ * A page in a browser context of its own. The console message of a refused call is not recorded as an error.
+ */
 export async function open(
   browser: Browser,
   options: BrowserContextOptions = {},

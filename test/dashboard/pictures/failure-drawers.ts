@@ -1,5 +1,6 @@
 /**
- * The ten prepared failures, each in the drawer of its request: one gateway, one Chromium, signed in as the account.
+ * The ten prepared failures, each in the drawer of its request: one gateway, one Chromium, signed in as the
+ * account.
  */
 import type { Test } from 'tap'
 import type { Locator, Page } from 'playwright-core'

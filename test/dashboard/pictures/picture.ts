@@ -1,6 +1,6 @@
 /**
- * Makes the README's picture: a gateway with a month of use, its overview in Chromium, `docs/pictures/dashboard.png`.
- * Run by `npm run picture`; not a test.
+ * Makes the README's picture: a gateway with a month of use, its overview in Chromium,
+ * `docs/pictures/dashboard.png`. Run by `npm run picture`; not a test.
  */
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,6 +1,6 @@
 /**
- * Goal: the built page loads fast and needs no exception from a strict policy: at most 150 KB transferred at first, charts
- * and playground later, nothing inline, nothing from another host.
+ * Goal: the built page loads fast and needs no exception from a strict policy: at most 150 KB transferred at
+ * first, charts and playground later, nothing inline, nothing from another host.
  * Method: the files of `npm run build` are measured and searched.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'

@@ -1,5 +1,6 @@
 /**
- * Goal: replies of the dashboard's API are compressed if the client accepts it, and decompress to the same text.
+ * Goal: replies of the dashboard's API are compressed if the client accepts it, and decompress to the same
+ * text.
  * Method: a gateway with enough entries for a long reply, over plain HTTP.
  */
 import { once } from 'node:events'

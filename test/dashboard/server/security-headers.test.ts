@@ -1,7 +1,8 @@
 /**
  * Goal: every reply below /dashboard has the security headers, including errors.
- * Method: the route table gives the API's requests, each without a session, as an owner and as an administrator, with
- * and without a body; and the page's files, redirects, 304, 404, 405 and refused requests beside them.
+ * Method: the route table gives the API's requests, each without a session, as an owner and as an
+ * administrator, with and without a body; and the page's files, redirects, 304, 404, 405 and refused requests
+ * beside them.
  */
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'

@@ -1,6 +1,6 @@
 /**
- * A process that sends many concurrent sign-ins with wrong passwords and prints their statuses. It runs at the lowest
- * priority, since real clients would have machines of their own.
+ * A process that sends many concurrent sign-ins with wrong passwords and prints their statuses. It runs at
+ * the lowest priority, since real clients would have machines of their own.
  */
 import { setPriority } from 'node:os'
 import { Browser } from '../fixtures/stage.js'

@@ -1,6 +1,6 @@
 /**
- * An OpenID Connect provider on this machine, and a client that signs in with it as a browser does. The test chooses the
- * user; consent is given at once, or on a page with two buttons.
+ * An OpenID Connect provider on this machine, and a client that signs in with it as a browser does. The test
+ * chooses the user; consent is given at once, or on a page with two buttons.
  */
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { once } from 'node:events'

@@ -1,6 +1,6 @@
 /**
- * Goal: signing in with a provider works in a browser, from the button to the overview and out again; a refused user sees
- * the reason and can try again.
+ * Goal: signing in with a provider works in a browser, from the button to the overview and out again; a
+ * refused user sees the reason and can try again.
  * Method: a real Chromium, the built page, and a real provider with a page of its own.
  */
 import t, { type Test } from 'tap'

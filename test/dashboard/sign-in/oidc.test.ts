@@ -1,6 +1,6 @@
 /**
- * Goal: a verified user of the provider is signed in, once per sign-in and in the same browser; other users are refused, and
- * a refusal reveals nothing about accounts.
+ * Goal: a verified user of the provider is signed in, once per sign-in and in the same browser; other users
+ * are refused, and a refusal reveals nothing about accounts.
  * Method: a real provider on this machine, clients that sign in with it, and the gateway's store and log.
  */
 import t from 'tap'

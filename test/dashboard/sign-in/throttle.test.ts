@@ -1,5 +1,6 @@
 /**
- * Goal: guessing is slow across all processes, the owner is never locked out, and the memory for counts is bounded.
+ * Goal: guessing is slow across all processes, the owner is never locked out, and the memory for counts is
+ * bounded.
  * Method: a manual clock, and counts that two throttles share, as processes share a store.
  */
 import t from 'tap'

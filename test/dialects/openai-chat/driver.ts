@@ -1,6 +1,6 @@
 /**
- * Runs the chat-completions codec on wire text, for the tests of this folder. Frames are split by a simple rule; the
- * framer of the gateway has its own tests.
+ * Runs the chat-completions codec on wire text, for the tests of this folder. Frames are split by a simple
+ * rule; the framer of the gateway has its own tests.
  */
 import type { ChatEvent } from '../../../src/chat/event.js'
 import { isObject, type JsonObject } from '../../../src/chat/json.js'

@@ -1,6 +1,6 @@
 /**
- * Goal: the tables of the client formats in `docs/reference/dialects.md` are correct for a client's own dialect, and every field
- * that does not reach another upstream is reported or refused by name.
+ * Goal: the tables of the client formats in `docs/reference/dialects.md` are correct for a client's own
+ * dialect, and every field that does not reach another upstream is reported or refused by name.
  */
 import t from 'tap'
 import { CLIENTS } from '../../../src/documentation/dialect-matrix/messages-clients.js'

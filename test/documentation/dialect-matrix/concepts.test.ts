@@ -1,6 +1,6 @@
 /**
- * Goal: the page of dialects is correct and complete: it lists every field of the format, explains emulations, and no
- * part of a request or reply is lost without a report.
+ * Goal: the page of dialects is correct and complete: it lists every field of the format, explains
+ * emulations, and no part of a request or reply is lost without a report.
  * Method: each concept is sent through each dialect, as the page's generator does; the page's signs are
  * compared by the test of generated files.
  */

@@ -1,5 +1,6 @@
 /**
- * Goal: a 405 lists in `allow` the methods of the path, on every port and page, and HEAD is a GET without a body.
+ * Goal: a 405 lists in `allow` the methods of the path, on every port and page, and HEAD is a GET without a
+ * body.
  * Method: requests with wrong methods to a running gateway and to an ops port.
  */
 import t from 'tap'

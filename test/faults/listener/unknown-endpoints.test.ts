@@ -1,5 +1,6 @@
 /**
- * Goal: an unknown path or method is refused before authentication, with the endpoint that was probably meant.
+ * Goal: an unknown path or method is refused before authentication, with the endpoint that was probably
+ * meant.
  * Method: requests without a key, and with a wrong one, to a running gateway.
  */
 import t from 'tap'

@@ -1,6 +1,6 @@
 /**
- * Goal (G9, E-88): retries and hedges stay within their budgets; waits follow `Retry-After` within bounds, else full
- * jitter.
+ * Goal (G9, E-88): retries and hedges stay within their budgets; waits follow `Retry-After` within bounds,
+ * else full jitter.
  * Method: a clock that the test sets; random traffic.
  */
 import t from 'tap'

@@ -1,5 +1,6 @@
 /**
- * Goal: the tokens of a prompt are counted by the upstream that would serve it, or estimated and marked as such.
+ * Goal: the tokens of a prompt are counted by the upstream that would serve it, or estimated and marked as
+ * such.
  * Method: Anthropic's own client and plain requests against a whole gateway, with emulated providers.
  */
 import Anthropic from '@anthropic-ai/sdk'

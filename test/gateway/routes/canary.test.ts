@@ -1,6 +1,6 @@
 /**
- * Goal: a target with `abort` is taken out of use at the error rate that its route names, not before `min_requests`, for
- * failures of the provider only, and until the next generation of the configuration.
+ * Goal: a target with `abort` is taken out of use at the error rate that its route names, not before
+ * `min_requests`, for failures of the provider only, and until the next generation of the configuration.
  * Method: a whole gateway with an emulator for each upstream; the canary's emulator fails as the test sets.
  */
 import t from 'tap'

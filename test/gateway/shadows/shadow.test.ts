@@ -1,6 +1,6 @@
 /**
- * Goal: a copy of a request reaches the shadow target, in its dialect, has a ledger entry of its own that is charged to
- * no account, and both sides are compared in metrics; stored requests are never copied.
+ * Goal: a copy of a request reaches the shadow target, in its dialect, has a ledger entry of its own that is
+ * charged to no account, and both sides are compared in metrics; stored requests are never copied.
  * Method: a whole gateway with an emulator for each upstream, and its ledger.
  */
 import t from 'tap'

@@ -1,5 +1,6 @@
 /**
- * The tests of every engine for records that change: accounts and keys, sign-in tokens, the audit trail, and throttles.
+ * The tests of every engine for records that change: accounts and keys, sign-in tokens, the audit trail, and
+ * throttles.
  */
 import type { Test } from 'tap'
 import { digestOf } from '../../../src/accounts/key-secret.js'

@@ -1,4 +1,7 @@
-/** Accounts, keys and entries of the trail for the tests of stores, each as unlike the others as real ones are. */
+/**
+ * Accounts, keys and entries of the trail for the tests of stores, each as unlike the others as real ones
+ * are.
+ */
 import { digestOf, newSecret, shownParts } from '../../../src/accounts/key-secret.js'
 import type { Account, ApiKey } from '../../../src/accounts/account.js'
 import { newRequestId } from '../../../src/http/request-id.js'

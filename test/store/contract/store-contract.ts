@@ -1,5 +1,6 @@
 /**
- * The test suite of the `Store` interface, which every engine passes. `newUrl` returns the URL of a new, empty store.
+ * The test suite of the `Store` interface, which every engine passes. `newUrl` returns the URL of a new,
+ * empty store.
  */
 import t, { type Test } from 'tap'
 import type { KeyChange, Store } from '../../../src/store/store.js'

@@ -1,7 +1,8 @@
 /** The tests of every ledger for settled requests: entries, sums, export and pruning. */
 import type { Test } from 'tap'
 import { openStore } from '../../../src/store/open-store.js'
-import type { Ledger, SumQuery, UsageSum } from '../../../src/store/ledger.js'
+import type { Ledger } from '../../../src/store/ledger.js'
+import type { SumQuery, UsageSum } from '../../../src/store/usage-queries.js'
 import {
   anAdmission,
   aRow,

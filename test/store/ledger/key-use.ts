@@ -1,6 +1,7 @@
 /** The tests of every ledger for usage: sums of one key or model, of all keys, and of each key. */
 import type { Test } from 'tap'
-import type { KeyUseQuery, Ledger, SumQuery } from '../../../src/store/ledger.js'
+import type { Ledger } from '../../../src/store/ledger.js'
+import type { KeyUseQuery, SumQuery } from '../../../src/store/usage-queries.js'
 import { aRow, DAY, HOUR, NOON, type LedgerUnderTest } from './sample-entries.js'
 
 export async function narrowed(t: Test, { ledger }: LedgerUnderTest): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * Every ledger keeps acknowledged writes when processes are killed: two at a time, with SIGKILL, during their writes.
- * `SLUICE_KILLS` is the number of kills (12).
+ * Every ledger keeps acknowledged writes when processes are killed: two at a time, with SIGKILL, during their
+ * writes. `SLUICE_KILLS` is the number of kills (12).
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -131,7 +131,9 @@ async function agreed(
   )
 }
 
-/** Runs a writer until it has acknowledged a number of requests, kills it, and returns its acknowledgements. */
+/**
+ * Runs a writer until it has acknowledged a number of requests, kills it, and returns its acknowledgements.
+ */
 async function killed(url: string, lines: number): Promise<string[]> {
   const child = spawn(process.execPath, [LEDGER_WRITER, url], {
     stdio: ['ignore', 'pipe', 'inherit'],

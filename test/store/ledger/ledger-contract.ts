@@ -1,6 +1,6 @@
 /**
- * The test suite of the `Ledger` interface, which every engine passes. `newUrl` returns the URL of a new, empty store;
- * the test sets the clock of the ledger.
+ * The test suite of the `Ledger` interface, which every engine passes. `newUrl` returns the URL of a new,
+ * empty store; the test sets the clock of the ledger.
  */
 import t, { type Test } from 'tap'
 import { openStore } from '../../../src/store/open-store.js'

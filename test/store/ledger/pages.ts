@@ -1,7 +1,8 @@
 /** The tests of every ledger for pages of entries and their filters. */
 import type { Test } from 'tap'
 import type { LedgerEntry } from '../../../src/ledger/entry.js'
-import type { Ledger, EntryQuery } from '../../../src/store/ledger.js'
+import type { Ledger } from '../../../src/store/ledger.js'
+import type { EntryQuery } from '../../../src/store/usage-queries.js'
 import { aRow, HOUR, NOON, type LedgerUnderTest } from './sample-entries.js'
 
 export async function pages(t: Test, { ledger }: LedgerUnderTest): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * The limits of every ledger are exact: 200 concurrent requests, in one process and in four, for each kind of demand.
- * `SLUICE_LEDGER_ROUNDS` is the number of rounds (2).
+ * The limits of every ledger are exact: 200 concurrent requests, in one process and in four, for each kind of
+ * demand. `SLUICE_LEDGER_ROUNDS` is the number of rounds (2).
  */
 import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'

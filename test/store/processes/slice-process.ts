@@ -1,6 +1,6 @@
 /**
- * Admits and settles requests of one limit as fast as it can, for the tests of slices, on orders that it receives over
- * IPC.
+ * Admits and settles requests of one limit as fast as it can, for the tests of slices, on orders that it
+ * receives over IPC.
  */
 import { openStore } from '../../../src/store/open-store.js'
 import type { Demand, TakenFrom } from '../../../src/store/ledger.js'

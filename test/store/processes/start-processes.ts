@@ -89,8 +89,8 @@ export function fullDisk(url: string, accountId: string): Promise<Ended> {
 
 /** Runs a program whose files may not exceed two megabytes. */
 export async function onFullDisk(program: readonly string[]): Promise<Ended> {
-  // The limit simulates a full disk: a write beyond it fails if the signal is ignored. The options that the test
-  // runner adds to each Node process would end it on that signal.
+  // The limit simulates a full disk: a write beyond it fails if the signal is ignored. The options that the
+  // test runner adds to each Node process would end it on that signal.
   const script = 'unset NODE_OPTIONS; trap \'\' XFSZ; ulimit -f 4096; exec "$@"'
   const args = ['-c', script, 'sh', process.execPath, ...program]
   const child = spawn('sh', args, { stdio: ['ignore', 'pipe', 'pipe'] })

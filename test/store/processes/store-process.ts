@@ -1,7 +1,7 @@
 /**
- * Another process of the same store. It runs the orders that it receives over IPC. With the id of an account as second
- * argument it creates and revokes keys, and reports each acknowledgement, until it is killed; with `full` as third,
- * until the disk is full.
+ * Another process of the same store. It runs the orders that it receives over IPC. With the id of an account
+ * as second argument it creates and revokes keys, and reports each acknowledgement, until it is killed; with
+ * `full` as third, until the disk is full.
  */
 import { writeSync } from 'node:fs'
 import { openStore } from '../../../src/store/open-store.js'

@@ -1,6 +1,6 @@
 /**
- * Admits and settles requests and appends entries, eight concurrently, and reports each acknowledgement, unbuffered,
- * until it is killed; with `full`, until the disk is full.
+ * Admits and settles requests and appends entries, eight concurrently, and reports each acknowledgement,
+ * unbuffered, until it is killed; with `full`, until the disk is full.
  */
 import { writeSync } from 'node:fs'
 import { openStore } from '../../../src/store/open-store.js'

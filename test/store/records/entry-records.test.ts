@@ -1,6 +1,7 @@
 /**
  * Goal: reading an entry returns what was written, and damage is an error that names the field.
- * Method: writes and reads extreme values of each field; then replaces each value of the text and truncates it.
+ * Method: writes and reads extreme values of each field; then replaces each value of the text and truncates
+ * it.
  */
 import t from 'tap'
 import { ERRORS } from '../../../src/errors.js'

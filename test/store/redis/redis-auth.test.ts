@@ -1,7 +1,8 @@
 /**
- * Goal: the store works with a password or an ACL user. Wrong credentials are refused with the reason, which does not
- * contain them.
- * Method: a real redis-server with `requirepass` and an ACL user that only reaches the keys and channels of the store.
+ * Goal: the store works with a password or an ACL user. Wrong credentials are refused with the reason, which
+ * does not contain them.
+ * Method: a real redis-server with `requirepass` and an ACL user that only reaches the keys and channels of
+ * the store.
  */
 import t from 'tap'
 import { openStore } from '../../../src/store/open-store.js'

@@ -1,8 +1,8 @@
 /**
- * Goal: requests of one turn of the event loop go to Redis in a few commands. Each is decided separately: limits are
- * exact, a request id counts once, and an error of one request does not affect the others.
- * Method: many requests in one turn at a real server, some of whose records are damaged; the server's counts of
- * commands.
+ * Goal: requests of one turn of the event loop go to Redis in a few commands. Each is decided separately:
+ * limits are exact, a request id counts once, and an error of one request does not affect the others.
+ * Method: many requests in one turn at a real server, some of whose records are damaged; the server's counts
+ * of commands.
  */
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'

@@ -1,8 +1,8 @@
 /**
- * Goal: the slots that processes hold of a busy limit never exceed the limit, and the slots in use never exceed those
- * held, even if reports and replies are lost or delayed. Idle slots are returned.
- * Method: the slices of four processes in a model of a network that loses, delays and reorders messages, with the real
- * scripts; then four real processes that take and keep all slots they get.
+ * Goal: the slots that processes hold of a busy limit never exceed the limit, and the slots in use never
+ * exceed those held, even if reports and replies are lost or delayed. Idle slots are returned.
+ * Method: the slices of four processes in a model of a network that loses, delays and reorders messages, with
+ * the real scripts; then four real processes that take and keep all slots they get.
  */
 import { Redis } from 'ioredis'
 import t from 'tap'

@@ -1,9 +1,9 @@
 /**
- * Goal: during any fault of Redis, cached keys are accepted, unknown keys get 503 and never 401, and no request waits
- * long. Within two seconds of its end, everything works again.
- * Method: a real server behind a proxy that delays, drops, truncates or corrupts replies, or replies with errors; and a
- * server that is suspended, killed or emptied. The tests run in parallel; `SLUICE_FAULT_SECONDS` sets the length of a
- * fault.
+ * Goal: during any fault of Redis, cached keys are accepted, unknown keys get 503 and never 401, and no
+ * request waits long. Within two seconds of its end, everything works again.
+ * Method: a real server behind a proxy that delays, drops, truncates or corrupts replies, or replies with
+ * errors; and a server that is suspended, killed or emptied. The tests run in parallel;
+ * `SLUICE_FAULT_SECONDS` sets the length of a fault.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'

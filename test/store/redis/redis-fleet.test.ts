@@ -1,7 +1,7 @@
 /**
  * Goal: acknowledged changes survive kill -9 of the server, a failover and a move of slots.
- * Method: a server killed under writes (`SLUICE_KILLS` times, 3), a primary killed under three sentinels,
- * and a Cluster of three primaries with a replica each, of which a slot is moved and the primary of one killed.
+ * Method: a server killed under writes (`SLUICE_KILLS` times, 3), a primary killed under three sentinels, and
+ * a Cluster of three primaries with a replica each, of which a slot is moved and the primary of one killed.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
@@ -42,7 +42,10 @@ async function opened(t: Test, url: string): Promise<Store> {
   return store
 }
 
-/** Creates and revokes keys and settles entries until `stop` or the end of the test. Failed changes are not counted. */
+/**
+ * Creates and revokes keys and settles entries until `stop` or the end of the test. Failed changes are not
+ * counted.
+ */
 function writer(t: Test, store: Store, accountId: string) {
   const done: Acknowledged & { rows: string[] } = { keys: [], revoked: [], rows: [], failures: 0 }
   let stopped = false
@@ -191,7 +194,8 @@ void t.test('a Cluster moves slots and fails over', { ...options, timeout: 120_0
   const { length } = after.done.keys
   await until(() => Promise.resolve(after.done.keys.length > length + 10), 'writes again')
   await after.stop()
-  // Whether a change fails meanwhile depends on what was in flight; what counts is that no acknowledged one is lost.
+  // Whether a change fails meanwhile depends on what was in flight; what counts is that no acknowledged one
+  // is lost.
   t.comment(`a primary killed: ${after.done.failures} failures, reads again after ${backMs} ms`)
   await nothingLost(t, patient, { ...after.done, rows: [] })
 })
@@ -235,7 +239,10 @@ async function ledgerOf(t: Test, { ledger }: Store, accountIds: readonly string[
   t.equal(exported, rows.length)
 }
 
-/** Four fifths of all requests are of one account, and so of one node: its limit is exact, the others are served. */
+/**
+ * Four fifths of all requests are of one account, and so of one node: its limit is exact, the others are
+ * served.
+ */
 async function hotAccount(t: Test, url: string, accountIds: readonly string[]): Promise<void> {
   const store = await openStore(url, { nowMs: () => NOON })
   t.teardown(() => store.close())

@@ -1,6 +1,6 @@
 /**
- * Goal: a store that lost data reports it, and refuses no valid key with 401; the error of a change that no replica
- * confirmed states whether it took effect; a store of an earlier version can be read.
+ * Goal: a store that lost data reports it, and refuses no valid key with 401; the error of a change that no
+ * replica confirmed states whether it took effect; a store of an earlier version can be read.
  * Method: a real redis-server whose data the test deletes.
  */
 import {

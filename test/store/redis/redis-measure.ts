@@ -1,6 +1,7 @@
 /**
- * Measures the cost of Redis for a request, and the time until a revocation is in force, for the tables in docs/how-to/run-a-fleet-on-redis.md:
- * `redis-server --port 7777 --appendonly yes & node build/test/store/redis/redis-measure.js redis://127.0.0.1:7777`.
+ * Measures the cost of Redis for a request, and the time until a revocation is in force, for the tables in
+ * docs/how-to/run-a-fleet-on-redis.md: `redis-server --port 7777 --appendonly yes & node
+ * build/test/store/redis/redis-measure.js redis://127.0.0.1:7777`.
  */
 import { openStore } from '../../../src/store/open-store.js'
 import { anAdmission, aRow, budget, places, requests, tokens } from '../ledger/sample-entries.js'

@@ -1,8 +1,8 @@
 /**
- * Goal: when Redis comes back while four workers have all their keys in the cache, every key is looked up again, a few
- * at a time. All requests are served meanwhile, and Redis is not slower (H-119).
- * Method: four stores with authenticators at a real server behind a proxy that refuses connections for a while.
- * `SLUICE_KEYS=10000` is the long form. The times are the server's own.
+ * Goal: when Redis comes back while four workers have all their keys in the cache, every key is looked up
+ * again, a few at a time. All requests are served meanwhile, and Redis is not slower (H-119).
+ * Method: four stores with authenticators at a real server behind a proxy that refuses connections for a
+ * while. `SLUICE_KEYS=10000` is the long form. The times are the server's own.
  */
 import { loadavg } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'

@@ -1,6 +1,6 @@
 /**
- * Goal: every Lua file of the Redis store is part of a script. Every script compiles on a real server, which computes
- * the same hash.
+ * Goal: every Lua file of the Redis store is part of a script. Every script compiles on a real server, which
+ * computes the same hash.
  * Method: each `loadScript` call in the source is repeated, and its result is given to `SCRIPT LOAD`.
  */
 import { readdirSync } from 'node:fs'

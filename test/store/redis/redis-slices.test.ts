@@ -1,8 +1,8 @@
 /**
- * Goal: a request of a busy limit needs one command, and the limit is never exceeded. A process returns its slice when it
- * is idle; the slice of a killed process counts as used.
- * Method: real processes use limits of a real Redis as fast as they can. The test sets the clock, which does not advance, so
- * that rates do not refill and every unit is counted.
+ * Goal: a request of a busy limit needs one command, and the limit is never exceeded. A process returns its
+ * slice when it is idle; the slice of a killed process counts as used.
+ * Method: real processes use limits of a real Redis as fast as they can. The test sets the clock, which does
+ * not advance, so that rates do not refill and every unit is counted.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'

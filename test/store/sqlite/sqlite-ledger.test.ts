@@ -1,7 +1,8 @@
 /**
- * Goal: the SQLite ledger passes the suite of every ledger, and handles damage, a full disk and locks of other
- * processes.
- * Method: the suite; then another connection changes the file, and a process runs with a limit of the size of files.
+ * Goal: the SQLite ledger passes the suite of every ledger, and handles damage, a full disk and locks of
+ * other processes.
+ * Method: the suite; then another connection changes the file, and a process runs with a limit of the size of
+ * files.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

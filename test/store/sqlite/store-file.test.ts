@@ -1,6 +1,6 @@
 /**
- * Goal: the store's file is found through a symbolic link and is private to its user. If it is removed or replaced
- * while it is open, the store is unavailable.
+ * Goal: the store's file is found through a symbolic link and is private to its user. If it is removed or
+ * replaced while it is open, the store is unavailable.
  * Method: stores in temporary folders, whose files are moved.
  */
 import {

@@ -1,7 +1,7 @@
 /** Accounts for administrators. */
 import type { Account } from '../../../accounts/account.js'
 import { createAccount } from '../../../accounts/accounts.js'
-import type { UsageSum } from '../../../store/ledger.js'
+import type { UsageSum } from '../../../store/usage-queries.js'
 import type { AccountEdit } from '../../../store/store.js'
 import type { AuditEntry } from '../../../store/audit-trail.js'
 import { listPage } from '../list-page.js'

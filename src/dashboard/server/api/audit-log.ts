@@ -1,4 +1,6 @@
-/** The audit log of the signed-in account; administrators may also read that of another account, or of all. */
+/**
+ * The audit log of the signed-in account; administrators may also read that of another account, or of all.
+ */
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import { scopeOf, type Services } from '../services.js'

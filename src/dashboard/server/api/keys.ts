@@ -5,7 +5,7 @@ import { checkedName, createKey, type NewKeySettings } from '../../../accounts/c
 import { revokeKey } from '../../../accounts/revoke-key.js'
 import { rotateKey } from '../../../accounts/rotate-key.js'
 import { GatewayError } from '../../../errors.js'
-import type { KeyUse } from '../../../store/ledger.js'
+import type { KeyUse } from '../../../store/usage-queries.js'
 import type { KeyEdit } from '../../../store/store.js'
 import type { AuditEntry } from '../../../store/audit-trail.js'
 import { listPage } from '../list-page.js'

@@ -58,7 +58,10 @@ export function modelRoutes(services: Services): Route[] {
   ]
 }
 
-/** The data plane path of each client format in the playground. Gemini's path contains the model, so it is separate. */
+/**
+ * The data plane path of each client format in the playground. Gemini's path contains the model, so it is
+ * separate.
+ */
 const PLAYGROUND_PATHS = {
   chat: '/v1/chat/completions',
   responses: '/v1/responses',

@@ -1,6 +1,6 @@
 /**
- * Sign-in with an identity provider. The account is the one with the e-mail address that the provider has verified.
- * A cookie with a secret and a one-time token in the store tie the browser's return to its start.
+ * Sign-in with an identity provider. The account is the one with the e-mail address that the provider has
+ * verified. A cookie with a secret and a one-time token in the store tie the browser's return to its start.
  */
 import type { Account } from '../../../accounts/account.js'
 import { checkedEmail, createAccount, isEmail } from '../../../accounts/accounts.js'

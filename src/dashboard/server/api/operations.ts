@@ -1,7 +1,7 @@
 /** Operations for administrators: upstreams, the configuration, recent failures. */
 import { isConfigured, type UpstreamConfig } from '../../../config/config.js'
 import type { LedgerEntry } from '../../../ledger/entry.js'
-import { FIRST_CONTENT_BOUNDS_MS } from '../../../store/ledger.js'
+import { FIRST_CONTENT_BOUNDS_MS } from '../../../store/usage-queries.js'
 import { quantile } from '../usage-figures.js'
 import type { GatewayStatus } from '../gateway-status.js'
 import { signedRoute, type Reply, type Route } from '../routing/route.js'
@@ -12,7 +12,9 @@ import { upstreamHealth, type UpstreamHealth } from '../upstream-health.js'
 
 /** The period of rates. */
 const RECENT_MS = 5 * 60_000
-/** Maximum number of entries read of this period. If there are more, rates refer to the period that they span. */
+/**
+ * Maximum number of entries read of this period. If there are more, rates refer to the period that they span.
+ */
 const MAX_ROWS = 1_000
 const FAILED_ROWS = 25
 /** The period searched for recent failures. */

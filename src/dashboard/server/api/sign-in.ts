@@ -1,6 +1,6 @@
 /**
- * Sign-in and sign-out. A wrong password, an unknown e-mail address and an account without a password get the same
- * reply after the same time, so that guesses reveal nothing.
+ * Sign-in and sign-out. A wrong password, an unknown e-mail address and an account without a password get the
+ * same reply after the same time, so that guesses reveal nothing.
  */
 import type { Account } from '../../../accounts/account.js'
 import { isOutdated } from '../../../accounts/password.js'
@@ -107,7 +107,9 @@ export async function enter(
   return { status: 200, json: await sessionView(services, session), cookies }
 }
 
-/** Over plain http, browsers drop `__Host-` cookies except on loopback; refuses a sign-in that could not last. */
+/**
+ * Over plain http, browsers drop `__Host-` cookies except on loopback; refuses a sign-in that could not last.
+ */
 export function assertCookiesWork(origin: string | null): void {
   if (origin === null || !origin.toLowerCase().startsWith('http:')) return
   if (!URL.canParse(origin) || isLoopback(new URL(origin).hostname)) return

@@ -1,5 +1,6 @@
 /**
- * Routes requests under `/dashboard/api` and checks origin, session, role, token, query and body, in this order.
+ * Routes requests under `/dashboard/api` and checks origin, session, role, token, query and body, in this
+ * order.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { GatewayError, gatewayError, rowOf, type ErrorKind } from '../../../errors.js'
@@ -169,8 +170,8 @@ export function notFound(): GatewayError {
 }
 
 /**
- * Requests that change state must come from a page of the dashboard. Browsers send `sec-fetch-site` only over https and
- * on the same machine, so `origin` is checked, too. Returns the origin. Throws `forbidden`.
+ * Requests that change state must come from a page of the dashboard. Browsers send `sec-fetch-site` only over
+ * https and on the same machine, so `origin` is checked, too. Returns the origin. Throws `forbidden`.
  */
 function assertSameOrigin(route: Route, req: HttpRequest, publicUrl: string | null): string | null {
   const origin = headerOf(req, 'origin') ?? null
@@ -259,8 +260,8 @@ async function send({ req, res, requestId }: ApiExchange, reply: Reply): Promise
       return
     }
   }
-  // The compressed length of a secret beside text of an attacker reveals the secret. Replies with a secret set a cookie,
-  // or are too short to be compressed (https://www.breachattack.com).
+  // The compressed length of a secret beside text of an attacker reveals the secret. Replies with a secret
+  // set a cookie, or are too short to be compressed (https://www.breachattack.com).
   const accepted = reply.cookies === undefined ? headerOf(req, 'accept-encoding') : undefined
   const { body, encoding } = await compressed(text, accepted)
   if (encoding !== null) headers.push('content-encoding', encoding)

@@ -8,7 +8,10 @@ import { parseObject } from '../../../wire/json/parse-body.js'
 /** Maximum body size. The largest valid body is a password of 1,024 bytes in JSON's longest spelling. */
 const MAX_BYTES = 65_536
 
-/** Reads the whole body. Rejects with `body_too_large` at the first byte over the limit, or with `client_gone`. */
+/**
+ * Reads the whole body. Rejects with `body_too_large` at the first byte over the limit, or with
+ * `client_gone`.
+ */
 export function readBody(req: HttpRequest, res: HttpResponse): Promise<Buffer> {
   const length = headerOf(req, 'content-length')
   if (length !== undefined && Number(length) > MAX_BYTES) return Promise.reject(tooLarge())

@@ -31,7 +31,10 @@ export const configurationReply = z.strictObject({
   inForce: count,
   /** Hash of the generation in force, hex. */
   hash: z.string(),
-  /** Why the configuration in force differs from the files: a rollback, or files that were invalid at the start. */
+  /**
+   * Why the configuration in force differs from the files: a rollback, or files that were invalid at the
+   * start.
+   */
   held: z.enum(['rollback', 'last_good']).nullable(),
   /** The problems of the files; null if they are valid. */
   problems: z.array(z.string()).nullable(),

@@ -64,15 +64,15 @@ export const keysQuery = z.strictObject({
   limit: numberText(1, 500).optional(),
 })
 /**
- * A page of keys. With a filter it may have fewer keys than `limit`, or none, without being the last; the last has
- * `next: null`.
+ * A page of keys. With a filter it may have fewer keys than `limit`, or none, without being the last; the
+ * last has `next: null`.
  */
 export const keysReply = z.strictObject({ keys: z.array(key), next: z.string().nullable() })
 
 /**
- * `POST /keys` → 201 `createdKeyReply`; 403 `plan_limit`; 403 with `param` for a limit above the plan's; 429 with
- * `retry-after` if an account creates more than 60 keys at once (300 on a plan with a maximum number of keys), and then
- * more than 6 per minute.
+ * `POST /keys` → 201 `createdKeyReply`; 403 `plan_limit`; 403 with `param` for a limit above the plan's; 429
+ * with `retry-after` if an account creates more than 60 keys at once (300 on a plan with a maximum number of
+ * keys), and then more than 6 per minute.
  */
 export const createKeyBody = z.strictObject({
   name,
@@ -96,10 +96,10 @@ export const changeKeyBody = z.strictObject({
 export const keyReply = z.strictObject({ key })
 
 /**
- * `POST /keys/{id}/rotate` with `{}` → 201 `rotatedKeyReply`: a new key with the name, expiry, models, limits and labels
- * of the old one. Both work until the old one is revoked. A rotation may exceed the plan's number of keys by one; the
- * old key then expires after 24 hours. 403 `plan_limit` if the account exceeds the plan already.
- * `DELETE /keys/{id}` → `keyReply` revokes the key; requests with it fail within a second.
+ * `POST /keys/{id}/rotate` with `{}` → 201 `rotatedKeyReply`: a new key with the name, expiry, models, limits
+ * and labels of the old one. Both work until the old one is revoked. A rotation may exceed the plan's number
+ * of keys by one; the old key then expires after 24 hours. 403 `plan_limit` if the account exceeds the plan
+ * already. `DELETE /keys/{id}` → `keyReply` revokes the key; requests with it fail within a second.
  */
 export const rotateKeyBody = z.strictObject({})
 /** The new key, its secret, and the expiry of the old key (null: it works until it is revoked). */

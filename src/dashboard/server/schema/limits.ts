@@ -24,7 +24,9 @@ export const standing = z.strictObject({
   resetsAtMs: timeMs.nullable(),
 })
 
-/** `GET /limits`: limits of the account and of its newest 100 keys with own limits. Not available for `all`. */
+/**
+ * `GET /limits`: limits of the account and of its newest 100 keys with own limits. Not available for `all`.
+ */
 export const limitsQuery = z.strictObject({ account: scope.optional() })
 /** The limits of the account first. */
 export const limitsReply = z.strictObject({ nowMs: timeMs, limits: z.array(standing) })

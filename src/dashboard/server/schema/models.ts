@@ -47,8 +47,8 @@ export const route = z.strictObject({
 })
 
 /**
- * An id that the configuration adds: an alias of one model, or a virtual model with several targets. Clients use it like
- * any model id.
+ * An id that the configuration adds: an alias of one model, or a virtual model with several targets. Clients
+ * use it like any model id.
  */
 export const alias = z.strictObject({ id: z.string(), route })
 
@@ -104,11 +104,11 @@ export const explainReply = z.strictObject({
 export const playgroundQuery = z.strictObject({ model: modelId })
 
 /**
- * `POST /playground/chat`: the body of `POST /v1/chat/completions`, and its reply, whole or streamed, with its errors. It
- * runs as the account, under the key id `playground`. `/playground/responses`, `/playground/messages` and
- * `/playground/gemini` do the same for the other client formats. The reply's header `x-request-id` is the id of the
- * ledger entry: `GET /requests/{id}` has cost and timing once the stream has ended. `server-timing` and `x-sluice-lost`
- * are set as on the data plane.
+ * `POST /playground/chat`: the body of `POST /v1/chat/completions`, and its reply, whole or streamed, with
+ * its errors. It runs as the account, under the key id `playground`. `/playground/responses`,
+ * `/playground/messages` and `/playground/gemini` do the same for the other client formats. The reply's
+ * header `x-request-id` is the id of the ledger entry: `GET /requests/{id}` has cost and timing once the
+ * stream has ended. `server-timing` and `x-sluice-lost` are set as on the data plane.
  */
 export const playgroundBody = z.looseObject({ model: modelId, messages: z.array(z.unknown()) })
 

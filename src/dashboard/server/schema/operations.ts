@@ -18,8 +18,8 @@ export const upstreamState = z.strictObject({
   /** Attempts per minute, retries included. */
   attemptsPerMinute: z.number(),
   /**
-   * Failures by cause. Only failures of the provider affect the state of the upstream. Attempts count for their
-   * upstream; requests refused before an attempt count for the upstream of their first candidate.
+   * Failures by cause. Only failures of the provider affect the state of the upstream. Attempts count for
+   * their upstream; requests refused before an attempt count for the upstream of their first candidate.
    */
   failures: z.strictObject({ provider: count, gateway: count, limits: count, client: count }),
   /** Failures of the provider as a share of the attempts, 0 to 1. */

@@ -2,10 +2,10 @@
  * The dashboard's API, shared by its server and its page: every request and every reply.
  * It imports nothing of Node. The page should only `import type`, or zod becomes part of the page's script.
  *
- * All paths below are under `/dashboard/api`. A request's body is JSON with `content-type: application/json`; an unknown
- * key is refused with 400. Replies are JSON, except the CSV file and the playground's stream. Names are camelCase; units
- * end a name; times are ms since 1970; money is whole nano-dollars (1e-9 US dollars), and null if a price is unknown.
- * `undefined` is "omitted"; null is "none".
+ * All paths below are under `/dashboard/api`. A request's body is JSON with `content-type: application/json`;
+ * an unknown key is refused with 400. Replies are JSON, except the CSV file and the playground's stream.
+ * Names are camelCase; units end a name; times are ms since 1970; money is whole nano-dollars (1e-9 US
+ * dollars), and null if a price is unknown. `undefined` is "omitted"; null is "none".
  *
  * Every failure is an `errorReply` with the status of its `code`:
  *
@@ -19,14 +19,15 @@
  * |    429 | rate_limited        | wait; the header `retry-after` has seconds                       |
  * |    503 | store_unavailable, overloaded | try again; `retry-after`                               |
  *
- * Sessions. Sign-in sets a cookie that scripts cannot read. Every request except GET has the header `x-sluice-csrf` with
- * the token of `GET /session`; requests marked "open" below need no session. The browser's `origin` must be the page's
- * own. GET never changes anything.
+ * Sessions. Sign-in sets a cookie that scripts cannot read. Every request except GET has the header
+ * `x-sluice-csrf` with the token of `GET /session`; requests marked "open" below need no session. The
+ * browser's `origin` must be the page's own. GET never changes anything.
  *
- * A session ends after 30 minutes without user activity, and after 12 hours in any case. Polling (`GET /live`, and any
- * GET with the header `x-sluice-passive: 1`) is not activity.
+ * A session ends after 30 minutes without user activity, and after 12 hours in any case. Polling (`GET
+ * /live`, and any GET with the header `x-sluice-passive: 1`) is not activity.
  *
- * Reads with `account`: an administrator may name another account, or `all`; other users may name only their own.
+ * Reads with `account`: an administrator may name another account, or `all`; other users may name only their
+ * own.
  */
 export * from './accounts.js'
 export * from './audit-log.js'

@@ -1,8 +1,8 @@
 /**
  * Sign-in and sign-out. "Open" needs no session and no token.
  *
- * The address of a one-time link is `/dashboard/setup#TOKEN` or `/dashboard/reset#TOKEN`. Browsers do not send the part
- * after `#`. The page must remove it from the address bar after reading it.
+ * The address of a one-time link is `/dashboard/setup#TOKEN` or `/dashboard/reset#TOKEN`. Browsers do not
+ * send the part after `#`. The page must remove it from the address bar after reading it.
  */
 import { z } from 'zod'
 import { account } from './own-account.js'
@@ -35,27 +35,38 @@ export const sessionReply = z.strictObject({
   version: z.string(),
 })
 
-/** `POST /session`, open: signs in. 401 for wrong credentials, 429 after too many attempts. → `sessionReply` */
+/**
+ * `POST /session`, open: signs in. 401 for wrong credentials, 429 after too many attempts. → `sessionReply`
+ */
 export const signInBody = z.strictObject({ email, password })
 
 /** `DELETE /session`: signs out here. `DELETE /sessions`: everywhere. → `doneReply` */
 
-/** `PUT /password`: changes it and ends all other sessions. 403 with `param: current` if that is wrong. → `sessionReply` */
+/**
+ * `PUT /password`: changes it and ends all other sessions. 403 with `param: current` if that is wrong. →
+ * `sessionReply`
+ */
 export const passwordBody = z.strictObject({
   /** Omitted if the account has none yet. */
   current: password.optional(),
   next: password,
 })
 
-/** `POST /setup`, open: creates the first administrator and signs in. 403 for an invalid link. → `sessionReply` */
+/**
+ * `POST /setup`, open: creates the first administrator and signs in. 403 for an invalid link. →
+ * `sessionReply`
+ */
 export const setUpBody = z.strictObject({ link: linkToken, email, password })
 
-/** `POST /reset`, open: sets the password of the link's account and signs in. 403 for an invalid link. → `sessionReply` */
+/**
+ * `POST /reset`, open: sets the password of the link's account and signs in. 403 for an invalid link. →
+ * `sessionReply`
+ */
 export const resetBody = z.strictObject({ link: linkToken, password })
 
 /**
- * `POST /sign-up`, open; 403 unless it is configured. → `doneReply`, whether or not the e-mail address has an account.
- * Then sign in with the same credentials; if that fails, the address was in use.
+ * `POST /sign-up`, open; 403 unless it is configured. → `doneReply`, whether or not the e-mail address has an
+ * account. Then sign in with the same credentials; if that fails, the address was in use.
  */
 export const signUpBody = z.strictObject({ email, password })
 

@@ -36,7 +36,10 @@ export const figures = z.strictObject({
   unpricedRequests: count,
   /** Requests whose tokens the provider did not report; they are estimated. */
   estimatedRequests: count,
-  /** From the arrival of a request to its first content; null if no request had content. Accurate to about a tenth. */
+  /**
+   * From the arrival of a request to its first content; null if no request had content. Accurate to about a
+   * tenth.
+   */
   firstTokenP50Ms: ms.nullable(),
   firstTokenP95Ms: ms.nullable(),
 })
@@ -218,8 +221,9 @@ export const requestQuery = z.strictObject({ account: scope.optional() })
 export const requestReply = z.strictObject({ row: requestRow })
 
 /**
- * `GET /live`: the latest requests. The page polls it each second while visible. The reply has an `etag`, so that the
- * browser's cache answers if nothing has changed (fetch with `cache: 'no-cache'`). Any process of the gateway can answer.
+ * `GET /live`: the latest requests. The page polls it each second while visible. The reply has an `etag`, so
+ * that the browser's cache answers if nothing has changed (fetch with `cache: 'no-cache'`). Any process of
+ * the gateway can answer.
  */
 export const liveQuery = z.strictObject({ account: scope.optional() })
 /** Replaces the point of the same hour by `hour`; new rows go on top. */

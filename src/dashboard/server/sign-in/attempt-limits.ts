@@ -1,7 +1,7 @@
 /**
- * Limits sign-in attempts per account and network, per address and in total, and new keys per account. The counts are in
- * the store and cover every process. Guessing becomes slow, but no account is locked: a user with the right password
- * signs in after a short wait, and without a wait from a known device.
+ * Limits sign-in attempts per account and network, per address and in total, and new keys per account. The
+ * counts are in the store and cover every process. Guessing becomes slow, but no account is locked: a user
+ * with the right password signs in after a short wait, and without a wait from a known device.
  *
  * Addresses come from `client-address.ts`.
  */
@@ -14,8 +14,8 @@ import type { ThrottleStore, ThrottleRate } from '../../../store/throttle.js'
 const ACCOUNT: ThrottleRate = { burst: 5, everyMs: 10_000 }
 const ADDRESS: ThrottleRate = { burst: 50, everyMs: 1_000 }
 /**
- * New keys of one account, rotations included: each record stays for weeks. A plan with a maximum number of keys is a
- * limit already, and keys that it refuses count here, too, so its burst is larger.
+ * New keys of one account, rotations included: each record stays for weeks. A plan with a maximum number of
+ * keys is a limit already, and keys that it refuses count here, too, so its burst is larger.
  */
 const KEYS = {
   unlimited: { burst: 60, everyMs: 10_000 },
@@ -23,7 +23,9 @@ const KEYS = {
 } as const satisfies Record<string, ThrottleRate>
 /** What the password thread of one worker can compare. */
 const ALL: ThrottleRate = { burst: 200, everyMs: 25 }
-/** A refusal is repeated for this time without a request to the store, so that floods do not reach the store. */
+/**
+ * A refusal is repeated for this time without a request to the store, so that floods do not reach the store.
+ */
 const REPEAT_MS = 1_000
 /** Maximum number of cached refusals; the oldest is dropped first. */
 const MAX_REFUSALS = 20_000
@@ -52,8 +54,8 @@ export class Throttle {
   }
 
   /**
-   * Counts a sign-in attempt as `name` from an address. Rejects with `rate_limited` and the time to wait. A known
-   * `device` has a count of its own.
+   * Counts a sign-in attempt as `name` from an address. Rejects with `rate_limited` and the time to wait. A
+   * known `device` has a count of its own.
    */
   attempt(name: string, address: string, device: string | null): Promise<void> {
     return this.count([[subjectOf(name, address, device), ACCOUNT], ...shared(address)])

@@ -1,6 +1,7 @@
 /**
- * The dashboard's cookies. The prefix `__Host-` makes browsers accept them only from this host, over https, for all
- * paths. Chromium also accepts them over plain http on localhost and 127.0.0.0/8 (tested with version 156).
+ * The dashboard's cookies. The prefix `__Host-` makes browsers accept them only from this host, over https,
+ * for all paths. Chromium also accepts them over plain http on localhost and 127.0.0.0/8 (tested with version
+ * 156).
  */
 
 /** The session's secret. */

@@ -1,6 +1,7 @@
 /**
- * Signs users in with an OpenID Connect provider: the authorization code flow with PKCE, state and nonce. State, nonce and
- * verifier are derived from one secret in the browser's cookie. The first sign-in loads the library.
+ * Signs users in with an OpenID Connect provider: the authorization code flow with PKCE, state and nonce.
+ * State, nonce and verifier are derived from one secret in the browser's cookie. The first sign-in loads the
+ * library.
  */
 import { createHmac } from 'node:crypto'
 import type * as openid from 'openid-client'
@@ -163,7 +164,8 @@ async function discover(config: OidcConfig, timeout: number): Promise<openid.Con
       timeout,
       execute: [
         oidc.enableNonRepudiationChecks,
-        // Allowed by the configuration for loopback only. The library marks it as deprecated to draw attention to it.
+        // Allowed by the configuration for loopback only. The library marks it as deprecated to draw
+        // attention to it.
         // eslint-disable-next-line @typescript-eslint/no-deprecated
         ...(url.protocol === 'http:' ? [oidc.allowInsecureRequests] : []),
       ],

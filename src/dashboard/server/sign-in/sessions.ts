@@ -1,7 +1,8 @@
 /**
  * Sessions, kept in the store, so that every process accepts them and a revocation takes effect in all.
  *
- * A session's secret is 256 random bits; the store has its SHA-256. The CSRF token is derived from the secret.
+ * A session's secret is 256 random bits; the store has its SHA-256. The CSRF token is derived from the
+ * secret.
  */
 import { createHash, createHmac, randomBytes } from 'node:crypto'
 import type { Account } from '../../../accounts/account.js'
@@ -9,7 +10,10 @@ import { isObject } from '../../../chat/json.js'
 import type { SignInTokenKind } from '../../../store/sign-in-tokens.js'
 import type { Store } from '../../../store/store.js'
 
-/** A session ends after this time without a request (ASVS 7.3.1; NIST SP 800-63B has 30 minutes for this level). */
+/**
+ * A session ends after this time without a request (ASVS 7.3.1; NIST SP 800-63B has 30 minutes for this
+ * level).
+ */
 export const IDLE_MS = 30 * 60_000
 /** A session ends after this time in any case. */
 export const SESSION_MS = 12 * 3_600_000
@@ -70,8 +74,8 @@ export class Sessions {
   }
 
   /**
-   * The session of a secret; null if it has ended, or its account is disabled or removed. A request that is not
-   * `passive` extends it.
+   * The session of a secret; null if it has ended, or its account is disabled or removed. A request that is
+   * not `passive` extends it.
    */
   async find(secret: string, passive: boolean): Promise<Session | null> {
     const nowMs = this.now()
@@ -103,7 +107,9 @@ export class Sessions {
     return this.store.signInTokens.end('session', accountId, except)
   }
 
-  /** Issues a token of another kind for the account (empty: none yet) with this lifetime. Returns its secret. */
+  /**
+   * Issues a token of another kind for the account (empty: none yet) with this lifetime. Returns its secret.
+   */
   async issue(kind: SignInTokenKind, accountId: string, forMs: number): Promise<string> {
     const secret = newSignInSecret()
     const expiresAtMs = this.now() + forMs

@@ -1,6 +1,6 @@
 /**
- * First set-up: a gateway without an administrator prints a link that creates one. The process that starts the workers
- * makes the link, so that there is only one.
+ * First set-up: a gateway without an administrator prints a link that creates one. The process that starts
+ * the workers makes the link, so that there is only one.
  */
 import { everyAccount } from '../../../store/list-all.js'
 import type { Store } from '../../../store/store.js'
@@ -33,8 +33,8 @@ async function searchAdmin(store: Pick<Store, 'listAccounts'>): Promise<boolean>
 }
 
 /**
- * Stores the secret of a set-up link for a day and ends earlier links. Returns true if this process should print the
- * link; false if another process has stored it, or an administrator exists.
+ * Stores the secret of a set-up link for a day and ends earlier links. Returns true if this process should
+ * print the link; false if another process has stored it, or an administrator exists.
  */
 export async function offerSetUp(
   store: Pick<Store, 'listAccounts' | 'signInTokens'>,

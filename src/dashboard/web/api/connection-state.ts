@@ -1,5 +1,6 @@
 /**
- * The state of the connection, from the results of all calls. While it is lost, figures are not shown as live.
+ * The state of the connection, from the results of all calls. While it is lost, figures are not shown as
+ * live.
  */
 import { useSyncExternalStore } from 'react'
 
@@ -22,7 +23,10 @@ function change(next: Partial<Connection>): void {
   for (const listener of listeners) listener()
 }
 
-/** Records a failed call; `status` is 0 without a reply. Errors of the caller (4xx) do not affect the connection. */
+/**
+ * Records a failed call; `status` is 0 without a reply. Errors of the caller (4xx) do not affect the
+ * connection.
+ */
 export function noteFailure(path: string, status: number): void {
   if (status !== 0 && status < 500) return
   failing.set(path, status === 0)

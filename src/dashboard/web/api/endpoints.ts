@@ -1,6 +1,6 @@
 /**
- * Every endpoint of the API with the type of its reply. The types are the server's schemas. The page does not validate
- * replies, since the server has the same version and its tests validate them.
+ * Every endpoint of the API with the type of its reply. The types are the server's schemas. The page does not
+ * validate replies, since the server has the same version and its tests validate them.
  */
 import type {
   AccountReply,

@@ -5,7 +5,10 @@ import { useResource } from './load-resource.js'
 /** A cheap model that most gateways serve. */
 const USUAL = 'gpt-5-mini'
 
-/** The usual model if it is served, otherwise the first served one, otherwise the usual one. `allowed` contains ids and `*` patterns. */
+/**
+ * The usual model if it is served, otherwise the first served one, otherwise the usual one. `allowed`
+ * contains ids and `*` patterns.
+ */
 export function exampleOf(
   models: readonly Model[],
   allowed: readonly string[] | null = null,

@@ -1,6 +1,6 @@
 /**
- * Loads data of the server once, on demand, and periodically while the page is visible. The previous reply stays visible
- * until the next one arrives, so that the page does not flicker.
+ * Loads data of the server once, on demand, and periodically while the page is visible. The previous reply
+ * stays visible until the next one arrives, so that the page does not flicker.
  */
 import { useCallback, useEffect, useRef, useState } from 'react'
 import { read, type Reads } from './endpoints.js'

@@ -1,4 +1,6 @@
-/** Filters of the page of requests: from the address to a query of the API, and applied to single rows. Pure. */
+/**
+ * Filters of the page of requests: from the address to a query of the API, and applied to single rows. Pure.
+ */
 import type { Cause, RequestRow } from '../../server/schema/schema.js'
 import { CAUSES } from './failure-texts.js'
 

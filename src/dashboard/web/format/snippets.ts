@@ -1,5 +1,6 @@
 /**
- * A request as code for a shell, Python and JavaScript. The code runs without changes and without packages. Pure.
+ * A request as code for a shell, Python and JavaScript. The code runs without changes and without packages.
+ * Pure.
  */
 import { KEY_PLACEHOLDER, type FormattedRequest } from './request-formats.js'
 

@@ -1,6 +1,6 @@
 /**
- * The location of the page: the path below `/dashboard` and the query. The query contains all filters and ranges, so that
- * a copied address shows the same view and Back works.
+ * The location of the page: the path below `/dashboard` and the query. The query contains all filters and
+ * ranges, so that a copied address shows the same view and Back works.
  */
 import { useMemo, useSyncExternalStore } from 'react'
 

@@ -1,6 +1,6 @@
 /**
- * Keyboard shortcuts of all pages: `/` focuses the search, `c` starts the page's main action, `g` and a letter open
- * another page, `?` lists them. They are off in text fields and open dialogs.
+ * Keyboard shortcuts of all pages: `/` focuses the search, `c` starts the page's main action, `g` and a
+ * letter open another page, `?` lists them. They are off in text fields and open dialogs.
  */
 import { useEffect, useRef } from 'react'
 import { go } from '../routing/location.js'

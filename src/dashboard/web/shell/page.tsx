@@ -8,7 +8,10 @@ interface PageProps {
   readonly purpose: string
   readonly action?: ReactNode
   readonly filters?: ReactNode
-  /** The page shows data of one account, which administrators can select. `one`: it has no view of all accounts. */
+  /**
+   * The page shows data of one account, which administrators can select. `one`: it has no view of all
+   * accounts.
+   */
   readonly scoped?: boolean | 'one'
   readonly children: ReactNode
 }

@@ -1,6 +1,6 @@
 /**
- * The theme: light, dark, or that of the system. The choice is stored in the browser; styles read `data-theme` of the
- * root element.
+ * The theme: light, dark, or that of the system. The choice is stored in the browser; styles read
+ * `data-theme` of the root element.
  */
 import { useSyncExternalStore } from 'react'
 

@@ -175,8 +175,8 @@ function serviceTier(request: ChatRequest, losses: Losses): string | undefined {
 }
 
 /**
- * Keeps the last cache marks within the API's limit, in the API's cache order: tools, system, messages. Returns the number
- * of marks in the request.
+ * Keeps the last cache marks within the API's limit, in the API's cache order: tools, system, messages.
+ * Returns the number of marks in the request.
  */
 function limitCacheMarks(
   { tools, system, messages }: Conversation & { tools: readonly JsonObject[] },

@@ -116,8 +116,9 @@ function stop(value: JsonValue, request: ChatRequest): void {
 }
 
 /**
- * The `reasoning` object of OpenAI's Responses and of OpenRouter. The flat field `reasoning_effort` takes precedence over
- * its effort; an object with other members is kept in `rest`, and encoders report it as a loss.
+ * The `reasoning` object of OpenAI's Responses and of OpenRouter. The flat field `reasoning_effort` takes
+ * precedence over its effort; an object with other members is kept in `rest`, and encoders report it as a
+ * loss.
  */
 function reasoning(value: JsonValue, request: ChatRequest): void {
   const { effort, ...others } = objectOf(value)

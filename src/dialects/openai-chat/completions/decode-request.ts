@@ -1,6 +1,6 @@
 /**
- * Decodes a request of OpenAI's legacy completions as a chat with one user message. Fields that require an upstream with
- * the same endpoint become native fields.
+ * Decodes a request of OpenAI's legacy completions as a chat with one user message. Fields that require an
+ * upstream with the same endpoint become native fields.
  *
  * Source: OpenAI API reference, "Create completion", and the SDK's types, read 2026-11-20.
  */

@@ -89,7 +89,10 @@ export class CompletionEncoder implements StreamEncoder {
   }
 }
 
-/** The path of the part of an event that is lost; null if nothing is lost. Requests of this format have no tools. */
+/**
+ * The path of the part of an event that is lost; null if nothing is lost. Requests of this format have no
+ * tools.
+ */
 export function lossOf(event: ChatEvent): string | null {
   switch (event.type) {
     case 'thinking-start':

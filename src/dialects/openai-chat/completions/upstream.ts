@@ -1,6 +1,6 @@
 /**
- * OpenAI's legacy completions at upstreams. Replies and chunks are converted to those of chat completions, which they
- * resemble, and decoded as such.
+ * OpenAI's legacy completions at upstreams. Replies and chunks are converted to those of chat completions,
+ * which they resemble, and decoded as such.
  */
 import type { EventSink } from '../../../chat/event.js'
 import { arrayOf, isObject, type JsonObject, objectOf } from '../../../chat/json.js'
@@ -71,7 +71,10 @@ export function newCompletionTap(request: TapRequest): StreamTap {
   return new ChunkTap(request, chatFrame)
 }
 
-/** A frame of a completion as one of a chat; the frame itself if it is not an object. The text is bytes read as Latin-1. */
+/**
+ * A frame of a completion as one of a chat; the frame itself if it is not an object. The text is bytes read
+ * as Latin-1.
+ */
 function chatFrame(data: string): string {
   try {
     const value: unknown = JSON.parse(data)

@@ -109,7 +109,9 @@ export function embeddingEdits(body: JsonObject, model: string, losses: Losses):
   return edits
 }
 
-/** Decodes a reply: an error if the upstream sent one with status 200, null if the body is not of this format. */
+/**
+ * Decodes a reply: an error if the upstream sent one with status 200, null if the body is not of this format.
+ */
 export const readVectors: VectorReader = ({ body, arrays }: Outline) => {
   const error = errorIn(body)
   if (error !== null) return error

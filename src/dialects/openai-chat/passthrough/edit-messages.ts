@@ -1,6 +1,6 @@
 /**
- * Removes from messages and tools of a client's own body the members that OpenAI refuses with 400: cache markers,
- * reasoning and long call ids of a conversation that began with another provider.
+ * Removes from messages and tools of a client's own body the members that OpenAI refuses with 400: cache
+ * markers, reasoning and long call ids of a conversation that began with another provider.
  */
 import { arrayOf, isObject, type JsonObject, type JsonValue, stringOf } from '../../../chat/json.js'
 import { longTextOf } from '../../../chat/long-text.js'
@@ -20,7 +20,10 @@ const FOREIGN: readonly string[] = [
 /** The same for models without explicit cache breakpoints. */
 const FOREIGN_AND_MARKS: readonly string[] = [...FOREIGN, 'prompt_cache_breakpoint']
 
-/** The messages without foreign members; null if there are none. `marks`: the model accepts OpenAI's cache breakpoints. */
+/**
+ * The messages without foreign members; null if there are none. `marks`: the model accepts OpenAI's cache
+ * breakpoints.
+ */
 export function forwardedMessages(
   value: JsonValue | undefined,
   marks: boolean,
@@ -57,8 +60,8 @@ function isNothing(value: JsonValue | undefined): boolean {
 }
 
 /**
- * The tools without foreign members; null if there are none. Changed tools are serialised again: an integer beyond 2^53 in
- * the schema of such a tool loses its last digits.
+ * The tools without foreign members; null if there are none. Changed tools are serialised again: an integer
+ * beyond 2^53 in the schema of such a tool loses its last digits.
  */
 export function forwardedTools(value: JsonValue | undefined): JsonValue[] | null {
   return changed(arrayOf(value), (tool) => {

@@ -1,6 +1,6 @@
 /**
- * Edits of a client's own body for an upstream of the same format; all other bytes are forwarded unchanged. OpenAI's rules
- * apply only to models that the catalogue lists as OpenAI's.
+ * Edits of a client's own body for an upstream of the same format; all other bytes are forwarded unchanged.
+ * OpenAI's rules apply only to models that the catalogue lists as OpenAI's.
  */
 import { EFFORTS } from '../../../chat/nearest-effort.js'
 import { arrayOf, isObject, type JsonObject, type JsonValue, objectOf } from '../../../chat/json.js'
@@ -23,9 +23,9 @@ import { hasReasoning, forwardedMessages, forwardedTools } from './edit-messages
 const FOREIGN = ['reasoning', 'thinking', 'thinking_config', 'extra_body', 'extra_content']
 
 /**
- * Sets the upstream's name of the model, requests usage at the end of a stream, and removes nulls and, for OpenAI's own
- * models, fields that the model refuses. Throws `GatewayError(untranslatable)` for a refused field that changes the
- * meaning of the request.
+ * Sets the upstream's name of the model, requests usage at the end of a stream, and removes nulls and, for
+ * OpenAI's own models, fields that the model refuses. Throws `GatewayError(untranslatable)` for a refused
+ * field that changes the meaning of the request.
  */
 export function edits(body: JsonObject, modelName: string, context: EncodeContext): Edit[] {
   const { model: facts, losses } = context
@@ -72,8 +72,8 @@ interface EditedBody {
 }
 
 /**
- * `max_completion_tokens` takes precedence over `max_tokens`, as in the request that was admitted. Reasoning models refuse
- * `max_tokens`, which is renamed for them.
+ * `max_completion_tokens` takes precedence over `max_tokens`, as in the request that was admitted. Reasoning
+ * models refuse `max_tokens`, which is renamed for them.
  */
 function limitEdit(own: EditedBody, facts: ModelFacts): void {
   const { body, drop, put } = own
@@ -87,7 +87,10 @@ function limitEdit(own: EditedBody, facts: ModelFacts): void {
   if (!isBoth) put('max_completion_tokens', limit)
 }
 
-/** An upstream that the catalogue does not list may read either field, so both get the limit that was admitted. */
+/**
+ * An upstream that the catalogue does not list may read either field, so both get the limit that was
+ * admitted.
+ */
 function sameLimit({ body, put }: EditedBody): void {
   const limit = body['max_completion_tokens']
   if (typeof limit !== 'number' || typeof body['max_tokens'] !== 'number') return

@@ -10,7 +10,9 @@ export function textBytes(data: string, from: number): number {
   return bytesAfter(data, from, TEXT_MEMBERS)
 }
 
-/** The same for the choices of a whole reply. Serialises them, so it is called only for a reply without usage. */
+/**
+ * The same for the choices of a whole reply. Serialises them, so it is called only for a reply without usage.
+ */
 export function replyTextBytes(choices: JsonValue): number {
   return textBytes(Buffer.from(JSON.stringify(choices)).toString('latin1'), 0)
 }

@@ -1,6 +1,6 @@
 /**
- * Watches a stream that passes through unchanged: usage, finish reason, error, first content. Only frames that differ in
- * shape from earlier ones are parsed; an ordinary delta costs a few comparisons.
+ * Watches a stream that passes through unchanged: usage, finish reason, error, first content. Only frames
+ * that differ in shape from earlier ones are parsed; an ordinary delta costs a few comparisons.
  */
 import type { FinishReason } from '../../../chat/event.js'
 import {
@@ -40,8 +40,8 @@ interface OrdinaryFrame {
 const DELTA = '"delta"'
 
 /**
- * Watches one stream. `isComplete` is true after `[DONE]`. A finish reason alone is not the end, because usage follows it;
- * the caller decides about an end of file after a reason (reliability D-61).
+ * Watches one stream. `isComplete` is true after `[DONE]`. A finish reason alone is not the end, because
+ * usage follows it; the caller decides about an end of file after a reason (reliability D-61).
  */
 export class ChunkTap implements StreamTap {
   usage: Usage = {}

@@ -8,8 +8,8 @@
 export const MAX_CALL_ID = 40
 
 /**
- * The values that differ between similar chunks: texts, ids and numbers. A quote inside a JSON string has a backslash
- * before it, so every match is a member.
+ * The values that differ between similar chunks: texts, ids and numbers. A quote inside a JSON string has a
+ * backslash before it, so every match is a member.
  */
 export const FRAME_SLOTS =
   /"(?:(?:content|arguments|reasoning_content|reasoning|refusal|obfuscation|id)"\s*:\s*"|\w+"\s*:\s*(?=[-\d]))/g

@@ -1,6 +1,6 @@
 /**
- * Fields and values that OpenAI's models refuse, by the facts of the catalogue. The rules apply to bodies that the gateway
- * encodes and to bodies that pass through.
+ * Fields and values that OpenAI's models refuse, by the facts of the catalogue. The rules apply to bodies
+ * that the gateway encodes and to bodies that pass through.
  *
  * Source: OpenAI API reference, "Reasoning models", and the errors that it returns, read 2026-11-20.
  */
@@ -18,9 +18,9 @@ export interface RequestedEffort {
 }
 
 /**
- * The `reasoning_effort` to send: the requested one, or the next lower that the model supports, or its lowest. Undefined if
- * none is sent. Throws `GatewayError(untranslatable)` if the model accepts tools on this endpoint only without reasoning,
- * and the client requests reasoning.
+ * The `reasoning_effort` to send: the requested one, or the next lower that the model supports, or its
+ * lowest. Undefined if none is sent. Throws `GatewayError(untranslatable)` if the model accepts tools on this
+ * endpoint only without reasoning, and the client requests reasoning.
  */
 export function effortFor(
   requested: RequestedEffort,
@@ -76,8 +76,8 @@ export function isDefault(field: string, value: unknown): boolean {
 }
 
 /**
- * Whether to send `stop`; some models refuse even an empty one. Throws `GatewayError(untranslatable)` for stop sequences
- * that the model does not accept.
+ * Whether to send `stop`; some models refuse even an empty one. Throws `GatewayError(untranslatable)` for
+ * stop sequences that the model does not accept.
  */
 export function acceptsStop(stop: unknown, model: ModelFacts): boolean {
   if (model.stop !== false) return true
@@ -90,12 +90,17 @@ export function acceptsStop(stop: unknown, model: ModelFacts): boolean {
   )
 }
 
-/** The field for the maximum output of a body that the gateway encodes: other vendors read only the old name. */
+/**
+ * The field for the maximum output of a body that the gateway encodes: other vendors read only the old name.
+ */
 export function outputLimitField({ family }: ModelFacts): 'max_completion_tokens' | 'max_tokens' {
   return family === 'openai' ? 'max_completion_tokens' : 'max_tokens'
 }
 
-/** Whether the model refuses `max_tokens`, which OpenAI's reasoning models do; their field is `max_completion_tokens`. */
+/**
+ * Whether the model refuses `max_tokens`, which OpenAI's reasoning models do; their field is
+ * `max_completion_tokens`.
+ */
 export function refusesMaxTokens({ reasoning }: ModelFacts): boolean {
   return reasoning === true
 }

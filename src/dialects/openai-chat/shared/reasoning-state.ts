@@ -1,6 +1,6 @@
 /**
- * Reasoning state in the members that chat clients use for it: encoding for replies, decoding from messages. Signatures are
- * opaque.
+ * Reasoning state in the members that chat clients use for it: encoding for replies, decoding from messages.
+ * Signatures are opaque.
  *
  * Sources: OpenRouter, "Reasoning tokens" (`reasoning_details`); LiteLLM, "Thinking" (`thinking_blocks`);
  * Google, "OpenAI compatibility" (`extra_content`), all read 2026-11-20.
@@ -98,8 +98,8 @@ export function thoughtSignature(item: JsonObject): string | undefined {
 }
 
 /**
- * The reasoning state of a message: `reasoning_details`, else `thinking_blocks`, else unsigned text. Google's signatures in
- * `extra_content` are read in addition.
+ * The reasoning state of a message: `reasoning_details`, else `thinking_blocks`, else unsigned text. Google's
+ * signatures in `extra_content` are read in addition.
  */
 export function decodeReasoning(item: JsonObject, path: string): ReasoningState {
   const state: ReasoningState = { thoughts: [], calls: new Map(), texts: [] }
@@ -140,8 +140,8 @@ function thought(detail: JsonObject, origin: string, data: string | undefined): 
 }
 
 /**
- * Adds a detail of a Responses reasoning item, whose summary and encrypted content are two details in sequence. Other
- * gateways send the item's id as a member; this gateway has it in the state.
+ * Adds a detail of a Responses reasoning item, whose summary and encrypted content are two details in
+ * sequence. Other gateways send the item's id as a member; this gateway has it in the state.
  */
 function addItem(thoughts: ThinkingPart[], detail: JsonObject): void {
   const { signature, text } = thought(detail, '', undefined)
@@ -180,8 +180,8 @@ function plainThoughts(item: JsonObject, path: string): ThinkingPart[] {
 }
 
 /**
- * Attaches the signatures to calls and parts. The last text signature belongs to the last text part; the others get empty
- * text parts before it.
+ * Attaches the signatures to calls and parts. The last text signature belongs to the last text part; the
+ * others get empty text parts before it.
  */
 export function attachSignatures(
   state: ReasoningState,

@@ -1,5 +1,6 @@
 /**
- * Failures inside a reply with status 200. Errors with another status are decoded by `wire/openai/decode-error.ts`.
+ * Failures inside a reply with status 200. Errors with another status are decoded by
+ * `wire/openai/decode-error.ts`.
  *
  * Source: OpenAI API reference, "Error codes", and recorded error bodies, read 2026-11-20.
  */

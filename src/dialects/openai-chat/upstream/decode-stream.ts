@@ -1,10 +1,11 @@
 /**
- * Decodes the chunks of a stream, and a whole reply as one chunk. Emits a grammatical event stream for any input, also if
- * its chunks are disordered. Only the first choice is decoded.
+ * Decodes the chunks of a stream, and a whole reply as one chunk. Emits a grammatical event stream for any
+ * input, also if its chunks are disordered. Only the first choice is decoded.
  *
- * The `finish` event waits for `[DONE]` or the end of the stream, because usage follows `finish_reason`. The end of the
- * stream after `finish_reason` completes a reply without `[DONE]`, and so does `[DONE]` after content without a
- * `finish_reason` (OpenRouter's streams from Novita). An end with neither is a truncated reply.
+ * The `finish` event waits for `[DONE]` or the end of the stream, because usage follows `finish_reason`. The
+ * end of the stream after `finish_reason` completes a reply without `[DONE]`, and so does `[DONE]` after
+ * content without a `finish_reason` (OpenRouter's streams from Novita). An end with neither is a truncated
+ * reply.
  */
 import type { EventSink, FinishReason } from '../../../chat/event.js'
 import {

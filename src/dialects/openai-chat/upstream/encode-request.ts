@@ -1,6 +1,6 @@
 /**
- * Encodes a canonical request as a chat-completions body. A field that the format cannot express is reported as a loss, or
- * refused if the reply would be wrong without it.
+ * Encodes a canonical request as a chat-completions body. A field that the format cannot express is reported
+ * as a loss, or refused if the reply would be wrong without it.
  *
  * Source: OpenAI API reference, "Create chat completion", read 2026-11-20.
  */

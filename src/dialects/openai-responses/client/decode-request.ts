@@ -55,8 +55,8 @@ export function referencesIn(body: JsonObject): References {
 }
 
 /**
- * Throws `malformed_request` naming the field that breaks a rule. `historyItems` is the number of items that the gateway
- * inserted before those of the client; error messages do not count them.
+ * Throws `malformed_request` naming the field that breaks a rule. `historyItems` is the number of items that
+ * the gateway inserted before those of the client; error messages do not count them.
  */
 export function decodeRequest(body: JsonObject, historyItems = 0): ChatRequest {
   refuseUnsupported(body)
@@ -178,7 +178,10 @@ function topLogprobs(value: JsonValue, request: ChatRequest): void {
   if (count > 0) request.topLogprobs = count
 }
 
-/** Replies contain a summary whenever the upstream sends reasoning, so `summary` is checked and needs no translation. */
+/**
+ * Replies contain a summary whenever the upstream sends reasoning, so `summary` is checked and needs no
+ * translation.
+ */
 function reasoning(value: JsonValue, request: ChatRequest): void {
   const { effort, summary, generate_summary: former, ...rest } = object(value, 'reasoning')
   if (given(effort)) request.reasoningEffort = oneOf(effort, 'reasoning.effort', EFFORTS)

@@ -1,6 +1,6 @@
 /**
- * Encodes canonical events as the events of a streamed response. The events must be in the order that `chat/grammar.ts`
- * enforces. The output in the last event equals the items of the events before it.
+ * Encodes canonical events as the events of a streamed response. The events must be in the order that
+ * `chat/grammar.ts` enforces. The output in the last event equals the items of the events before it.
  *
  * Source: OpenAI API reference, "Responses: streaming events", and recordings, read 2026-11-20.
  */

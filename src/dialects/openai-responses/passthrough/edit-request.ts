@@ -1,4 +1,6 @@
-/** Edits of a client's own body for an upstream of the same format; all other bytes are forwarded unchanged. */
+/**
+ * Edits of a client's own body for an upstream of the same format; all other bytes are forwarded unchanged.
+ */
 import { arrayOf, isObject, type JsonObject, type JsonValue, stringOf } from '../../../chat/json.js'
 import { isReasoningToken, readReasoningToken } from '../../../wire/reasoning-token.js'
 import type { Edit } from '../../../wire/json/splice.js'
@@ -9,8 +11,8 @@ import { isOwnItemId } from '../client/reply/encode-content.js'
 import { ORIGIN, reasoningItem } from '../shared/reasoning-state.js'
 
 /**
- * Sets the upstream's name of the model, removes fields that choose another model or provider, and converts items that only
- * the gateway understands.
+ * Sets the upstream's name of the model, removes fields that choose another model or provider, and converts
+ * items that only the gateway understands.
  */
 export function edits(
   body: JsonObject,
@@ -25,7 +27,10 @@ export function edits(
   return out
 }
 
-/** The items without ids of the gateway and without reasoning state of other dialects; null if nothing changes. */
+/**
+ * The items without ids of the gateway and without reasoning state of other dialects; null if nothing
+ * changes.
+ */
 function forwardedInput(input: JsonValue | undefined, losses: Losses): JsonValue[] | null {
   const items = arrayOf(input)
   if (!items.some(isFromGateway)) return null

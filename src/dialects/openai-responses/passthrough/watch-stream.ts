@@ -1,6 +1,6 @@
 /**
- * Watches a streamed response that passes through unchanged: usage, finish reason, error, first content. Only events that
- * differ in shape from earlier ones are parsed; an ordinary delta costs a few comparisons.
+ * Watches a streamed response that passes through unchanged: usage, finish reason, error, first content. Only
+ * events that differ in shape from earlier ones are parsed; an ordinary delta costs a few comparisons.
  */
 import type { FinishReason } from '../../../chat/event.js'
 import {
@@ -126,11 +126,14 @@ export class EventTap implements StreamTap {
     this.sequence = numberOf(event['sequence_number']) ?? this.sequence
     if (delta === '') return
     this.hasContent = true
-    // Frames of a known shape are bytes read as Latin-1, whose length is in bytes. Parsed frames are counted in characters.
+    // Frames of a known shape are bytes read as Latin-1, whose length is in bytes. Parsed frames are counted
+    // in characters.
     this.outputSize.bytes += delta.length
   }
 
-  /** Calls and items of hosted tools are content when they begin; messages and reasoning when they have text. */
+  /**
+   * Calls and items of hosted tools are content when they begin; messages and reasoning when they have text.
+   */
   private item(type: string, item: JsonObject): void {
     const kind = stringOf(item['type']) ?? ''
     const isAdded = type === 'response.output_item.added'

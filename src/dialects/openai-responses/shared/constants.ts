@@ -5,8 +5,8 @@
  */
 
 /**
- * Maximum length of a call id in characters; OpenAI returns `string_above_max_length` beyond it. The limit of chat
- * completions is 40.
+ * Maximum length of a call id in characters; OpenAI returns `string_above_max_length` beyond it. The limit of
+ * chat completions is 40.
  */
 export const MAX_CALL_ID = 64
 
@@ -24,7 +24,10 @@ export const SERVICE_TIERS: readonly string[] = [
   'ultrafast',
 ]
 
-/** Service tiers of replies that chat completions has too. `auto` is a request, not a tier that serves a reply. */
+/**
+ * Service tiers of replies that chat completions has too. `auto` is a request, not a tier that serves a
+ * reply.
+ */
 export const SERVED_TIERS: ReadonlySet<string> = new Set([
   'default',
   'flex',

@@ -17,8 +17,8 @@ export function stateOf(item: JsonObject): string | undefined {
 }
 
 /**
- * The reasoning item of a thinking part; null without its state, because the API refuses the id of an item that it did not
- * store.
+ * The reasoning item of a thinking part; null without its state, because the API refuses the id of an item
+ * that it did not store.
  */
 export function reasoningItem(part: ThinkingPart): JsonObject | null {
   if (part.origin !== ORIGIN) return null

@@ -1,4 +1,7 @@
-/** Failures inside a response. Errors with another status than 200 are decoded by `wire/openai/decode-error.ts`. */
+/**
+ * Failures inside a response. Errors with another status than 200 are decoded by
+ * `wire/openai/decode-error.ts`.
+ */
 import { isObject, type JsonObject, objectOf, stringOf } from '../../../chat/json.js'
 import type { WireError } from '../../../errors.js'
 import { decodeErrorPayload } from '../../../wire/openai/decode-error.js'

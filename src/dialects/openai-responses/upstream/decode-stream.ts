@@ -1,9 +1,9 @@
 /**
- * Decodes the events of a streamed response, and a whole response as its own last event. Emits a grammatical event stream
- * for any input.
+ * Decodes the events of a streamed response, and a whole response as its own last event. Emits a grammatical
+ * event stream for any input.
  *
- * Only `response.completed`, `.incomplete`, `.failed` and `error` end a response. The format has no `[DONE]`, which some
- * other vendors send. An end without a last event is a truncated reply.
+ * Only `response.completed`, `.incomplete`, `.failed` and `error` end a response. The format has no `[DONE]`,
+ * which some other vendors send. An end without a last event is a truncated reply.
  *
  * Source: OpenAI API reference, "Responses: streaming events", and recordings, read 2026-11-20.
  */

@@ -1,6 +1,6 @@
 /**
- * Encodes a canonical request as the body of `POST /responses`. A field that the format cannot express is reported as a
- * loss, or refused if the reply would be wrong without it.
+ * Encodes a canonical request as the body of `POST /responses`. A field that the format cannot express is
+ * reported as a loss, or refused if the reply would be wrong without it.
  *
  * Source: OpenAI API reference, "Create a model response", read 2026-11-20.
  */
@@ -35,7 +35,10 @@ const SILENT = new Set(['cache_control', 'prediction', 'reasoning', 'store', 'we
 /** The members of `reasoning` beside the effort. */
 const REASONING = new Set(['context', 'mode', 'summary'])
 
-/** The body. Throws `GatewayError(untranslatable)` for fields that must not be dropped; reports others to `losses`. */
+/**
+ * The body. Throws `GatewayError(untranslatable)` for fields that must not be dropped; reports others to
+ * `losses`.
+ */
 export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: Losses): JsonObject {
   refuseUnsupported(request)
   const context = { model, losses }

@@ -115,7 +115,10 @@ export class AttemptClock {
     return hasClient && this.isClientSlow() ? 'stalled' : 'total'
   }
 
-  /** Whether a client that does not read used up the time: it does not read now, or did not for most of the time. */
+  /**
+   * Whether a client that does not read used up the time: it does not read now, or did not for most of the
+   * time.
+   */
   private isClientSlow(): boolean {
     return this.isPaused || this.bodyEnded || this.clientMs > this.limits.totalMs / 2
   }

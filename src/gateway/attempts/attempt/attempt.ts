@@ -1,6 +1,6 @@
 /**
- * One request to one upstream, to the end of its reply. Handles undici's events directly: a Readable would cost 60 µs more
- * per request. `try-candidates.ts` decides what follows a failure or a pause.
+ * One request to one upstream, to the end of its reply. Handles undici's events directly: a Readable would
+ * cost 60 µs more per request. `try-candidates.ts` decides what follows a failure or a pause.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { gatewayError, type GatewayError, type WireError } from '../../../errors.js'
@@ -193,7 +193,8 @@ export class Attempt implements ReplyHandler, Timed {
     const { result, exchange } = this
     const { translation } = stream
     if (!exchange.isStreaming()) return
-    // Content commits also if a failure arrived in the same chunk: the result must not depend on chunk boundaries.
+    // Content commits also if a failure arrived in the same chunk: the result must not depend on chunk
+    // boundaries.
     if (translation.content) {
       result.contentAtMs ??= performance.now()
       this.commit()

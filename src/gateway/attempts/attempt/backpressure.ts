@@ -1,4 +1,7 @@
-/** Passes chunks of an upstream's reply to the client's stream, and pauses the upstream while that stream is full. */
+/**
+ * Passes chunks of an upstream's reply to the client's stream, and pauses the upstream while that stream is
+ * full.
+ */
 import { joinChunks } from '../../bodies/join-chunks.js'
 import type { ReplyTransform } from '../../streams/reply-transform.js'
 import type { UpstreamExchange } from './upstream-exchange.js'

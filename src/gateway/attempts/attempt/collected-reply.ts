@@ -1,4 +1,6 @@
-/** Collects a body that is read before the client gets any of it: a whole reply, or the error of an upstream. */
+/**
+ * Collects a body that is read before the client gets any of it: a whole reply, or the error of an upstream.
+ */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { WireError } from '../../../errors.js'
 import { joinChunks } from '../../bodies/join-chunks.js'

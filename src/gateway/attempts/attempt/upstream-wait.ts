@@ -1,7 +1,10 @@
 /** Measures how long an attempt waits for its upstream before the client's reply begins. */
 import type { AttemptResult } from '../attempt-result.js'
 
-/** The events that an attempt waits for: a connection; the head; the first content, or the end of a whole body. */
+/**
+ * The events that an attempt waits for: a connection; the head; the first content, or the end of a whole
+ * body.
+ */
 type Awaited = 'connectMs' | 'firstByteMs' | 'replyMs'
 
 /** Adds the waiting times to the attempt's result, so that they do not count as the gateway's own time. */
@@ -11,8 +14,8 @@ export class UpstreamWait {
   private sinceMs = 0
 
   /**
-   * `result` is null if the reply has begun, because the client's wait then counts as relaying; and for a hedge, while
-   * the time counts for the other attempt.
+   * `result` is null if the reply has begun, because the client's wait then counts as relaying; and for a
+   * hedge, while the time counts for the other attempt.
    */
   constructor(result: AttemptResult | null) {
     this.result = result

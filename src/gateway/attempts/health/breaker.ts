@@ -17,7 +17,10 @@ export const BREAKER_LEVELS: Readonly<Record<BreakerState, number>> = {
   open: 2,
 }
 
-/** After closing, the share of requests that are sent grows to all in this part of `open_seconds`, at most 5 s. */
+/**
+ * After closing, the share of requests that are sent grows to all in this part of `open_seconds`, at most 5
+ * s.
+ */
 const SLOW_START_OF_OPEN = 1 / 6
 const MAX_SLOW_START_MS = 5_000
 const SLOW_START_SHARE = 0.1
@@ -143,7 +146,8 @@ export class Breaker {
   private failed(): void {
     const nowMs = this.clock.now()
     if (this.openUntilMs !== null) {
-      // A failed test opens it again; a request that was sent because no other target was left changes nothing.
+      // A failed test opens it again; a request that was sent because no other target was left changes
+      // nothing.
       if (this.state === 'half_open') this.open()
       return
     }

@@ -48,8 +48,8 @@ export class Credentials {
   }
 
   /**
-   * The provider replied 401, 403 or 429 for this key: it rests for `retryAfterMs` (at most an hour), else for 60 seconds
-   * after 401 and 403 and 10 seconds after 429.
+   * The provider replied 401, 403 or 429 for this key: it rests for `retryAfterMs` (at most an hour), else
+   * for 60 seconds after 401 and 403 and 10 seconds after 429.
    */
   refused(index: number, status: number, retryAfterMs: number | null): void {
     if (this.all.length === 1) return

@@ -1,6 +1,6 @@
 /**
- * Active health checks: a `GET` to each upstream with `probe`, through its connection pool, whose result goes to the
- * circuit breaker. Their timers do not keep the process running.
+ * Active health checks: a `GET` to each upstream with `probe`, through its connection pool, whose result goes
+ * to the circuit breaker. Their timers do not keep the process running.
  */
 import type { ProbeConfig } from '../../../config/config.js'
 import type { RequestQueue } from '../../../upstreams/pool/request-queue.js'

@@ -1,4 +1,6 @@
-/** Sums over the last seconds or minutes, in slices of a tenth of the window. Pure: the time is an argument. */
+/**
+ * Sums over the last seconds or minutes, in slices of a tenth of the window. Pure: the time is an argument.
+ */
 
 const SLICES = 10
 

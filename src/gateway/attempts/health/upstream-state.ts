@@ -1,6 +1,7 @@
 /**
- * The state of upstreams between requests: circuit breakers, retry budgets, resting credentials, latencies; and of routes:
- * the spending on hedges. Each part survives a reload if the settings that it depends on did not change.
+ * The state of upstreams between requests: circuit breakers, retry budgets, resting credentials, latencies;
+ * and of routes: the spending on hedges. Each part survives a reload if the settings that it depends on did
+ * not change.
  */
 import type { Config, UpstreamConfig } from '../../../config/config.js'
 import { expiryOf } from '../../../http/tls/read-tls-files.js'
@@ -14,7 +15,10 @@ import { Credentials } from './credentials.js'
 import { HedgeBudget } from '../hedge/hedge-budget.js'
 import { RetryBudget } from '../retry/retry-budget.js'
 
-/** Called when a breaker opens, closes, or lets a request test its upstream. The breakers of all generations share it. */
+/**
+ * Called when a breaker opens, closes, or lets a request test its upstream. The breakers of all generations
+ * share it.
+ */
 export interface BreakerWatch {
   onChange: (upstream: string, state: BreakerState) => void
 }
@@ -103,7 +107,10 @@ export class UpstreamStates {
     return state
   }
 
-  /** The spending on hedges of a route, kept while it keeps its matcher and conditions; null if it has no `hedge`. */
+  /**
+   * The spending on hedges of a route, kept while it keeps its matcher and conditions; null if it has no
+   * `hedge`.
+   */
   hedgesOf(route: RouteConfig): HedgeBudget | null {
     return this.hedges.get(routeKey(route)) ?? null
   }

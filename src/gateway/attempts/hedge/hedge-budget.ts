@@ -1,6 +1,6 @@
 /**
- * The hedge budget of a route: a share of the estimated cost of all its requests in the last 10 minutes, and at least one
- * hedge a minute.
+ * The hedge budget of a route: a share of the estimated cost of all its requests in the last 10 minutes, and
+ * at least one hedge a minute.
  */
 import type { Clock } from '../clock.js'
 import { RollingSums } from '../health/rolling-sums.js'
@@ -30,8 +30,8 @@ export class HedgeBudget {
   }
 
   /**
-   * Takes a hedge of this estimated cost if the hedges stay within `share` of all cost, or none was sent in the last
-   * minute. If requests cost nothing, the share is that of their number.
+   * Takes a hedge of this estimated cost if the hedges stay within `share` of all cost, or none was sent in
+   * the last minute. If requests cost nothing, the share is that of their number.
    */
   tryHedge(cost: number, share: number): boolean {
     const nowMs = this.clock.now()

@@ -21,7 +21,9 @@ export function isEventStream(headers: IncomingHttpHeaders): boolean {
   return typeOf(headers).startsWith('text/event-stream')
 }
 
-/** The error of a 200 that cannot be read: compressed although `identity` was requested, or of another type. */
+/**
+ * The error of a 200 that cannot be read: compressed although `identity` was requested, or of another type.
+ */
 export function unreadable(headers: IncomingHttpHeaders): WireError | null {
   const encoding = fieldOf(headers['content-encoding'])
   if (encoding !== undefined && encoding !== 'identity') {

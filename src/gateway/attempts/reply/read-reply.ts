@@ -1,4 +1,7 @@
-/** Reads a reply: passes its bytes if both sides use the same format, else translates it, whole or as a stream. */
+/**
+ * Reads a reply: passes its bytes if both sides use the same format, else translates it, whole or as a
+ * stream.
+ */
 import type { JsonObject } from '../../../chat/json.js'
 import { NO_OUTPUT } from '../../../chat/reply/output-size.js'
 import type { Seed } from '../../../dialects/dialect.js'
@@ -95,8 +98,8 @@ export interface UnreadReply {
 }
 
 /**
- * Reads a whole reply, or one part of it; returns a promise only for many vectors. Throws `overloaded` if there is no
- * memory for its copies.
+ * Reads a whole reply, or one part of it; returns a promise only for many vectors. Throws `overloaded` if
+ * there is no memory for its copies.
  */
 export function readReply(
   { bytes, target, isEvents, begun }: UnreadReply,
@@ -138,8 +141,8 @@ function newWhole(translation: TranslationOptions): WholeReply {
 }
 
 /**
- * Whether a reply is passed to the client as a stream: the client requested one and the upstream replies with one. A reply
- * to a whole request is always read whole.
+ * Whether a reply is passed to the client as a stream: the client requested one and the upstream replies with
+ * one. A reply to a whole request is always read whole.
  */
 export function streamsOn(call: Call, target: Target, isEvents: boolean): boolean {
   const { request } = call
@@ -164,8 +167,8 @@ function readOn(
 }
 
 /**
- * Whether the client gets the upstream's own bytes. A reply that would be rewritten passes too if the canonical events
- * cannot represent it: several choices, or log probabilities.
+ * Whether the client gets the upstream's own bytes. A reply that would be rewritten passes too if the
+ * canonical events cannot represent it: several choices, or log probabilities.
  */
 function passes({ wire, request }: Call, target: Target): boolean {
   if (target.wire !== wire) return false

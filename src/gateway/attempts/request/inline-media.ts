@@ -1,6 +1,6 @@
 /**
- * Fetches the images and files that a request references by URL, for upstreams that cannot read URLs. Runs before the pure
- * encoding, if the configuration allows it.
+ * Fetches the images and files that a request references by URL, for upstreams that cannot read URLs. Runs
+ * before the pure encoding, if the configuration allows it.
  */
 import type { ChatRequest, Message, UserPart } from '../../../chat/request.js'
 import { GatewayError } from '../../../errors.js'
@@ -19,8 +19,8 @@ export interface MediaRequest {
 }
 
 /**
- * The call with bytes in place of the URLs that its upstream cannot read; null if there are none, or fetching is off.
- * Rejects with `malformed_request` naming the part.
+ * The call with bytes in place of the URLs that its upstream cannot read; null if there are none, or fetching
+ * is off. Rejects with `malformed_request` naming the part.
  */
 export function fetchMedia(request: MediaRequest, target: Target): Promise<Call> | null {
   const { exchange, call } = request

@@ -1,6 +1,6 @@
 /**
- * Prepares the request for each candidate: in its dialect, with the media and the reasoning state that it needs. A request
- * is encoded once for each dialect and model, for all attempts.
+ * Prepares the request for each candidate: in its dialect, with the media and the reasoning state that it
+ * needs. A request is encoded once for each dialect and model, for all attempts.
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import type { JsonObject } from '../../../chat/json.js'
@@ -68,9 +68,9 @@ export class Preparation {
   }
 
   /**
-   * Prepares the request for the credential with that index; returns a promise if media or reasoning state are fetched, or
-   * the body is large. Throws, or rejects with, `GatewayError`: `upstream_unconfigured`, or `untranslatable` if the
-   * candidate's dialect cannot represent the request.
+   * Prepares the request for the credential with that index; returns a promise if media or reasoning state
+   * are fetched, or the body is large. Throws, or rejects with, `GatewayError`: `upstream_unconfigured`, or
+   * `untranslatable` if the candidate's dialect cannot represent the request.
    */
   of(candidate: Candidate, credential: number): PreparedRequest | Promise<PreparedRequest> {
     const { config } = candidate.target.upstream
@@ -95,7 +95,9 @@ export class Preparation {
       : this.encode(restoredCall, attempt)
   }
 
-  /** Prepares a large body in several turns of the event loop, so that other requests are served between them. */
+  /**
+   * Prepares a large body in several turns of the event loop, so that other requests are served between them.
+   */
   private async inTurns(
     candidate: Candidate,
     credential: number,
@@ -183,8 +185,9 @@ export class Preparation {
   }
 
   /**
-   * The same request without the reasoning of earlier turns, after the upstream refused that reasoning; null if the refusal
-   * has another reason. Leaving it out is a loss. Throws `untranslatable` if losses are not allowed.
+   * The same request without the reasoning of earlier turns, after the upstream refused that reasoning; null
+   * if the refusal has another reason. Leaving it out is a loss. Throws `untranslatable` if losses are not
+   * allowed.
    */
   amended(
     { call, outgoing }: PreparedRequest,
@@ -222,7 +225,10 @@ function spelled({ ingress }: Call, paths: readonly string[]): readonly string[]
   return paths.map((path) => ingress.fieldName?.(path) ?? path)
 }
 
-/** The function that makes the request for the rest of a paused reply; null if no reply to this request can pause. */
+/**
+ * The function that makes the request for the rest of a paused reply; null if no reply to this request can
+ * pause.
+ */
 function nextOf(
   base: Pick<Outgoing, 'path' | 'headers' | 'firstByteMs' | 'bytes'>,
   encodedBody: JsonObject | null,

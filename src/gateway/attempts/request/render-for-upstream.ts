@@ -1,6 +1,7 @@
 /**
- * Renders the request for an upstream: the client's own bytes with a few keys edited if both use the same format, else the
- * conversation encoded in the upstream's dialect. Pure: the same request makes the same bytes.
+ * Renders the request for an upstream: the client's own bytes with a few keys edited if both use the same
+ * format, else the conversation encoded in the upstream's dialect. Pure: the same request makes the same
+ * bytes.
  */
 import type { JsonObject } from '../../../chat/json.js'
 import type { ModelFacts } from '../../../chat/model.js'
@@ -59,13 +60,16 @@ export interface Outgoing {
   readonly bytes: number
   /** The encoded body as an object; null for the client's own bytes. */
   readonly encodedBody: JsonObject | null
-  /** Makes the request for the rest of a reply that paused with `resume`; null if no reply to this request can pause. */
+  /**
+   * Makes the request for the rest of a reply that paused with `resume`; null if no reply to this request can
+   * pause.
+   */
   readonly next: ((resume: JsonObject) => Outgoing) | null
 }
 
 /**
- * Renders the call for an upstream. Reports fields that are left out to `losses`; throws `GatewayError(untranslatable)` for
- * fields that must not be left out.
+ * Renders the call for an upstream. Reports fields that are left out to `losses`; throws
+ * `GatewayError(untranslatable)` for fields that must not be left out.
  */
 export function render(
   call: Pick<

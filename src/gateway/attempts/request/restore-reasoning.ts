@@ -1,6 +1,6 @@
 /**
- * Keeps reasoning state between turns: restores stored state in the history that the upstream gets, and stores the state of
- * its reply before the client gets the end.
+ * Keeps reasoning state between turns: restores stored state in the history that the upstream gets, and
+ * stores the state of its reply before the client gets the end.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ChatEvent } from '../../../chat/event.js'
@@ -31,8 +31,8 @@ export interface Memory {
 }
 
 /**
- * The call with restored state in its history. Returns the call itself if there can be no state: the client's own bytes
- * pass, or the store of reasoning state is off.
+ * The call with restored state in its history. Returns the call itself if there can be no state: the client's
+ * own bytes pass, or the store of reasoning state is off.
  */
 export function withRestoredReasoning(
   call: Call,

@@ -1,4 +1,6 @@
-/** The wait before a retry: the upstream's `Retry-After`, else exponential back-off with full jitter. Pure. */
+/**
+ * The wait before a retry: the upstream's `Retry-After`, else exponential back-off with full jitter. Pure.
+ */
 
 const FIRST_MS = 250
 /** `Retry-After` is exceeded by up to this share, so that not all clients return at the same time. */

@@ -1,12 +1,14 @@
 /**
- * Decides whether a failed attempt may be retried: the table of failures in `docs/how-to/fallback-and-retries.md`. Pure.
+ * Decides whether a failed attempt may be retried: the table of failures in
+ * `docs/how-to/fallback-and-retries.md`. Pure.
  */
 import type { WireError } from '../../../errors.js'
 import type { AttemptResult } from '../attempt-result.js'
 
 /**
- * `retry`: the same target, then the next one. `next`: the next target. `if_repeatable`: the upstream may have executed
- * the request, so the next target only if the request may be repeated. `never`: the client gets the error.
+ * `retry`: the same target, then the next one. `next`: the next target. `if_repeatable`: the upstream may
+ * have executed the request, so the next target only if the request may be repeated. `never`: the client gets
+ * the error.
  */
 export type Reaction = 'retry' | 'next' | 'if_repeatable' | 'never'
 
@@ -58,7 +60,9 @@ function reactionOf(
 /** A reused connection that closes within this time after sending was closing before. */
 const STALE_MS = 1000
 
-/** Whether the upstream closed an idle connection while the request was being sent, and so did not read it. */
+/**
+ * Whether the upstream closed an idle connection while the request was being sent, and so did not read it.
+ */
 export function isStaleConnection(
   { kind }: WireError,
   { status, isReused, firstByteMs }: Pick<AttemptResult, 'status' | 'isReused' | 'firstByteMs'>,

@@ -1,6 +1,7 @@
 /**
- * The retry budget of an upstream: a share of its requests in the last 10 seconds, and at least 3. It prevents retries from
- * multiplying the load of a failing upstream. A fallback to another target does not count.
+ * The retry budget of an upstream: a share of its requests in the last 10 seconds, and at least 3. It
+ * prevents retries from multiplying the load of a failing upstream. A fallback to another target does not
+ * count.
  */
 import type { Clock } from '../clock.js'
 import { RollingSums } from '../health/rolling-sums.js'

@@ -1,4 +1,7 @@
-/** Decides what follows a failed attempt: the class of the failure within the limits of route, client and upstream. */
+/**
+ * Decides what follows a failed attempt: the class of the failure within the limits of route, client and
+ * upstream.
+ */
 import type { WireError } from '../../../errors.js'
 import type { StartedAttempt, PreparedRequest } from '../attempt/attempt-owner.js'
 import type { CandidateTurn } from '../candidate-turn.js'
@@ -27,7 +30,10 @@ export interface FailedAttempt {
   readonly error: WireError
 }
 
-/** Decides, and takes a credential or a retry from the budget for the next attempt. Throws as `Preparation.amended`. */
+/**
+ * Decides, and takes a credential or a retry from the budget for the next attempt. Throws as
+ * `Preparation.amended`.
+ */
 export function stepAfter(
   { attempt, error }: FailedAttempt,
   turn: CandidateTurn,

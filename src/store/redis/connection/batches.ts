@@ -1,6 +1,6 @@
 /**
- * Sends items of one turn of the event loop in one command: a command costs this process and the server several times
- * as much as one more item in it.
+ * Sends items of one turn of the event loop in one command: a command costs this process and the server
+ * several times as much as one more item in it.
  */
 import { unavailable } from '../../errors.js'
 

@@ -5,9 +5,9 @@ import { messageOf } from './script.js'
 export class ReplyTimeout extends Error {}
 
 /**
- * Rejects with `ReplyTimeout` after the time limit. A delayed event loop runs timers before it reads sockets, so the
- * sockets are read again before the timeout counts. ioredis has a longer time limit of its own (`commandTimeout`), which
- * may end first when the event loop was delayed.
+ * Rejects with `ReplyTimeout` after the time limit. A delayed event loop runs timers before it reads sockets,
+ * so the sockets are read again before the timeout counts. ioredis has a longer time limit of its own
+ * (`commandTimeout`), which may end first when the event loop was delayed.
  */
 export function withTimeout<T>(reply: Promise<T>, timeoutMs: number): Promise<T> {
   return new Promise((resolve, reject) => {

@@ -96,8 +96,9 @@ export class RedisEngine {
   }
 
   /**
-   * Rejects unless it is the store that was opened and accepts writes. Called before a record is reported as missing:
-   * an emptied server has no keys, a former primary not the newest, and 401 for a valid key would be wrong.
+   * Rejects unless it is the store that was opened and accepts writes. Called before a record is reported as
+   * missing: an emptied server has no keys, a former primary not the newest, and 401 for a valid key would be
+   * wrong.
    */
   async assertSameStore(what: string): Promise<void> {
     this.assertWritable(what, await this.assertStoreId(what, this.admin))

@@ -1,6 +1,6 @@
 /**
- * Limits the concurrent commands of a connection. The others wait here without a timeout: a burst must not look like a
- * slow server.
+ * Limits the concurrent commands of a connection. The others wait here without a timeout: a burst must not
+ * look like a slow server.
  */
 import { unavailable } from '../../errors.js'
 

@@ -94,8 +94,8 @@ export function newClient(address: RedisAddress, name: string, timeoutMs: number
     lazyConnect: true,
     clusterRetryStrategy: retryDelayMs,
     clusterNodeRetryStrategy: retryDelayMs,
-    // While a slot moves, its new node refuses scripts that create a key: ioredis sends them again until the slot has
-    // moved or the time limit is over.
+    // While a slot moves, its new node refuses scripts that create a key: ioredis sends them again until the
+    // slot has moved or the time limit is over.
     retryDelayOnTryAgain: TRY_AGAIN_MS,
     maxRedirections: REDIRECTIONS + Math.ceil(timeoutMs / TRY_AGAIN_MS),
     slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
@@ -121,8 +121,8 @@ export function connectFailure(reason: string, { hosts }: RedisAddress): Error {
 const OPEN_DEADLINE_MS = 3_000
 
 /**
- * Connects for the first time. Rejects if that takes too long or the server refuses the credentials; ioredis keeps
- * trying.
+ * Connects for the first time. Rejects if that takes too long or the server refuses the credentials; ioredis
+ * keeps trying.
  */
 export async function firstReady(client: Redis | Cluster): Promise<void> {
   let timer: NodeJS.Timeout | undefined

@@ -1,7 +1,7 @@
 /**
- * Subscribes to changes of keys over a connection of its own, which pings the server and reconnects. Redis drops
- * messages for a closed connection, so while it is closed the listener is called each second with the change of every
- * key, and again after reconnecting: cached keys are then valid for one second.
+ * Subscribes to changes of keys over a connection of its own, which pings the server and reconnects. Redis
+ * drops messages for a closed connection, so while it is closed the listener is called each second with the
+ * change of every key, and again after reconnecting: cached keys are then valid for one second.
  */
 import { Redis } from 'ioredis'
 import { clientOptions, retryDelayMs } from './open-client.js'

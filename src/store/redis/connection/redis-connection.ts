@@ -1,6 +1,6 @@
 /**
- * One connection to Redis (in a Cluster, to each node), with timeouts, a circuit breaker, and scripts. Each purpose has
- * its own connection, so that slow commands of one do not delay another.
+ * One connection to Redis (in a Cluster, to each node), with timeouts, a circuit breaker, and scripts. Each
+ * purpose has its own connection, so that slow commands of one do not delay another.
  */
 import { Cluster, Redis } from 'ioredis'
 import type { GatewayError } from '../../../errors.js'
@@ -111,7 +111,9 @@ export class RedisConnection {
     return this.exchange(what, () => this.primaryValue(key))
   }
 
-  /** The keys that match a pattern, of every node, in batches; a key that moves between nodes may occur twice. */
+  /**
+   * The keys that match a pattern, of every node, in batches; a key that moves between nodes may occur twice.
+   */
   async *scan(what: string, pattern: string): AsyncGenerator<string[]> {
     await this.opened()
     const nodes = this.client instanceof Redis ? [this.client] : this.client.nodes('master')
@@ -127,8 +129,8 @@ export class RedisConnection {
   }
 
   /**
-   * Runs a script and waits until the replicas have its effect. Rejects with `store_unconfirmed` if it took effect and
-   * too few replicas have it.
+   * Runs a script and waits until the replicas have its effect. Rejects with `store_unconfirmed` if it took
+   * effect and too few replicas have it.
    */
   async runDurably(...args: Parameters<RedisConnection['run']>): Promise<unknown> {
     const [what, , { keys }] = args

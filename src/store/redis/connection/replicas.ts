@@ -1,6 +1,6 @@
 /**
- * Waits until replicas have a change (`WAIT`). `WAIT` blocks its connection, so one wait serves all changes that were
- * sent before it.
+ * Waits until replicas have a change (`WAIT`). `WAIT` blocks its connection, so one wait serves all changes
+ * that were sent before it.
  */
 import { Redis, type Cluster } from 'ioredis'
 import { reasonOf, unavailable, unconfirmed } from '../../errors.js'
@@ -35,8 +35,9 @@ export class Replicas {
   }
 
   /**
-   * Resolves when enough replicas have the last change of `key`. Rejects with `GatewayError(store_unconfirmed)`.
-   * `WAIT` counts for the connection that wrote; in a Cluster, that of the key's node.
+   * Resolves when enough replicas have the last change of `key`. Rejects with
+   * `GatewayError(store_unconfirmed)`. `WAIT` counts for the connection that wrote; in a Cluster, that of the
+   * key's node.
    */
   async confirm(what: string, key: string): Promise<void> {
     const { replicas } = this.options

@@ -34,8 +34,8 @@ export function loadScript(...names: readonly string[]): Script {
 }
 
 /**
- * Runs a script by its hash, and by its text if the server does not have it; or a command by its name. Rejects with
- * ioredis's error.
+ * Runs a script by its hash, and by its text if the server does not have it; or a command by its name.
+ * Rejects with ioredis's error.
  */
 export async function evaluate(
   client: Redis | Cluster,

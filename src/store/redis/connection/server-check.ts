@@ -1,6 +1,6 @@
 /**
- * Checks once, at the start, that the server keeps what it stores. A managed server may forbid `CONFIG`; the check then
- * skips what it cannot read.
+ * Checks once, at the start, that the server keeps what it stores. A managed server may forbid `CONFIG`; the
+ * check then skips what it cannot read.
  */
 import { CannotOpen, unavailable } from '../../errors.js'
 import type { RedisConnection } from './redis-connection.js'
@@ -10,7 +10,8 @@ const OLDEST: readonly [number, number] = [6, 2]
 const MAX_SKEW_MS = 1_000
 
 /**
- * Rejects if the server would lose data, with the setting to change. Calls `warn` with further advice to the operator.
+ * Rejects if the server would lose data, with the setting to change. Calls `warn` with further advice to the
+ * operator.
  */
 export async function checkServer(
   link: RedisConnection,

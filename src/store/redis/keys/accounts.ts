@@ -1,6 +1,6 @@
 /**
- * Accounts in Redis. An account exists when the pointer of its e-mail exists, which is written last; lists omit records
- * without one.
+ * Accounts in Redis. An account exists when the pointer of its e-mail exists, which is written last; lists
+ * omit records without one.
  */
 import type { Account } from '../../../accounts/account.js'
 import { damaged, unavailable } from '../../errors.js'

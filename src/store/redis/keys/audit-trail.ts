@@ -1,9 +1,9 @@
 /**
  * The audit trail in Redis: records by id, with an index in order of ids and one by account, in one slot.
  *
- * An account is in another slot, and a script changes one slot only. So a change is announced here first, its script
- * leaves the audit entry beside the account, and the entry is then moved here. If the process is killed in between,
- * the next reader finds the announcement and moves the entry.
+ * An account is in another slot, and a script changes one slot only. So a change is announced here first, its
+ * script leaves the audit entry beside the account, and the entry is then moved here. If the process is
+ * killed in between, the next reader finds the announcement and moves the entry.
  */
 import { readAuditEntry, writeAuditEntry } from '../../records/account-records.js'
 import { damaged, unavailable } from '../../errors.js'
@@ -63,8 +63,8 @@ export class RedisAuditTrail implements AuditTrail {
   }
 
   /**
-   * Makes a change of an account with its audit entries: `change` gets the ids and records for its script. If it
-   * rejects, the next reader finds out whether the change was made.
+   * Makes a change of an account with its audit entries: `change` gets the ids and records for its script. If
+   * it rejects, the next reader finds out whether the change was made.
    */
   async withAuditEntries<T>(
     accountId: string,

@@ -1,7 +1,7 @@
 /**
- * Finds keys by their digest. A process caches the account of each digest, and the revocations that it has seen: a
- * key that disappears without a revocation is a failure of the store, and a revocation stays in force if the store
- * loses it.
+ * Finds keys by their digest. A process caches the account of each digest, and the revocations that it has
+ * seen: a key that disappears without a revocation is a failure of the store, and a revocation stays in force
+ * if the store loses it.
  */
 import type { ApiKey } from '../../../accounts/account.js'
 import { damaged, unavailable } from '../../errors.js'

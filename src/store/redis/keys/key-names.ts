@@ -2,10 +2,11 @@
  * The names of the Redis keys of accounts and API keys. Layout: docs/explanation/redis-store.md.
  *
  * All of an account is in one slot of a Cluster (`{acc_…}`), so that one script can change it. In the
- * account's hash: `account` (its record), `live` (keys that are not revoked), `gen` (changes so far),
- * for each key `key:DIGEST` (its record), `id:KEY_ID` (its digest) and, once revoked, `revoked:DIGEST`
- * (when), `place` (the last position in the order of keys) and `removed-before` (keys that ended before that time may
- * have been removed). The pointers `key:DIGEST` and `key-id:ID` name the account; they exist as long as the key.
+ * account's hash: `account` (its record), `live` (keys that are not revoked), `gen` (changes so far), for
+ * each key `key:DIGEST` (its record), `id:KEY_ID` (its digest) and, once revoked, `revoked:DIGEST` (when),
+ * `place` (the last position in the order of keys) and `removed-before` (keys that ended before that time may
+ * have been removed). The pointers `key:DIGEST` and `key-id:ID` name the account; they exist as long as the
+ * key.
  */
 const PREFIX = 'sluice:'
 

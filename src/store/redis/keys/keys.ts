@@ -1,6 +1,6 @@
 /**
- * Keys in Redis: the record of a key is in the hash of its account, and pointers name the account. Pointers are written
- * first: if the process is killed then, they point to no record, which is an unknown key.
+ * Keys in Redis: the record of a key is in the hash of its account, and pointers name the account. Pointers
+ * are written first: if the process is killed then, they point to no record, which is an unknown key.
  */
 import type { ApiKey, KeyReference } from '../../../accounts/account.js'
 import { damaged, unavailable } from '../../errors.js'
@@ -154,8 +154,8 @@ export class RedisKeys {
   }
 
   /**
-   * Revokes expired keys first, then deletes the pointers, then the records: after a crash in between, the next call
-   * continues.
+   * Revokes expired keys first, then deletes the pointers, then the records: after a crash in between, the
+   * next call continues.
    */
   async remove(
     accountId: string,

@@ -1,6 +1,6 @@
 /**
- * Sign-in tokens in Redis: records by id, with an index by expiry time and one by account, all in one slot. A change
- * names the record that was read, and is repeated if another change came in between.
+ * Sign-in tokens in Redis: records by id, with an index by expiry time and one by account, all in one slot. A
+ * change names the record that was read, and is repeated if another change came in between.
  */
 import {
   SIGN_IN_TOKENS_PER_ACCOUNT,

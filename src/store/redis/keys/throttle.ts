@@ -1,6 +1,6 @@
 /**
- * Counts of attempts in Redis: the time at which each subject's bucket is full again. Redis removes a count at
- * that time.
+ * Counts of attempts in Redis: the time at which each subject's bucket is full again. Redis removes a count
+ * at that time.
  */
 import type { ThrottleStore, ThrottledSubject } from '../../throttle.js'
 import type { RedisEngine } from '../connection/engine.js'

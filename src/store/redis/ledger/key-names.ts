@@ -1,8 +1,8 @@
 /**
  * The names of the Redis keys of the ledger.
  *
- * The keys of an account have its hash tag, so that one script admits and one settles. Without a Cluster there are also
- * indexes over all accounts; in a Cluster, a query over all accounts reads each of `ACCOUNTS`.
+ * The keys of an account have its hash tag, so that one script admits and one settles. Without a Cluster
+ * there are also indexes over all accounts; in a Cluster, a query over all accounts reads each of `ACCOUNTS`.
  *
  * A time in a name is 9 digits to the base 36, so that names sort by time.
  */
@@ -73,8 +73,8 @@ export class LedgerKeys {
   }
 
   /**
-   * The key of the demand's counter, as the name of its slice; null if there can be no slice: in a Cluster, for a limit
-   * in another slot, and for concurrent requests, which have a second key.
+   * The key of the demand's counter, as the name of its slice; null if there can be no slice: in a Cluster,
+   * for a limit in another slot, and for concurrent requests, which have a second key.
    */
   slice(accountId: string, demand: Demand): string | null {
     const { kind, shared, subject } = demand

@@ -1,8 +1,9 @@
 /**
- * Reads and writes budgets, sums and last uses for migration. No gateway uses the ledger meanwhile, and each write can be
- * repeated, so these are commands without scripts.
+ * Reads and writes budgets, sums and last uses for migration. No gateway uses the ledger meanwhile, and each
+ * write can be repeated, so these are commands without scripts.
  */
-import type { BudgetSpent, UsageSum } from '../../ledger.js'
+import type { BudgetSpent } from '../../ledger.js'
+import type { UsageSum } from '../../usage-queries.js'
 import { numberedCounters } from '../../records/count-usage.js'
 import type { RedisConnection } from '../connection/redis-connection.js'
 import { groupBy } from '../group-by.js'

@@ -4,8 +4,8 @@
 import { matchesEntry } from '../../records/entry-filter.js'
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import { damaged, unavailable } from '../../errors.js'
-import type { EntryPage, EntryQuery, KeyUse, KeyUseQuery } from '../../ledger.js'
-import type { SumQuery, UsageSum } from '../../ledger.js'
+import type { EntryPage, EntryQuery, KeyUse, KeyUseQuery } from '../../usage-queries.js'
+import type { SumQuery, UsageSum } from '../../usage-queries.js'
 import { ACCOUNTS, AFTER_ALL, BUCKET_MS, requestIdIn, timePrefix } from './key-names.js'
 import type { LedgerKeys } from './key-names.js'
 import { LEDGER_SCRIPTS } from './scripts.js'
@@ -23,7 +23,10 @@ const MAX_SCANNED = 10_000
 /** Sums read concurrently. */
 const BUCKETS = 50
 
-/** A part of the order of time: names of entries as bounds of `ZRANGEBYLEX`, or of `ZREVRANGEBYLEX` if descending. */
+/**
+ * A part of the order of time: names of entries as bounds of `ZRANGEBYLEX`, or of `ZREVRANGEBYLEX` if
+ * descending.
+ */
 interface TimeRange {
   readonly from: string
   readonly to: string

@@ -1,6 +1,6 @@
 /**
- * The scripts of limits and of the ledger. Each accesses keys of one slot of a Cluster; without a Cluster, all keys of
- * its requests.
+ * The scripts of limits and of the ledger. Each accesses keys of one slot of a Cluster; without a Cluster,
+ * all keys of its requests.
  */
 import { loadScript } from '../connection/script.js'
 
@@ -17,7 +17,7 @@ export const LEDGER_SCRIPTS = {
     'limits/time',
     'limits/each-request',
     'limits/counters',
-    'limits/return-holds',
+    'limits/charge-actual-usage',
     'limits/concurrency-slice',
     'limits/counter-slice',
     'ledger/settle',
@@ -30,7 +30,7 @@ export const LEDGER_SCRIPTS = {
     'limits/counter-slice',
     'limits/report-slices',
   ),
-  releaseShared: loadScript('limits/time', 'limits/return-holds', 'limits/release-shared'),
+  releaseShared: loadScript('limits/time', 'limits/charge-actual-usage', 'limits/release-shared'),
   renew: loadScript('limits/time', 'limits/renew'),
   renewShared: loadScript('limits/time', 'limits/renew-shared'),
   listExpired: loadScript('limits/time', 'ledger/list-expired'),

@@ -1,6 +1,6 @@
 /**
- * Settles requests in batches, one command for those of one turn of the event loop. The command also reports the slices
- * of their limits.
+ * Settles requests in batches, one command for those of one turn of the event loop. The command also reports
+ * the slices of their limits.
  */
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import { dayOf, monthOf } from '../../../limits/arithmetic/budget-period.js'
@@ -11,15 +11,15 @@ import { Batches } from '../connection/batches.js'
 import type { Argument } from '../connection/script.js'
 import { parseBatchReply } from '../keys/read-records.js'
 import { amountsOf, holdsOf, parseSharedHolds, type Hold } from '../limits/encode-demands.js'
-import { releaseHolds } from '../limits/release-holds.js'
+import { chargeActualUsage } from '../limits/charge-actual-usage.js'
 import { NUMBERS_PER_SLICE } from '../limits/slices.js'
 import type { LedgerContext } from './context.js'
 import { BUCKET_MS, slotPrefix, timePrefix, type LedgerKeys } from './key-names.js'
 import { LEDGER_SCRIPTS } from './scripts.js'
 
 /**
- * Entries of one command, which blocks the server for about two milliseconds. With fewer, slices would be reported
- * more often.
+ * Entries of one command, which blocks the server for about two milliseconds. With fewer, slices would be
+ * reported more often.
  */
 const MAX_SETTLEMENTS = 32
 const WHAT = 'settling a request'
@@ -93,7 +93,7 @@ export class Settlement {
   ): Promise<void> {
     const usage = { tokens: usedTokens(entry) ?? '', cost: chargedNanoUsd(entry) ?? '' } as const
     for (const holds of parseSharedHolds(shared)) {
-      await releaseHolds(this.context, WHAT, { holds, usage })
+      await chargeActualUsage(this.context, WHAT, { holds, usage })
     }
     if (shared !== null || reservation?.takenFrom !== 'nothing') return
     const period = [dayOf(entry.atMs), monthOf(entry.atMs)] as const
@@ -102,7 +102,7 @@ export class Settlement {
       if (!demand.shared || !isBudget(demand)) continue
       const holds = unreservedHolds(entry.accountId, { ...reservation, demands: [demand] })
       const slot = slotPrefix(entry.accountId, demand)
-      await releaseHolds(this.context, WHAT, {
+      await chargeActualUsage(this.context, WHAT, {
         holds: [slot, period, holds],
         usage: { tokens: '', cost },
       })
@@ -157,7 +157,9 @@ function unreservedHolds(accountId: string, reservation: Reservation | undefined
   return holdsOf(accountId, unreserved, '')
 }
 
-/** The cost to charge without a reservation; if it is unknown, the amount that a reservation would have held. */
+/**
+ * The cost to charge without a reservation; if it is unknown, the amount that a reservation would have held.
+ */
 function unreservedCost(entry: LedgerEntry, reservation: Reservation | undefined): number | '' {
   const charged = chargedNanoUsd(entry)
   if (charged !== null) return charged

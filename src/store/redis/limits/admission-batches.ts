@@ -1,5 +1,6 @@
 /**
- * Sends admissions to Redis in batches: one command for those of one turn of the event loop, each decided separately.
+ * Sends admissions to Redis in batches: one command for those of one turn of the event loop, each decided
+ * separately.
  */
 import { unavailable } from '../../errors.js'
 import type { Admission, Demand, LimitState } from '../../ledger.js'
@@ -22,7 +23,10 @@ const OUTCOMES = ['refused', 'taken', 'known'] as const
 export interface SlotRequest {
   /** The prefix of every key of the slot. */
   readonly slot: string
-  /** `take` all or none; `look`: read the states; `note`: write the reservation of a request admitted by slices. */
+  /**
+   * `take` all or none; `look`: read the states; `note`: write the reservation of a request admitted by
+   * slices.
+   */
   readonly what: 'take' | 'look' | 'note'
   readonly accountId: string
   readonly demands: readonly Demand[]

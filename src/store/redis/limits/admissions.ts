@@ -1,9 +1,9 @@
 /**
  * Admits requests, also those whose limits are in several slots of a Cluster.
  *
- * A limit that several accounts share is in another slot than the account. Without a Cluster, one script checks both. In
- * a Cluster, the shared limits are taken first, each in its slot, and returned if another limit refuses: no limit is
- * ever exceeded, and for a moment a request may be refused too early.
+ * A limit that several accounts share is in another slot than the account. Without a Cluster, one script
+ * checks both. In a Cluster, the shared limits are taken first, each in its slot, and returned if another
+ * limit refuses: no limit is ever exceeded, and for a moment a request may be refused too early.
  */
 import type { Admission, Demand, LimitState, Raise } from '../../ledger.js'
 import type { LedgerContext } from '../ledger/context.js'
@@ -11,7 +11,7 @@ import { accountPrefix, slotPrefix } from '../ledger/key-names.js'
 import { groupBy } from '../group-by.js'
 import { AdmissionBatches, type SlotReply } from './admission-batches.js'
 import { holdsOf, type SharedHolds } from './encode-demands.js'
-import { releaseHolds } from './release-holds.js'
+import { chargeActualUsage } from './charge-actual-usage.js'
 
 const WHAT = 'admitting a request'
 
@@ -50,7 +50,7 @@ export class Admissions {
     if (decision.outcome !== 'taken') {
       const unused = { tokens: 'never', cost: 0 } as const
       for (const each of shared)
-        await releaseHolds(this.context, WHAT, { holds: each, usage: unused })
+        await chargeActualUsage(this.context, WHAT, { holds: each, usage: unused })
     }
     if (others.length === 0) return decision
     // The current states of all limits; those of an admitted request need no retry.
@@ -99,7 +99,7 @@ export class Admissions {
       const holds = holdsOf(accountId, part.demands, '')
       const unused = { tokens: 0, cost: 0 }
       const what = 'lowering a reservation'
-      await releaseHolds(this.context, what, {
+      await chargeActualUsage(this.context, what, {
         holds: [part.slot, [day, month], holds],
         usage: unused,
       })

@@ -1,9 +1,10 @@
 /**
- * A process's slice of a limit of concurrent requests: slots that its requests may use without a command to Redis. The
- * caller passes the time.
+ * A process's slice of a limit of concurrent requests: slots that its requests may use without a command to
+ * Redis. The caller passes the time.
  *
- * Redis always holds at least as many slots for the process as it uses: slots are not used from the report that returns
- * them, and not before they are granted. Reports are numbered, since a delayed one may arrive after its successors.
+ * Redis always holds at least as many slots for the process as it uses: slots are not used from the report
+ * that returns them, and not before they are granted. Reports are numbered, since a delayed one may arrive
+ * after its successors.
  */
 import type { ConcurrencyDemand, Demand, LimitState } from '../../ledger.js'
 import { REPORT_INTERVAL_MS } from './counter-slice.js'
@@ -89,8 +90,8 @@ export class ConcurrencySlice {
   }
 
   /**
-   * The report at this time: limit, number of the report, slots that it keeps in any case, wanted slots, and slots in
-   * use. From now on the process uses no more than it keeps.
+   * The report at this time: limit, number of the report, slots that it keeps in any case, wanted slots, and
+   * slots in use. From now on the process uses no more than it keeps.
    */
   report(nowMs: number): SliceReport {
     const { name, kind, limit, inUse, missed, last, window } = this
@@ -116,7 +117,10 @@ export class ConcurrencySlice {
     this.inUse = 0
   }
 
-  /** Applies a reply: slots held, slots of all, number of the report, maximum of idle slots, 1 if few are left. */
+  /**
+   * Applies a reply: slots held, slots of all, number of the report, maximum of idle slots, 1 if few are
+   * left.
+   */
   applyReply(
     [held = 0, takenByAll = 0, report = 0, maxIdle = 0, isLow = 0]: readonly number[],
     _report: SliceReport,

@@ -1,6 +1,6 @@
 /**
- * A process's slice of a rate or a budget: an amount that its requests may use without a command to Redis. The caller
- * passes the time. How slices work: docs/explanation/redis-store.md.
+ * A process's slice of a rate or a budget: an amount that its requests may use without a command to Redis.
+ * The caller passes the time. How slices work: docs/explanation/redis-store.md.
  */
 import { budgetState } from '../../../limits/arithmetic/budget-limit.js'
 import { rateState, remainingUnits, UNITS } from '../../../limits/arithmetic/rate-limit.js'
@@ -97,8 +97,8 @@ export class CounterSlice {
   }
 
   /**
-   * Whether a settlement must report the slice: too little is left, the last report is old, or the settlement returns
-   * a part of what the slice took.
+   * Whether a settlement must report the slice: too little is left, the last report is old, or the settlement
+   * returns a part of what the slice took.
    */
   isDue(nowMs: number): boolean {
     if (this.kind !== 'requests' && this.taken > this.reportedTaken) return true

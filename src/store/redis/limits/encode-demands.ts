@@ -11,8 +11,8 @@ export type Hold = readonly [Demand['kind'], string, number, number, string]
 export type SharedHolds = readonly [string, readonly [number, number], readonly Hold[]]
 
 /**
- * The report of one slice: key, kind, limit, taken, returned, wanted amount, minimum. For concurrent requests the numbers
- * after the limit are those of `ConcurrencySlice.report`.
+ * The report of one slice: key, kind, limit, taken, returned, wanted amount, minimum. For concurrent requests
+ * the numbers after the limit are those of `ConcurrencySlice.report`.
  */
 export type SliceReport = readonly [string, string, number, number, number, number, number]
 

@@ -1,5 +1,6 @@
 /**
- * Reports slices that no settlement has reported: it renews those of long requests and returns those that are idle.
+ * Reports slices that no settlement has reported: it renews those of long requests and returns those that are
+ * idle.
  */
 import type { LedgerContext } from '../ledger/context.js'
 import { parseNumbers } from '../keys/read-records.js'

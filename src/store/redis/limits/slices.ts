@@ -1,6 +1,7 @@
 /**
- * The slices of one process: parts of busy limits that Redis has granted to it in advance, so that a request under them
- * is admitted without a command. The caller passes the time. How slices work: docs/explanation/redis-store.md.
+ * The slices of one process: parts of busy limits that Redis has granted to it in advance, so that a request
+ * under them is admitted without a command. The caller passes the time. How slices work:
+ * docs/explanation/redis-store.md.
  */
 import type { Demand, LimitState } from '../../ledger.js'
 import { ConcurrencySlice } from './concurrency-slice.js'
@@ -10,9 +11,14 @@ import { WINDOW_MS } from './usage-window.js'
 
 /** Maximum number of tracked limits; 10,000 take about 3 MB. */
 const MAX_TRACKED = 10_000
-/** Smaller limits have no slices: a tenth of the limit would be less than one slot for each of two processes. */
+/**
+ * Smaller limits have no slices: a tenth of the limit would be less than one slot for each of two processes.
+ */
 const MIN_CONCURRENT = 20
-/** All slices of a limit hold 1 % of it, one process half of that: a smaller limit has no room for one request. */
+/**
+ * All slices of a limit hold 1 % of it, one process half of that: a smaller limit has no room for one
+ * request.
+ */
 const MIN_REQUESTS = 200
 /**
  * How long after a report a slice may be used: half of the time for which Redis keeps it
@@ -51,8 +57,8 @@ export class Slices {
   }
 
   /**
-   * Takes the cost of the demands from their slices, all or none, and returns the states of the limits, with others'
-   * slices counted as used. Null if the request needs a command. Slots are held until `releaseSlots`.
+   * Takes the cost of the demands from their slices, all or none, and returns the states of the limits, with
+   * others' slices counted as used. Null if the request needs a command. Slots are held until `releaseSlots`.
    */
   take({ requestId, accountId, demands }: SliceAdmission, nowMs: number): LimitState[] | null {
     const taken: { readonly slice: Slice; readonly demand: Demand }[] = []
@@ -77,8 +83,8 @@ export class Slices {
   }
 
   /**
-   * The reports of the slices of these requests, each once, to send with another command. Slices that need no report are
-   * left out.
+   * The reports of the slices of these requests, each once, to send with another command. Slices that need no
+   * report are left out.
    */
   reportsFor(requests: Iterable<SliceRequest>, nowMs: number): SliceReport[] {
     if (this.slices.size === 0) return []

@@ -1,6 +1,7 @@
 /**
- * The background thread of a store, with a connection of its own. It runs the tasks that may take long: the roll-up of new
- * entries, queries for usage, and checkpoints, which wait for the disk. The event loop never waits for it.
+ * The background thread of a store, with a connection of its own. It runs the tasks that may take long: the
+ * roll-up of new entries, queries for usage, and checkpoints, which wait for the disk. The event loop never
+ * waits for it.
  */
 import { Worker } from 'node:worker_threads'
 import { unavailable } from '../../errors.js'
@@ -9,8 +10,8 @@ import type { Tasks } from './tasks.js'
 /** Time between checkpoints while transactions are committed. */
 const CHECKPOINT_MS = 2_000
 /**
- * Time until new entries are added to the sums if no query comes before. A batch of many entries costs less for each,
- * because it changes the same pages.
+ * Time until new entries are added to the sums if no query comes before. A batch of many entries costs less
+ * for each, because it changes the same pages.
  */
 const ROLL_UP_MS = 5_000
 

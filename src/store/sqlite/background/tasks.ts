@@ -1,8 +1,8 @@
 /**
- * The tasks of the background thread: the roll-up of new entries, queries for usage, copies and checkpoints. Each runs
- * in transactions of its own.
+ * The tasks of the background thread: the roll-up of new entries, queries for usage, copies and checkpoints.
+ * Each runs in transactions of its own.
  */
-import type { EntryQuery, KeyUseQuery, SumQuery } from '../../ledger.js'
+import type { EntryQuery, KeyUseQuery, SumQuery } from '../../usage-queries.js'
 import { numberIn, type Connection } from '../driver.js'
 import { KeyUses, lastUseOf } from '../ledger/key-use.js'
 import { pruneUsage, type Pruned } from '../ledger/prune-usage.js'
@@ -20,7 +20,8 @@ export type Tasks = ReturnType<typeof tasksOf>
 /** The tasks over a connection. Each throws the error of SQLite. */
 export function tasksOf(db: Connection) {
   let made: { readonly rollUp: RollUp; readonly keyUses: KeyUses } | null = null
-  // Not at the start: a backup also copies a store of an earlier version, which lacks tables of these statements.
+  // Not at the start: a backup also copies a store of an earlier version, which lacks tables of these
+  // statements.
   const usage = () => (made ??= { rollUp: new RollUp(db), keyUses: new KeyUses(db) })
   const caughtUp = () => {
     usage().rollUp.catchUp()
@@ -53,9 +54,9 @@ export function tasksOf(db: Connection) {
 }
 
 /**
- * Copies the write-ahead log into the database file, which waits for the disk. Beside running writers a passive
- * checkpoint never reaches the end of the log, which would grow without limit: once the log is long, writers wait while
- * its last pages are copied, so that it starts again.
+ * Copies the write-ahead log into the database file, which waits for the disk. Beside running writers a
+ * passive checkpoint never reaches the end of the log, which would grow without limit: once the log is long,
+ * writers wait while its last pages are copied, so that it starts again.
  */
 function checkpoint(db: Connection): void {
   const row = db.prepare('PRAGMA wal_checkpoint(PASSIVE)').get()
@@ -63,7 +64,10 @@ function checkpoint(db: Connection): void {
   db.prepare('PRAGMA wal_checkpoint(RESTART)').get()
 }
 
-/** Adds new entries to the index. On a full disk that fails, and the page lacks the entries that are not added yet. */
+/**
+ * Adds new entries to the index. On a full disk that fails, and the page lacks the entries that are not added
+ * yet.
+ */
 function catchUpIfPossible(rollUp: RollUp): void {
   try {
     rollUp.catchUp()

@@ -98,7 +98,10 @@ export class SqliteAccounts implements AccountTable {
   }
 }
 
-/** The account in a row's `id` and `record`. Throws an Error if it is damaged, or the record of another account. */
+/**
+ * The account in a row's `id` and `record`. Throws an Error if it is damaged, or the record of another
+ * account.
+ */
 export function recordIn(row: Row): AccountRecord {
   const id = textIn(row, 'id')
   const record = intact(`account '${id}'`, () => readAccount(textIn(row, 'record')))

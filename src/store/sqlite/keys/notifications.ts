@@ -1,6 +1,6 @@
 /**
- * Notifies every process of changes that make cached key look-ups stale. A change is a row of the table `changes`,
- * written in the transaction of the change; each process reads new rows five times a second.
+ * Notifies every process of changes that make cached key look-ups stale. A change is a row of the table
+ * `changes`, written in the transaction of the change; each process reads new rows five times a second.
  */
 import type { KeyChange } from '../../store.js'
 import { textOrNull } from '../driver.js'
@@ -88,7 +88,8 @@ export class SqliteNotifications {
     const from = this.received
     if (last === from) return []
     this.received = last
-    // The file was replaced if it has fewer changes than before; with too many, the oldest rows are removed already.
+    // The file was replaced if it has fewer changes than before; with too many, the oldest rows are removed
+    // already.
     if (last < from || last - from > this.mostRows) return [{ digest: null }]
     const since = this.engine.prepare('SELECT digest FROM changes WHERE place > ? ORDER BY place')
     return since.all(from).map((row) => ({ digest: textOrNull(row, 'digest') }))

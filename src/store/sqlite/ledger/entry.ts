@@ -53,7 +53,9 @@ const COLUMNS: readonly (readonly [name: string, valueOf: (entry: LedgerEntry) =
   ['price_version', (entry) => entry.priceVersion],
 ]
 
-/** Adds an entry; the parameters are `valuesOf`. Violates a constraint if the request has an entry already. */
+/**
+ * Adds an entry; the parameters are `valuesOf`. Violates a constraint if the request has an entry already.
+ */
 export const INSERT_ENTRY = `INSERT INTO ledger_entries (${COLUMNS.map(([name]) => name).join(', ')})
   VALUES (${COLUMNS.map(() => '?').join(', ')})`
 
@@ -134,7 +136,9 @@ function usageIn(row: Row): Usage {
   return usage
 }
 
-/** The times of stages without a column of their own, in the order of `HOPS`; null for a stage not reached. */
+/**
+ * The times of stages without a column of their own, in the order of `HOPS`; null for a stage not reached.
+ */
 function hopsText(hops: EntryHops): string {
   // Half the time of JSON.stringify.
   const times = HOPS.map((stage) => {

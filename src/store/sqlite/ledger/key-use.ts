@@ -2,7 +2,7 @@
  * Queries for the use of keys. They run in the background thread.
  */
 import { numberIn, textIn, type Connection, type Row, type Value } from '../driver.js'
-import type { KeyUse, KeyUseQuery } from '../../ledger.js'
+import type { KeyUse, KeyUseQuery } from '../../usage-queries.js'
 import { byCost } from '../../records/group-sums.js'
 import {
   added,
@@ -25,8 +25,8 @@ const SUMS = ['requests', 'cost_nano_usd', 'unpriced'].map(added).join(', ')
 type Span = Pick<KeyUseQuery, 'accountId' | 'model' | 'fromMs' | 'toMs'>
 
 /**
- * The use of each key. Sums of past days are cached, because ten thousand keys have hundreds of thousands of rows;
- * `days_changed` tells whether a past day has changed since.
+ * The use of each key. Sums of past days are cached, because ten thousand keys have hundreds of thousands of
+ * rows; `days_changed` tells whether a past day has changed since.
  */
 export class KeyUses {
   private readonly db: Connection
@@ -88,7 +88,10 @@ export class KeyUses {
       .map(useIn)
   }
 
-  /** Whether the span has at least a third of the days: then it is faster to read the covering index of all days. */
+  /**
+   * Whether the span has at least a third of the days: then it is faster to read the covering index of all
+   * days.
+   */
   private isWide({ fromMs, toMs }: Span): boolean {
     const days = this.db.prepare(
       `WITH RECURSIVE ${bucketsOf('days', '?1', '?2')} SELECT count(at) AS days FROM days`,
@@ -120,8 +123,8 @@ function selectUse(span: Span, more: readonly string[]): Select {
 }
 
 /**
- * Selects the same from the covering index, which is in the order of keys: SQLite need not sort hundreds of thousands
- * of rows. Days and pending hours are added up separately, because a union is not in order.
+ * Selects the same from the covering index, which is in the order of keys: SQLite need not sort hundreds of
+ * thousands of rows. Days and pending hours are added up separately, because a union is not in order.
  */
 function selectWideUse(span: Span): Select {
   const { conditions, parameters } = conditionsOf(span, [])

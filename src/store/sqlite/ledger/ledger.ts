@@ -1,7 +1,7 @@
 /**
- * The ledger in SQLite: admissions, settlements and entries. All of one turn of the event loop share a transaction
- * (transactions.ts), in which the arithmetic of limits runs, so that limits hold across processes. Queries run in the
- * background thread.
+ * The ledger in SQLite: admissions, settlements and entries. All of one turn of the event loop share a
+ * transaction (transactions.ts), in which the arithmetic of limits runs, so that limits hold across
+ * processes. Queries run in the background thread.
  */
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import type {
@@ -9,19 +9,21 @@ import type {
   AdmissionResult,
   BudgetSpent,
   Demand,
-  EntryPage,
-  EntryQuery,
-  KeyUse,
-  KeyUseQuery,
   Ledger,
   LimitState,
   Raise,
   Reservation,
   Retention,
   SettleOutcome,
+} from '../../ledger.js'
+import type {
+  EntryPage,
+  EntryQuery,
+  KeyUse,
+  KeyUseQuery,
   SumQuery,
   UsageSum,
-} from '../../ledger.js'
+} from '../../usage-queries.js'
 import { chargedNanoUsd, usedTokens } from '../../records/count-usage.js'
 import { writeEntry } from '../../records/entry-text.js'
 import { isConstraint, type Statement } from '../driver.js'
@@ -260,8 +262,12 @@ export class SqliteLedger implements Ledger {
     }
     const holds = this.reservations.remove(requestId)
     if (holds !== null) {
-      const used = { tokens: usedTokens(entry), nanoUsd: chargedNanoUsd(entry) }
-      this.limits.release(holds, used, this.nowMs())
+      const nowMs = this.nowMs()
+      this.limits.release(holds, {
+        tokens: usedTokens(entry),
+        nanoUsd: chargedNanoUsd(entry),
+        nowMs,
+      })
     } else if (reservation?.takenFrom === 'nothing') {
       this.limits.charge(entry, reservation.demands)
     }

@@ -12,8 +12,8 @@ export type Pruned = 'entries' | Bucket
 const BATCH = 200
 
 /**
- * Removes up to 200 entries that arrived before a time, or buckets that ended before it; the number removed. Entries
- * that sums do not include yet stay, and so do hours that their day does not include yet.
+ * Removes up to 200 entries that arrived before a time, or buckets that ended before it; the number removed.
+ * Entries that sums do not include yet stay, and so do hours that their day does not include yet.
  */
 export function pruneUsage(rollUp: RollUp, what: Pruned, beforeMs: number): number {
   return what === 'entries' ? pruneEntries(rollUp, beforeMs) : pruneSums(rollUp, what, beforeMs)

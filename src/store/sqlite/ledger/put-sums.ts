@@ -2,7 +2,7 @@
  * Puts the sums of another ledger into the tables of hours and days, when a store is moved.
  */
 import { CAUSES } from '../../../error-cause.js'
-import type { UsageSum } from '../../ledger.js'
+import type { UsageSum } from '../../usage-queries.js'
 import type { Value } from '../driver.js'
 import { keyIn, LAST_HOUR, SUM_COLUMNS, SUM_KEY, TOTALS, type RollUp } from './roll-up.js'
 import {

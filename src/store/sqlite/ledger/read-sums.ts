@@ -1,7 +1,7 @@
 /**
  * Queries for sums of usage. They run in the background thread.
  */
-import type { SumQuery } from '../../ledger.js'
+import type { SumQuery } from '../../usage-queries.js'
 import { textIn, type Connection, type Value } from '../driver.js'
 import { ALL_KEYS, BUCKET_MS, COUNTER_COLUMNS, sumText, totalOf } from './sum-columns.js'
 
@@ -12,8 +12,9 @@ export type Condition = readonly [sql: string, value: Value]
 export const MARK_MS = '(SELECT start_ms FROM days_mark)'
 
 /**
- * A common table expression: the buckets of a table from one time to another. Each takes one step in the primary key,
- * which begins with the time, so that a query for one account does not read the rows of all accounts.
+ * A common table expression: the buckets of a table from one time to another. Each takes one step in the
+ * primary key, which begins with the time, so that a query for one account does not read the rows of all
+ * accounts.
  */
 export function bucketsOf(name: 'hours' | 'days', from: string, to: string): string {
   const table = `usage_${name}`
@@ -32,8 +33,8 @@ function hourRows(conditions: string): string {
 }
 
 /**
- * Selects sums of the days from ?1 to ?2 that match the conditions: rows of `usage_days`, and the hours that they do
- * not include yet. There may be several rows of one day, key and model.
+ * Selects sums of the days from ?1 to ?2 that match the conditions: rows of `usage_days`, and the hours that
+ * they do not include yet. There may be several rows of one day, key and model.
  */
 export function dayRows(conditions: string): string {
   return `WITH RECURSIVE ${bucketsOf('days', '?1', '?2')}
@@ -42,7 +43,10 @@ export function dayRows(conditions: string): string {
     SELECT * FROM (${pendingRows(conditions)})`
 }
 
-/** Selects the hours of the days from ?1 to ?2 that `usage_days` does not include yet, with the start of their day. */
+/**
+ * Selects the hours of the days from ?1 to ?2 that `usage_days` does not include yet, with the start of their
+ * day.
+ */
 export function pendingRows(conditions: string): string {
   const lastHour = `?2 + ${BUCKET_MS.day - 1}`
   return `WITH RECURSIVE ${bucketsOf('hours', `max(?1, ${MARK_MS})`, lastHour)}

@@ -1,11 +1,11 @@
 /**
- * Adds ledger entries to the tables that are derived from them: the index by account and key (`entry_places`) and the
- * sums of hours and days.
+ * Adds ledger entries to the tables that are derived from them: the index by account and key (`entry_places`)
+ * and the sums of hours and days.
  *
- * `counted_seq` is the last entry that the tables include; a batch of the next entries is added in the transaction
- * that moves it. Any process adds the entries of all processes. Hours that are over are added to their day in the same
- * way, up to the row of hours in `days_mark`. The code runs in the background thread and waits there for the write
- * lock.
+ * `counted_seq` is the last entry that the tables include; a batch of the next entries is added in the
+ * transaction that moves it. Any process adds the entries of all processes. Hours that are over are added to
+ * their day in the same way, up to the row of hours in `days_mark`. The code runs in the background thread
+ * and waits there for the write lock.
  */
 import { randomUUID } from 'node:crypto'
 import {
@@ -26,7 +26,9 @@ import {
   type Bucket,
 } from './sum-columns.js'
 
-/** Entries added up at once; the number adapts to the rows of sums that they make, at most about two for each. */
+/**
+ * Entries added up at once; the number adapts to the rows of sums that they make, at most about two for each.
+ */
 const LEAST_IN_BATCH = 10_000
 const MOST_IN_BATCH = 50_000
 /** Rows of sums that one batch may make: adding them holds the write lock for about 40 ms. */
@@ -50,8 +52,8 @@ const UPDATES = `ON CONFLICT DO UPDATE SET last_at_ms = max(last_at_ms, excluded
 ).join(', ')}`
 
 /**
- * Sums of one batch by hour, model and owner: a key, then all keys of an account, then all accounts; and its index by
- * owner, in order. They are in memory: the write lock is not held while they are computed.
+ * Sums of one batch by hour, model and owner: a key, then all keys of an account, then all accounts; and its
+ * index by owner, in order. They are in memory: the write lock is not held while they are computed.
  */
 const BATCH_TABLES = `CREATE TEMP TABLE batch (${SUM_COLUMNS});
   CREATE TEMP TABLE batch_places (owner, at_ms, seq)`
@@ -83,7 +85,9 @@ function addAccounts(by: Bucket): string {
     FROM ${TABLE_OF[by]} WHERE account_id <> '' GROUP BY 1, 2, 4;`
 }
 
-/** The last of the next rows of hours after a key and before a time. SQLite seeks the key because it is bound. */
+/**
+ * The last of the next rows of hours after a key and before a time. SQLite seeks the key because it is bound.
+ */
 const NEXT_HOUR = `SELECT ${SUM_KEY} FROM (
     SELECT ${SUM_KEY} FROM usage_hours WHERE (${SUM_KEY}) > (?, ?, ?, ?) AND start_ms < ?
     ORDER BY ${SUM_KEY} LIMIT ${MOST_MOVED}
@@ -98,7 +102,10 @@ const MOVE_HOURS = `INSERT INTO usage_days (${SUM_COLUMNS})
 export const LAST_HOUR = `SELECT ${SUM_KEY} FROM usage_hours
   ORDER BY start_ms DESC, account_id DESC, key_id DESC, model DESC LIMIT 1`
 
-/** Gives a store of version 1 the sums of accounts. Days then include all hours, so that both have the same sums. */
+/**
+ * Gives a store of version 1 the sums of accounts. Days then include all hours, so that both have the same
+ * sums.
+ */
 export const ADD_ACCOUNT_SUMS = `
   INSERT INTO usage_days (${SUM_COLUMNS})
   SELECT start_ms / ${BUCKET_MS.day} * ${BUCKET_MS.day}, account_id, key_id, model, last_at_ms,
@@ -108,7 +115,9 @@ export const ADD_ACCOUNT_SUMS = `
   ${addAccounts('hour')}
   ${addAccounts('day')}`
 
-/** The derived tables of one store, over a connection of the thread. Every method throws the error of SQLite. */
+/**
+ * The derived tables of one store, over a connection of the thread. Every method throws the error of SQLite.
+ */
 export class RollUp {
   /** The connection of the background thread. */
   readonly db: Connection

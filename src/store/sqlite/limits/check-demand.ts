@@ -1,6 +1,6 @@
 /**
- * Checks one demand against the counters of its subject, and takes its amount: requests and tokens of a minute, slots of
- * concurrent requests, and budgets. The formulas are those of src/limits/arithmetic/.
+ * Checks one demand against the counters of its subject, and takes its amount: requests and tokens of a
+ * minute, slots of concurrent requests, and budgets. The formulas are those of src/limits/arithmetic/.
  */
 import { budgetState } from '../../../limits/arithmetic/budget-limit.js'
 import { leftOfDay, leftOfMonth } from '../../../limits/arithmetic/budget-period.js'
@@ -9,7 +9,9 @@ import { remainingUnits, rateState, UNITS } from '../../../limits/arithmetic/rat
 import type { Demand, LimitState, RateDemand } from '../../ledger.js'
 import { budgetOf, periodOf, startPeriod, type Counters, type Rate } from './counters.js'
 
-/** Removes the units that have flowed back since. A clock that was set back starts again from its new time. */
+/**
+ * Removes the units that have flowed back since. A clock that was set back starts again from its new time.
+ */
 export function drain(rate: Rate, perMinute: number, nowMs: number): void {
   rate.units = remainingUnits(rate.units, nowMs - rate.atMs, perMinute)
   rate.atMs = nowMs

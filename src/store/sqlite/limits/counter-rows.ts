@@ -1,9 +1,10 @@
 /**
- * The rows of `limits` as transactions read and change them: a row is read once, changed in memory and written once,
- * at the end of the transaction.
+ * The rows of `limits` as transactions read and change them: a row is read once, changed in memory and
+ * written once, at the end of the transaction.
  *
  * Rows stay in memory from one transaction to the next while no other process writes limits: `meta` names the
- * process that wrote limits last, and is read again when another connection has written (`PRAGMA data_version`).
+ * process that wrote limits last, and is read again when another connection has written (`PRAGMA
+ * data_version`).
  */
 import { randomUUID } from 'node:crypto'
 import type { Statement } from '../driver.js'

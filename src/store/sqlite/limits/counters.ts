@@ -9,7 +9,9 @@ export interface Rate {
   atMs: number
 }
 
-/** A budget: its day or month (since 1970, UTC), and the nano-dollars spent; those reserved are part of them. */
+/**
+ * A budget: its day or month (since 1970, UTC), and the nano-dollars spent; those reserved are part of them.
+ */
 export interface Budget {
   period: number
   spent: number
@@ -65,7 +67,9 @@ export function periodOf(kind: BudgetDemand['kind'], atMs: number): number {
   return kind === 'usd_day' ? dayOf(atMs) : monthOf(atMs)
 }
 
-/** Starts a new day or month; never an earlier one, so that a clock that is set back does not refill a budget. */
+/**
+ * Starts a new day or month; never an earlier one, so that a clock that is set back does not refill a budget.
+ */
 export function startPeriod(budget: Budget, period: number): void {
   if (period > budget.period) Object.assign(budget, { period, spent: 0, reserved: 0 })
 }

@@ -1,7 +1,7 @@
 /**
  * The amounts that a request holds of limits until it is settled, and their JSON text in its reservation:
- * `[[accountId, subject, tokens, perMinute, slots, dayNanoUsd, day, monthNanoUsd, month], …]`, one list for each
- * subject. `tokens`, `dayNanoUsd` and `monthNanoUsd` are null if no such limit applies.
+ * `[[accountId, subject, tokens, perMinute, slots, dayNanoUsd, day, monthNanoUsd, month], …]`, one list for
+ * each subject. `tokens`, `dayNanoUsd` and `monthNanoUsd` are null if no such limit applies.
  */
 import type { Demand } from '../../ledger.js'
 import { intact } from '../read-records.js'

@@ -1,36 +1,23 @@
 /**
- * Limits in SQLite: checks demands, takes them all or none, and corrects the counters when a request is settled.
- * The arithmetic runs inside the transaction that the admissions and settlements of one turn of the event loop share,
- * so that limits hold across processes.
+ * Limits in SQLite: checks demands, takes them all or none, and corrects the counters when a request is
+ * settled. The arithmetic runs inside the transaction that the admissions and settlements of one turn of the
+ * event loop share, so that limits hold across processes.
  */
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import { dayOf, monthOf } from '../../../limits/arithmetic/budget-period.js'
-import { UNITS } from '../../../limits/arithmetic/rate-limit.js'
 import type { BudgetSpent, Demand, LimitState, Raise } from '../../ledger.js'
 import { chargedNanoUsd } from '../../records/count-usage.js'
 import { textIn } from '../driver.js'
 import type { Engine } from '../engine.js'
 import { CounterRows } from './counter-rows.js'
-import { amountOf, drain, stateOf, take } from './check-demand.js'
-import {
-  accountOf,
-  budgetOf,
-  periodOf,
-  startPeriod,
-  type Budget,
-  type Counters,
-} from './counters.js'
-import type { BudgetHold, Hold } from './holds.js'
+import { chargeActualUsage, type ActualUsage } from './charge-actual-usage.js'
+import { amountOf, stateOf, take } from './check-demand.js'
+import { accountOf, budgetOf, periodOf, startPeriod, type Counters } from './counters.js'
+import type { Hold } from './holds.js'
 
 /** Rows looked at in one transaction of pruning; other writes run in between. */
 const PRUNED_AT_ONCE = 500
 const DAY_MS = 86_400_000
-
-/** The usage that replaces a reservation; null is unknown, and the reserved amount stays charged. */
-export interface Used {
-  readonly tokens: number | null
-  readonly nanoUsd: number | null
-}
 
 /** The limits of a store. Its methods are for the inside of a transaction, except `look` and `prune`. */
 export class Limits {
@@ -96,19 +83,12 @@ export class Limits {
   }
 
   /** Replaces held amounts by the usage. */
-  release(holds: readonly Hold[], used: Used, nowMs: number): void {
+  release(holds: readonly Hold[], usage: ActualUsage): void {
     for (const hold of holds) {
-      const { counters: last, accountId, subject, tokens, slots } = hold
+      const { counters: last, accountId, subject } = hold
       const counters = last?.isCurrent === true ? last : this.rows.find(accountId, subject)
       this.rows.change(counters)
-      counters.slots = Math.max(0, counters.slots - slots)
-      if (tokens !== null && used.tokens !== null) {
-        const rate = counters.tokens
-        drain(rate, tokens.perMinute, nowMs)
-        rate.units = Math.max(0, rate.units + (used.tokens - tokens.cost) * UNITS)
-      }
-      releaseBudget(counters.day, hold.usd_day, used.nanoUsd)
-      releaseBudget(counters.month, hold.usd_month, used.nanoUsd)
+      chargeActualUsage(counters, hold, usage)
     }
   }
 
@@ -137,7 +117,7 @@ export class Limits {
       }
       return hold
     })
-    this.release(holds, { tokens: 0, nanoUsd: 0 }, nowMs)
+    this.release(holds, { tokens: 0, nanoUsd: 0, nowMs })
   }
 
   /** Charges the budgets of the request's own day and month with usage that was not reserved. */
@@ -154,7 +134,9 @@ export class Limits {
     }
   }
 
-  /** Sets a budget to the amount that another ledger has counted, unless this one has a later day or month. */
+  /**
+   * Sets a budget to the amount that another ledger has counted, unless this one has a later day or month.
+   */
   put({ accountId, kind, subject, period, nanoUsd }: BudgetSpent): void {
     const counters = this.rows.find(accountId ?? '', subject)
     const budget = budgetOf(counters, kind)
@@ -187,13 +169,6 @@ export class Limits {
       })
     }
   }
-}
-
-/** Gives back the part of a held amount that was not spent; nothing if its day or month is over. */
-function releaseBudget(budget: Budget, held: BudgetHold | null, usedNanoUsd: number | null): void {
-  if (held === null || budget.period !== held.period) return
-  budget.reserved = Math.max(0, budget.reserved - held.nanoUsd)
-  if (usedNanoUsd !== null) budget.spent = Math.max(0, budget.spent + usedNanoUsd - held.nanoUsd)
 }
 
 /** The amount that earlier demands of the same request take of the same limit. */

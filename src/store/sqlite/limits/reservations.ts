@@ -1,6 +1,6 @@
 /**
- * Reservations in SQLite: one row for each request that runs, with the amounts that it holds of limits and the ledger
- * entry that is written if no process settles it.
+ * Reservations in SQLite: one row for each request that runs, with the amounts that it holds of limits and
+ * the ledger entry that is written if no process settles it.
  */
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import { readEntry } from '../../records/entry-text.js'
@@ -85,8 +85,8 @@ export class Reservations {
   }
 
   /**
-   * Removes a reservation; its holds, or null if there is none. Only in the transaction that adds the request's ledger
-   * entry: a reservation in memory is then still in the file.
+   * Removes a reservation; its holds, or null if there is none. Only in the transaction that adds the
+   * request's ledger entry: a reservation in memory is then still in the file.
    */
   remove(requestId: string): readonly Hold[] | null {
     const holds = this.held.get(requestId) ?? this.read(requestId)
@@ -106,7 +106,10 @@ export class Reservations {
     return this.selectDue.all(latestMs, limit).map((row) => textIn(row, 'request_id'))
   }
 
-  /** The same for each admission that is refused: reads them once a second, and when the first of them has ended. */
+  /**
+   * The same for each admission that is refused: reads them once a second, and when the first of them has
+   * ended.
+   */
   dueNow(nowMs: number, limit: number): string[] {
     if (nowMs < this.nextReadMs) return []
     const due = this.due(nowMs, limit)
@@ -116,7 +119,9 @@ export class Reservations {
     return due
   }
 
-  /** The ledger entry of an expired reservation, or null if there is none. Throws an Error if it is damaged. */
+  /**
+   * The ledger entry of an expired reservation, or null if there is none. Throws an Error if it is damaged.
+   */
   expired(requestId: string, latestMs: number): LedgerEntry | null {
     const row = this.selectExpired.get(requestId, latestMs)
     if (row === undefined) return null

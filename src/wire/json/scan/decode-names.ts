@@ -17,7 +17,9 @@ export class MemberNames {
     this.isPlain = isPlain
   }
 
-  /** The name of a member; `raw` is the text between its quotes as Latin-1, `path` the position for errors. */
+  /**
+   * The name of a member; `raw` is the text between its quotes as Latin-1, `path` the position for errors.
+   */
   decode(raw: string, path: () => string): string {
     const known = this.names.get(raw)
     if (known !== undefined) return known

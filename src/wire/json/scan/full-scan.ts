@@ -1,6 +1,6 @@
 /**
- * Scans the structure of a body completely: checks the limits, and finds the error of a malformed body. The contents of
- * strings and numbers are checked by `JSON.parse`.
+ * Scans the structure of a body completely: checks the limits, and finds the error of a malformed body. The
+ * contents of strings and numbers are checked by `JSON.parse`.
  */
 import type { GatewayError } from '../../../errors.js'
 import type { ScanResult, Member } from './quick-scan.js'

@@ -1,6 +1,6 @@
 /**
- * Detects whether a JSON text that arrives in fragments is complete. Each fragment is scanned once; the text is parsed only
- * when all its brackets are closed.
+ * Detects whether a JSON text that arrives in fragments is complete. Each fragment is scanned once; the text
+ * is parsed only when all its brackets are closed.
  */
 
 const QUOTE = 34

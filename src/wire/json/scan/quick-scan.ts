@@ -1,6 +1,6 @@
 /**
- * Scans the bytes of a JSON text before it is parsed, and decides quickly whether it is within the limits. If the quick scan
- * cannot decide, the full scan does.
+ * Scans the bytes of a JSON text before it is parsed, and decides quickly whether it is within the limits. If
+ * the quick scan cannot decide, the full scan does.
  */
 /* eslint max-lines-per-function: off -- one loop with all its state in variables: it sees every byte */
 
@@ -65,9 +65,9 @@ const hashes = new Int32Array(MAX_KEYS * (MAX_DEPTH + 1))
 const begins = new Int32Array(MAX_DEPTH + 1)
 
 /**
- * The members, inline data and long texts of the object in the bytes. If the bytes are valid JSON, then keys are unique,
- * numbers are within the range of a double and the limits are kept. Null if that is not so, or if only the full scan can
- * decide: for keys with escapes, numbers with an exponent and invalid strings.
+ * The members, inline data and long texts of the object in the bytes. If the bytes are valid JSON, then keys
+ * are unique, numbers are within the range of a double and the limits are kept. Null if that is not so, or if
+ * only the full scan can decide: for keys with escapes, numbers with an exponent and invalid strings.
  */
 export function quickScan(
   bytes: Buffer,

@@ -15,8 +15,8 @@ export interface ScannedBody {
 }
 
 /**
- * The offset of the quote that ends the string whose inside begins at `from`; -1 if there is none within `limit` bytes of a
- * string with escapes. Reads each byte at most twice.
+ * The offset of the quote that ends the string whose inside begins at `from`; -1 if there is none within
+ * `limit` bytes of a string with escapes. Reads each byte at most twice.
  */
 export function stringEnd({ bytes, text }: ScannedBody, from: number, limit: number): number {
   const near = Math.min(bytes.length, from + SHORT)

@@ -1,6 +1,6 @@
 /**
- * Finds the end of JSON strings in the bytes of a body and checks that they are valid, without decoding them. Reads four
- * bytes at a time, which takes a third of the time of `JSON.parse`.
+ * Finds the end of JSON strings in the bytes of a body and checks that they are valid, without decoding them.
+ * Reads four bytes at a time, which takes a third of the time of `JSON.parse`.
  */
 
 const BACKSPACE_LETTER = 98
@@ -36,8 +36,8 @@ export class StringScan {
   }
 
   /**
-   * The offset of the quote that ends the string whose inside begins at `from`; -1 if there is none, or if the string has a
-   * control character or an invalid escape.
+   * The offset of the quote that ends the string whose inside begins at `from`; -1 if there is none, or if
+   * the string has a control character or an invalid escape.
    */
   end(from: number): number {
     const { bytes } = this
@@ -64,14 +64,18 @@ export class StringScan {
     }
   }
 
-  /** The first offset from `from` on with a quote, backslash or control character, or up to three bytes before it. */
+  /**
+   * The first offset from `from` on with a quote, backslash or control character, or up to three bytes before
+   * it.
+   */
   private plain(from: number): number {
     const { bytes, head } = this
     if (from < head) return from
     this.words ??= new Int32Array(bytes.buffer, bytes.byteOffset + head, (bytes.length - head) >> 2)
     const { words } = this
     let at = (from - head) >> 2
-    // The subtraction sets the highest bit of a byte below 32, and of a byte that is 0 after the exclusive or.
+    // The subtraction sets the highest bit of a byte below 32, and of a byte that is 0 after the exclusive
+    // or.
     for (; at < words.length; at += 1) {
       const word = words[at] ?? 0
       const quote = word ^ 0x22222222

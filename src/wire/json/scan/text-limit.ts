@@ -1,6 +1,6 @@
 /**
- * Limits the text of a body while it arrives, so that a body with too much text is refused before it is complete: scanning
- * 31 MB would delay other requests. The count is a lower bound.
+ * Limits the text of a body while it arrives, so that a body with too much text is refused before it is
+ * complete: scanning 31 MB would delay other requests. The count is a lower bound.
  */
 import { isAscii } from 'node:buffer'
 import { malformed } from '../malformed.js'
@@ -31,7 +31,10 @@ export class TextLimit {
   }
 }
 
-/** The distance between the first and last byte beyond ASCII. Inline data is ASCII and too long to fit between them. */
+/**
+ * The distance between the first and last byte beyond ASCII. Inline data is ASCII and too long to fit between
+ * them.
+ */
 function spanOf(bytes: Uint8Array): number {
   const first = bytes.findIndex((byte) => byte > LAST_ASCII)
   return first === -1 ? 0 : bytes.findLastIndex((byte) => byte > LAST_ASCII) + 1 - first

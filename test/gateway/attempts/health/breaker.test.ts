@@ -1,6 +1,6 @@
 /**
- * Goal (E-85, E-86, E-87): a breaker opens after consecutive failures or a high rate, tests the upstream with one
- * request at a time, closes with a slow start, and never leaves a request without a candidate.
+ * Goal (E-85, E-86, E-87): a breaker opens after consecutive failures or a high rate, tests the upstream with
+ * one request at a time, closes with a slow start, and never leaves a request without a candidate.
  * Method: a clock that the test sets.
  */
 import t from 'tap'

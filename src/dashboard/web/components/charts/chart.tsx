@@ -1,5 +1,6 @@
 /**
- * A chart, its table of the same values, and a CSV file of them. The drawing code is loaded with the first chart.
+ * A chart, its table of the same values, and a CSV file of them. The drawing code is loaded with the first
+ * chart.
  */
 import { lazy, Suspense, useState, type ReactNode } from 'react'
 import type { Buckets } from '../../format/time-buckets.js'

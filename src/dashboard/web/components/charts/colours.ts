@@ -1,6 +1,6 @@
 /**
- * Colours of series. A model or key has the same colour in all charts, derived from its name. On a conflict the next free
- * colour is used and stored in the browser.
+ * Colours of series. A model or key has the same colour in all charts, derived from its name. On a conflict
+ * the next free colour is used and stored in the browser.
  */
 
 const OTHER = 'other'
@@ -25,7 +25,9 @@ export function coloursOf(ids: readonly string[]): (id: string) => Colour {
   }
 }
 
-/** The first colour, from that of the name on, which no other id of the chart has; otherwise the rarest one. */
+/**
+ * The first colour, from that of the name on, which no other id of the chart has; otherwise the rarest one.
+ */
 function freeColour(id: string, beside: readonly string[]): number {
   const first = hashOf(id) % COLOURS
   const order = Array.from({ length: COLOURS }, (_, at) => (first + at) % COLOURS)

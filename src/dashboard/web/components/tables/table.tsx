@@ -1,5 +1,6 @@
 /**
- * The table component of all lists: sticky head, sorting, right-aligned numbers, arrow keys to move and Enter to open.
+ * The table component of all lists: sticky head, sorting, right-aligned numbers, arrow keys to move and Enter
+ * to open.
  */
 import { useMemo, useRef, useState, type KeyboardEvent, type ReactNode } from 'react'
 import { Icon } from '../actions/icon.js'
@@ -44,7 +45,8 @@ export function Table<Row>(props: TableProps<Row>) {
   const [sort, setSort] = useState<Sort | null>(props.initialSort ?? null)
   const rows = useMemo(() => sorted(props.rows, columns, sort), [props.rows, columns, sort])
   const body = useRef<HTMLTableSectionElement>(null)
-  // On a narrow screen the frame scrolls. Without a focusable element in it, the frame itself must be focusable.
+  // On a narrow screen the frame scrolls. Without a focusable element in it, the frame itself must be
+  // focusable.
   const isPlain = props.open === undefined && actions === undefined
   const frame = isPlain ? { tabIndex: 0, role: 'region', 'aria-label': caption } : {}
   return (

@@ -1,6 +1,6 @@
 /**
- * Creates a key: one dialog for the settings and then for the secret. The secret is kept only in the state of this
- * dialog.
+ * Creates a key: one dialog for the settings and then for the secret. The secret is kept only in the state of
+ * this dialog.
  */
 import { useState } from 'react'
 import type { CreatedKeyReply } from '../../../server/schema/schema.js'

@@ -1,4 +1,7 @@
-/** Health of upstreams and recent failures, for administrators: whether failures come from a provider or the gateway. */
+/**
+ * Health of upstreams and recent failures, for administrators: whether failures come from a provider or the
+ * gateway.
+ */
 import type { Cause, ConfigState, UpstreamState } from '../../../server/schema/schema.js'
 import { useResource } from '../../api/load-resource.js'
 import { CAUSE_NAMES, kindText } from '../../format/failure-texts.js'

@@ -1,4 +1,6 @@
-/** The turns of a conversation. Each has its own reply and failure; rerunning one does not affect the others. */
+/**
+ * The turns of a conversation. Each has its own reply and failure; rerunning one does not affect the others.
+ */
 import { useRef, useState } from 'react'
 import { chat, type Chat, type Ended } from '../../api/chat.js'
 import { problemOf, type Problem } from '../../api/client.js'

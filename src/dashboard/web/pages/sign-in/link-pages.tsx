@@ -1,4 +1,7 @@
-/** Pages of one-time links and of the return from an identity provider. They clear the address bar immediately. */
+/**
+ * Pages of one-time links and of the return from an identity provider. They clear the address bar
+ * immediately.
+ */
 import { useEffect, useRef, useState } from 'react'
 import { change } from '../../api/endpoints.js'
 import { problemOf, type Problem } from '../../api/client.js'

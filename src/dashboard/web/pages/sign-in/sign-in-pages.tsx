@@ -1,4 +1,6 @@
-/** The pages without a session: sign-in, sign-up, one-time links, and the return from an identity provider. */
+/**
+ * The pages without a session: sign-in, sign-up, one-time links, and the return from an identity provider.
+ */
 import { useState } from 'react'
 import { change } from '../../api/endpoints.js'
 import { Button } from '../../components/actions/button.js'

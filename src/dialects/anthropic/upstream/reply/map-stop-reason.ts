@@ -6,8 +6,8 @@
 import type { FinishReason } from '../../../../chat/event.js'
 
 /**
- * The canonical reason. `hasToolCall`: the model called one of the client's tools. `hasJsonCall`: it called the
- * synthetic tool that carries the reply's text, which is not visible to the client.
+ * The canonical reason. `hasToolCall`: the model called one of the client's tools. `hasJsonCall`: it called
+ * the synthetic tool that carries the reply's text, which is not visible to the client.
  */
 export function finishReason(
   stopReason: string | null,

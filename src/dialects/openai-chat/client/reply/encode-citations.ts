@@ -3,8 +3,8 @@ import type { Citation } from '../../../../chat/event.js'
 import type { JsonObject } from '../../../../chat/json.js'
 
 /**
- * A citation as a `url_citation`; empty if it has no URL. `offset` is the length of the message's text before the cited
- * block, in UTF-16 units.
+ * A citation as a `url_citation`; empty if it has no URL. `offset` is the length of the message's text before
+ * the cited block, in UTF-16 units.
  */
 export function encodeCitation(citation: Citation, offset: number): JsonObject[] {
   if (citation.url === undefined) return []

@@ -6,8 +6,8 @@
 import { totalTokens, type Usage } from '../../../../chat/usage.js'
 
 /**
- * The JSON text. The three totals are always integers, because the types of OpenAI's SDKs require them. The text is
- * concatenated without `JSON.stringify`, which takes longer.
+ * The JSON text. The three totals are always integers, because the types of OpenAI's SDKs require them. The
+ * text is concatenated without `JSON.stringify`, which takes longer.
  */
 export function encodeUsage(usage: Usage): string {
   let prompt = put('', '"cached_tokens":', usage.cacheRead)

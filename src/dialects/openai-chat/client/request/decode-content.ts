@@ -1,6 +1,6 @@
 /**
- * Decodes the content of a message: text, images, audio, files, refusals and reasoning. The caller chooses the parts that
- * a role may hold.
+ * Decodes the content of a message: text, images, audio, files, refusals and reasoning. The caller chooses
+ * the parts that a role may hold.
  */
 import type { JsonObject } from '../../../../chat/json.js'
 import type { AssistantPart, TextPart, ThinkingPart, UserPart } from '../../../../chat/request.js'

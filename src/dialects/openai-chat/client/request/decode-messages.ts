@@ -1,6 +1,6 @@
 /**
- * Decodes `messages` and checks that every tool call has exactly one result. System messages keep their position and
- * arguments their text.
+ * Decodes `messages` and checks that every tool call has exactly one result. System messages keep their
+ * position and arguments their text.
  */
 import type { JsonObject, JsonValue } from '../../../../chat/json.js'
 import type { AssistantPart, Message, ToolCall } from '../../../../chat/request.js'
@@ -178,7 +178,9 @@ function toolCall(value: JsonValue, path: string): ToolCall {
   return call
 }
 
-/** The legacy form has no ids. The id derives from the message's index, which is the same on every later turn. */
+/**
+ * The legacy form has no ids. The id derives from the message's index, which is the same on every later turn.
+ */
 function functionCall(value: JsonValue | undefined, path: string, index: number): ToolCall {
   const item = object(value, path)
   const name = toolName(item['name'], `${path}.name`)

@@ -1,6 +1,6 @@
 /**
- * Decodes several choices of one reply, each with a decoder of its own, for clients of other formats. Chat clients get the
- * upstream's own bytes.
+ * Decodes several choices of one reply, each with a decoder of its own, for clients of other formats. Chat
+ * clients get the upstream's own bytes.
  */
 import type { EventSink } from '../../../../chat/event.js'
 import {

@@ -37,8 +37,8 @@ export function decodeToolCall(item: JsonObject, index: number | null): CallFrag
 }
 
 /**
- * The upstream's index of the call of a fragment; null if it sends none (or -1). Several calls in one list that have a name
- * but neither an index nor an id get negative indexes, because each is a call of its own.
+ * The upstream's index of the call of a fragment; null if it sends none (or -1). Several calls in one list
+ * that have a name but neither an index nor an id get negative indexes, because each is a call of its own.
  */
 export function toolCallIndex(
   item: JsonObject,

@@ -1,10 +1,10 @@
 /**
- * Orders text, reasoning, refusals, images and fragments of calls, which arrive in any order, into blocks that never
- * overlap.
+ * Orders text, reasoning, refusals, images and fragments of calls, which arrive in any order, into blocks
+ * that never overlap.
  *
- * Blocks queue in the order in which they begin. Only the first block is open: its fragments are emitted at once, those of
- * the others are kept until it is complete. A text is complete when another block begins, a call when its arguments are a
- * whole JSON value or the reply ends.
+ * Blocks queue in the order in which they begin. Only the first block is open: its fragments are emitted at
+ * once, those of the others are kept until it is complete. A text is complete when another block begins, a
+ * call when its arguments are a whole JSON value or the reply ends.
  */
 import type { Citation, EventSink } from '../../../../chat/event.js'
 import { JsonCompletion } from '../../../../wire/json/scan/json-completion.js'
@@ -64,7 +64,9 @@ export class Blocks {
   private total = 0
   private textLength = 0
 
-  /** `nameOf` maps a tool's wire name to the client's; `replyId` is the seed of ids that the upstream omits. */
+  /**
+   * `nameOf` maps a tool's wire name to the client's; `replyId` is the seed of ids that the upstream omits.
+   */
   constructor(sink: EventSink, nameOf: (name: string) => string, replyId: () => string) {
     this.sink = sink
     this.nameOf = nameOf
@@ -91,7 +93,10 @@ export class Blocks {
     return true
   }
 
-  /** Adds a citation to the open text block, or else to the next one: OpenRouter sends citations before the text. */
+  /**
+   * Adds a citation to the open text block, or else to the next one: OpenRouter sends citations before the
+   * text.
+   */
   cite(citation: Citation): void {
     const block = this.queue.at(-1)
     if (block === undefined || block.kind !== 'text') {
@@ -262,8 +267,8 @@ export class Blocks {
 }
 
 /**
- * Whether a fragment with the index of a known call begins another call: it has a name and another id, or it has a name and
- * no id, and the known call is complete.
+ * Whether a fragment with the index of a known call begins another call: it has a name and another id, or it
+ * has a name and no id, and the known call is complete.
  */
 function beginsCall(block: CallBlock, fragment: CallFragment): boolean {
   if (fragment.name === '' || block.name === '') return false

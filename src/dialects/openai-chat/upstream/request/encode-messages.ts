@@ -1,4 +1,7 @@
-/** Encodes canonical turns as `messages`. Content that the format cannot express is reported as a loss, or refused. */
+/**
+ * Encodes canonical turns as `messages`. Content that the format cannot express is reported as a loss, or
+ * refused.
+ */
 import type { JsonObject } from '../../../../chat/json.js'
 import type { ModelFacts } from '../../../../chat/model.js'
 import type {

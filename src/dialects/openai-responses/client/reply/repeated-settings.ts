@@ -1,6 +1,6 @@
 /**
- * The settings of a request that its response repeats. Instructions, tools and schemas are repeated up to 64 KiB in total;
- * a larger setting is replaced by its default.
+ * The settings of a request that its response repeats. Instructions, tools and schemas are repeated up to 64
+ * KiB in total; a larger setting is replaced by its default.
  */
 import type { JsonObject, JsonValue } from '../../../../chat/json.js'
 import { longTextOf } from '../../../../chat/long-text.js'

@@ -1,6 +1,6 @@
 /**
- * Writes the events of messages in a streamed response. A message stays open while texts and refusals follow each other,
- * because each is a part of it.
+ * Writes the events of messages in a streamed response. A message stays open while texts and refusals follow
+ * each other, because each is a part of it.
  *
  * Source: OpenAI API reference, "Responses: streaming events", and recordings, read 2026-11-20.
  */

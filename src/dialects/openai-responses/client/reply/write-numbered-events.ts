@@ -1,6 +1,6 @@
 /**
- * Writes the events of a streamed response and keeps the output items for the last event, which repeats them. Each event
- * has the next `sequence_number`.
+ * Writes the events of a streamed response and keeps the output items for the last event, which repeats them.
+ * Each event has the next `sequence_number`.
  *
  * Source: OpenAI API reference, "Responses: streaming events", and recordings, read 2026-11-20.
  */
@@ -68,7 +68,9 @@ export class OutputWriter {
     this.put('response.output_item.added', this.itemMember(json))
   }
 
-  /** The next item is complete. `message` is kept in place of its text, so that later citations are included. */
+  /**
+   * The next item is complete. `message` is kept in place of its text, so that later citations are included.
+   */
   endItem(json: string, message?: StreamedMessage): void {
     this.put('response.output_item.done', this.itemMember(json))
     this.items.push(message ?? json)

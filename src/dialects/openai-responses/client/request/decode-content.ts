@@ -1,5 +1,6 @@
 /**
- * Decodes the content of an input item: text, images, files and audio. The caller chooses the parts that a role may hold.
+ * Decodes the content of an input item: text, images, files and audio. The caller chooses the parts that a
+ * role may hold.
  *
  * Source: OpenAI API reference, "Create a model response", `input`, read 2026-11-20.
  */

@@ -1,5 +1,6 @@
 /**
- * Decodes the images and files of an input item; `wire/decode-data-url.ts` decodes their `data:` and web URLs.
+ * Decodes the images and files of an input item; `wire/decode-data-url.ts` decodes their `data:` and web
+ * URLs.
  *
  * Source: OpenAI API reference, "Create a model response", `input`, read 2026-11-20.
  */

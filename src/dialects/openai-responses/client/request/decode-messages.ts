@@ -1,7 +1,7 @@
 /**
- * Decodes `input`: items become turns, and every call must have one result. The items of a model's turn (reasoning,
- * messages, calls) are consecutive. A result may be anywhere after its call; results are moved to the end of the turn, in
- * the order of its calls.
+ * Decodes `input`: items become turns, and every call must have one result. The items of a model's turn
+ * (reasoning, messages, calls) are consecutive. A result may be anywhere after its call; results are moved to
+ * the end of the turn, in the order of its calls.
  *
  * Source: OpenAI API reference, "Create a model response", `input`, read 2026-11-20.
  */

@@ -1,6 +1,6 @@
 /**
- * Decodes `tools`, `tool_choice` and `text`. Tools that OpenAI runs itself go to upstreams of this format only; for others
- * they are reported as the loss `tools.TYPE`.
+ * Decodes `tools`, `tool_choice` and `text`. Tools that OpenAI runs itself go to upstreams of this format
+ * only; for others they are reported as the loss `tools.TYPE`.
  *
  * Source: OpenAI API reference, "Create a model response", read 2026-11-20.
  */
@@ -63,7 +63,9 @@ function clientTool(item: JsonObject, path: string): Tool | null {
   return item['type'] === 'custom' ? customTool(item, path) : null
 }
 
-/** The tools of a namespace (Codex sends one for each MCP server). Other formats get them under joined names. */
+/**
+ * The tools of a namespace (Codex sends one for each MCP server). Other formats get them under joined names.
+ */
 function decodeNamespace(
   item: JsonObject,
   path: string,
@@ -172,7 +174,9 @@ function allowedTools(item: JsonObject): ToolChoice | null {
   return names.length === 0 ? null : { mode: 'allowed', required: mode === 'required', names }
 }
 
-/** Decodes `text`: the format of the reply and its verbosity. Other members are kept in `rest` as `text.NAME`. */
+/**
+ * Decodes `text`: the format of the reply and its verbosity. Other members are kept in `rest` as `text.NAME`.
+ */
 export function decodeText(value: JsonValue, request: ChatRequest): void {
   const { format, verbosity, ...rest } = object(value, 'text')
   if (given(format)) request.responseFormat = formatOf(format)

@@ -1,7 +1,7 @@
 /**
- * Decodes output items into blocks, from their fragments and from the whole items of `.done` events. Both result in
- * the same blocks. An item is identified by its index in the output, because some upstreams give one item another id in each
- * event.
+ * Decodes output items into blocks, from their fragments and from the whole items of `.done` events. Both
+ * result in the same blocks. An item is identified by its index in the output, because some upstreams give
+ * one item another id in each event.
  */
 import {
   arrayOf,
@@ -101,8 +101,8 @@ export class Items {
   }
 
   /**
-   * Adds what is missing from the whole output, which the last event repeats: items that are not done, and those after the
-   * last known index. An item with another index is found by its id.
+   * Adds what is missing from the whole output, which the last event repeats: items that are not done, and
+   * those after the last known index. An item with another index is found by its id.
    */
   reconcile(output: readonly JsonValue[]): void {
     const { lastIndex } = this

@@ -1,6 +1,6 @@
 /**
- * Decodes the `logprobs` of a text. Streams omit the bytes of a token; they are the UTF-8 bytes of its text, except for
- * tokens whose text begins with `bytes:`.
+ * Decodes the `logprobs` of a text. Streams omit the bytes of a token; they are the UTF-8 bytes of its text,
+ * except for tokens whose text begins with `bytes:`.
  */
 import { arrayOf, numberOf, objectOf, stringOf, type JsonValue } from '../../../../chat/json.js'
 import { logprobOf, type Logprob, type TokenLogprob } from '../../../../chat/reply/logprobs.js'

@@ -1,6 +1,6 @@
 /**
- * The sections of output items: content parts, summary parts and arguments. Each has its own `.done` event, which repeats
- * its text; only text that is missing from the deltas is added.
+ * The sections of output items: content parts, summary parts and arguments. Each has its own `.done` event,
+ * which repeats its text; only text that is missing from the deltas is added.
  */
 import type { JsonValue } from '../../../../chat/json.js'
 import { objectOf } from '../../../../chat/json.js'
@@ -57,14 +57,19 @@ export class SectionWriter {
     if (text !== '' && !item.done) this.extend(item, this.section(item, kind, at), text)
   }
 
-  /** Adds the rest of a section's whole text. If the text differs from the fragments, the fragments are kept. */
+  /**
+   * Adds the rest of a section's whole text. If the text differs from the fragments, the fragments are kept.
+   */
   complete(item: SectionOwner, { kind, at, text: whole }: SectionText): void {
     const text = item.sections.get(kind + String(at))?.text ?? ''
     if (item.done || whole.length <= text.length || !whole.startsWith(text)) return
     this.extend(item, this.section(item, kind, at), whole.slice(text.length))
   }
 
-  /** Adds tokens of a text. Call it before the text of the tokens is added, because encoders send them together. */
+  /**
+   * Adds tokens of a text. Call it before the text of the tokens is added, because encoders send them
+   * together.
+   */
   addLogprobs(item: SectionOwner, at: number, tokens: readonly TokenLogprob[]): void {
     if (item.done || tokens.length === 0) return
     const section = this.section(item, 'text', at)

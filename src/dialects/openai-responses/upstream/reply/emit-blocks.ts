@@ -1,6 +1,7 @@
 /**
- * Emits blocks that may grow at the same time in sequence, as the grammar requires. Blocks queue in the order in which they
- * begin. Only the first block is open: its fragments are emitted at once, those of the others are kept until it is complete.
+ * Emits blocks that may grow at the same time in sequence, as the grammar requires. Blocks queue in the order
+ * in which they begin. Only the first block is open: its fragments are emitted at once, those of the others
+ * are kept until it is complete.
  */
 import type { Citation, EventSink } from '../../../../chat/event.js'
 import type { TokenLogprob } from '../../../../chat/reply/logprobs.js'
@@ -42,7 +43,9 @@ export class Blocks {
   private open = false
   private total = 0
 
-  /** `nameOf` maps a tool's wire name to the client's; `replyId` is the seed of ids that the upstream omits. */
+  /**
+   * `nameOf` maps a tool's wire name to the client's; `replyId` is the seed of ids that the upstream omits.
+   */
   constructor(sink: EventSink, nameOf: (name: string) => string, replyId: () => string) {
     this.sink = sink
     this.nameOf = nameOf

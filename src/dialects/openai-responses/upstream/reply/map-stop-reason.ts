@@ -13,8 +13,9 @@ export interface Ending {
 }
 
 /**
- * The ending of a response that did not fail. The format has no reason for tool calls, so `calls`, the number of calls in
- * the output, decides. A response that is incomplete for an unknown reason counts as truncated by its length.
+ * The ending of a response that did not fail. The format has no reason for tool calls, so `calls`, the number
+ * of calls in the output, decides. A response that is incomplete for an unknown reason counts as truncated by
+ * its length.
  */
 export function endingOf(response: JsonObject, incomplete: boolean, calls: number): Ending {
   if (!incomplete) return { reason: calls > 0 ? 'tool-use' : 'stop', raw: 'completed' }

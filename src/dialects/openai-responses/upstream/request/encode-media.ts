@@ -1,6 +1,6 @@
 /**
- * Encodes the parts of user messages and tool results as content parts of an input item. Media that the format has no part
- * for is refused.
+ * Encodes the parts of user messages and tool results as content parts of an input item. Media that the
+ * format has no part for is refused.
  *
  * Source: OpenAI API reference, "Create a model response", input items, read 2026-11-20.
  */
@@ -9,8 +9,8 @@ import type { FilePart, ImagePart, UserPart } from '../../../../chat/request.js'
 import { GatewayError } from '../../../../errors.js'
 
 /**
- * One part. `index` is the index of its message, for errors. `marks`: the model accepts the breakpoints of OpenAI's prompt
- * cache. Throws `GatewayError(untranslatable)`.
+ * One part. `index` is the index of its message, for errors. `marks`: the model accepts the breakpoints of
+ * OpenAI's prompt cache. Throws `GatewayError(untranslatable)`.
  */
 export function encodePart(part: UserPart, index: number, marks: boolean): JsonObject {
   const encoded = encodeContent(part, index)

@@ -1,6 +1,6 @@
 /**
- * Encodes canonical turns as input items. The items of a message depend only on it and on earlier messages, so that a
- * longer conversation has the same prefix, which prompt caches require.
+ * Encodes canonical turns as input items. The items of a message depend only on it and on earlier messages,
+ * so that a longer conversation has the same prefix, which prompt caches require.
  *
  * Source: OpenAI API reference, "Create a model response", input items, read 2026-11-20.
  */
@@ -48,7 +48,10 @@ export function encodeInput(
   return out
 }
 
-/** Whether the model accepts breakpoints of the prompt cache. A model that is not in the catalogue counts as new. */
+/**
+ * Whether the model accepts breakpoints of the prompt cache. A model that is not in the catalogue counts as
+ * new.
+ */
 export function acceptsBreakpoints(model: ModelFacts): boolean {
   return model.endpoints === undefined || model.promptCacheBreakpoints === true
 }
@@ -62,8 +65,8 @@ function encodeMessage(
 }
 
 /**
- * The items of an assistant turn: reasoning, text and hosted tool items in their order, then the calls. Reasoning without a
- * following item is left out, because the API refuses it.
+ * The items of an assistant turn: reasoning, text and hosted tool items in their order, then the calls.
+ * Reasoning without a following item is left out, because the API refuses it.
  */
 function encodeAssistant(
   message: Extract<Message, { role: 'assistant' }>,
@@ -103,7 +106,10 @@ function encodeAssistant(
   return out
 }
 
-/** Whether the block is an item of a hosted tool. It is sent back unchanged, because the reasoning before it belongs to it. */
+/**
+ * Whether the block is an item of a hosted tool. It is sent back unchanged, because the reasoning before it
+ * belongs to it.
+ */
 function isOwnItem({ provider, block }: OpaquePart): boolean {
   return (
     provider === ORIGIN && /_(?:call|list_tools|search_output)$/.test(stringOf(block['type']) ?? '')

@@ -1,6 +1,6 @@
 /**
- * Encodes tools, the tool choice and the response format. Their members are flat, while chat completions nests them under
- * the type.
+ * Encodes tools, the tool choice and the response format. Their members are flat, while chat completions
+ * nests them under the type.
  *
  * Source: OpenAI API reference, "Create a model response", `tools` and `text`, read 2026-11-20.
  */
@@ -11,7 +11,9 @@ import { encodeChoice } from '../../../../wire/openai/tool-fields.js'
 
 const NO_PARAMETERS: JsonObject = { type: 'object', properties: {} }
 
-/** One tool. `strict` is always sent, because the API's default is true and that of other formats is false. */
+/**
+ * One tool. `strict` is always sent, because the API's default is true and that of other formats is false.
+ */
 export function encodeTool(tool: Tool): JsonObject {
   const name = wireName(tool.name)
   const described = tool.description === undefined ? {} : { description: tool.description }

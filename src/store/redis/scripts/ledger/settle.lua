@@ -36,13 +36,13 @@ local function settle(text)
   local known = redis.call('HGET', open, id)
   if known then
     local day, month, held, shared = string.match(known, '^(%d+) (%d+)\n([^\n]*)\n([^\n]*)\n')
-    return_holds(now, cjson.decode(held), tonumber(day), tonumber(month), tokens, cost, true)
+    charge_actual_usage(now, cjson.decode(held), tonumber(day), tonumber(month), tokens, cost, true)
     redis.call('HDEL', open, id)
     redis.call('ZREM', ends, lease)
     if shared ~= '[]' then reserved = shared end
   elseif holds ~= '[]' then
     local day = math.floor(at / DAY)
-    return_holds(now, cjson.decode(holds), day, month_of(day), tokens, unreserved_cost, false)
+    charge_actual_usage(now, cjson.decode(holds), day, month_of(day), tokens, unreserved_cost, false)
   end
   local entry = redis.call('XADD', own .. ':rows', '*', 'row', string.sub(text, from))
   redis.call('HSET', ids, id, entry .. ' ' .. account)

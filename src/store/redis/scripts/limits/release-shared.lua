@@ -6,12 +6,12 @@ if used == 'never' then
   for _, hold in ipairs(holds) do
     if hold[1] == 'requests' then rates[#rates + 1] = hold end
   end
-  return_holds(clock(ARGV[1]), rates, 0, 0, 'never', '')
+  charge_actual_usage(clock(ARGV[1]), rates, 0, 0, 'never', '')
   used = '0'
 end
 local rest = {}
 for _, hold in ipairs(holds) do
   if hold[1] ~= 'requests' then rest[#rest + 1] = hold end
 end
-return_holds(clock(ARGV[1]), rest, tonumber(ARGV[3]), tonumber(ARGV[4]), used, ARGV[6], true)
+charge_actual_usage(clock(ARGV[1]), rest, tonumber(ARGV[3]), tonumber(ARGV[4]), used, ARGV[6], true)
 return 1

@@ -17,8 +17,8 @@ export interface LimitReservation {
   /** The counters of the store that include it; `nothing` if this process decided alone. */
   taken: TakenFrom
   /**
-   * How often `noteRunning` has seen a request that has no reservation in the store; the second time writes one. Null:
-   * the store has a reservation, or needs none.
+   * How often `noteRunning` has seen a request that has no reservation in the store; the second time writes
+   * one. Null: the store has a reservation, or needs none.
    */
   timesSeen: 0 | 1 | null
   /** Absent until the request takes more than it was admitted with. */

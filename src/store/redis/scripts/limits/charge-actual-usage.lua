@@ -1,6 +1,6 @@
 -- Replaces the reserved amounts of holds by the used ones; if these are unknown (empty), the reserved ones stay.
 -- `is_reserved`: the cost is part of the budget's reserved amount.
-local function return_holds(now, holds, day, month, used, cost, is_reserved)
+local function charge_actual_usage(now, holds, day, month, used, cost, is_reserved)
   for _, hold in ipairs(holds) do
     local kind, key, reserved, limit = hold[1], hold[2], hold[3], hold[4]
     if kind == 'concurrent' then

@@ -7,7 +7,10 @@ import type { SharedHolds } from './encode-demands.js'
 
 /** The usage that replaces the amounts of the holds. */
 export interface ReleasedUsage {
-  /** Empty: unknown, what is reserved stays. `never`: the request was not sent, so rates of requests get theirs back. */
+  /**
+   * Empty: unknown, what is reserved stays. `never`: the request was not sent, so rates of requests get
+   * theirs back.
+   */
   readonly tokens: number | '' | 'never'
   /** Nano-dollars; empty: unknown. */
   readonly cost: number | ''
@@ -20,7 +23,7 @@ export interface Release {
 }
 
 /** Replaces the amounts of the holds by the usage. */
-export async function releaseHolds(
+export async function chargeActualUsage(
   { link, clock }: LedgerContext,
   what: string,
   { holds: [slot, period, holds], usage: { tokens, cost } }: Release,

@@ -1,6 +1,6 @@
 /**
- * Checks that all targets of a route can serve its models: every dialect supports every chat format, but only some
- * support embeddings. Runs after the catalogue is loaded.
+ * Checks that all targets of a route can serve its models: every dialect supports every chat format, but only
+ * some support embeddings. Runs after the catalogue is loaded.
  */
 import type { Catalogue, Config, DialectChoice } from '../config.js'
 import type { Finding } from '../problem.js'
@@ -37,8 +37,8 @@ function problemOf(
 }
 
 /**
- * Whether the catalogue has models of the route and all of them are embedding models. An alias counts as its first
- * target.
+ * Whether the catalogue has models of the route and all of them are embedding models. An alias counts as its
+ * first target.
  */
 function isForEmbeddings({ match, targets }: RouteConfig, catalogue: Catalogue): boolean {
   const first = targets[0]?.model ?? null

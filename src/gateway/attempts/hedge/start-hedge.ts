@@ -1,5 +1,6 @@
 /**
- * Hedging of one request: a second attempt when the first content is late, if the hedge budget of its route allows one.
+ * Hedging of one request: a second attempt when the first content is late, if the hedge budget of its route
+ * allows one.
  */
 import type { ChatRequest } from '../../../chat/request.js'
 import type { HedgeConfig } from '../../../config/routes/route.js'
@@ -57,7 +58,10 @@ export class Hedging {
     this.timer = null
   }
 
-  /** The target of a hedge: another target of the route, else the same one; null if it exceeds the hedge budget. */
+  /**
+   * The target of a hedge: another target of the route, else the same one; null if it exceeds the hedge
+   * budget.
+   */
   target(first: Candidate): Candidate | null {
     const { candidates, request } = this.hedged
     const other = candidates.find((candidate) => {

@@ -1,0 +1,103 @@
+/** The queries of a store's ledger, and their results: sums of usage, the use of keys, and ledger entries. */
+import type { Cause } from '../error-cause.js'
+import type { LedgerEntry } from '../ledger/entry.js'
+import type { EntryFilter } from './records/entry-filter.js'
+
+/** Sums of an hour or day for one key and model; counters only grow until the sum is pruned. */
+export interface UsageSum {
+  /** Start of the hour or day (UTC), ms since 1970. */
+  readonly startMs: number
+  readonly accountId: string
+  readonly keyId: string
+  /** As in `LedgerEntry`. */
+  readonly model: string
+  readonly requests: number
+  /** Requests with an outcome other than `ok`. */
+  readonly errors: number
+  readonly inputTokens: number
+  readonly outputTokens: number
+  readonly cacheReadTokens: number
+  readonly cacheWriteTokens: number
+  readonly reasoningTokens: number
+  readonly costNanoUsd: number
+  /** Requests that used tokens whose price is unknown. */
+  readonly unpriced: number
+  /** Requests whose tokens are estimated. */
+  readonly estimated: number
+  /** Requests by time to first content: a count for each of `FIRST_CONTENT_BOUNDS_MS`, and one above. */
+  readonly firstContent: readonly number[]
+  /**
+   * `errors` by cause; entries written by earlier versions of the program have no cause and are not in it.
+   */
+  readonly byCause: Readonly<Record<Cause, number>>
+}
+
+/** Upper bounds of the counts in `UsageSum.firstContent`, in ms. */
+export const FIRST_CONTENT_BOUNDS_MS = [
+  50, 100, 200, 350, 500, 750, 1_000, 1_500, 2_500, 5_000, 10_000, 30_000,
+] as const
+
+/** Selects sums. Both ends are moved to the start of their hour or day, which are both included. */
+export interface SumQuery {
+  /** Null is all accounts. */
+  readonly accountId: string | null
+  readonly by: 'hour' | 'day'
+  readonly fromMs: number
+  readonly toMs: number
+  /** Only this key. */
+  readonly keyId?: string
+  /** Only this model, as in `LedgerEntry.model`. */
+  readonly model?: string
+  /**
+   * `key` (the default): a sum for each key and model. `model`: one for each model; `keyId` of the sums is
+   * empty then, and for all accounts `accountId`, too. Not with `keyId`.
+   */
+  readonly per?: 'key' | 'model'
+}
+
+/**
+ * Selects the usage of keys on days (UTC). Both ends are moved to the start of their day, which are both
+ * included.
+ */
+export interface KeyUseQuery {
+  /** Null is all accounts. */
+  readonly accountId: string | null
+  /** Only these keys, of one account. */
+  readonly keyIds?: readonly string[]
+  /** Only this number of keys, those with the highest cost; not with `keyIds`. */
+  readonly most?: number
+  readonly model?: string
+  readonly fromMs: number
+  readonly toMs: number
+}
+
+/** The usage of a key. */
+export interface KeyUse {
+  readonly accountId: string
+  readonly keyId: string
+  readonly requests: number
+  readonly costNanoUsd: number
+  /** As in `UsageSum`. */
+  readonly unpriced: number
+}
+
+/** Selects a page of entries, newest first. */
+export interface EntryQuery extends Omit<EntryFilter, 'accountId' | 'requestId'> {
+  /** Null is all accounts. */
+  readonly accountId: string | null
+  /** Inclusive. */
+  readonly fromMs?: number
+  /** Exclusive. */
+  readonly toMs?: number
+  /** `EntryPage.next` of the previous page; null for the first. */
+  readonly after: string | null
+  /** 1 to 1,000. */
+  readonly limit: number
+}
+
+/** A page of entries. */
+export interface EntryPage {
+  readonly entries: readonly LedgerEntry[]
+  /** The cursor of the next page; null on the last. A page may be short, or empty, and not the last. */
+  readonly next: string | null
+}
