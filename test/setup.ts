@@ -17,7 +17,7 @@ interface Part {
 const PARTS: readonly Part[] = [
   { program: 'prometheus', debian: 'prometheus', purpose: 'answers every dashboard expression' },
   { program: 'redis-server', debian: 'redis-server', purpose: 'is the store of a fleet' },
-  { program: 'chromium', debian: 'chromium', purpose: 'shows the dashboard’s page' },
+  { program: 'chromium', debian: 'chromium', purpose: "shows the dashboard's page" },
 ]
 
 function found({ program }: Part): boolean {

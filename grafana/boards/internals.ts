@@ -80,7 +80,7 @@ function time(): Row['panels'] {
     series({
       title: 'Overhead of the gateway',
       description:
-        'Time of a request that is the gateway’s own. 99 % of requests should need less than 5 ms.',
+        "Time of a request that is the gateway's own. 99 % of requests should need less than 5 ms.",
       unit: 's',
       thresholds: { warn: 0.005, bad: 0.025 },
       queries: [0.5, 0.9, 0.99].map((q) =>

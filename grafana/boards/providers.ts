@@ -298,7 +298,7 @@ function cost(): Row['panels'] {
       runbook: ['Budget nearly spent'],
     }),
     series({
-      title: 'Prompt tokens read from the provider’s cache',
+      title: "Prompt tokens read from the provider's cache",
       description: 'Share of all prompt tokens. Sticky routes raise it.',
       unit: 'percentunit',
       max: 1,

@@ -72,7 +72,7 @@ function ends(): Row['panels'] {
     series({
       title: 'Stream ends by cause',
       description:
-        '`truncated`, `malformed` and `upstream_…` are the upstream’s, `client_…` and `key_ended` the client’s, `draining` and `gateway_error` the gateway’s.',
+        "`truncated`, `malformed` and `upstream_…` are the upstream's, `client_…` and `key_ended` the client's, `draining` and `gateway_error` the gateway's.",
       unit: 'reqps',
       isStacked: true,
       queries: [rateBy(ENDS, UPSTREAM, 'end')],

@@ -23,15 +23,15 @@ export function metricsPage(): string {
     '',
     '# Metrics',
     '',
-    'The ops port (`server.ops_port`) serves `GET /metrics` in Prometheus’s text format. With several',
+    "The ops port (`server.ops_port`) serves `GET /metrics` in Prometheus's text format. With several",
     'workers the primary replies for all of them: counters, histograms and gauges are added up, and',
     '`sluice_config_generation` is the newest. The counts of an exited worker are kept.',
     '',
-    'Label values come from closed sets, never from a client’s text. The metrics below share',
-    `${String(MAX_LINES)} series, and the process’s own metrics bring the total to 1,500; further series are counted in`,
+    "Label values come from closed sets, never from a client's text. The metrics below share",
+    `${String(MAX_LINES)} series, and the process's own metrics bring the total to 1,500; further series are counted in`,
     '`sluice_series_dropped_total` and, if the list of a metric states it, folded into `other`.',
     '',
-    '## The gateway’s own',
+    "## The gateway's own",
     '',
   ]
   for (const metric of metrics) lines.push(...section(metric))
@@ -41,7 +41,7 @@ export function metricsPage(): string {
   for (const [name, meaning] of PROCESS_METRICS) lines.push(`| \`${name}\` | ${meaning} |`)
   lines.push(
     '',
-    'prom-client’s other default metrics are there too, without the sums `nodejs_active_…_total`.',
+    "prom-client's other default metrics are there too, without the sums `nodejs_active_…_total`.",
     '',
   )
   return lines.join('\n')

@@ -300,7 +300,7 @@ const BROKEN: readonly { name: string; files: Record<string, string>; reports: R
     reports: /no values/,
   },
   {
-    name: 'a dialect’s value in the configuration',
+    name: "a dialect's value in the configuration",
     files: { 'config/a.ts': "import { DIALECTS } from '../dialects/index.js'" },
     reports: /by name only/,
   },

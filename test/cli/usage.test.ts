@@ -293,7 +293,9 @@ void t.test('a closed standard output (`| head`) ends a command without an error
     [summary, 'none'],
   ] as const) {
     const { status, err } = await sluice(args, '', reader)
-    t.same({ status, err }, { status: 141, err: '' }, `${args[1] ?? ''}, reads ${reader}`)
+    // A slow machine prints its progress.
+    const errors = err.split('\n').filter((line) => line !== '' && !line.endsWith('so far'))
+    t.same({ status, errors }, { status: 141, errors: [] }, `${args[1] ?? ''}, reads ${reader}`)
   }
 })
 

@@ -145,7 +145,7 @@ function checkOrder(chunks: readonly JsonObject[], check: Check): void {
     for (const call of arrayOf(objectOf(choice['delta'])['tool_calls']).map(objectOf)) {
       const { index } = call
       const member = call['function'] ?? call['custom']
-      check(isObject(member), 'a call’s chunk without its member')
+      check(isObject(member), "a call's chunk without its member")
       if (typeof index !== 'number') check(false, 'tool_calls without an index')
       else if (!known.has(index)) {
         check(typeof call['id'] === 'string' && call['id'] !== '', 'a call begins without an id')

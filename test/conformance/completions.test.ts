@@ -83,7 +83,7 @@ for (const model of [...OVER_CHAT, 'davinci-002']) {
 }
 
 void t.test(
-  'an upstream with the endpoint gets the client’s bytes, and only what changes',
+  "an upstream with the endpoint gets the client's bytes, and only what changes",
   async (t) => {
     const body = { model: 'davinci-002', prompt: ['a', 'b'], echo: true, suffix: 's', new_field: 1 }
     t.equal((await post(body)).status, 200)

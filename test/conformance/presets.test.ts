@@ -251,7 +251,7 @@ void t.test('usage is read from the field of each vendor', async (t) => {
   }
   t.ok(
     gateway.lines.some((line) => line['cache_read_tokens'] === 4),
-    'DeepSeek’s own name for them',
+    "DeepSeek's own name for them",
   )
 })
 
@@ -269,8 +269,8 @@ void t.test('an error inside a 200 stream is reported, before and after content'
 
 /** Requests that the gateway refuses, each for a feature of one vendor. */
 const REFUSED: readonly (readonly [name: RegExp, reason: string])[] = [
-  [/^groq\/.*qwen3-effort-setting/, 'reasoning_effort "default" is Groq’s alone'],
-  [/^mistral\/.*document-mistral\]\.[23]$/, 'parts of type document_url are Mistral’s alone'],
+  [/^groq\/.*qwen3-effort-setting/, 'reasoning_effort "default" is Groq\'s alone'],
+  [/^mistral\/.*document-mistral\]\.[23]$/, "parts of type document_url are Mistral's alone"],
   [/^openrouter\/.*(?:advisor_tool|web_search_\w+)$/, 'tools that run at OpenRouter'],
   [/^openrouter\/.*binary_content_video_public_api$/, 'parts of type video_url'],
 ]

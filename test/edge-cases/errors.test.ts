@@ -34,7 +34,7 @@ void t.test('62: a spent quota was retried as a rate limit', (t) => {
   t.end()
 })
 
-void t.test('63: Anthropic’s spending limit was retried for hours', (t) => {
+void t.test("63: Anthropic's spending limit was retried for hours", (t) => {
   // https://docs.anthropic.com/en/api/errors
   for (const error_code of ['enforced_spend_limit_reached', 'contract_spend_limit_reached']) {
     const error = { type: 'rate_limit_error', message: 'Limit', details: { error_code } }

@@ -26,7 +26,7 @@ function eventsOf(frames: readonly JsonObject[]): ChatEvent[] {
   return events
 }
 
-void t.test('33: Gemini’s signature was lost in a stream, and the next turn refused', (t) => {
+void t.test("33: Gemini's signature was lost in a stream, and the next turn refused", (t) => {
   // https://github.com/BerriAI/litellm/issues/16893; https://github.com/theopenco/llmgateway/issues/1267; https://github.com/simonw/llm-gemini/issues/119
   const call = { functionCall: { name: 'f', args: { n: 1 } }, thoughtSignature: 'c2ln' }
   const frames = [candidate([call]), candidate([{ text: '' }], 'STOP')]
@@ -73,7 +73,7 @@ void t.test('34: a signature on a thought, on text or on an empty part was ignor
   t.end()
 })
 
-void t.test('35: a signature in the call’s id broke the next provider’s limit on ids', (t) => {
+void t.test("35: a signature in the call's id broke the next provider's limit on ids", (t) => {
   // https://github.com/BerriAI/litellm/issues/16895, /17343; https://github.com/dyad-sh/dyad/issues/4304; https://github.com/vercel/ai/issues/5171
   const signature = 'c2ln'.repeat(100)
   const call = { functionCall: { id: 'x'.repeat(90), name: 'f' }, thoughtSignature: signature }
@@ -150,7 +150,7 @@ void t.test('37: thinking with a signature and no text, or redacted, was dropped
   t.end()
 })
 
-void t.test('38: an assistant’s turn became two messages, and thinking no longer led', (t) => {
+void t.test("38: an assistant's turn became two messages, and thinking no longer led", (t) => {
   // https://github.com/CopilotKit/CopilotKit/issues/2191
   const content = [
     { type: 'thinking', thinking: 'Hm.', signature: 'c2ln' },

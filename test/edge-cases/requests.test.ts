@@ -113,7 +113,7 @@ function* nodes(value: JsonValue | undefined): Generator<JsonObject> {
 }
 
 void t.test(
-  '43: a tool’s schema went to Gemini’s older field, which refuses most keywords',
+  "43: a tool's schema went to Gemini's older field, which refuses most keywords",
   (t) => {
     // https://github.com/pizza-bot-app/pizza-bot/issues/62; https://github.com/Wei-Shaw/sub2api/issues/3143; https://github.com/router-for-me/CLIProxyAPI/issues/97
     const { body } = sent('gemini', { tools: [tool('f', STRICT)] })

@@ -43,7 +43,7 @@ void t.test('1: a tool without arguments came out as no JSON at all', (t) => {
   t.end()
 })
 
-void t.test('2: the empty input of the block’s start came before the fragments', (t) => {
+void t.test("2: the empty input of the block's start came before the fragments", (t) => {
   // https://github.com/BerriAI/litellm/issues/4537
   const fragments = ['', '{"a":', '1}']
   const call = toolBlock(0, ['toolu_1', 'add'], { fragments })
@@ -65,7 +65,7 @@ void t.test('3: an empty string for arguments in the history went upstream', (t)
   t.end()
 })
 
-void t.test('4: an empty delta of Responses’ arguments killed the stream', (t) => {
+void t.test("4: an empty delta of Responses' arguments killed the stream", (t) => {
   // https://github.com/BerriAI/litellm/issues/39288
   const call = callItem(0, ['call_1', 'add'], ['', '{"a":', '', '1}'])
   const received = streamed('openai-responses', [created(), ...call, responseEnd('completed', {})])
@@ -74,7 +74,7 @@ void t.test('4: an empty delta of Responses’ arguments killed the stream', (t)
   t.end()
 })
 
-void t.test('5: Gemini’s calls, which arrive whole, lost their arguments in a stream', (t) => {
+void t.test("5: Gemini's calls, which arrive whole, lost their arguments in a stream", (t) => {
   // https://github.com/BerriAI/litellm/issues/25390, /25836
   const call = { functionCall: { name: 'tide', args: { at: 'Ness' } } }
   const received = streamed('gemini', [candidate([call]), candidate([{ text: '' }], 'STOP')])
@@ -138,7 +138,7 @@ void t.test('8: the index moved on while the fragments of one call went on', (t)
   t.end()
 })
 
-void t.test('10: Gemini’s STOP beside a call became `stop`', (t) => {
+void t.test("10: Gemini's STOP beside a call became `stop`", (t) => {
   // https://github.com/Portkey-AI/gateway/issues/1534; https://github.com/brekkylab/ailoy/issues/334
   const reply = candidate([{ functionCall: { name: 'a', args: {} } }], 'STOP')
   t.same(whole('gemini', reply).finishes, ['tool_calls'])

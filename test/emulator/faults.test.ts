@@ -167,7 +167,7 @@ void t.test('a silent upstream keeps the connection until its client leaves', as
 })
 
 void t.test(
-  'an error status comes in each provider’s form, as HTML or empty, with hints',
+  "an error status comes in each provider's form, as HTML or empty, with hints",
   async (t) => {
     const emulator = await startUpstream(t, { clock: noon })
     const status = { kind: 'status', code: 529, 'retry-after': '2' } as const

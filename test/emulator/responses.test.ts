@@ -67,7 +67,7 @@ void t.test('the last event of a stream has the sum of its events', async (t) =>
   t.match(text, /Your message: “Hello”/)
 })
 
-void t.test('limits, refusals and failures have the endpoint’s own form', async (t) => {
+void t.test("limits, refusals and failures have the endpoint's own form", async (t) => {
   const emulator = await startUpstream(t)
   const client = new OpenAI({ apiKey: 'k', baseURL: emulator.baseUrls.openai, maxRetries: 0 })
   const input = 'Tell me a lot [[words: 200]]'

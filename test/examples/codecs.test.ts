@@ -69,7 +69,7 @@ void t.test('a whole reply and a stream reach each format', (t) => {
   t.end()
 })
 
-void t.test('a stream without its terminator fails, in the client’s format', (t) => {
+void t.test("a stream without its terminator fails, in the client's format", (t) => {
   const request = decodeRequest({ dialect: 'anthropic', body: BODIES.anthropic })
   const stream = new StreamTranslator({ from: 'openai-chat', to: 'anthropic', request, seed: SEED })
   const text = stream.write(Buffer.from(CHAT_STREAM[0] ?? '')) + stream.end()

@@ -95,7 +95,7 @@ void t.test('a request without a free connection is attributed to the gateway', 
 })
 
 void t.test(
-  'a stream that the gateway ends as it stops is not the upstream’s failure',
+  "a stream that the gateway ends as it stops is not the upstream's failure",
   async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)

@@ -78,7 +78,7 @@ for (const { name, model } of UPSTREAMS) {
 }
 
 void t.test(
-  'D-67: an upstream’s message is shortened, and text that looks like a key is removed',
+  "D-67: an upstream's message is shortened, and text that looks like a key is removed",
   async (t) => {
     watchProcess(t)
     const canary = 'sk-proj-CANARY0123456789abcdefgh'

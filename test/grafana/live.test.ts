@@ -41,7 +41,7 @@ const EITHER = [
   'Gateway internals: Store errors',
   'Overview: Requests refused because of overload',
   'Providers: Paused API keys of upstreams',
-  'Providers: Prompt tokens read from the provider’s cache',
+  "Providers: Prompt tokens read from the provider's cache",
   'Providers: Requests in progress',
   'Providers: Requests sent again without earlier reasoning',
   'Overview: Requests in progress',

@@ -8,7 +8,7 @@ import { openStore } from '../../src/store/open-store.js'
 /** Every entry so far, oldest first. */
 export async function rowsOf(gateway: { configFile: string }): Promise<LedgerEntry[]> {
   const loaded = loadConfig(gateway.configFile, process.env)
-  if (!loaded.ok) throw new Error('the gateway’s file does not load')
+  if (!loaded.ok) throw new Error("the gateway's file does not load")
   const store = await openStore(loaded.config.store)
   try {
     const rows: LedgerEntry[] = []

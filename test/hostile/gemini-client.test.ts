@@ -61,7 +61,7 @@ const BODIES: Readonly<Record<string, JsonObject>> = {
       parts: [{ inline_data: { mime_type: 'image/png', data: 'aaaa' } }],
     })),
   },
-  'functions in Google’s schema language': {
+  "functions in Google's schema language": {
     contents: [FIRST],
     tools: many(1_000, (at) => ({
       function_declarations: [

@@ -185,7 +185,7 @@ async function settled(list: () => string[]): Promise<string[]> {
 }
 
 void t.test(
-  'two running owners in two PID namespaces do not take each other’s segments',
+  "two running owners in two PID namespaces do not take each other's segments",
   async (t) => {
     if (!canUnshare) {
       t.pass('no right to make PID namespaces')

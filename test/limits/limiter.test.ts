@@ -205,7 +205,7 @@ void t.test('the process decides exactly as long as the ledger fails', async (t)
   t.equal(scene.limiter.isAway, true, 'not at the first reply, because it failed a moment ago')
   scene.nowMs = 2_010
   scene.result = { admitted: false, limitStates: [] }
-  t.equal(await scene.admit('r4', PLACE), null, 'the ledger’s own word')
+  t.equal(await scene.admit('r4', PLACE), null, "the ledger's own word")
   t.equal(scene.limiter.isAway, false)
   t.same(scene.reported, ['away', 2_000])
 })

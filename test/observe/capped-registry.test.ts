@@ -41,7 +41,7 @@ void t.test('random values in every label stay below the cap and are counted', a
   const text = await metrics.text()
   const count = series(text).length
   t.ok(count <= 1500, `${count} series`)
-  t.ok(count - MAX_LINES <= 160, 'Node’s own metrics keep to their share')
+  t.ok(count - MAX_LINES <= 160, "Node's own metrics keep to their share")
   t.ok(valueOf(text, 'sluice_series_dropped_total') > 1000)
 })
 

@@ -60,7 +60,7 @@ void t.test('an exchange is one line of named fields', (t) => {
   t.end()
 })
 
-void t.test('a client’s strings are escaped, clipped, and lose their query', (t) => {
+void t.test("a client's strings are escaped, clipped, and lose their query", (t) => {
   const { log, lines } = open('info')
   const odd = 'a"b\\c\nd\u2028\ud800é'
   log.exchangeLine({

@@ -18,7 +18,7 @@ for (const { family, model, upstream } of FAMILIES) {
       const { headers } = await ask(gateway, body({ model, stream }), {
         headers: { 'x-request-id': 'mine' },
       })
-      t.match(headers.get('x-request-id'), UUID, 'ours, not the client’s')
+      t.match(headers.get('x-request-id'), UUID, "ours, not the client's")
       t.equal(headers.get('x-sluice-upstream'), upstream)
       t.equal(headers.get('x-sluice-generation'), '1')
       t.match(headers.get('server-timing'), TIMING)

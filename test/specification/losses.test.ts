@@ -24,7 +24,7 @@ const labels = (
   { field, value }: { field: string; value: number },
 ): string => `from="${from}",to="${to}",field="${field}" ${value}`
 
-void t.test('a lost field is counted from the client’s dialect to the upstream’s', async (t) => {
+void t.test("a lost field is counted from the client's dialect to the upstream's", async (t) => {
   const gateway = await startGateway(t)
   const members = { seed: 7, logit_bias: { '5': 1 } }
   for (const stream of [false, true]) {

@@ -74,7 +74,7 @@ void t.test('S5: any other id is 404 with model_not_found', async (t) => {
   t.equal(gateway.emulator.ledger.length, 0)
 })
 
-void t.test('S5: an id cannot change the rest of the upstream’s path', async (t) => {
+void t.test("S5: an id cannot change the rest of the upstream's path", async (t) => {
   const gateway = await startGateway(t)
   for (const tail of [
     '/../../admin',

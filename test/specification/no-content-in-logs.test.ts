@@ -73,7 +73,7 @@ void t.test('no log line, metric or error has a part of a conversation or a key'
         body: JSON.stringify(echo),
       })
       const { status, text } = await ask(gateway, asked(model, stream))
-      t.equal(status, 502, 'our key’s failure is not the client’s')
+      t.equal(status, 502, "our key's failure is not the client's")
       note(status, text)
     }
   }

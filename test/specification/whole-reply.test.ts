@@ -32,7 +32,7 @@ for (const { family, model } of FAMILIES) {
     t.equal(Number(prompt) + Number(completion), total)
   })
 
-  void t.test(`S2: ${family}: the finish reason is that of the client’s format`, async (t) => {
+  void t.test(`S2: ${family}: the finish reason is that of the client's format`, async (t) => {
     const gateway = await startGateway(t)
     const reasonOf = async (members: Parameters<typeof body>[0]): Promise<unknown> => {
       const { json } = await ask(gateway, body({ model, ...members }))
@@ -59,7 +59,7 @@ for (const { family, model } of FAMILIES) {
   })
 }
 
-void t.test('S2: content_filter, from each provider’s own reason', async (t) => {
+void t.test("S2: content_filter, from each provider's own reason", async (t) => {
   const gateway = await startGateway(t)
   const reply = (value: object) => ({
     status: 200,

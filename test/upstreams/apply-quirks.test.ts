@@ -66,7 +66,7 @@ void t.test('set adds and replaces, with any JSON value', (t) => {
   t.end()
 })
 
-void t.test('all quirks together, and the caller’s body is unchanged', (t) => {
+void t.test("all quirks together, and the caller's body is unchanged", (t) => {
   const before = JSON.stringify(BODY)
   const quirks = { ...NONE, drop: ['user'], rename: { max_tokens: 'limit' }, set: { store: 1 } }
   t.same(both(t, BODY, quirks), { model: 'm', limit: 5, store: 1 })
@@ -80,7 +80,7 @@ void t.test('names of Object.prototype are members like any other', (t) => {
   t.end()
 })
 
-void t.test('members that the dialect has set are dropped and renamed like the client’s', (t) => {
+void t.test("members that the dialect has set are dropped and renamed like the client's", (t) => {
   const made = [
     { key: 'stream_options', json: '{"include_usage":true}' },
     { key: 'max_tokens', json: null },

@@ -112,7 +112,7 @@ export const GEMINI: ClientConcepts = {
       members: userContent(fileData('image/png', 'https://example.com/a.png')),
     },
     {
-      name: 'a file in a store of Google’s',
+      name: "a file in a store of Google's",
       members: userContent(fileData('application/pdf', 'gs://bucket/a.pdf')),
     },
     { name: '`functionDeclarations`', members: FUNCTIONS },
@@ -144,7 +144,7 @@ export const GEMINI: ClientConcepts = {
       members: { tools: [{ googleSearch: {} }] },
     },
     {
-      name: 'a thought of Google’s, sent back',
+      name: "a thought of Google's, sent back",
       members: afterReply(
         { text: 'Hm.', thought: true, thoughtSignature: 'AAAA' },
         { text: 'Yes.' },

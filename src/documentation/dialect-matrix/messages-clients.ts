@@ -107,7 +107,7 @@ const MESSAGES: ClientConcepts = {
       members: media('image', { type: 'url', url: 'https://a.example/a.png' }),
     },
     {
-      name: 'a file of Anthropic’s Files API',
+      name: "a file of Anthropic's Files API",
       members: media('document', { type: 'file', file_id: 'file_1' }),
     },
     { name: 'a PDF, as base64', members: media('document', base64('application/pdf', PDF)) },
@@ -116,7 +116,7 @@ const MESSAGES: ClientConcepts = {
       members: media('document', { type: 'text', media_type: 'text/plain', data: 'Tides.' }),
     },
     {
-      name: 'a document’s `context`',
+      name: "a document's `context`",
       members: userContent({
         type: 'document',
         source: base64('application/pdf', PDF),
@@ -207,7 +207,7 @@ const MESSAGES: ClientConcepts = {
       base: afterReply({ type: 'text', text: 'Yes.' }),
     },
     {
-      name: 'blocks of Anthropic’s own tools, sent back',
+      name: "blocks of Anthropic's own tools, sent back",
       members: afterReply(
         { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: {} },
         { type: 'text', text: 'Yes.' },

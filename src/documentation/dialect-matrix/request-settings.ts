@@ -112,8 +112,8 @@ export const SETTINGS: readonly RequestGroup[] = [
         name: '`reasoning_effort`: none',
         members: { reasoning_effort: 'none' },
         emulated: {
-          anthropic: 'the model’s minimum if it cannot be switched off',
-          gemini: 'the model’s minimum',
+          anthropic: "the model's minimum if it cannot be switched off",
+          gemini: "the model's minimum",
         },
       },
       {

@@ -76,7 +76,7 @@ export const RESPONSES: ClientConcepts = {
     { name: '`prompt_cache_key`', members: { prompt_cache_key: 'a' } },
     { name: '`max_tool_calls`', members: { ...TOOLS, max_tool_calls: 2 }, base: TOOLS },
     { name: '`context_management`', members: { context_management: [{ type: 'compaction' }] } },
-    { name: '`prompt`: a template of OpenAI’s', members: { prompt: { id: 'pmpt_1' } } },
+    { name: "`prompt`: a template of OpenAI's", members: { prompt: { id: 'pmpt_1' } } },
     {
       name: 'an image, as base64',
       members: userContent({ type: 'input_image', image_url: `data:image/png;base64,${PNG}` }),
@@ -94,7 +94,7 @@ export const RESPONSES: ClientConcepts = {
       }),
     },
     {
-      name: 'a file of OpenAI’s Files API',
+      name: "a file of OpenAI's Files API",
       members: userContent({ type: 'input_file', file_id: 'file-1' }),
     },
     { name: 'function `tools`', members: TOOLS },
@@ -143,7 +143,7 @@ export const RESPONSES: ClientConcepts = {
       base: afterReply(YES),
     },
     {
-      name: 'items of OpenAI’s own tools, sent back',
+      name: "items of OpenAI's own tools, sent back",
       members: afterReply({ type: 'web_search_call', id: 'ws_1', status: 'completed' }, YES),
       base: afterReply(YES),
     },

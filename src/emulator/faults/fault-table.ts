@@ -68,7 +68,7 @@ export const FAULTS = {
     'replies with an error status before any event',
     ['json', 'html', 'empty'],
   ),
-  error: row(['event', 'type'], 'sends the provider’s own error event and ends'),
+  error: row(['event', 'type'], "sends the provider's own error event and ends"),
   garbage: row(['event', 'mode'], 'inserts a malformed event before the event', ['json', 'bytes']),
   unknown: row(['event'], 'inserts an event of an unknown type before the event'),
   unterminated: row([], 'omits the events that end the stream'),

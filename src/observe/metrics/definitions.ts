@@ -21,13 +21,13 @@ export const LABELS: Readonly<Record<string, string>> = {
   side: 'of backpressure: `client`, the client read slowly. Of shadow requests: `primary`, the request that the client received; `shadow`, its copy',
   from: 'of translations: the dialect of the request or reply; of fallbacks: the upstream that failed',
   to: 'of translations: the target dialect; of fallbacks: the next upstream',
-  cache: '`hit`: read from the provider’s cache; `miss`: all other prompt tokens',
-  field: 'a field of the client’s format without array indices, or `other`',
+  cache: "`hit`: read from the provider's cache; `miss`: all other prompt tokens",
+  field: "a field of the client's format without array indices, or `other`",
   reason:
     'of retries: an error kind of errors.md; of dropped copies: see the help of the metric; of workers: `ended`, the process exited; `silent`, it did not answer pings for ten seconds and was killed',
   result: 'see the help of each metric',
   ingress:
-    'the client’s format: `chat`, `completions`, `messages`, `responses`, `gemini`, `embeddings`, `native`; `none`: the path is unknown',
+    "the client's format: `chat`, `completions`, `messages`, `responses`, `gemini`, `embeddings`, `native`; `none`: the path is unknown",
   op: 'find_key, admit, settle, renew, expire, shelf_put, shelf_get, probe; accounts, keys, usage, sweep, passes, trail, attempts: all methods of one group',
   gen_ai_operation_name: 'always `chat`',
   gen_ai_provider_name: 'an upstream of the configuration',
@@ -63,7 +63,7 @@ export const DEFINITIONS = {
   overhead: histogram('sluice_overhead_seconds', [], {
     maxSeries: 1,
     buckets: OURS_BUCKETS,
-    help: 'The gateway’s own part of the duration of a request in seconds: without the time of upstreams and clients.',
+    help: "The gateway's own part of the duration of a request in seconds: without the time of upstreams and clients.",
   }),
   inflight: gauge('sluice_inflight', ['upstream'], {
     maxLines: 40,
@@ -144,7 +144,7 @@ export const DEFINITIONS = {
   chunkGap: histogram('sluice_chunk_gap_seconds', ['upstream'], {
     maxSeries: 10,
     buckets: GAP_BUCKETS,
-    help: 'Seconds between two chunks of an upstream’s stream.',
+    help: "Seconds between two chunks of an upstream's stream.",
   }),
   backpressure: counter('sluice_backpressure_seconds_total', ['side'], {
     maxLines: 1,
@@ -226,7 +226,7 @@ export const DEFINITIONS = {
   }),
   fleetDisagreement: gauge('sluice_config_fleet_disagreement', [], {
     maxLines: 1,
-    help: 'Gateways that share the store with a configuration that differs from this one’s.',
+    help: "Gateways that share the store with a configuration that differs from this one's.",
     aggregator: 'max',
   }),
   cost: counter('sluice_cost_usd_total', ['upstream', 'model'], {

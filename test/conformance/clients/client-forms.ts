@@ -146,7 +146,7 @@ function faultsOfEvents({ status, type, text, whole }: Answered): string[] {
     const [, name, data] = /^event: (\w+)\ndata: ([^\n]*)$/.exec(event) ?? []
     check(
       name !== undefined && objectOf(JSON.parse(data ?? '{}'))['type'] === name,
-      'an event’s name',
+      "an event's name",
     )
   }
   const all = objectsOf(text)

@@ -216,7 +216,7 @@ for (const row of ROWS) {
           for await (const chunk of await model.stream(LONG)) text += chunk.text
         })
         t.ok(text.length > 0, 'what had come was given')
-        t.ok(error instanceof APIError, 'the error is the API’s')
+        t.ok(error instanceof APIError, "the error is the API's")
         t.match(error, { error: { kind: /^upstream_/ } })
       })
     }

@@ -191,7 +191,7 @@ async function changed(gateway: TestGateway): Promise<{ asking: Asking; history:
   } as const
   const question: Turn = { role: 'user', content: 'Use get_weather for Kyiv' }
   const first = await next(asking, [{ role: 'system', content: 'It is noon.' }, question])
-  const system: Turn = { role: 'system', content: 'It is one o’clock.' }
+  const system: Turn = { role: 'system', content: "It is one o'clock." }
   return { asking, history: [system, question, first.message, ...results(first.message)] }
 }
 

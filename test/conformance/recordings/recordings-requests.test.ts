@@ -58,13 +58,13 @@ const REFUSED: readonly Exception[] = [
     models: ALL,
     name: /^groq\/.*qwen3-effort-setting/,
     param: /^reasoning_effort$/,
-    reason: 'the effort "default" is Groq’s alone',
+    reason: 'the effort "default" is Groq\'s alone',
   },
   {
     models: ALL,
     name: /^mistral\/.*document-mistral\]\.[23]$/,
     param: /^messages\[4\]\.content\[[01]\]\.type$/,
-    reason: 'parts of type document_url are Mistral’s alone; the format has file parts',
+    reason: "parts of type document_url are Mistral's alone; the format has file parts",
   },
   {
     models: ALL,
@@ -76,13 +76,13 @@ const REFUSED: readonly Exception[] = [
     models: ALL,
     name: /^openrouter\/.*binary_content_video_public_api$/,
     param: /^messages\[0\]\.content\[1\]\.type$/,
-    reason: 'parts of type video_url are OpenRouter’s alone',
+    reason: "parts of type video_url are OpenRouter's alone",
   },
   {
     models: TRANSLATED,
     name: /^openai\//,
     param: /^audio$/,
-    reason: 'audio replies: only OpenAI’s chat format has them',
+    reason: "audio replies: only OpenAI's chat format has them",
   },
   {
     models: FOREIGN,
@@ -112,13 +112,13 @@ const REFUSED: readonly Exception[] = [
     models: /^claude-/,
     name: /audio/,
     param: /^messages\[\d\]\.content\[\d\]$/,
-    reason: 'Anthropic’s models have no audio input',
+    reason: "Anthropic's models have no audio input",
   },
   {
     models: RESPONSES,
     name: /audio/,
     param: /^messages\[\d\]\.content$/,
-    reason: 'Responses takes no audio; OpenAI’s audio models are served over chat completions',
+    reason: "Responses takes no audio; OpenAI's audio models are served over chat completions",
   },
   {
     models: RESPONSES,

@@ -28,11 +28,11 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   'gemini/google__test_structured_output__test_function_tools_with_builtin_tools.2':
     'the model called a function before it used a tool of its own; our calls stand last in a turn',
   'gemini/openinference__test_instrumentor__test_sub_agent_session_id_not_overwritten_by_adk_internal_uuid.3':
-    'goes on from another agent’s conversation',
+    "goes on from another agent's conversation",
   'gemini/test_google__test_google_model_file_search_grounding_gemini_3[True].5':
-    'the recorded client filled in the arguments and the result of a tool of Gemini’s own',
+    "the recorded client filled in the arguments and the result of a tool of Gemini's own",
   'openai/test_openai_responses__test_openai_responses_model_file_search_tool.5':
-    'the recorded client leaves out what a tool of OpenAI’s own did',
+    "the recorded client leaves out what a tool of OpenAI's own did",
   'openai/test_openai_responses__test_openai_responses_stream.2':
     'the recorded client names the call by the id of its item',
   'openai/test_tool_search__test_openai_client_tool_search_streaming.2':
@@ -328,7 +328,7 @@ function text(value: JsonValue): string {
 function sorted(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(sorted)
   if (typeof value === 'string')
-    return value.replaceAll(/[’‘]/g, "'").replaceAll(/[“”]/g, '"').replaceAll('–', '-')
+    return value.replaceAll(/['‘]/g, "'").replaceAll(/[“”]/g, '"').replaceAll('–', '-')
   if (!isObject(value)) return value
   return Object.fromEntries(
     Object.entries(value)

@@ -58,7 +58,7 @@ const REFUSED: readonly Exception[] = [
     models: ALL,
     name: /uploaded_file|_gs_/,
     param: /^contents\[\d+\]$/,
-    reason: 'a file in a store of Google’s',
+    reason: "a file in a store of Google's",
   },
   {
     models: ALL,
@@ -138,7 +138,7 @@ void t.test('to a Gemini upstream, byte for byte', skipWithoutFixtures(), async 
     const streams = recording.api === 'streamGenerateContent'
     const action = streams ? ':streamGenerateContent?alt=sse' : ':generateContent'
     t.equal(sent?.url, `/v1beta/models/gemini-2.5-flash${action}`, label)
-    t.equal(sent?.headers['x-goog-api-key'], 'emulated', 'with the upstream’s key')
+    t.equal(sent?.headers['x-goog-api-key'], 'emulated', "with the upstream's key")
     if (!streams) t.equal(text, JSON.stringify(REPLY), label)
     else if (recording.url.includes('alt=sse')) {
       t.equal(text, `data: ${JSON.stringify(REPLY)}\r\n\r\n`, label)

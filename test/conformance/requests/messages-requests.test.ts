@@ -77,7 +77,7 @@ void t.test('for Anthropic, byte for byte', skipWithoutFixtures(), async (t) => 
     t.equal(taken.path, path, name)
     if (beta !== undefined) t.equal(taken.headers['anthropic-beta'], beta, name)
     if (version !== undefined) t.equal(taken.headers['anthropic-version'], version, name)
-    t.equal(taken.headers['x-api-key'], 'emulated', 'the upstream’s own key')
+    t.equal(taken.headers['x-api-key'], 'emulated', "the upstream's own key")
   }
   t.ok(asked.length > 200, `${asked.length} requests`)
 })
@@ -97,7 +97,7 @@ const REFUSED: readonly (readonly [models: RegExp, param: RegExp, reason: string
   [
     /./,
     /^messages\[\d+\]\.content(?:\[\d+\])?$/,
-    'a file of Anthropic’s, or a URL that is not read',
+    "a file of Anthropic's, or a URL that is not read",
   ],
   [/^gemini-/, /^messages\[\d+\]$/, 'a conversation that begins with the model'],
   [/^gpt-5-pro$/, /^stop_sequences$/, 'Responses has no stop sequences'],

@@ -6,7 +6,7 @@ import t from 'tap'
 import { startStage } from '../fixtures/stage.js'
 
 void t.test(
-  'K-157: only a page of ours, with its session’s token, changes something',
+  "K-157: only a page of ours, with its session's token, changes something",
   async (t) => {
     const stage = await startStage(t)
     const browser = await stage.signedIn('ada@example.com')
@@ -21,7 +21,7 @@ void t.test(
       ['a name that begins like ours', { origin: `${stage.origin}.evil.example` }],
       ['a sandboxed frame', { origin: 'null' }],
       ['no origin', { origin: '' }],
-      ['the browser’s sec-fetch-site', { 'sec-fetch-site': 'cross-site' }],
+      ["the browser's sec-fetch-site", { 'sec-fetch-site': 'cross-site' }],
       ['a page of the same site', { 'sec-fetch-site': 'same-site' }],
       ['an address that was typed', { 'sec-fetch-site': 'none' }],
       ['no token', { 'x-sluice-csrf': '' }],
@@ -80,7 +80,7 @@ void t.test('K-158: GET and HEAD change nothing, and no header makes them', asyn
   t.match((await browser.ask('PATCH', '/keys', { body: {} })).error['message'], /GET, HEAD, POST/)
 })
 
-void t.test('K-166: a client’s claims about its address and host are ignored', async (t) => {
+void t.test("K-166: a client's claims about its address and host are ignored", async (t) => {
   const stage = await startStage(t)
   const admin = await stage.signedIn('root@example.com', 'max', 'admin')
   const statuses: number[] = []

@@ -82,7 +82,7 @@ void t.test('each sign-in opens a new session and ends the old one', async (t) =
   t.equal((await other.get('/keys')).status, 401)
   other.take('__Host-sid', 'x'.repeat(43))
   await other.signIn('ada@example.com')
-  t.not(other.value('__Host-sid'), 'x'.repeat(43), 'clients cannot choose a session’s secret')
+  t.not(other.value('__Host-sid'), 'x'.repeat(43), "clients cannot choose a session's secret")
 })
 
 void t.test('signing out everywhere ends all sessions', async (t) => {

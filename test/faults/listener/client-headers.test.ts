@@ -79,12 +79,12 @@ for (const { name, model } of UPSTREAMS) {
     t.ok(headers.includes((CREDENTIALS[name] ?? '').toLowerCase()), 'our credential')
     t.ok(headers.includes('accept-encoding: identity'))
     t.notMatch(request, 'CANARY')
-    t.notMatch(request, gateway.secret, 'not the client’s key')
+    t.notMatch(request, gateway.secret, "not the client's key")
     t.notMatch(JSON.stringify(gateway.lines), 'CANARY', 'nor in the log')
   })
 }
 
-void t.test('the provider’s key is not accepted from a client', async (t) => {
+void t.test("the provider's key is not accepted from a client", async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t)
   for (const credential of [

@@ -43,7 +43,7 @@ async function idle(gateway: TestGateway): Promise<void> {
   await eventually(async () => (await series(gateway, gauge)) === 0, gauge)
 }
 
-void t.test('the head is sent within about a second of the upstream’s', async (t) => {
+void t.test("the head is sent within about a second of the upstream's", async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t)
   gateway.emulator.script({ times: 1, fault: { kind: 'stall', event: 0 } })

@@ -128,7 +128,7 @@ void t.test('a truncated whole reply may have been executed', async (t) => {
 })
 
 void t.test(
-  'a request that the provider refuses as the client’s fault is never repeated',
+  "a request that the provider refuses as the client's fault is never repeated",
   async (t) => {
     const gateway = await startWith(t, [`model: main, ${CHAIN}, retry: { attempts: 3 }`])
     for (const code of [400, 404, 413, 422]) {

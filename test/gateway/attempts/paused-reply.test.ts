@@ -219,7 +219,7 @@ void t.test('a whole reply that arrives as several streams is joined', async (t)
   t.equal(objectOf(seen.data[0]?.usage).completion_tokens, 8)
 })
 
-void t.test('continuing does not exceed the client’s limit', async (t) => {
+void t.test("continuing does not exceed the client's limit", async (t) => {
   const { gateway, bodies } = await gatewayFor(t, 'gemini', () => {
     return httpReply(200, SSE, events([['', chunk('x', 'CONTINUATION', 'token')]]))
   })

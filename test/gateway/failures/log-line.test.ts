@@ -39,7 +39,7 @@ const CAUSES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
     upstream: 'openai',
     upstream_status: 401,
   },
-  'A field that the upstream’s format cannot express': {
+  "A field that the upstream's format cannot express": {
     status: 400,
     upstream: 'anthropic',
     param: 'messages[0]',

@@ -41,7 +41,7 @@ void t.test('a wrong base_url', async (t) => {
   }
 })
 
-void t.test('an unknown model is the client’s error', async (t) => {
+void t.test("an unknown model is the client's error", async (t) => {
   const body = JSON.stringify({
     error: {
       message: 'The model `gpt-x` does not exist.',

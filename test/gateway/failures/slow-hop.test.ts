@@ -55,7 +55,7 @@ void t.test('the upstream whose first content is late', async (t) => {
   const line = await lineOf(gateway, question(prompt, { stream: true }))
   t.match(line, { outcome: 'ok', upstream: 'openai' })
   const waited = Number(line['first_byte_ms']) + Number(line['reply_ms']) + Number(line['relay_ms'])
-  t.ok(waited >= WAIT_MS, 'the time is the upstream’s')
+  t.ok(waited >= WAIT_MS, "the time is the upstream's")
   t.ok(Number(line['first_token_ms']) >= WAIT_MS, 'also if the head was sent before')
 })
 

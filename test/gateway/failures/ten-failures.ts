@@ -128,7 +128,7 @@ export const TEN_FAILURES: readonly PreparedFailure[] = [
     make: (scene) => ask(scene, { prompt: '[[fault: status code=401]] Hi.' }),
   },
   {
-    name: 'A field that the upstream’s format cannot express',
+    name: "A field that the upstream's format cannot express",
     outcome: 'untranslatable',
     cause: 'client',
     make: (scene) => {

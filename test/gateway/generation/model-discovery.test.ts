@@ -74,7 +74,7 @@ void t.test('the models of the upstream are listed if a route takes them to it',
   t.same(warnings(gateway), [])
 })
 
-void t.test('the list in Anthropic’s format is read with the key in its header', async (t) => {
+void t.test("the list in Anthropic's format is read with the key in its header", async (t) => {
   const answer: RequestListener = (_req, res) => {
     res.end(JSON.stringify({ data: [{ type: 'model', id: 'llama-a' }], has_more: false }))
   }

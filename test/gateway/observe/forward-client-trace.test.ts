@@ -27,7 +27,7 @@ const REFUSED: Readonly<Record<string, string>> = {
 
 const QUESTION = { model: 'gpt-4o', messages: [{ role: 'user', content: 'Hi.' }] }
 
-void t.test('the client’s trace context is forwarded and logged', async (t) => {
+void t.test("the client's trace context is forwarded and logged", async (t) => {
   for (const name of ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT']) {
     Reflect.deleteProperty(process.env, name)
   }

@@ -77,7 +77,7 @@ void t.test('a canary is aborted at the error rate and not below it', async (t) 
   t.equal(checkOf(stage), 'm- to canary aborted: 6 of 12 requests failed')
 })
 
-void t.test('failures that are not the provider’s do not abort a canary', async (t) => {
+void t.test("failures that are not the provider's do not abort a canary", async (t) => {
   const stage = await startStage(t, UPSTREAMS, routeWith('{ error_rate: 0.01, min_requests: 1 }'))
   const { emulators, received, gateway } = stage
   const restore = emulators['canary']?.script({ fault: { kind: 'status', code: 400 } })

@@ -95,7 +95,7 @@ void t.test('replies are the same bytes, for every fault of the shadow', async (
 })
 
 void t.test(
-  'a shadow on the client’s own upstream does not affect its breaker and keys',
+  "a shadow on the client's own upstream does not affect its breaker and keys",
   async (t) => {
     const options =
       'api_keys: [one, two], breaker: { failures: 2, error_rate: 0.1, min_requests: 2 }'

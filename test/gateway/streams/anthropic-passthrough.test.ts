@@ -78,7 +78,7 @@ void t.test('`allow_betas` names the beta features that pass', async (t) => {
 })
 
 void t.test(
-  'fields that other upstreams do not support are reported by their names in the client’s format',
+  "fields that other upstreams do not support are reported by their names in the client's format",
   async (t) => {
     const gateway = await startGateway(t)
     const response = await post(gateway, {

@@ -73,7 +73,7 @@ void t.test('a key in the query is accepted and not logged', async (t) => {
   t.notMatch(google.requests.at(-1)?.url, /key=/)
 })
 
-void t.test('an upstream’s error before the stream keeps its message', async (t) => {
+void t.test("an upstream's error before the stream keeps its message", async (t) => {
   const error = { code: 400, message: 'Add a user turn.', status: 'FAILED_PRECONDITION' }
   const { post } = await scene(t, {
     status: 400,
@@ -121,7 +121,7 @@ void t.test(
   },
 )
 
-void t.test('reasoning state of another provider’s model does not reach Google', async (t) => {
+void t.test("reasoning state of another provider's model does not reach Google", async (t) => {
   const reply = { candidates: [{ content: { parts: [{ text: 'Yes' }] }, finishReason: 'STOP' }] }
   const { gateway, google, post } = await scene(t, {
     type: 'application/json',

@@ -35,7 +35,7 @@ void t.test('max_tokens above 21,333 causes a stream for Claude', async (t) => {
   t.equal(content(long.reply), content(short.reply), 'the same reply')
   t.match(long.reply, { object: 'chat.completion', usage: { completion_tokens: Number } })
   const silent = await whole(gateway, { model })
-  t.ok(silent.streamed, 'the default is the model’s most')
+  t.ok(silent.streamed, "the default is the model's most")
 })
 
 void t.test('a call, the finish reason and the counts are those of a whole reply', async (t) => {

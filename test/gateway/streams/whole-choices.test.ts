@@ -210,7 +210,7 @@ void t.test('n is refused for a model with a single choice', async (t) => {
   }
 })
 
-void t.test('OpenAI’s own choices pass unchanged', async (t) => {
+void t.test("OpenAI's own choices pass unchanged", async (t) => {
   const gateway = await startGateway(t)
   const seen = await ask(gateway, question('gpt-4o', true, { n: 2, ...USAGE }))
   t.ok(isComplete(seen))
