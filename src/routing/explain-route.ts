@@ -1,5 +1,5 @@
 /** Explains which route matches a model id, for the command line and the dashboard. Pure. */
-import { whenText } from './route-conditions.js'
+import { whenText } from './match-route-conditions.js'
 import type { ModelRoute } from './router.js'
 
 /** The explanation of a routing decision. */

@@ -4,7 +4,7 @@
  */
 import type { Config, UpstreamConfig } from '../config/config.js'
 import type { AbortConfig, RouteConfig, ShadowConfig, TargetName } from '../config/routes/route.js'
-import { holds, type RequestTraits } from './route-conditions.js'
+import { holds, type RequestTraits } from './match-route-conditions.js'
 
 /**
  * An upstream that a route may use, and the model that is requested from it. Each target is one object per

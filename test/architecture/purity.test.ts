@@ -14,7 +14,7 @@ const PURE = [
   'chat/',
   'wire/',
   'dialects/',
-  'routing/route-conditions.ts',
+  'routing/match-route-conditions.ts',
   'routing/latency-average.ts',
   'routing/router.ts',
   'upstreams/request-path.ts',

@@ -1,6 +1,6 @@
 /** Routers, routes and requests for the tests of this folder. */
 import type { ChatRequest, Message } from '../../src/chat/request.js'
-import { PLAIN_REQUEST, type RequestTraits } from '../../src/routing/route-conditions.js'
+import { PLAIN_REQUEST, type RequestTraits } from '../../src/routing/match-route-conditions.js'
 import { createRouter, type ModelRoute, type Router } from '../../src/routing/router.js'
 import { loadText } from '../config/sample.js'
 

@@ -5,7 +5,7 @@
  */
 import t from 'tap'
 import { loadConfig } from '../../src/config/load-config.js'
-import { PLAIN_REQUEST } from '../../src/routing/route-conditions.js'
+import { PLAIN_REQUEST } from '../../src/routing/match-route-conditions.js'
 import { createRouter, type ModelRoute, type Router } from '../../src/routing/router.js'
 import { loadText } from '../config/sample.js'
 

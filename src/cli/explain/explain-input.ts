@@ -4,7 +4,7 @@ import { factsFor } from '../../config/catalogue.js'
 import type { Catalogue } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
 import { promptSizeOf, inputTokens } from '../../ledger/estimate-tokens.js'
-import { traitsOf, type RequestTraits } from '../../routing/route-conditions.js'
+import { traitsOf, type RequestTraits } from '../../routing/match-route-conditions.js'
 import { UsageError } from '../usage-error.js'
 import { requestOf } from './explain-body.js'
 

@@ -9,7 +9,7 @@ import { factsFor } from '../../config/catalogue.js'
 import { isConfigured, type Catalogue, type ProbeConfig } from '../../config/config.js'
 import type { AbortConfig, HedgeConfig, RetryConfig } from '../../config/routes/route.js'
 import type { DialectName } from '../../dialects/dialect.js'
-import { whenText } from '../../routing/route-conditions.js'
+import { whenText } from '../../routing/match-route-conditions.js'
 import type { ModelRoute, RouteShadow, RouteTarget } from '../../routing/router.js'
 import { dialectsByRequest, type DialectsByRequest } from '../../upstreams/explain-dialect.js'
 

@@ -16,7 +16,7 @@ import { Prices } from '../../ledger/find-price.js'
 import { Rules } from '../../limits/find-limits.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
 import type { TargetSeries } from '../../observe/metrics/target-series.js'
-import { traitsOf } from '../../routing/route-conditions.js'
+import { traitsOf } from '../../routing/match-route-conditions.js'
 import {
   createRouter,
   type ModelRoute,

@@ -11,7 +11,7 @@ import {
   AttemptClock,
   type PassedTimeout,
   type Phase,
-} from '../attempts/attempt/attempt-timeouts.js'
+} from '../attempts/attempt/attempt-and-total-timeouts.js'
 import type { Deadlines, Timed } from '../in-flight/deadlines.js'
 import type { Exchange } from '../client-exchange.js'
 import {

@@ -47,6 +47,6 @@ export function checkMessages(
     const loaded = loadConfig(file, {})
     const message = loaded.ok ? 'valid' : loaded.errors.slice(0, 1).map(formatProblem).join()
     t.equal(message.replaceAll(folder, 'FOLDER'), `FOLDER/gateway.yaml:${expected}`, mistake)
-    t.notMatch(message, /[‘'“”]/, `${mistake}: straight quotes`)
+    t.notMatch(message, /[‘’“”]/, `${mistake}: straight quotes`)
   }
 }

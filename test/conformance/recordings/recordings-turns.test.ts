@@ -328,7 +328,7 @@ function text(value: JsonValue): string {
 function sorted(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(sorted)
   if (typeof value === 'string')
-    return value.replaceAll(/['‘]/g, "'").replaceAll(/[“”]/g, '"').replaceAll('–', '-')
+    return value.replaceAll(/[’‘]/g, "'").replaceAll(/[“”]/g, '"').replaceAll('–', '-')
   if (!isObject(value)) return value
   return Object.fromEntries(
     Object.entries(value)

@@ -6,7 +6,7 @@ import type { DrainedReplySlots } from '../../in-flight/drained-reply-slots.js'
 import type { Generation } from '../../generation/generation.js'
 import type { ReplyResult } from '../../streams/translated-stream.js'
 import type { AttemptResult } from '../attempt-result.js'
-import type { Phase } from './attempt-timeouts.js'
+import type { Phase } from './attempt-and-total-timeouts.js'
 
 /** Whether the rest of a reply can be read in this phase after the client has left. */
 export function isDrainable(phase: Phase): boolean {

@@ -7,7 +7,12 @@ import type { ReplyHandler, UpstreamCall } from '../../../upstreams/pool/upstrea
 import type { Deadlines, Timed } from '../../in-flight/deadlines.js'
 import type { AttemptResult } from '../attempt-result.js'
 import type { AttemptOwner, PreparedRequest } from './attempt-owner.js'
-import { AttemptClock, limitsOf, type PassedTimeout, type Phase } from './attempt-timeouts.js'
+import {
+  AttemptClock,
+  limitsOf,
+  type PassedTimeout,
+  type Phase,
+} from './attempt-and-total-timeouts.js'
 import { UpstreamWait } from './upstream-wait.js'
 
 /** The attempt that an exchange belongs to. */

@@ -18,7 +18,7 @@ import { ACCOUNTS, leaseMember, LedgerKeys } from './key-names.js'
 import { budgets, putBudgets, putLastUse, putSums } from './migrate-usage.js'
 import { LEDGER_SCRIPTS } from './scripts.js'
 import { Settlement, type SettledEntry } from './settlement.js'
-import { UsagePruning } from './prune-usage.js'
+import { UsagePruning } from './delete-old-usage.js'
 import { RedisUsage } from './read-usage.js'
 
 /** Expired reservations that are read and settled together. */

@@ -5,7 +5,7 @@
 import type { EntryQuery, KeyUseQuery, SumQuery } from '../../usage-queries.js'
 import { numberIn, type Connection } from '../driver.js'
 import { KeyUses, lastUseOf } from '../ledger/key-use.js'
-import { pruneUsage, type Pruned } from '../ledger/prune-usage.js'
+import { pruneUsage, type Pruned } from '../ledger/delete-old-usage.js'
 import { putSums, type SumsToPut } from '../ledger/put-sums.js'
 import { budgetsOf, exported, isByOwner, pageOf, type ExportPlace } from '../ledger/read-entries.js'
 import { sumsOf } from '../ledger/read-sums.js'

@@ -34,7 +34,7 @@ import { Reservations } from '../limits/reservations.js'
 import { isName } from '../read-records.js'
 import { entryIn, INSERT_ENTRY, valuesOf } from './entry.js'
 import type { ExportPlace } from './read-entries.js'
-import type { Pruned } from './prune-usage.js'
+import type { Pruned } from './delete-old-usage.js'
 import { BUCKET_MS, readSum } from './sum-columns.js'
 
 /** Reservations settled or prolonged in one transaction; other writes run in between. */

@@ -4,7 +4,7 @@
  * Method: routers of loaded configurations.
  */
 import t from 'tap'
-import { holds, traitsOf, whenText } from '../../src/routing/route-conditions.js'
+import { holds, traitsOf, whenText } from '../../src/routing/match-route-conditions.js'
 import { requestOf, routerOf, message, traits } from './fixtures.js'
 
 const router = routerOf(`

@@ -1,6 +1,6 @@
 /**
- * The retention of ledger entries and of their sums by hour and day; the store's `prune-usage.ts` removes
- * older ones.
+ * The retention of ledger entries and of their sums by hour and day; the store's `delete-old-usage.ts`
+ * removes older ones.
  */
 import type { LedgerConfig } from '../config/config.js'
 import type { Retention } from '../store/ledger.js'
