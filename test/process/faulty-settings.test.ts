@@ -51,7 +51,7 @@ void t.test('a store whose folder cannot be created ends the start with an error
     t.match(program.err(), "opening '/proc/nope/deep/s.db' failed")
     t.match(
       program.err(),
-      'cannot create the folder \'/proc/nope\' (ENOENT): set "store" to a file',
+      'cannot create the folder \'/proc/nope\' (ENOENT); set "store" to a file',
     )
     t.notMatch(program.out(), 'sluice serves')
   }

@@ -25,7 +25,7 @@ void t.test(
     await redis.ask('flushall')
     await until(async () => (await served.ops('/readyz')).status === 503)
     const ready = await served.ops('/readyz')
-    t.match(ready.text, /the store that was opened is gone/, '/readyz contains the reason')
+    t.match(ready.text, /the store was emptied or replaced/, '/readyz contains the reason')
     for (let at = 0; at < 5; at += 1) {
       const answer = await served.chat({}, newSecret())
       t.equal(answer.status, 503, 'no key is reported as wrong')
@@ -33,7 +33,7 @@ void t.test(
     }
     await until(() => served.program.lines().some(({ msg }) => msg === 'store failed'))
     const line = served.program.lines().find(({ msg }) => msg === 'store failed')
-    t.match(line?.['reason'], /the store that was opened is gone/)
+    t.match(line?.['reason'], /the store was emptied or replaced/)
     const metrics = (await served.ops('/metrics')).text
     t.match(metrics, /^sluice_store_errors_total\{op="(?:find_key|probe)"\} [1-9]/m)
     t.match(metrics, /^sluice_auth_total\{result="store_unavailable"\} [1-9]/m)

@@ -71,7 +71,7 @@ void t.test('a syntax error is named by its path', (t) => {
     param: 'messages[1].content',
   })
   refuses(t, '{"a":{"b":[1 2]}}', {
-    message: /comma or a closing bracket in a\.b\[0\], at byte 13/,
+    message: /comma or a closing bracket after a\.b\[0\], at byte 13/,
     param: 'a.b[0]',
   })
   refuses(t, '{"a":1 "b":2}', { message: /comma or a closing brace/, param: 'a' })
