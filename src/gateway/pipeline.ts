@@ -4,7 +4,7 @@
  * are made from them.
  */
 import type { Identity } from '../accounts/account.js'
-import { assertModelAllowed } from '../accounts/allowed-models.js'
+import { assertModelAllowed } from '../accounts/check-allowed-models.js'
 import type { Authenticator } from '../auth/authenticator.js'
 import type { ResolvedEndpoint } from '../dialects/index.js'
 import type { GatewayError } from '../errors.js'
@@ -14,7 +14,7 @@ import type { Escrow } from '../reasoning/escrow.js'
 import type { Candidates } from './attempts/try-candidates.js'
 import type { BodyMemory, HeldMemory } from './bodies/body-memory.js'
 import { countTokens } from './phases/count-tokens.js'
-import type { Deadlines } from './in-flight/deadlines.js'
+import type { Deadlines } from './in-flight/timeout-timer.js'
 import type { DrainedReplySlots } from './in-flight/drained-reply-slots.js'
 import type { Exchange } from './client-exchange.js'
 import { serveNative } from './native/serve-native.js'

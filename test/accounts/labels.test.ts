@@ -5,7 +5,7 @@
 import t from 'tap'
 import { checkedLabels, labelsText } from '../../src/accounts/labels.js'
 import { GatewayError } from '../../src/errors.js'
-import { readKey, writeKey } from '../../src/store/records/account-records.js'
+import { readKey, writeKey } from '../../src/store/records/account-and-key-records.js'
 
 void t.test('labels are sorted by name', (t) => {
   t.equal(

@@ -7,7 +7,7 @@ import { Costs, type CostDifference } from './compare-costs.js'
 import { flowsOf, type FlowTarget } from './moved-shares.js'
 import type { ComparedConfig } from './compared-config.js'
 import { RowCounts } from './count-rows.js'
-import { translateHead, type Translation } from './translate-head.js'
+import { translateHead, type Translation } from './check-and-translate-request.js'
 
 /** Requests for a model that move. `from` null: no route matched them; `to` null: no route matches them. */
 export interface Move {

@@ -3,7 +3,7 @@
  * client's format. Each page is rendered once per generation and set of allowed models, and cached up to a
  * maximum size.
  */
-import { allowedModelsFilter } from '../../accounts/allowed-models.js'
+import { allowedModelsFilter } from '../../accounts/check-allowed-models.js'
 import type { ModelFacts } from '../../chat/model.js'
 import { factsFor } from '../../config/catalogue.js'
 import type { Snapshot } from '../../config/config.js'

@@ -12,7 +12,7 @@ import {
   type PassedTimeout,
   type Phase,
 } from '../attempts/attempt/attempt-and-total-timeouts.js'
-import type { Deadlines, Timed } from '../in-flight/deadlines.js'
+import type { Deadlines, Timed } from '../in-flight/timeout-timer.js'
 import type { Exchange } from '../client-exchange.js'
 import {
   CLIENT_STALLED,

@@ -1,6 +1,6 @@
 /** The record of a native request: the values that the phases return for other requests. */
 import type { AttemptResult } from '../attempts/attempt-result.js'
-import type { Deadlines } from '../in-flight/deadlines.js'
+import type { Deadlines } from '../in-flight/timeout-timer.js'
 import type { Intake } from '../phases/receive.js'
 import type { Delivery } from '../phases/relay.js'
 

@@ -3,7 +3,7 @@
  * nothing.
  */
 import type { Identity } from '../../accounts/account.js'
-import { assertModelAllowed, shortModelName } from '../../accounts/allowed-models.js'
+import { assertModelAllowed, shortModelName } from '../../accounts/check-allowed-models.js'
 import { GatewayError } from '../../errors.js'
 import type { HedgeConfig, RetryConfig } from '../../config/routes/route.js'
 import type { PeakEwma } from '../../routing/latency-average.js'

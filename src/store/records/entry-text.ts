@@ -5,7 +5,7 @@
 import { z } from 'zod'
 import { isOutcome } from '../../error-cause.js'
 import type { EntryOutcome, LedgerEntry } from '../../ledger/entry.js'
-import { checkFields, parseJson } from './parse-record.js'
+import { checkFields, parseJson } from './check-fields.js'
 
 const VERSION = 2
 /** The earlier version, which ends with `hops`. */

@@ -1,7 +1,7 @@
 -- The tables of the embedded store, version 6 (PRAGMA user_version); each to-version-N.sql changes the tables of
 -- version N - 1.
 -- Money is in whole nano-dollars (1e-9 USD); times are milliseconds since 1970 (UTC).
--- `record` columns hold the JSON texts of src/store/records/account-records.ts, which all engines share.
+-- `record` columns hold the JSON texts of src/store/records/account-and-key-records.ts, which all engines share.
 
 -- 'store_id': a random id, made with the store. 'counted_seq': the last ledger entry that `entry_places` and the usage
 -- tables include. 'days_changed': a random value, which changes when sums of a past day change. 'limits_writer': the

@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { createKey, type NewKeySettings } from '../../../src/accounts/create-key.js'
-import { namesModel } from '../../../src/accounts/allowed-models.js'
+import { namesModel } from '../../../src/accounts/check-allowed-models.js'
 import { arrayOf, objectOf, stringOf } from '../../../src/chat/json.js'
 import { loadConfig } from '../../../src/config/load-config.js'
 import { openStore } from '../../../src/store/open-store.js'

@@ -2,7 +2,7 @@
 import type { JsonObject } from '../../../chat/json.js'
 import type { GatewayError } from '../../../errors.js'
 import type { HeldMemory } from '../../bodies/body-memory.js'
-import type { Deadlines } from '../../in-flight/deadlines.js'
+import type { Deadlines } from '../../in-flight/timeout-timer.js'
 import type { DrainedReplySlots } from '../../in-flight/drained-reply-slots.js'
 import type { RequestContext } from '../../client-exchange.js'
 import type { Call } from '../../phases/receive.js'

@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { gatewayError, type GatewayError, type WireError } from '../../../errors.js'
 import type { ReplyHandler } from '../../../upstreams/pool/upstream-call.js'
 import type { Target } from '../../generation/generation.js'
-import type { Timed } from '../../in-flight/deadlines.js'
+import type { Timed } from '../../in-flight/timeout-timer.js'
 import { NOT_LISTED } from '../../in-flight/in-flight-list.js'
 import type { ReplyTransform } from '../../streams/reply-transform.js'
 import {

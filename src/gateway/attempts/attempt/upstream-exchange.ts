@@ -4,7 +4,7 @@
  */
 import type { Outcome } from '../../../observe/metrics/label-types.js'
 import type { ReplyHandler, UpstreamCall } from '../../../upstreams/pool/upstream-call.js'
-import type { Deadlines, Timed } from '../../in-flight/deadlines.js'
+import type { Deadlines, Timed } from '../../in-flight/timeout-timer.js'
 import type { AttemptResult } from '../attempt-result.js'
 import type { AttemptOwner, PreparedRequest } from './attempt-owner.js'
 import {

@@ -4,7 +4,7 @@
  */
 import type { Account } from '../../../accounts/account.js'
 import { damaged, unavailable } from '../../errors.js'
-import { writeAccount } from '../../records/account-records.js'
+import { writeAccount } from '../../records/account-and-key-records.js'
 import { isAccountId, isName, type RedisEngine } from '../connection/engine.js'
 import * as layout from './key-names.js'
 import { KEY_SCRIPTS } from './scripts.js'

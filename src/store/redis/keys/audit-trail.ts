@@ -5,7 +5,7 @@
  * script leaves the audit entry beside the account, and the entry is then moved here. If the process is
  * killed in between, the next reader finds the announcement and moves the entry.
  */
-import { readAuditEntry, writeAuditEntry } from '../../records/account-records.js'
+import { readAuditEntry, writeAuditEntry } from '../../records/account-and-key-records.js'
 import { damaged, unavailable } from '../../errors.js'
 import { isName, type RedisEngine } from '../connection/engine.js'
 import { accountKey, emailKey, pendingAuditKey } from './key-names.js'

@@ -4,7 +4,7 @@
  */
 import type { ApiKey, KeyReference } from '../../../accounts/account.js'
 import { damaged, unavailable } from '../../errors.js'
-import { editedKey, writeKey } from '../../records/account-records.js'
+import { editedKey, writeKey } from '../../records/account-and-key-records.js'
 import { isAccountId, isName, type RedisEngine } from '../connection/engine.js'
 import * as layout from './key-names.js'
 import { KEY_SCRIPTS } from './scripts.js'

@@ -3,7 +3,7 @@
  */
 import type { Account, ApiKey } from '../../../accounts/account.js'
 import { damaged, unavailable } from '../../errors.js'
-import { readAccount, readKey } from '../../records/account-records.js'
+import { readAccount, readKey } from '../../records/account-and-key-records.js'
 import type { Page } from '../../store.js'
 
 /** The reason for refusing a readable record of another account or key. */

@@ -10,7 +10,7 @@ import {
   type SignInTokens,
   type SignInTokenKind,
 } from '../../sign-in-tokens.js'
-import { readSignInToken, writeSignInToken } from '../../records/account-records.js'
+import { readSignInToken, writeSignInToken } from '../../records/account-and-key-records.js'
 import type { RedisEngine } from '../connection/engine.js'
 import { loadScript } from '../connection/script.js'
 import { parseRecord, listOf, stringsOf } from './read-records.js'

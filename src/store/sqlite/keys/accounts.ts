@@ -5,7 +5,11 @@ import type { Account } from '../../../accounts/account.js'
 import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
 import type { AccountTable } from '../../build-store.js'
 import { damaged } from '../../errors.js'
-import { readAccount, writeAccount, type AccountRecord } from '../../records/account-records.js'
+import {
+  readAccount,
+  writeAccount,
+  type AccountRecord,
+} from '../../records/account-and-key-records.js'
 import type { AccountEdit, AccountOutcome, Page, PageQuery } from '../../store.js'
 import { textIn, type Row } from '../driver.js'
 import type { Engine } from '../engine.js'

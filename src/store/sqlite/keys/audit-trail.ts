@@ -1,7 +1,7 @@
 /**
  * The audit trail in SQLite, limited for each account and in total.
  */
-import { readAuditEntry, writeAuditEntry } from '../../records/account-records.js'
+import { readAuditEntry, writeAuditEntry } from '../../records/account-and-key-records.js'
 import type { StoreCapacity } from '../../store.js'
 import type { AuditTrail, AuditEntry, AuditQuery } from '../../audit-trail.js'
 import { textIn } from '../driver.js'

@@ -4,7 +4,7 @@
 import type { ApiKey, KeyReference } from '../../../accounts/account.js'
 import type { KeyTable } from '../../build-store.js'
 import { damaged } from '../../errors.js'
-import { editedKey, readKey, writeKey } from '../../records/account-records.js'
+import { editedKey, readKey, writeKey } from '../../records/account-and-key-records.js'
 import type { KeyEdit, KeyLookup, KeyOutcome, Page, PageQuery, StoreCapacity } from '../../store.js'
 import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
 import { recordIn, type SqliteAccounts } from './accounts.js'

@@ -8,7 +8,7 @@ import {
   type SignInTokens,
   type SignInTokenKind,
 } from '../../sign-in-tokens.js'
-import { readSignInToken, writeSignInToken } from '../../records/account-records.js'
+import { readSignInToken, writeSignInToken } from '../../records/account-and-key-records.js'
 import { textIn } from '../driver.js'
 import type { Engine } from '../engine.js'
 import { BATCH, inBatches } from '../delete-batches.js'

@@ -8,7 +8,7 @@ import { isObject } from '../../chat/json.js'
 import type { AuditEntry } from '../audit-trail.js'
 import type { SignInToken } from '../sign-in-tokens.js'
 import type { KeyEdit } from '../store.js'
-import { checkFields, parseJson } from './parse-record.js'
+import { checkFields, parseJson } from './check-fields.js'
 
 /** The version of every record except the keys below. */
 const VERSION = 1
