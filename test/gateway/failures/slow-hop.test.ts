@@ -87,6 +87,8 @@ void t.test('the parts of a line add up to its duration', async (t) => {
     const line = await lineOf(gateway, question('[[words: 40]] [[pace: 10]] Hi.', more))
     const sum = PARTS.reduce((total, part) => total + Number(line[part] ?? 0), 0)
     const duration = Number(line['duration_ms'])
-    t.ok(Math.abs(sum - duration) <= 5, `${sum} ms of ${duration} ms`)
+    // On a busy machine, parts overlap by the time that the process waits for its core. A missing part is
+    // longer.
+    t.ok(Math.abs(sum - duration) <= 5 + duration / 10, `${sum} ms of ${duration} ms`)
   }
 })
