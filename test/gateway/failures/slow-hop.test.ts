@@ -84,11 +84,13 @@ void t.test('the wait before a retry, and the upstream that caused it', async (t
 void t.test('the parts of a line add up to its duration', async (t) => {
   const gateway = await startGateway(t)
   for (const more of [{}, { stream: true }]) {
-    const line = await lineOf(gateway, question('[[words: 40]] [[pace: 10]] Hi.', more))
-    const sum = PARTS.reduce((total, part) => total + Number(line[part] ?? 0), 0)
-    const duration = Number(line['duration_ms'])
-    // On a busy machine, parts overlap by the time that the process waits for its core. A missing part is
-    // longer.
-    t.ok(Math.abs(sum - duration) <= 5 + duration / 10, `${sum} ms of ${duration} ms`)
+    // While the process waits for a core, its phases overlap: the closest of a few requests counts.
+    let differenceMs = Infinity
+    for (let tries = 0; tries < 5 && differenceMs > 5; tries += 1) {
+      const line = await lineOf(gateway, question('[[words: 40]] [[pace: 10]] Hi.', more))
+      const sum = PARTS.reduce((total, part) => total + Number(line[part] ?? 0), 0)
+      differenceMs = Math.min(differenceMs, Math.abs(sum - Number(line['duration_ms'])))
+    }
+    t.ok(differenceMs <= 5, `${differenceMs} ms apart`)
   }
 })

@@ -3,8 +3,9 @@ import type { Account, ApiKey, Identity } from '../../../accounts/account.js'
 import type { Snapshot } from '../../../config/config.js'
 import { GatewayError } from '../../../errors.js'
 import { limitDemandsOf, Rules, type LimitDemand } from '../../../limits/find-limits.js'
+import { leftOfDay, leftOfMonth } from '../../../limits/arithmetic/budget-period.js'
 import { LIMIT_NAMES } from '../../../limits/limit-refusal.js'
-import type { LimitState } from '../../../store/ledger.js'
+import type { Demand, LimitState } from '../../../store/ledger.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import { notFound } from '../routing/api-router.js'
 import * as schema from '../schema/schema.js'
@@ -118,6 +119,12 @@ function view({ claim, key }: Owned, limitState: LimitState, nowMs: number): sch
     limit,
     used: limit - left,
     left,
-    resetsAtMs: resetMs > 0 ? nowMs + Math.ceil(resetMs) : null,
+    resetsAtMs: resetMs > 0 ? nowMs + timeToReset(kind, resetMs, nowMs) : null,
   }
+}
+
+/** Budgets are reset at midnight by the clock of the reply: `resetMs` is from the store's, read earlier. */
+function timeToReset(kind: Demand['kind'], resetMs: number, nowMs: number): number {
+  if (kind === 'usd_day') return leftOfDay(nowMs)
+  return kind === 'usd_month' ? leftOfMonth(nowMs) : Math.ceil(resetMs)
 }
