@@ -3,7 +3,7 @@ import { isObject, numberOf, stringOf } from '../../chat/json.js'
 import { MAX_MEMBERS, type Fleet, type FleetMember } from '../fleet.js'
 import type { RedisEngine } from './connection/engine.js'
 import { loadScript } from './connection/script.js'
-import { stringsOf } from './keys/read-records.js'
+import { stringsOf } from './connection/parse-replies.js'
 
 const PUBLISH = loadScript('records/publish-gateway')
 

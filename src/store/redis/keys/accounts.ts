@@ -8,7 +8,14 @@ import { writeAccount } from '../../records/account-and-key-records.js'
 import { isAccountId, isName, type RedisEngine } from '../connection/engine.js'
 import * as layout from './key-names.js'
 import { KEY_SCRIPTS } from './scripts.js'
-import { MISMATCH, EMPTY_PAGE, parseAccount, isCursor, listOf, stringsOf } from './read-records.js'
+import {
+  MISMATCH,
+  EMPTY_PAGE,
+  parseAccount,
+  isCursor,
+  listOf,
+  stringsOf,
+} from '../connection/parse-replies.js'
 import type { RedisAuditTrail } from './audit-trail.js'
 import type { AccountEdit, AccountOutcome, Page, PageQuery } from '../../store.js'
 import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'

@@ -10,7 +10,13 @@ import { damaged, unavailable } from '../../errors.js'
 import { isName, type RedisEngine } from '../connection/engine.js'
 import { accountKey, emailKey, pendingAuditKey } from './key-names.js'
 import { loadScript, type Argument, type Script } from '../connection/script.js'
-import { parseAccount, MISMATCH, parseRecord, listOf, stringsOf } from './read-records.js'
+import {
+  parseAccount,
+  MISMATCH,
+  parseRecord,
+  listOf,
+  stringsOf,
+} from '../connection/parse-replies.js'
 import type { StoreCapacity } from '../../store.js'
 import type { AuditTrail, AuditEntry, AuditQuery } from '../../audit-trail.js'
 

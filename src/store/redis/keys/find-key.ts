@@ -8,7 +8,13 @@ import { damaged, unavailable } from '../../errors.js'
 import type { KeyLookup } from '../../store.js'
 import { isName, type RedisEngine } from '../connection/engine.js'
 import { accountKey, digestKey } from './key-names.js'
-import { listOf, nameOfKey, parseAccount, parseKey, type KeyReplies } from './read-records.js'
+import {
+  listOf,
+  nameOfKey,
+  parseAccount,
+  parseKey,
+  type KeyReplies,
+} from '../connection/parse-replies.js'
 
 /** Maximum number of digests in each of the two caches. */
 const MAX_CACHED = 100_000

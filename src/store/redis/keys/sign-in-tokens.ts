@@ -13,7 +13,7 @@ import {
 import { readSignInToken, writeSignInToken } from '../../records/account-and-key-records.js'
 import type { RedisEngine } from '../connection/engine.js'
 import { loadScript } from '../connection/script.js'
-import { parseRecord, listOf, stringsOf } from './read-records.js'
+import { parseRecord, listOf, stringsOf } from '../connection/parse-replies.js'
 
 /** Tokens that one script deletes. */
 const BATCH = 256

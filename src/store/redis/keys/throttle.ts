@@ -5,7 +5,7 @@
 import type { ThrottleStore, ThrottledSubject } from '../../throttle.js'
 import type { RedisEngine } from '../connection/engine.js'
 import { loadScript } from '../connection/script.js'
-import { listOf } from './read-records.js'
+import { listOf } from '../connection/parse-replies.js'
 
 const TAKE = loadScript('records/throttle')
 

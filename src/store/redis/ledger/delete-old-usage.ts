@@ -1,6 +1,6 @@
 /** Removes ledger entries and sums of usage in Redis that are older than their retention time. */
 import type { RedisConnection } from '../connection/redis-connection.js'
-import { listOf, stringsOf } from '../keys/read-records.js'
+import { listOf, stringsOf } from '../connection/parse-replies.js'
 import type { Retention } from '../../ledger.js'
 import { ACCOUNTS, BUCKET_MS, requestIdIn, timePrefix, type LedgerKeys } from './key-names.js'
 import { LEDGER_SCRIPTS } from './scripts.js'

@@ -7,7 +7,7 @@ import type { UsageSum } from '../../usage-queries.js'
 import { numberedCounters } from '../../records/count-usage.js'
 import type { RedisConnection } from '../connection/redis-connection.js'
 import { groupBy } from '../group-by.js'
-import { listOf } from '../keys/read-records.js'
+import { listOf } from '../connection/parse-replies.js'
 import type { LedgerContext } from './context.js'
 
 /** Concurrent writes of budgets. */

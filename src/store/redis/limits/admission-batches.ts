@@ -8,7 +8,7 @@ import { Batches } from '../connection/batches.js'
 import type { LedgerContext } from '../ledger/context.js'
 import { limitKey } from '../ledger/key-names.js'
 import { LEDGER_SCRIPTS } from '../ledger/scripts.js'
-import { parseBatchReply } from '../keys/read-records.js'
+import { parseBatchReply } from '../connection/parse-replies.js'
 import { writeEntry } from '../../records/entry-text.js'
 import { amountsOf, holdsOf, type SharedHolds } from './encode-demands.js'
 

@@ -3,7 +3,7 @@
  * idle.
  */
 import type { LedgerContext } from '../ledger/context.js'
-import { parseNumbers } from '../keys/read-records.js'
+import { parseNumbers } from '../connection/parse-replies.js'
 import { LEDGER_SCRIPTS } from '../ledger/scripts.js'
 import { groupBy } from '../group-by.js'
 import type { SliceReport } from './encode-demands.js'
