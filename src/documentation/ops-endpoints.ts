@@ -28,10 +28,14 @@ export const OPS_ENDPOINTS: readonly OpsEndpoint[] = [
     type: 'text/plain',
   },
   page('/healthz', 'Whether the process is running', { 200: 'Running' }),
-  page('/readyz', 'Whether the gateway accepts traffic, with the result of each check', {
-    200: 'Ready',
-    503: 'Not ready',
-  }),
+  page(
+    '/readyz',
+    'Whether the gateway can serve requests, with the result of each check; with `?strict`, 503 for degraded checks too',
+    {
+      200: 'Ready',
+      503: 'Not ready',
+    },
+  ),
   page('/config', 'The configuration in force; secrets are masked', { 200: 'Configuration' }),
   page('/workers', 'The worker processes and the last rolling restart', { 200: 'Workers' }),
   page('/recent-requests', 'The last requests without their contents, for `sluice plan`', {

@@ -138,7 +138,7 @@ export async function openDataPlane(
     abortCanaries: (order) => gateway.abortCanaries(order),
     canaries: () => monitor?.states() ?? [],
     tryOut: (next) => gateway.tryOut(next),
-    ready: () => readyState({ probe, parts, gateway, server, monitor, fleet }),
+    ready: () => readyState({ probe, parts, gateway, server, monitor, fleet }, current),
     recentHeads: () => gateway.recentHeads(),
     openDashboard: () => dashboard.open(),
     async drain({ isReplaced = false } = {}) {
@@ -162,11 +162,16 @@ interface ReadinessSources {
   readonly fleet: ReturnType<typeof fleetOf>
 }
 
-function readyState(from: ReadinessSources): ReturnType<typeof readinessOf> {
+function readyState(from: ReadinessSources, { config }: Snapshot): Readiness {
   const { probe, parts, gateway, server, monitor, fleet } = from
+  const nowMs = performance.now()
+  const awayMs = nowMs - (probe.failingSinceMs ?? nowMs)
+  const { freshSeconds, staleSeconds } = config.auth
   return readinessOf({
     ...{ store: probe.state, ledger: parts.ledgerWriter.state },
+    isStoreAwayTooLong: awayMs > Math.max(freshSeconds, staleSeconds) * 1000,
     isLimiterAway: parts.limiter.isAway,
+    isLedgerRefusing: parts.ledgerWriter.isRefusing,
     ...{ upstreams: gateway.upstreams, overload: gateway.overload.state },
     canaries: monitor?.text ?? null,
     fleet: fleet.state,

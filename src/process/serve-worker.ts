@@ -71,7 +71,7 @@ export async function serveAsWorker(): Promise<void> {
     },
     apply: (payload) => plane?.adopt(snapshotOf(payload)),
     tryOut: async (payload) => (await plane?.tryOut(snapshotOf(payload))) ?? null,
-    ready: () => plane?.ready() ?? { ready: false, checks: { listener: 'not open' } },
+    ready: () => plane?.ready() ?? { ready: false, degraded: [], checks: { listener: 'not open' } },
     collect: () => metrics.collect(),
     recent: () => plane?.recentHeads() ?? [],
     drain: async (isReplaced) => {

@@ -112,7 +112,10 @@ async function inOneProcess(opened: Opened): Promise<Ports> {
   const ops = await openOpsPort(opened, {
     metrics: () => metrics.text(),
     ready: () =>
-      readyPage(source, plane?.ready() ?? { ready: false, checks: { listener: 'not open' } }),
+      readyPage(
+        source,
+        plane?.ready() ?? { ready: false, degraded: [], checks: { listener: 'not open' } },
+      ),
     recentRequests: () => Promise.resolve(plane?.recentHeads() ?? []),
     workers: () => ({ ...ownProcess(), workers: [], restarts: null }),
     canaries: () => plane?.canaries() ?? [],
@@ -135,7 +138,7 @@ async function inOneProcess(opened: Opened): Promise<Ports> {
   }
 }
 
-const NOT_STARTED: Readiness = { ready: false, checks: { workers: 'not started' } }
+const NOT_STARTED: Readiness = { ready: false, degraded: [], checks: { workers: 'not started' } }
 
 async function inWorkers(opened: Opened): Promise<Ports> {
   const { source, log, metrics, manager, notifier } = opened
@@ -152,8 +155,9 @@ async function inWorkers(opened: Opened): Promise<Ports> {
   const ops = await openOpsPort(opened, {
     metrics: () => primary?.metrics() ?? metrics.text(),
     ready: () => {
-      const { ready, checks } = primary?.ready() ?? NOT_STARTED
-      return readyPage(source, { ready, checks: { ...checks, canaries: canaries.text } })
+      const readiness = primary?.ready() ?? NOT_STARTED
+      const checks = { ...readiness.checks, canaries: canaries.text }
+      return readyPage(source, { ...readiness, checks })
     },
     recentRequests: () => primary?.recent() ?? Promise.resolve([]),
     canaries: () => canaries.states(),

@@ -119,18 +119,31 @@ function newLimiter(
   })
 }
 
+/** The periodic probe of the store. */
+export interface StoreProbe {
+  /** `ok`, or the problem. */
+  state: string
+  /** When the first probe of the outage failed (monotonic); null: the store answers. */
+  failingSinceMs: number | null
+  readonly timer: NodeJS.Timeout
+}
+
 /** Probes the store periodically. */
-export function probing(store: Store, limiter: Limiter): { state: string; timer: NodeJS.Timeout } {
+export function probing(store: Store, limiter: Limiter): StoreProbe {
   const timer = setInterval(() => {
     store.probe().then(
       () => {
         probe.state = 'ok'
+        probe.failingSinceMs = null
         limiter.storeReplied()
       },
-      (error: unknown) => (probe.state = `unavailable: ${reasonOf(error)}`),
+      (error: unknown) => {
+        probe.state = `unavailable: ${reasonOf(error)}`
+        probe.failingSinceMs ??= performance.now()
+      },
     )
   }, PROBE_MS).unref()
-  const probe = { state: 'ok', timer }
+  const probe: StoreProbe = { state: 'ok', failingSinceMs: null, timer }
   return probe
 }
 

@@ -102,7 +102,7 @@ async function worker(): Promise<void> {
     },
     ready: () => ({
       ready: server.listening,
-      checks: { server: server.listening ? 'ok' : 'shut' },
+      degraded: [], checks: { server: server.listening ? 'ok' : 'shut' },
     }),
     collect,
     drain: () => new Promise((resolve) => server.close(() => resolve())),

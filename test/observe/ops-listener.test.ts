@@ -14,7 +14,7 @@ async function open(
     host: '127.0.0.1',
     port: state.port ?? 0,
     metrics: state.metrics ?? (() => Promise.resolve('a_total 1\n')),
-    ready: () => state.readiness ?? { ready: true, checks: { store: 'ok' } },
+    ready: () => state.readiness ?? { ready: true, degraded: [], checks: { store: 'ok' } },
     config: () => ({ generation: 3 }),
     workers: () => ({ pid: 7, workers: [] }),
   })
@@ -35,17 +35,33 @@ void t.test('metrics, health, readiness, configuration', async (t) => {
   t.strictSame(await (await ask(ops, '/config')).json(), { generation: 3 })
   const ready = await ask(ops, '/readyz')
   t.equal(ready.status, 200)
-  t.strictSame(await ready.json(), { ready: true, checks: { store: 'ok' } })
+  t.strictSame(await ready.json(), { ready: true, degraded: [], checks: { store: 'ok' } })
   const head = await ask(ops, '/metrics', 'HEAD')
   t.equal(head.headers.get('content-length'), '10')
   t.equal(await head.text(), '')
 })
 
 void t.test('not ready is 503 with the reason', async (t) => {
-  const readiness = { ready: false, checks: { store: 'unavailable', drain: 'ok' } }
+  const readiness = { ready: false, degraded: [], checks: { store: 'unavailable', drain: 'ok' } }
   const response = await ask(await open(t, { readiness }), '/readyz')
   t.equal(response.status, 503)
   t.strictSame(await response.json(), readiness)
+})
+
+void t.test('degraded is 200 with the failed check, and 503 for ?strict', async (t) => {
+  const readiness = { ready: true, degraded: ['store'], checks: { store: 'unavailable' } }
+  const ops = await open(t, { readiness })
+  for (const [path, status] of [
+    ['/readyz', 200],
+    ['/readyz?verbose=1', 200],
+    ['/readyz?strict', 503],
+    ['/readyz?strict=1', 503],
+  ] as const) {
+    const response = await ask(ops, path)
+    t.equal(response.status, status, path)
+    t.strictSame(await response.json(), readiness)
+  }
+  t.equal((await ask(await open(t), '/readyz?strict')).status, 200, 'nothing is degraded')
 })
 
 void t.test('other paths and methods', async (t) => {

@@ -41,6 +41,9 @@ void t.test('G-110: a full disk under load', { skip }, async (t) => {
   t.match(message, /cannot record what requests cost/, 'the message names the problem')
   // The workers report a missing store at intervals.
   await until(async () => /ledger.*unavailable/s.test((await served.ops('/readyz')).text))
+  const unready = await served.ops('/readyz')
+  t.equal(unready.status, 503, 'a gateway that can record nothing is not ready')
+  t.match(unready.text, /"degraded":\[[^\]]*"ledger"/)
   const before = answered.size
   await sleep(3_000)
   t.equal(answered.size, before, 'and it stays so')
@@ -48,6 +51,7 @@ void t.test('G-110: a full disk under load', { skip }, async (t) => {
   await until(() => answered.size > before + 20, 60_000)
   isOver = true
   await Promise.all(clients)
+  await until(async () => (await served.ops('/readyz?strict')).status === 200)
   t.notOk(
     statuses.some((each) => each !== 200 && each !== 503),
     'only 200 and 503',

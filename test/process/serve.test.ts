@@ -11,6 +11,7 @@ void t.test('the ops pages describe the whole gateway', async (t) => {
   t.same(JSON.parse((await served.ops('/healthz')).text), { status: 'ok' })
   t.same(JSON.parse((await served.ops('/readyz')).text), {
     ready: true,
+    degraded: [],
     checks: { worker_1: 'ok', worker_2: 'ok', config: 'ok', canaries: 'ok' },
     generation: 1,
     held: null,

@@ -77,7 +77,9 @@ function typeOf(value: unknown): unknown {
 
 function isReadiness(value: unknown): value is Readiness {
   if (typeof value !== 'object' || value === null) return false
-  return 'ready' in value && 'checks' in value && typeof value.checks === 'object'
+  return (
+    'ready' in value && 'degraded' in value && Array.isArray(value.degraded) && 'checks' in value
+  )
 }
 
 function isCollected(value: unknown): value is Collected[] {

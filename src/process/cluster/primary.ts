@@ -121,6 +121,7 @@ class Fleet<Payload> implements Primary<Payload> {
 
   ready(): Readiness {
     const checks: Record<string, string> = {}
+    const degraded = new Set<string>()
     let isServed = false
     let isTroubled = this.draining !== null
     for (const slot of this.slots) {
@@ -128,11 +129,12 @@ class Fleet<Payload> implements Primary<Payload> {
       isServed ||= trouble === null
       // A started worker receives connections; a starting one does not, and the others receive them.
       isTroubled ||= trouble !== null && (slot.process?.state ?? null) !== null
+      for (const name of slot.process?.state?.degraded ?? []) degraded.add(name)
       // A ready worker may still have checks that are not `ok`.
       checks[`worker_${String(slot.number)}`] = trouble ?? (slot.process?.failing || 'ok')
     }
     if (this.draining !== null) checks['drain'] = 'draining'
-    return { ready: isServed && !isTroubled, checks }
+    return { ready: isServed && !isTroubled, degraded: [...degraded], checks }
   }
 
   workers(): WorkerStatus[] {

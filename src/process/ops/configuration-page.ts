@@ -100,10 +100,11 @@ export interface ReadyPage extends Readiness {
 }
 
 /** The page, with the check `config`. */
-export function readyPage(source: ConfigSource, { ready, checks }: Readiness): ReadyPage {
+export function readyPage(source: ConfigSource, { ready, degraded, checks }: Readiness): ReadyPage {
   const { generation, waitingForRestart } = source.current()
   return {
     ready,
+    degraded,
     checks: { ...checks, config: checkOf(source) },
     generation,
     held: source.override,

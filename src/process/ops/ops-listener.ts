@@ -132,9 +132,11 @@ type MakePage = (options: OpsOptions, req: IncomingMessage) => Page | Promise<Pa
 const PAGES: Readonly<Record<string, MakePage>> = {
   '/metrics': async ({ metrics }) => ({ status: 200, type: TEXT_FORMAT, body: await metrics() }),
   '/healthz': () => json(200, { status: 'ok' }),
-  '/readyz': ({ ready }) => {
+  '/readyz': ({ ready }, { url }) => {
     const readiness = ready()
-    return json(readiness.ready ? 200 : 503, readiness)
+    const isStrict = new URLSearchParams(url?.split('?')[1]).has('strict')
+    const isReady = readiness.ready && !(isStrict && readiness.degraded.length > 0)
+    return json(isReady ? 200 : 503, readiness)
   },
   '/config': ({ config }) => json(200, config()),
   '/workers': ({ workers }) => json(200, workers()),

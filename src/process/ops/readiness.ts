@@ -1,16 +1,22 @@
-/** Decides whether the process is ready: the checks of `/readyz`. */
+/** Decides whether the process can serve requests: `/readyz`. */
 
-/** Whether the process is ready, and the result of each check: `ok`, or the problem. */
+/** Whether the process can serve requests, and the result of each check: `ok`, or the problem. */
 export interface Readiness {
   ready: boolean
+  /** Failed checks that do not stop requests with known keys; `/readyz?strict` is 503 for them. */
+  degraded: string[]
   checks: Record<string, string>
 }
 
 /** The state of a process: each text is `ok` or the problem. */
 export interface Conditions {
   readonly store: string
+  /** The store has not answered for longer than keys are served without it (`auth.stale_seconds`). */
+  readonly isStoreAwayTooLong: boolean
   readonly isLimiterAway: boolean
   readonly ledger: string
+  /** Requests are refused because their ledger entries could be recorded nowhere. */
+  readonly isLedgerRefusing: boolean
   readonly upstreams: string
   readonly overload: string
   /** Null if another process monitors canaries. */
@@ -20,16 +26,16 @@ export interface Conditions {
 }
 
 /**
- * Failing upstreams, overload and gateways with another configuration are shown but do not make the gateway
- * unready: it still serves.
+ * An unavailable store makes the process degraded, not unready: known keys are served for
+ * `auth.stale_seconds`. Failing upstreams, overload and gateways with another configuration are shown only.
  */
 export function readinessOf(conditions: Conditions): Readiness {
-  const { store, isLimiterAway, ledger, upstreams, overload, canaries, fleet, isDraining } =
-    conditions
+  const { store, ledger, upstreams, overload, canaries, fleet, isDraining } = conditions
+  const limits = conditions.isLimiterAway ? 'kept by each process alone' : 'ok'
   const checks = {
     config: 'ok',
     store,
-    limits: isLimiterAway ? 'kept by each process alone' : 'ok',
+    limits,
     ledger,
     upstreams,
     overload,
@@ -37,5 +43,13 @@ export function readinessOf(conditions: Conditions): Readiness {
     fleet,
     drain: isDraining ? 'draining' : 'ok',
   }
-  return { ready: store === 'ok' && !isDraining, checks }
+  const isUnready =
+    isDraining || conditions.isLedgerRefusing || (store !== 'ok' && conditions.isStoreAwayTooLong)
+  return { ready: !isUnready, degraded: degradedOf({ store, limits, ledger }), checks }
+}
+
+/** Limits and the ledger fail with the store, which is then the only cause. */
+function degradedOf(states: Readonly<Record<'store' | 'limits' | 'ledger', string>>): string[] {
+  if (states.store !== 'ok') return ['store']
+  return (['limits', 'ledger'] as const).filter((name) => states[name] !== 'ok')
 }

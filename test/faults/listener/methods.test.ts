@@ -13,7 +13,7 @@ void t.test('a method that a path does not support', async (t) => {
     host: '127.0.0.1',
     port: 0,
     metrics: () => Promise.resolve('# none\n'),
-    ready: () => ({ ready: true, checks: {} }),
+    ready: () => ({ ready: true, degraded: [], checks: {} }),
     config: () => ({}),
     workers: () => ({}),
   })

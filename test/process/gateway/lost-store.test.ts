@@ -18,13 +18,20 @@ void t.test(
   async (t) => {
     const redis = await startRedis(t)
     const store = `${redis.url()}?timeout_ms=2000`
-    const served = await startServe(t, { store, server: 'workers: 1, drain_ms: 1000' })
+    const settings = {
+      store,
+      server: 'workers: 1, drain_ms: 1000',
+      more: 'auth: { fresh_seconds: 1, stale_seconds: 5 }',
+    }
+    const served = await startServe(t, settings)
     t.equal((await served.chat()).status, 200)
     t.equal((await served.chat({}, newSecret())).status, 401, 'a wrong key')
 
     await redis.ask('flushall')
-    await until(async () => (await served.ops('/readyz')).status === 503)
+    await until(async () => (await served.ops('/readyz')).text.includes('"degraded":["store"]'))
     const ready = await served.ops('/readyz')
+    t.equal(ready.status, 200, 'known keys are served')
+    t.equal((await served.chat()).status, 200)
     t.match(ready.text, /the store was emptied or replaced/, '/readyz contains the reason')
     for (let at = 0; at < 5; at += 1) {
       const answer = await served.chat({}, newSecret())
@@ -37,6 +44,8 @@ void t.test(
     const metrics = (await served.ops('/metrics')).text
     t.match(metrics, /^sluice_store_errors_total\{op="(?:find_key|probe)"\} [1-9]/m)
     t.match(metrics, /^sluice_auth_total\{result="store_unavailable"\} [1-9]/m)
+    await until(async () => (await served.ops('/readyz')).status === 503)
+    t.equal((await served.chat()).status, 503, 'known keys have become too old')
     served.program.child.kill('SIGTERM')
     await served.program.ended
 
