@@ -41,7 +41,7 @@ export interface ServerOptions {
   /** HTTPS and HTTP/2; HTTP/1.1 without TLS if absent. */
   tls?: TlsFiles | null
   /** Called with the error of changed certificate files; the previous certificate stays in use. */
-  onTlsProblem?: (problem: string) => void
+  onTlsProblem?: (problem: Error) => void
   /** Called with the certificate in use, in PEM: at the start and after each change. */
   onCertificate?: (pem: string) => void
 }

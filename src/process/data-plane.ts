@@ -238,7 +238,13 @@ function listenerOf(
 ): Omit<ServerOptions, 'handler'> {
   return {
     takesUpgrade: isWebSocket,
-    onCertificate: (pem) => metrics.gauges.listenerCertificate(expiryOf(pem)),
+    onCertificate(pem) {
+      const expirySeconds = expiryOf(pem)
+      metrics.gauges.listenerCertificate(expirySeconds)
+      if (expirySeconds * 1000 > Date.now()) return
+      const reason = `expired at ${new Date(expirySeconds * 1000).toISOString()}; clients refuse it`
+      log.warn('the certificate has expired', { file: server.tls?.cert, reason })
+    },
     onTlsProblem: (problem) => log.error('the changed certificate is not used', problem),
     host: server.host,
     port: server.port,

@@ -4,6 +4,7 @@
  */
 import { readFile } from 'node:fs/promises'
 import { isObject, stringOf } from '../chat/json.js'
+import type { ServerConfig } from '../config/config.js'
 import type { Dashboard, DashboardOptions } from '../dashboard/server/dashboard.js'
 import { securityHeadersOf } from '../dashboard/server/security-headers.js'
 import { offerSetUp } from '../dashboard/server/sign-in/set-up.js'
@@ -86,7 +87,7 @@ export class LazyDashboard {
     const { server, dashboard } = this.parts.snapshot().config
     if (!dashboard.enabled) return
     const isFirst = await offerSetUp(this.parts.store, secret, Date.now())
-    const base = dashboard.publicUrl ?? localUrl(server.host, port)
+    const base = dashboard.publicUrl ?? localUrl(server, port)
     if (isFirst) onUrl(`${base}/dashboard/setup#${secret}`)
   }
 
@@ -121,10 +122,10 @@ async function open(parts: DashboardParts): Promise<Dashboard> {
   return new Dashboard({ ...parts, version: version ?? '', folder })
 }
 
-function localUrl(host: string, port: number): string {
+function localUrl({ host, tls }: ServerConfig, port: number): string {
   const isAny = host === '0.0.0.0' || host === '::'
   const name = isAny ? 'localhost' : host.includes(':') ? `[${host}]` : host
-  return `http://${name}:${port}`
+  return `${tls === null ? 'http' : 'https'}://${name}:${port}`
 }
 
 /** Whether a browser requests a page, rather than a program an endpoint. */

@@ -9,7 +9,7 @@ export interface AuditEntry {
   readonly atMs: number
   /** The account that changed. */
   readonly accountId: string
-  /** An account's e-mail, or `command line`. */
+  /** An account's e-mail, or `command line (USER)` with the user of the operating system. */
   readonly actor: string
   /** Such as `key.revoke`. */
   readonly action: string

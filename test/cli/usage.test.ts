@@ -109,6 +109,21 @@ void t.test('summary sums by model, key and account', async (t) => {
   t.match(session.output().join('\n'), /gpt-4o +2 +1 +20 +40 +0\.000450000 +0 +0/)
 })
 
+void t.test('a summary begins with the highest cost; equal costs are sorted by name', async (t) => {
+  const session = await newSession(t)
+  const now = Date.now()
+  const costs = { 'gpt-4o': 5, 'gpt-5.4': 1_000_000_000, o1: 20, o3: 20, unpriced: null }
+  for (const [model, costNanoUsd] of Object.entries(costs)) {
+    await session.store.ledger.settle(ledgerEntry(model, { atMs: now, model, costNanoUsd }))
+  }
+  for (const since of ['1h', '1d']) {
+    await runUsage(session, { action: 'summary', values: { by: 'model', json: true, since } }, now)
+    const lines = JSON.parse(session.output().join('\n')) as { model: string }[]
+    const models = lines.map(({ model }) => model)
+    t.same(models, ['gpt-5.4', 'o1', 'o3', 'gpt-4o', 'unpriced'])
+  }
+})
+
 void t.test('--until limits an export and a summary', async (t) => {
   const session = await newSession(t)
   for (const [id, atMs] of [
@@ -184,8 +199,8 @@ void t.test('filters select the entries of an export and of a summary', async (t
     return lines.map((line) => [line[by], line['requests']])
   }
   const upstreams = [
-    ['google', 1],
     ['openai', 2],
+    ['google', 1],
   ]
   t.strictSame(await groupsOf('upstream'), upstreams)
   const teams = [

@@ -41,6 +41,16 @@ export function newPair(
   return pair
 }
 
+/** A certificate that signs itself and expired yesterday. */
+export function newExpiredPair(folder: string): Pair {
+  const pair = { cert: join(folder, 'expired.pem'), key: join(folder, 'expired.key') }
+  const request = join(folder, 'expired.csr')
+  openssl('req', '-new', ...NEW_KEY, '-subj', '/CN=expired', '-keyout', pair.key, '-out', request)
+  const signed = ['-in', request, '-signkey', pair.key, '-out', pair.cert]
+  openssl('x509', '-req', '-days', '-1', ...signed)
+  return pair
+}
+
 function openssl(...args: readonly string[]): void {
   execFileSync('openssl', args, { stdio: 'ignore' })
 }

@@ -74,7 +74,7 @@ async function open(
     port: 0,
     handler: (req, res) => serve(records, req, res),
     onRefused: (kind) => records.refused.push(kind),
-    onTlsProblem: (problem) => records.problems.push(problem),
+    onTlsProblem: ({ message }) => records.problems.push(message),
     tls: { cert, key, clientCa: requiresClientCert ? authority.cert : null },
     ...options,
   })

@@ -174,7 +174,7 @@ interface Total {
 
 type Totals = readonly (readonly [group: string, total: Total])[]
 
-/** By group, sorted. */
+/** By group: the highest cost first, then by name. */
 function totalsOf(sums: readonly GroupSum[]): Totals {
   const groups = new Map<string, UsageSum[]>()
   for (const { group, sum } of sums) {
@@ -182,9 +182,10 @@ function totalsOf(sums: readonly GroupSum[]): Totals {
     if (found === undefined) groups.set(group, [sum])
     else found.push(sum)
   }
-  return [...groups]
-    .sort(([a], [b]) => a.localeCompare(b))
-    .map(([group, found]) => [group, totalOf(found)])
+  const totals = [...groups].map(([group, found]) => [group, totalOf(found)] as const)
+  return totals.sort(
+    ([a, one], [b, other]) => other.costNanoUsd - one.costNanoUsd || a.localeCompare(b),
+  )
 }
 
 function totalOf(sums: readonly UsageSum[]): Total {

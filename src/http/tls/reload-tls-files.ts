@@ -8,7 +8,7 @@ const WATCH_MS = 1000
 /** The reports about certificates. */
 export interface ReloadOptions {
   /** Called with the error of changed certificate files; the previous certificate stays in use. */
-  readonly onProblem: (problem: string) => void
+  readonly onProblem: (problem: Error) => void
   /** Called with the certificate in use, in PEM: at the start and after each change of the files. */
   readonly onCertificate: (pem: string) => void
 }
@@ -30,7 +30,7 @@ export function reloadTlsFiles(
       use(contents)
       onCertificate(contents.cert)
     } catch (error) {
-      onProblem(error instanceof Error ? error.message : String(error))
+      onProblem(error instanceof Error ? error : new Error(String(error)))
     }
   }
   for (const path of paths) watchFile(path, { interval: WATCH_MS, persistent: false }, changed)

@@ -1,15 +1,16 @@
 /**
  * Goal: the metrics have the expiry of the certificate in use, also after it was renewed, and of client
- * certificates.
- * Method: a real listener over TLS with certificates that openssl makes.
+ * certificates; the log names a file that is refused, and a certificate that has expired.
+ * Method: a real listener and the whole program over TLS with certificates that openssl makes.
  */
-import { copyFileSync, readFileSync } from 'node:fs'
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
 import { X509Certificate } from 'node:crypto'
 import { expiryOf as expiryOfPem } from '../../../src/http/tls/read-tls-files.js'
 import { openServer } from '../../../src/http/server.js'
 import { Metrics } from '../../../src/observe/metrics/metrics.js'
-import { newAuthority, newPair } from '../../helpers/certificates.js'
+import { newAuthority, newExpiredPair, newPair } from '../../helpers/certificates.js'
+import { fileText, prepare, run, until } from '../program.js'
 
 function expiryOf(file: string): number {
   return Date.parse(new X509Certificate(readFileSync(file)).validTo) / 1000
@@ -48,6 +49,35 @@ void t.test(
     t.equal(await shown(metrics, 'none'), renewed)
   },
 )
+
+void t.test('the log names refused files and expired certificates', async (t) => {
+  const { emulator, file, folder } = await prepare(t)
+  const authority = newAuthority(folder, 'authority')
+  const { cert, key } = newPair(folder, 'server', { authority })
+  const expired = newExpiredPair(folder)
+  const server = `workers: 1, drain_ms: 500, tls: { cert: ${cert}, key: ${key} }`
+  writeFileSync(file, fileText(emulator, { server }))
+  const program = run(t, ['serve', '--config', file])
+  const logged = (event: string) => program.lines().find(({ msg }) => msg === event)
+  await until(() => logged('sluice serves') !== undefined)
+  await until(() => program.err().includes('/dashboard/setup#'))
+  t.match(program.err(), /https:\/\/127\.0\.0\.1:\d+\/dashboard\/setup#/)
+  t.equal(logged('the certificate has expired'), undefined)
+
+  writeFileSync(cert, 'not a certificate')
+  await until(() => logged('the changed certificate is not used') !== undefined)
+  const { error } = logged('the changed certificate is not used') ?? {}
+  t.match(error, { message: `the file "${cert}" is not a PEM certificate` })
+
+  copyFileSync(expired.key, key)
+  copyFileSync(expired.cert, cert)
+  await until(() => logged('the certificate has expired') !== undefined)
+  t.match(logged('the certificate has expired'), {
+    level: 'warn',
+    file: cert,
+    reason: /^expired at 20/,
+  })
+})
 
 void t.test('metrics of client certificates follow the configuration', async (t) => {
   const metrics = new Metrics({ processMetrics: false })

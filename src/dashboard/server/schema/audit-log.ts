@@ -8,7 +8,7 @@ export const auditEntry = z.strictObject({
   atMs: timeMs,
   /** The account that was changed. */
   accountId: id,
-  /** The e-mail address of the account that acted, or `command line`. */
+  /** The e-mail address of the account that acted, or `command line (USER)`. */
   actor: z.string(),
   /** `key.create`, `account.disable`, `session.sign-in` and others. */
   action: z.string(),
