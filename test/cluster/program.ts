@@ -102,7 +102,8 @@ async function worker(): Promise<void> {
     },
     ready: () => ({
       ready: server.listening,
-      degraded: [], checks: { server: server.listening ? 'ok' : 'shut' },
+      degraded: [],
+      checks: { server: server.listening ? 'ok' : 'shut' },
     }),
     collect,
     drain: () => new Promise((resolve) => server.close(() => resolve())),

@@ -108,7 +108,6 @@ export class Fold implements EventSink {
     return this.usage
   }
 
-  // eslint-disable-next-line max-lines-per-function -- one case for each kind of event
   event(event: ChatEvent): void {
     switch (event.type) {
       case 'start':

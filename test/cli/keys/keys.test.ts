@@ -219,7 +219,12 @@ void t.test('each change has an entry in the audit trail', async (t) => {
   const revoke = `revoke --account ada@x.org --key ${key?.id ?? ''}`
   for (const line of [revoke, revoke]) t.equal(await run(session, line), 0)
   const entries = await session.store.auditTrail.page({ accountId: null, after: null, limit: 9 })
-  const expected = { accountId: ada?.id, actor: `command line (${userInfo().username})`, target: key?.id, address: null }
+  const expected = {
+    accountId: ada?.id,
+    actor: `command line (${userInfo().username})`,
+    target: key?.id,
+    address: null,
+  }
   t.match(entries, [
     { ...expected, action: 'key.revoke', detail: /^ci \(sk_/ },
     { ...expected, action: 'key.create', detail: /^ci \(sk_/ },

@@ -176,7 +176,7 @@ async function discover(config: OidcConfig, timeout: number): Promise<openid.Con
 /** Uses a method that the provider supports, by default basic (OpenID Connect Discovery 1.0, section 3). */
 function withSecret(oidc: Library, secret: string): openid.ClientAuth {
   const [basic, post] = [oidc.ClientSecretBasic(secret), oidc.ClientSecretPost(secret)]
-  // eslint-disable-next-line max-params -- openid-client prescribes it
+
   return (server, client, body, headers) => {
     const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic']
     const authenticateClient = methods.includes('client_secret_basic') ? basic : post
