@@ -8,6 +8,8 @@
 const MIN_CHARS = 8
 /** A prefix of a secret of this length is hidden too, because messages truncate keys. */
 const PREFIX_CHARS = 12
+/** Upstreams' error texts are searched for any part of a secret of this length. */
+const PART_CHARS = 16
 /** Number of configurations whose secrets stay hidden, for running requests and delayed log lines. */
 const MAX_SETS = 20
 /** Only the start of a longer value, such as a certificate, is searched for. */
@@ -23,9 +25,12 @@ export class SecretFinder {
   private readonly prefixes: RegExp | null
   /** Forms of secrets by their first `PREFIX_CHARS` characters, or all of a shorter one. */
   private readonly forms = new Map<string, string[]>()
+  private readonly secrets: readonly string[]
+  private parts: ReadonlySet<string> | null = null
 
   constructor(secrets: Iterable<string>) {
-    for (const secret of secrets) {
+    this.secrets = [...secrets]
+    for (const secret of this.secrets) {
       for (const form of formsOf(secret.slice(0, MAX_CHARS))) {
         const prefix = form.slice(0, PREFIX_CHARS)
         const known = this.forms.get(prefix)
@@ -49,6 +54,25 @@ export class SecretFinder {
       hidden += text.slice(from, found.index) + mark
       from = this.endAt(text, found.index, found[0])
       prefixes.lastIndex = from
+    }
+    return from === 0 ? text : hidden + text.slice(from)
+  }
+
+  /**
+   * The text with `mark` in place of each part of a secret of 16 characters or more, also in hex. Takes
+   * longer than `hide`; for short texts.
+   */
+  hideParts(text: string, mark: string): string {
+    this.parts ??= partsOf(this.secrets)
+    let hidden = ''
+    let from = 0
+    for (let at = 0; at + PART_CHARS <= text.length; at += 1) {
+      if (!this.parts.has(text.slice(at, at + PART_CHARS))) continue
+      hidden += text.slice(from, at) + mark
+      // The part is as long as the secrets' parts of 16 characters follow each other.
+      while (this.parts.has(text.slice(at + 1, at + 1 + PART_CHARS))) at += 1
+      from = at + PART_CHARS
+      at = from - 1
     }
     return from === 0 ? text : hidden + text.slice(from)
   }
@@ -85,6 +109,21 @@ function formsOf(secret: string): Set<string> {
   return forms
 }
 
+/** Each part of 16 characters of each form of the secrets. */
+function partsOf(secrets: readonly string[]): Set<string> {
+  const parts = new Set<string>()
+  for (const secret of secrets) {
+    const searched = secret.slice(0, MAX_CHARS)
+    const hex = Buffer.from(searched).toString('hex')
+    for (const form of [...formsOf(searched), hex, hex.toUpperCase()]) {
+      for (let at = 0; at + PART_CHARS <= form.length; at += 1) {
+        parts.add(form.slice(at, at + PART_CHARS))
+      }
+    }
+  }
+  return parts
+}
+
 function escaped(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')
 }
@@ -109,4 +148,9 @@ export function protectSecrets(secrets: readonly string[]): void {
 /** The text with `mark` in place of configured secrets and of texts that look like a key or a token. */
 export function hideSecrets(text: string, mark = '[redacted]'): string {
   return finder.hide(text, mark).replace(CREDENTIALS, mark)
+}
+
+/** As `hideSecrets`, and without parts of configured secrets of 16 characters or more. For short texts. */
+export function hideSecretParts(text: string, mark = '[redacted]'): string {
+  return hideSecrets(finder.hideParts(text, mark), mark)
 }

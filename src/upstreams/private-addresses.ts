@@ -15,6 +15,10 @@ for (const [network, prefix] of [
   ['169.254.0.0', 16],
   ['172.16.0.0', 12],
   ['192.0.0.0', 24],
+  // Documentation (RFC 5737).
+  ['192.0.2.0', 24],
+  ['198.51.100.0', 24],
+  ['203.0.113.0', 24],
   ['192.168.0.0', 16],
   ['198.18.0.0', 15],
   ['224.0.0.0', 3],
@@ -32,6 +36,12 @@ for (const [network, prefix] of [
   ['100::', 64],
   ['2001::', 23],
   ['2002::', 16],
+  // IPv4-translated addresses (SIIT, RFC 2765), which carry any IPv4 address.
+  ['::ffff:0:0:0', 96],
+  // Documentation (RFC 3849, RFC 9637), and SRv6 segments (RFC 9602).
+  ['2001:db8::', 32],
+  ['3fff::', 20],
+  ['5f00::', 16],
   ['fc00::', 7],
   // Link-local, and the site-local that went before fc00::/7 (RFC 3879).
   ['fe80::', 9],

@@ -2,7 +2,7 @@
  * Removes keys and account ids from texts of upstreams before clients or logs get them, and bounds their
  * length.
  */
-import { hideSecrets } from '../secrets/redact-secrets.js'
+import { hideSecretParts } from '../secrets/redact-secrets.js'
 
 /** Maximum length of a forwarded message, in UTF-16 units. */
 export const MAX_MESSAGE_CHARS = 2048
@@ -34,7 +34,7 @@ const SECRETS = [
  * and projects, in at most `SCRUBBED_MAX` units; a shortened text ends in `…`. Never throws.
  */
 export function redactUpstreamText(text: string): string {
-  let clean = hideSecrets(text.slice(0, MAX_SEARCHED_CHARS))
+  let clean = hideSecretParts(text.slice(0, MAX_SEARCHED_CHARS))
   for (const secret of SECRETS) clean = clean.replace(secret, '[redacted]')
   if (clean.length <= MAX_MESSAGE_CHARS && text.length <= MAX_SEARCHED_CHARS) return clean
   return clean.slice(0, MAX_MESSAGE_CHARS - 1).replace(/[\uD800-\uDBFF]$/, '') + '…'

@@ -249,7 +249,7 @@ void t.test('allow_private_address defaults to true for private addresses only',
   for (const host of [...own, ...others, ...six])
     t.equal(allowed(`http://${host}:80/v1`), true, host)
   const far = ['8.8.8.8', '172.15.0.1', '172.32.0.1', '100.128.0.1', '192.169.0.1', 'example.com']
-  for (const host of [...far, 'localhost.com', '[2001:db8::1]', '[::ffff:8.8.8.8]']) {
+  for (const host of [...far, 'localhost.com', '[2606:4700::1]', '[::ffff:8.8.8.8]']) {
     t.equal(allowed(`http://${host}/v1`), false, host)
   }
   t.equal(allowed('http://10.0.0.1/', '\n    allow_private_address: false'), false)

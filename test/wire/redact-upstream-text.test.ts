@@ -3,6 +3,7 @@
  * Method: each form of secret in the middle of a sentence, and texts of every length around the limit.
  */
 import t from 'tap'
+import { protectSecrets } from '../../src/secrets/redact-secrets.js'
 import { redactUpstreamText, MAX_MESSAGE_CHARS } from '../../src/wire/redact-upstream-text.js'
 
 void t.test('keys, tokens and account ids are removed; other text stays', (t) => {
@@ -25,6 +26,27 @@ void t.test('keys, tokens and account ids are removed; other text stays', (t) =>
   t.equal(redactUpstreamText('GET /v1?key=abc123&alt=sse'), 'GET /v1?key=[redacted]&alt=sse')
   const plain = 'The task-list of organisation 7: project-wide risk-free ask.'
   t.equal(redactUpstreamText(plain), plain)
+  t.end()
+})
+
+void t.test('configured secrets are removed in hexadecimal and in parts of 16 characters', (t) => {
+  const secret = 'Zq8-provider:credential/0123456789+abcdefXY'
+  protectSecrets([secret])
+  const hex = Buffer.from(secret).toString('hex')
+  for (const form of [secret, hex, hex.toUpperCase()]) {
+    for (let from = 0; from + 16 <= form.length; from += 1) {
+      for (const to of [from + 16, from + 17, form.length]) {
+        if (to > form.length) continue
+        const text = `Key {${form.slice(from, to)}} is wrong.`
+        t.equal(redactUpstreamText(text), 'Key {[redacted]} is wrong.', text)
+      }
+    }
+  }
+  const short = `Key {${secret.slice(8, 22)}} is wrong.`
+  t.equal(redactUpstreamText(short), short, 'a shorter part is not a secret')
+  const many = `${secret.slice(4, 24)} ${secret.slice(10)} ${secret.slice(20, 36)}`
+  t.equal(redactUpstreamText(many), '[redacted] [redacted] [redacted]')
+  protectSecrets([])
   t.end()
 })
 
