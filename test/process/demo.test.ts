@@ -7,7 +7,7 @@ import { execFile } from 'node:child_process'
 import { chmodSync, existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { once } from 'node:events'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { get, run, until, type Program } from './program.js'
@@ -142,19 +142,44 @@ void t.test(
   },
 )
 
-void t.test('npm run demo reports the progress of its build, and stops when it ends', async (t) => {
-  const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: { demo: string } }
-  const bin = t.testdir({
-    npm: '#!/bin/sh\nsleep 5\n',
-    node: '#!/bin/sh\necho "node $*"\nsleep 3\n',
-  })
-  for (const name of ['npm', 'node']) chmodSync(join(bin, name), 0o755)
-  const env = { ...process.env, PATH: `${bin}:${process.env['PATH'] ?? ''}` }
-  const { stdout, stderr } = await shell('sh', ['-c', `${manifest.scripts.demo} --port 0`], { env })
-  t.equal(stdout, 'node dist/main.js demo --port 0\n')
-  t.match(stderr, /^Building .+\nbuilding: 2 s\n/)
-  writeFileSync(join(bin, 'npm'), '#!/bin/sh\nexit 3\n')
-  await t.rejects(shell('sh', ['-c', manifest.scripts.demo], { env }), { code: 3, stdout: '' })
+void t.test(
+  'npm run demo reports the progress of its build, and stops when it fails',
+  async (t) => {
+    const folder = t.testdir({
+      bin: { npm: '#!/bin/sh\nsleep 5\n' },
+      dist: { 'main.js': 'console.log(process.argv.slice(1).join(" "))' },
+      'package.json': '{"type":"module"}',
+    })
+    const npm = join(folder, 'bin/npm')
+    chmodSync(npm, 0o755)
+    const env = { ...process.env, PATH: `${join(folder, 'bin')}:${process.env['PATH'] ?? ''}` }
+    const script = [resolve('scripts/demo.mjs'), '--port', '0']
+    const options = { env, cwd: folder }
+    const { stdout, stderr } = await shell(process.execPath, script, options)
+    t.equal(stdout, `${join(folder, 'dist/main.js')} demo --port 0\n`)
+    t.match(stderr, /^Building .+\nbuilding: 2 s\n/)
+    writeFileSync(npm, '#!/bin/sh\nexit 3\n')
+    await t.rejects(shell(process.execPath, script, options), { code: 3, stdout: '' })
+  },
+)
+
+void t.test('--folder keeps the account and its key for the next start', async (t) => {
+  const folder = join(t.testdir({}), 'kept')
+  const args = ['demo', '--port', '0', '--ops-port', '0', '--folder', folder]
+  const keys: string[] = []
+  for (const round of ['first', 'second']) {
+    const program = run(t, args, {})
+    await until(() => program.out().includes('Ctrl-C'))
+    const key = /key +(sk_\S+)/.exec(program.out())?.[1] ?? ''
+    const base = /http:\/\/[\d.:]+\/v1/.exec(program.out())?.[0] ?? ''
+    const reply = await fetch(`${base}/models`, { headers: { authorization: `Bearer ${key}` } })
+    t.equal(reply.status, 200, round)
+    keys.push(key)
+    program.child.kill('SIGTERM')
+    t.equal(await program.ended, 0)
+  }
+  t.equal(keys[0], keys[1])
+  t.ok(existsSync(join(folder, 'gateway.yaml')))
 })
 
 async function endsClean(t: Test, demo: Demo, signal: NodeJS.Signals = 'SIGINT'): Promise<void> {

@@ -1,13 +1,14 @@
 /**
  * `sluice demo`: a gateway without any preparation. The emulator replaces all three providers; the
- * configuration is a file in a temporary folder that can be edited live.
+ * configuration is a file that can be edited live, in a temporary folder or in `--folder`.
  */
-import { rmSync } from 'node:fs'
-import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { existsSync, rmSync } from 'node:fs'
+import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { z } from 'zod'
 import { createAccount } from '../../accounts/accounts.js'
 import { createKey } from '../../accounts/create-key.js'
 import { openConfig } from '../../config/generations/open-config.js'
@@ -33,7 +34,7 @@ export const command: Command = {
   name: 'demo',
   summary: 'try the gateway with emulated providers, without preparation',
   help: `
-Usage: sluice demo [--port N] [--ops-port N]
+Usage: sluice demo [--port N] [--ops-port N] [--folder DIR]
 
 Starts the gateway on an embedded store in a temporary folder, with the built-in emulator as OpenAI,
 Anthropic and Google, creates an account, keys and a day of sample traffic, and prints curl commands to
@@ -42,6 +43,7 @@ paste. Replies are emulated. The demo deletes its files when it ends.
 Options:
   --port N       the gateway's port (default: 8080, or a free one if that is in use)
   --ops-port N   the port of metrics, health and readiness (default: 9464, or a free one)
+  --folder DIR   keep the files in DIR, and use its account, keys and traffic again at the next start
 
 Exit status: 0 success, 1 failure, 2 wrong usage.
 
@@ -51,20 +53,38 @@ Example:
   async run(argv) {
     const { values } = parseArgs({
       args: [...argv],
-      options: { port: { type: 'string' }, 'ops-port': { type: 'string' } },
+      options: {
+        port: { type: 'string' },
+        'ops-port': { type: 'string' },
+        folder: { type: 'string' },
+      },
     })
     const port = await portOf(values.port, 8080, '--port')
     const opsPort = await portOf(values['ops-port'], 9464, '--ops-port')
-    const folder = await mkdtemp(join(tmpdir(), 'sluice-demo-'))
+    const files = await openFolder(values.folder)
     try {
-      const demo = await startDemo(folder, port, opsPort)
+      const demo = await startDemo(files, port, opsPort)
       console.log(demo.text)
       await demo.ended
       return 0
     } finally {
-      await rm(folder, { recursive: true, force: true })
+      if (!files.isKept) await rm(files.folder, { recursive: true, force: true })
     }
   },
+}
+
+interface DemoFiles {
+  readonly folder: string
+  /** Whether the files stay when the demo ends (`--folder`). */
+  readonly isKept: boolean
+}
+
+async function openFolder(kept: string | undefined): Promise<DemoFiles> {
+  if (kept === undefined) {
+    return { folder: await mkdtemp(join(tmpdir(), 'sluice-demo-')), isKept: false }
+  }
+  await mkdir(kept, { recursive: true, mode: 0o700 })
+  return { folder: resolve(kept), isKept: true }
 }
 
 /** The given port; without one, the default port or, if that is in use, a free one. */
@@ -93,7 +113,8 @@ interface Demo {
   readonly ended: Promise<void>
 }
 
-async function startDemo(folder: string, port: number, opsPort: number): Promise<Demo> {
+async function startDemo(files: DemoFiles, port: number, opsPort: number): Promise<Demo> {
+  const { folder } = files
   const file = join(folder, 'gateway.yaml')
   const open: Closable[] = []
   try {
@@ -103,7 +124,7 @@ async function startDemo(folder: string, port: number, opsPort: number): Promise
     const source = track(open, await openConfig(file, process.env))
     const log = createLogger({ level: 'warn' })
     const metrics = new Metrics()
-    const login = await createDemoAccount(source)
+    const login = await demoAccount(source, files)
     const refused = lastRefusal(source)
     const plane: DataPlane = await openDataPlane(source.current(), {
       log,
@@ -126,8 +147,9 @@ async function startDemo(folder: string, port: number, opsPort: number): Promise
         generations: (req) => answerGenerations(source, req),
       }),
     )
-    const ended = untilSignal(log, open, folder)
-    return { text: welcome(login, { port: plane.port, opsPort: ops.port, file }), ended }
+    const ended = untilSignal(log, open, files)
+    const place = { port: plane.port, opsPort: ops.port, file, isKept: files.isKept }
+    return { text: welcome(login, place), ended }
   } catch (error) {
     await closeAll(open)
     throw error
@@ -176,11 +198,9 @@ plans:
 `
 }
 
-interface Login {
-  readonly email: string
-  readonly password: string
-  readonly secret: string
-}
+const loginSchema = z.strictObject({ email: z.string(), password: z.string(), secret: z.string() })
+
+type Login = z.infer<typeof loginSchema>
 
 /** Keys with a day of traffic: name, team and share of the requests. */
 const APPS = [
@@ -188,6 +208,15 @@ const APPS = [
   ['support-bot', 'support', 3],
   ['nightly-batch', 'data', 1],
 ] as const
+
+/** The account, its key and its sample traffic: new ones, or those of the last start in a kept folder. */
+async function demoAccount(source: ConfigSource, { folder, isKept }: DemoFiles): Promise<Login> {
+  const file = join(folder, 'login.json')
+  if (isKept && existsSync(file)) return loginSchema.parse(JSON.parse(await readFile(file, 'utf8')))
+  const login = await createDemoAccount(source)
+  if (isKept) await writeFile(file, JSON.stringify(login), { mode: 0o600 })
+  return login
+}
 
 async function createDemoAccount(source: ConfigSource): Promise<Login> {
   const { config, catalogue } = source.current()
@@ -218,16 +247,23 @@ async function createDemoAccount(source: ConfigSource): Promise<Login> {
   }
 }
 
-function untilSignal(log: Logger, open: readonly Closable[], folder: string): Promise<void> {
+function untilSignal(
+  log: Logger,
+  open: readonly Closable[],
+  { folder, isKept }: DemoFiles,
+): Promise<void> {
+  const remove = { recursive: true, force: true }
   return new Promise((resolve) => {
     onSignals({
       log,
       drain: async () => {
         await closeAll(open)
-        await rm(folder, { recursive: true, force: true })
+        if (!isKept) await rm(folder, remove)
         resolve()
       },
-      abandon: () => rmSync(folder, { recursive: true, force: true }),
+      abandon: () => {
+        if (!isKept) rmSync(folder, remove)
+      },
     })
   })
 }
@@ -237,9 +273,10 @@ interface DemoPlace {
   readonly opsPort: number
   /** The configuration file. */
   readonly file: string
+  readonly isKept: boolean
 }
 
-function welcome(login: Login, { port, opsPort, file }: DemoPlace): string {
+function welcome(login: Login, { port, opsPort, file, isKept }: DemoPlace): string {
   const base = `http://127.0.0.1:${port}/v1`
   const bearer = `-H 'authorization: Bearer ${login.secret}'`
   // `-w '\n'`: most whole replies are JSON without a final line break.
@@ -252,6 +289,7 @@ function welcome(login: Login, { port, opsPort, file }: DemoPlace): string {
   const chat = 'chat/completions'
   return `
 Sluice is up at ${base}. All replies are EMULATED: no provider is called, nothing is billed.
+The dashboard's last 24 hours are SAMPLE DATA: requests, tokens and costs that nobody made.
 
 A whole reply from the Anthropic upstream, in the chat-completions format:
 
@@ -284,7 +322,7 @@ Create another key from another terminal. It works at once; 'keys revoke' revoke
 
 node ${quoted(process.argv[1] ?? '')} keys create --config ${quoted(file)} --account ${login.email} --name mine
 
-Ctrl-C ends the demo and removes its files.
+Ctrl-C ends the demo${isKept ? '; its files stay' : ' and removes its files'}.
 `
 }
 

@@ -1,0 +1,22 @@
+/**
+ * `node scripts/build.mjs` compiles the gateway and the dashboard's page into `dist/`. `--test` compiles sources,
+ * tests and benchmarks with their types into `build/`; it writes the files also if the types are wrong, and then
+ * exits with 2.
+ */
+import { spawnSync } from 'node:child_process'
+import { copyStoreFiles } from './copy-store-files.mjs'
+
+function run(command, args) {
+  const { status } = spawnSync(command, args, { stdio: 'inherit' })
+  return status ?? 1
+}
+
+if (process.argv.includes('--test')) {
+  const status = run('tsc', ['-p', 'tsconfig.json'])
+  copyStoreFiles('build/src')
+  process.exit(status)
+}
+const status = run('tsc', ['-p', 'tsconfig.dist.json'])
+if (status !== 0) process.exit(status)
+copyStoreFiles('dist')
+process.exit(run('vite', ['build', '--logLevel', 'warn']))
