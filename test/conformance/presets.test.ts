@@ -306,8 +306,9 @@ void t.test(
   },
 )
 
-/** An error inside the stream is not a reply. */
-const FAILED = /^groq\/.*tool_use_failed_error_streaming\.1$/
+/** An error inside the stream, or in a body with status 200, is not a reply. */
+const FAILED =
+  /^groq\/.*tool_use_failed_error_streaming\.1$|^azure\/.*__test_prompt_content_filtering\.1$/
 
 /** Expected faults: the bytes of these vendors pass unchanged. */
 const PASSED: readonly (readonly [label: RegExp, faults: RegExp, reason: string])[] = [
@@ -323,6 +324,9 @@ const PASSED: readonly (readonly [label: RegExp, faults: RegExp, reason: string]
   ],
   [/^deepseek\//, /^the last chunk is not the usage/, 'the counts come with the finish'],
 ]
+
+/** An old deployment omits the message of a choice that its filter emptied; these bytes pass, too. */
+const WITHOUT_MESSAGE = /^azure\/.*__test_chat_content_filtering\.1$/
 
 void t.test(
   'recorded replies are chat completions with the same content',
@@ -346,7 +350,7 @@ void t.test(
       compare(t, label, { got: fromOpenAi(chunks), want })
       const known = PASSED.find(([pattern]) => pattern.test(label))
       const left = faults.filter((fault) => !(recording.stream && known?.[1].test(fault)))
-      t.same(left, [], label)
+      t.same(left, WITHOUT_MESSAGE.test(label) ? ['message.role'] : [], label)
       tally.add(`${name} ${recording.stream ? 'streams' : 'whole'}`)
       if (left.length < faults.length) tally.add(`(${name}: ${known?.[2] ?? ''})`)
     }

@@ -75,8 +75,7 @@ function describe(payload: JsonObject, status: number | null, fallback: string):
   const code = wordOf(payload['code'])
   const type = wordOf(payload['type'])
   const param = stringOf(payload['param'])
-  const inner = Number(code)
-  const known = status ?? (Number.isInteger(inner) && inner >= 400 && inner < 600 ? inner : null)
+  const known = status ?? errorStatusOf(code) ?? errorStatusOf(payload['status'])
   const text = textOf(payload)
   const isAboutRequest = MODEL.has(code) || MODEL.has(type) || (param ?? '') !== ''
   if (status !== null && !isAboutRequest && isMissingEndpoint(status, text))
@@ -95,6 +94,12 @@ function describe(payload: JsonObject, status: number | null, fallback: string):
   const word = code !== '' ? code : type !== '' ? type : known === null ? '' : String(known)
   if (word !== '') error.upstreamCode = redactUpstreamText(word).slice(0, 128)
   return error
+}
+
+/** A status that the error names itself: in `code` (OpenRouter) or in `status` (Azure). */
+function errorStatusOf(value: unknown): number | null {
+  const status = Number(value)
+  return Number.isInteger(status) && status >= 400 && status < 600 ? status : null
 }
 
 function textOf(payload: JsonObject): string {

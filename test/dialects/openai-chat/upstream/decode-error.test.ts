@@ -5,6 +5,7 @@
 import t from 'tap'
 import { stringOf } from '../../../../src/chat/json.js'
 import { ERRORS } from '../../../../src/errors.js'
+import { decodeErrorPayload } from '../../../../src/wire/openai/decode-error.js'
 import { fixturesFolder, recordings } from '../../../helpers/fixtures.js'
 import { egress, ingress, expectObject } from '../driver.js'
 
@@ -143,5 +144,13 @@ void t.test('a context overflow is recognized by its code, not by its message', 
     const other = egress.decodeError(400, {}, body({ code: 'string_above_max_length', message }))
     t.equal(other.kind, 'upstream_rejected', message)
   }
+  t.end()
+})
+
+void t.test('an error in a body with status 200 has the status that it names', (t) => {
+  const filtered = { code: 'content_filter', status: 400, param: 'prompt', message: 'Filtered.' }
+  t.match(decodeErrorPayload(filtered), { kind: 'upstream_rejected', param: 'prompt' })
+  t.equal(decodeErrorPayload({ code: 529, message: 'Busy.' }).kind, 'upstream_busy')
+  t.equal(decodeErrorPayload({ status: 'failed', message: 'M' }).kind, 'upstream_failed')
   t.end()
 })
