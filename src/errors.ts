@@ -106,6 +106,15 @@ export const ERRORS = {
 /** The name of an error: metric label, log field and documentation heading. */
 export type ErrorKind = keyof typeof ERRORS
 
+/** An error in the words of a vendor. */
+export interface NativeError {
+  /** The vendor whose clients receive it. */
+  readonly dialect: string
+  readonly type: string
+  /** Anthropic's `error.details`. */
+  readonly details?: Readonly<Record<string, string | readonly string[]>>
+}
+
 /** An error as data, for a client. Contains no host, key or stack. */
 export interface WireError {
   kind: ErrorKind
@@ -119,8 +128,10 @@ export interface WireError {
   retryable?: boolean
   /** The upstream's type, status or code, for the log. */
   upstreamCode?: string
-  /** The upstream's name for it, for clients of the same dialect. */
-  native?: { readonly dialect: string; readonly type: string }
+  /** OpenAI's `error.code`, if the kind does not determine it. */
+  code?: string
+  /** The vendor's own type and details, for clients of that vendor's format. */
+  native?: NativeError
 }
 
 /** The only exception that may cross a module boundary; any other one is a `bug`. */

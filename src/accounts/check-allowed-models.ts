@@ -10,7 +10,7 @@ export function assertModelAllowed({ models }: Pick<Identity, 'models'>, model: 
   throw new GatewayError(
     'forbidden',
     `This API key is not allowed to use the model '${shortModelName(model)}'.`,
-    { param: 'model' },
+    { param: 'model', code: 'model_not_found' },
   )
 }
 

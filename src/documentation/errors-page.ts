@@ -3,17 +3,18 @@
  */
 import { causeOf } from '../error-cause.js'
 import { ERRORS, type ErrorKind, type ErrorRow } from '../errors.js'
-import { errorType } from '../wire/openai/error-body.js'
+import { errorCode, errorType } from '../wire/openai/error-body.js'
 
 const INTRODUCTION = `
 Every error of the data plane is one of these kinds. The body contains it as \`kind\`; the log line and the metrics as
 \`outcome\`. An app should decide on \`kind\` or on the status, never on the message.
 
 \`\`\`json
-{ "error": { "message": "…", "type": "invalid_request_error", "code": 400, "kind": "malformed_request", "param": "messages[3].content" } }
+{ "error": { "message": "…", "type": "invalid_request_error", "code": null, "kind": "malformed_request", "param": "messages[3].content" } }
 \`\`\`
 
-\`code\` is the status as a number. \`param\` is the path of the invalid request field, if there is one. \`retry-after\` is the time
+\`code\` is the string that OpenAI's API has for the case, or null; in a 401 it is the number 401. If the upstream speaks OpenAI's
+formats, its own code is kept. \`insufficient_quota\` is also the code of a budget of the gateway. \`param\` is the path of the invalid request field, if there is one. \`retry-after\` is the time
 in seconds after which a retry makes sense; \`x-should-retry: false\` advises against one. An error after the start of a stream
 is one \`data: {"error":…}\` without \`[DONE]\`, and the connection is closed: such a reply is incomplete.
 
@@ -34,12 +35,18 @@ export function errorsPage(): string {
     '',
     INTRODUCTION.trim(),
     '',
-    '| kind | status | `type` | `fault` | another attempt may help | meaning |',
-    '| --- | --- | --- | --- | --- | --- |',
+    '| kind | status | `type` | `code` | `fault` | another attempt may help | meaning |',
+    '| --- | --- | --- | --- | --- | --- | --- |',
     ...rows.map(
       ([kind, { status, retry, meaning }]) =>
-        `| \`${kind}\` | ${status} | \`${errorType(status)}\` | \`${causeOf(kind) ?? ''}\` | ${RETRY[retry]} | ${meaning} |`,
+        `| \`${kind}\` | ${status} | \`${errorType(status)}\` | ${codeOf(kind)} | \`${causeOf(kind) ?? ''}\` | ${RETRY[retry]} | ${meaning} |`,
     ),
     '',
   ].join('\n')
+}
+
+/** `code` of the kind, if it does not depend on the case. */
+function codeOf(kind: ErrorKind): string {
+  const code = kind === 'unauthenticated' ? 401 : errorCode({ kind, message: '' })
+  return code === null ? '' : `\`${code}\``
 }

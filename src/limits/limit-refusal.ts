@@ -56,12 +56,18 @@ export function refusalOf(
   const { limitDemand, limitState } = worst
   const never = limitState.retryAfterMs === -1
   const seconds = secondsOf(waitMs(limitDemand, limitState))
+  const { kind, subject } = limitDemand.demand
   const error = new GatewayError('rate_limited', messageOf(limitDemand, limitState, seconds), {
     retryAfterSeconds: seconds,
+    ...(isBudget(kind) ? { code: 'insufficient_quota' } : {}),
     ...(never || seconds > WORTH_WAITING_SECONDS ? { retryable: false } : {}),
   })
-  const { kind, subject } = limitDemand.demand
   return { kind, error, limit: `${subject} ${LIMIT_NAMES[kind]}` }
+}
+
+/** Whether the limit is an amount of money in a period. */
+function isBudget(kind: LimitKind): boolean {
+  return LIMIT_NAMES[kind].startsWith('usd_')
 }
 
 function waitMs({ demand }: LimitDemand, { retryAfterMs, resetMs }: LimitState): number {

@@ -86,7 +86,11 @@ async function requests(t: Test, gateway: TestGateway): Promise<void> {
     'retry-after': /^(1?\d|20)$/,
   })
   t.notOk(refused.headers['x-should-retry'])
-  t.match(refused.error, { type: 'rate_limit_error', code: 429, kind: 'rate_limited' })
+  t.match(refused.error, {
+    type: 'rate_limit_error',
+    code: 'rate_limit_exceeded',
+    kind: 'rate_limited',
+  })
   t.match(refused.error?.message, /^The limit of 3 requests a minute for this key is reached; try/)
   t.equal(gateway.emulator.ledger.length, 3, 'the upstream did not receive it')
   t.equal(await rejections(gateway, 'requests'), 1)
@@ -186,6 +190,7 @@ async function budget(t: Test, gateway: TestGateway): Promise<void> {
   const model = 'gpt-5.4-nano'
   const large = await ask(gateway, model, { max_tokens: 30_000 })
   t.match(large, { status: 429, headers: { 'x-should-retry': 'false' } })
+  t.match(large.error, { type: 'rate_limit_error', code: 'insufficient_quota' })
   t.match(
     large.error?.message,
     /^The budget of \$0\.01 a day for this account is too small for this request/,

@@ -35,8 +35,10 @@ void t.test('S10: the same paths without /v1, or with another version, are 404',
     ]) {
       t.equal(answer.status, 404, path)
       const isGemini = path.startsWith('/v1beta/')
-      const shape = isGemini ? { status: 'NOT_FOUND' } : { type: 'invalid_request_error' }
-      t.match(answer.error, { code: 404, ...shape })
+      const shape = isGemini
+        ? { code: 404, status: 'NOT_FOUND' }
+        : { code: null, type: 'invalid_request_error' }
+      t.match(answer.error, shape)
       t.match(answer.error.message, /There is no endpoint .* \/v1/, 'names an endpoint')
     }
   }
@@ -55,7 +57,7 @@ void t.test('S10: a known path with another method is 405 and names the right on
     const response = await fetch(`${gateway.origin}/v1/chat/completions`, { method, headers })
     const { status, error } = await read(response)
     t.equal(status, 405, method)
-    t.match(error, { code: 405, message: /takes POST/ })
+    t.match(error, { code: null, message: /takes POST/ })
     t.equal(response.headers.get('allow'), 'POST')
   }
 })

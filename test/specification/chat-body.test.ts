@@ -26,7 +26,7 @@ async function refused(
   const { status, error } = await ask(gateway, '', init)
   const shown = bytes.toString('latin1').slice(0, 60)
   t.equal(status, 400, shown)
-  t.match(error, { type: 'invalid_request_error', code: 400, kind: 'malformed_request' })
+  t.match(error, { type: 'invalid_request_error', code: null, kind: 'malformed_request' })
   t.match(error.message, why, shown)
 }
 
@@ -73,7 +73,7 @@ void t.test('S1: only application/json is accepted', async (t) => {
   ]) {
     const { status, error } = await ask(gateway, GOOD, { headers: { 'content-type': type } })
     t.equal(status, 415, type)
-    t.match(error, { type: 'invalid_request_error', code: 415, param: 'content-type' })
+    t.match(error, { type: 'invalid_request_error', code: null, param: 'content-type' })
   }
   for (const type of [
     'application/json; charset=utf-8',
@@ -88,7 +88,7 @@ void t.test('S1: only application/json is accepted', async (t) => {
     const headers = { 'content-encoding': encoding }
     const { status, error } = await ask(gateway, '', { headers, body: compressed })
     t.equal(status, 415, encoding)
-    t.match(error, { code: 415, param: 'content-encoding' })
+    t.match(error, { code: null, param: 'content-encoding' })
   }
   for (const encoding of ['br', 'deflate']) {
     const headers = { 'content-encoding': encoding }

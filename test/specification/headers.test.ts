@@ -48,7 +48,11 @@ for (const { family, model, upstream } of FAMILIES) {
     const busy = await ask(gateway, body({ model }))
     t.equal(busy.status, 429)
     t.equal(busy.headers.get('retry-after'), '7')
-    t.match(busy.error, { type: 'rate_limit_error', code: 429, kind: 'upstream_busy' })
+    t.match(busy.error, {
+      type: 'rate_limit_error',
+      code: 'rate_limit_exceeded',
+      kind: 'upstream_busy',
+    })
   })
 }
 

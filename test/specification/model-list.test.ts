@@ -46,7 +46,7 @@ void t.test('S4: a dated variant is retrieved, an unknown model is 404', async (
   for (const id of ['llama-3', 'gpt', 'claude', '%20', 'x'.repeat(300)]) {
     const { status, error } = await get(gateway, `/v1/models/${id}`)
     t.equal(status, 404, id.slice(0, 20))
-    t.match(error, { code: 404, type: 'invalid_request_error' })
+    t.match(error, { code: 'model_not_found', type: 'invalid_request_error' })
   }
 })
 

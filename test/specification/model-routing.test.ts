@@ -64,9 +64,9 @@ void t.test('S5: any other id is 404 with model_not_found', async (t) => {
     const { status, error } = await ask(gateway, body({ model }))
     t.equal(status, 404, JSON.stringify(model))
     t.match(error, {
-      message: /model_not_found/,
+      message: /is not available/,
       type: 'invalid_request_error',
-      code: 404,
+      code: 'model_not_found',
       param: 'model',
       kind: 'unknown_model',
     })

@@ -25,10 +25,21 @@ const TYPES: Record<number, string> = {
   504: 'api_error',
 }
 
+/** `code` by kind; null for the other kinds. */
+const CODES: Readonly<Record<string, string | number>> = {
+  unauthenticated: 401,
+  unknown_model: 'model_not_found',
+  context_too_long: 'context_length_exceeded',
+  rate_limited: 'rate_limit_exceeded',
+  auth_throttled: 'rate_limit_exceeded',
+  upstream_busy: 'rate_limit_exceeded',
+}
+
 void t.test('every kind has the shape and type of its status', (t) => {
   for (const [kind, { status }] of Object.entries(ERRORS)) {
     const body: unknown = JSON.parse(errorBody({ kind: kind as ErrorKind, message: 'm "x"' }))
-    const error = { message: 'm "x"', type: TYPES[status], code: status, kind }
+    const code = CODES[kind] ?? null
+    const error = { message: 'm "x"', type: TYPES[status], code, kind }
     t.same(body, { error }, kind)
   }
   t.end()

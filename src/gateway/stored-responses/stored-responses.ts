@@ -138,7 +138,7 @@ export class StoredResponses {
     throw new GatewayError(
       'malformed_request',
       `${previousParam} names a response that is not stored here: ${why}. Send the whole conversation as input`,
-      { param: previousParam },
+      { param: previousParam, code: 'previous_response_not_found' },
     )
   }
 

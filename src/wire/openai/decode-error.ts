@@ -17,6 +17,9 @@ const QUOTA = new Set(['insufficient_quota', 'billing_hard_limit_reached', 'bill
 const CONTEXT = 'context_length_exceeded'
 const MODEL = new Set(['model_not_found', 'DeploymentNotFound', 'unknown_model'])
 
+/** A code that clients may compare; some vendors repeat the status there. */
+const CODE = /^[A-Za-z][\w.-]{0,63}$/
+
 /** The words of an error that distinguish its variants; empty if the upstream sent none. */
 interface ErrorWords {
   readonly code: string
@@ -91,6 +94,8 @@ function describe(payload: JsonObject, status: number | null, fallback: string):
   if (param !== undefined && param !== '') error.param = redactUpstreamText(param).slice(0, 256)
   const quota = QUOTA.has(code) || QUOTA.has(type) || known === 402
   if (kind === 'upstream_busy' && quota) error.retryable = false
+  const own = kind === 'upstream_denied' || !CODE.test(code) ? undefined : redactUpstreamText(code)
+  if (own !== undefined || quota) error.code = own ?? 'insufficient_quota'
   const word = code !== '' ? code : type !== '' ? type : known === null ? '' : String(known)
   if (word !== '') error.upstreamCode = redactUpstreamText(word).slice(0, 128)
   return error

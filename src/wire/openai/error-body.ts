@@ -1,17 +1,36 @@
 /**
  * The JSON body of errors in OpenAI's form, which the gateway also uses when the client's dialect is unknown.
  */
-import { rowOf } from '../../errors.js'
-import type { WireError } from '../../errors.js'
+import { rowOf, type ErrorKind, type WireError } from '../../errors.js'
 import { hideSecrets } from '../../secrets/redact-secrets.js'
 
-/** `{"error":{message,type,code,kind,param?}}`; `code` is the HTTP status. */
+/**
+ * The codes of OpenAI's API, which apps and its SDKs compare; kinds that are missing here have none.
+ *
+ * Source: OpenAI API reference, "Error codes", and recorded error bodies, read 2026-11-20.
+ */
+const CODES: Readonly<Partial<Record<ErrorKind, string>>> = {
+  unknown_model: 'model_not_found',
+  context_too_long: 'context_length_exceeded',
+  rate_limited: 'rate_limit_exceeded',
+  auth_throttled: 'rate_limit_exceeded',
+  upstream_busy: 'rate_limit_exceeded',
+}
+
+/** `{"error":{message,type,code,kind,param?}}`; `code` is null if OpenAI's API has none for the case. */
 export function errorBody(error: WireError): string {
   const { status } = rowOf(error.kind)
   const { message, kind, param } = withoutSecrets(error)
-  return JSON.stringify({
-    error: { message, type: errorType(status), code: status, kind, param },
-  })
+  // The number 401 is part of the specification of the product.
+  const code = status === 401 ? status : errorCode(error)
+  return JSON.stringify({ error: { message, type: errorType(status), code, kind, param } })
+}
+
+/** The `code` that OpenAI's API has for the error; null if it has none. */
+export function errorCode({ kind, code, param }: WireError): string | null {
+  if (code !== undefined) return code
+  if (kind === 'untranslatable') return param === undefined ? null : 'unsupported_parameter'
+  return CODES[kind] ?? null
 }
 
 /** The error without configured secrets in its message and parameter. */

@@ -149,7 +149,7 @@ void t.test('a connection that is never accepted is a 504 after connect_ms', asy
     const watch = stopwatch()
     const response = await gateway.chat(question('gpt-4o', stream))
     t.equal(response.status, 504)
-    t.match(await response.json(), { error: { kind: 'upstream_timeout', code: 504 } })
+    t.match(await response.json(), { error: { kind: 'upstream_timeout', code: null } })
     const tookMs = performance.now() - began
     t.ok(tookMs >= 250 && watch() < 1500, `${tookMs} ms`)
   }

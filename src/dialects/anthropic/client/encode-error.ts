@@ -32,11 +32,12 @@ export function encodeStreamError(error: WireError, requestId?: string): string 
 }
 
 function bodyOf(error: WireError, requestId = ''): string {
-  const { kind, message, param } = renameErrorField(error, fieldName)
-  const type = error.native?.dialect === PROVIDER ? error.native.type : typeOf(rowOf(kind).status)
+  const { kind, message, param, native } = renameErrorField(error, fieldName)
+  const own = native?.dialect === PROVIDER ? native : undefined
+  const type = own?.type ?? typeOf(rowOf(kind).status)
   return JSON.stringify({
     type: 'error',
-    error: { type, message, kind, param },
+    error: { type, message, kind, param, details: own?.details },
     request_id: requestId,
   })
 }

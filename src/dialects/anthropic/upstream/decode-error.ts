@@ -57,6 +57,9 @@ const GENERIC: Readonly<Partial<Record<ErrorKind, string>>> = {
 const TOO_LONG =
   /^(?:prompt is too long(?:: \d+ tokens > \d+ maximum)?|input length and `max_tokens` exceed context limit: \d+ \+ \d+ > \d+, .{1,100})$/
 
+/** The names in `error.details.error_code`, by which the SDK chooses the class of an exception. */
+const ERROR_CODE = /^[a-z][a-z0-9_]{0,63}$/
+
 const SPENDING_LIMIT = "The gateway's account at the upstream has reached its spending limit."
 
 /** Decodes an HTTP error. `body` is JSON or any other text, such as HTML. */
@@ -90,10 +93,14 @@ function describe(kind: ErrorKind, error: JsonObject, billing: boolean): WireErr
   if (spent) {
     wire.kind = 'upstream_busy'
     wire.retryable = false
+    wire.code = 'insufficient_quota'
   }
   const type = stringOf(error.type)
   if (type !== undefined && !spent && kind !== 'upstream_denied' && Object.hasOwn(BY_TYPE, type)) {
-    wire.native = { dialect: PROVIDER, type }
+    const errorCode = stringOf(objectOf(error.details).error_code) ?? ''
+    wire.native = ERROR_CODE.test(errorCode)
+      ? { dialect: PROVIDER, type, details: { error_code: errorCode } }
+      : { dialect: PROVIDER, type }
   }
   if (code !== undefined && code !== '') wire.upstreamCode = redactUpstreamText(code).slice(0, 100)
   return wire

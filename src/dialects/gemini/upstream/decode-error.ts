@@ -84,6 +84,7 @@ function wireError(status: number, payload: JsonObject, headers: IncomingHttpHea
   if (status === 402 || isDailyQuota(details)) {
     // Google sends a delay of seconds even for a daily quota.
     error.retryable = false
+    error.code = 'insufficient_quota'
     return error
   }
   const seconds = retrySeconds(details, headers)

@@ -5,14 +5,13 @@
  */
 import { rowOf, type WireError } from '../../../errors.js'
 import { errorBody } from '../../../wire/openai/error-body.js'
-import { withErrorName } from '../../../wire/openai/add-error-name.js'
 
 /** HTTP status and JSON body. */
 export function encodeError(error: WireError): { status: number; body: string } {
-  return { status: rowOf(error.kind).status, body: errorBody(withErrorName(error)) }
+  return { status: rowOf(error.kind).status, body: errorBody(error) }
 }
 
 /** The event that ends a stream with an error. No `[DONE]` follows it. */
 export function encodeStreamError(error: WireError): string {
-  return `data: ${errorBody(withErrorName(error))}\n\n`
+  return `data: ${errorBody(error)}\n\n`
 }

@@ -4,8 +4,7 @@
  * Source: OpenAI API reference, "Error codes" and "response.failed", read 2026-11-20.
  */
 import { rowOf, type WireError } from '../../../errors.js'
-import { errorBody } from '../../../wire/openai/error-body.js'
-import { withErrorName } from '../../../wire/openai/add-error-name.js'
+import { errorBody, errorCode } from '../../../wire/openai/error-body.js'
 import { renameErrorField } from '../../../wire/rename-error-field.js'
 
 /** The names of canonical fields in this format. */
@@ -23,9 +22,9 @@ export function fieldName(path: string): string {
   return path
 }
 
-/** The error with OpenAI's name for its kind and with the field names of this format. */
+/** The error with the field names of this format. */
 export function withFieldNames(error: WireError): WireError {
-  return renameErrorField(withErrorName(error), fieldName)
+  return renameErrorField(error, fieldName)
 }
 
 /** HTTP status and JSON body. */
@@ -34,13 +33,9 @@ export function encodeError(error: WireError): { status: number; body: string } 
 }
 
 /** `error` of a failed response. */
-export function responseError({ kind, message }: WireError): {
-  code: string
-  message: string
-  kind: string
-} {
-  const code = kind === 'upstream_busy' ? 'rate_limit_exceeded' : 'server_error'
-  return { code, message, kind }
+export function responseError(error: WireError): { code: string; message: string; kind: string } {
+  const { kind, message } = error
+  return { code: errorCode(error) ?? 'server_error', message, kind }
 }
 
 /** The `response.failed` event of a stream whose response object is unknown. */

@@ -9,10 +9,15 @@ import type { JsonObject } from '../../../../src/chat/json.js'
 import { ERRORS, type ErrorKind } from '../../../../src/errors.js'
 import { encodeEvents, framesOf, ingress, expectObject, request, SEED } from '../driver.js'
 
-/** The error names of this format by kind. */
-const WORDS: Readonly<Record<string, string>> = {
-  unknown_model: 'model_not_found: ',
-  context_too_long: 'context_length_exceeded: ',
+/** `error.code` by kind; null for the other kinds. */
+const CODES: Readonly<Record<string, string | number>> = {
+  unauthenticated: 401,
+  unknown_model: 'model_not_found',
+  context_too_long: 'context_length_exceeded',
+  rate_limited: 'rate_limit_exceeded',
+  auth_throttled: 'rate_limit_exceeded',
+  upstream_busy: 'rate_limit_exceeded',
+  untranslatable: 'unsupported_parameter',
 }
 const BLANK: Reply = { id: 'up', model: 'up', blocks: [], usage: {}, reason: 'stop', raw: 'stop' }
 const CHUNK = {
@@ -255,7 +260,7 @@ void t.test('the legacy form contains only the first call', (t) => {
 
 void t.test('an error ends a stream without [DONE]', (t) => {
   const error = { kind: 'upstream_truncated', message: 'Cut.' } as const
-  const body = { message: 'Cut.', type: 'api_error', code: 502, kind: 'upstream_truncated' }
+  const body = { message: 'Cut.', type: 'api_error', code: null, kind: 'upstream_truncated' }
   t.same(stream([{ type: 'error', error }]), [
     delta({ role: 'assistant', content: '' }),
     { error: body },
@@ -270,15 +275,15 @@ void t.test('every kind of error has the documented body', (t) => {
     const { status, body } = ingress.encodeError(error)
     t.equal(status, row.status)
     const inner = expectObject(expectObject(JSON.parse(body))['error'])
-    t.match(inner, { code: row.status, kind, param: 'p' })
-    t.equal(inner['message'], `${WORDS[kind] ?? ''}M`)
+    t.match(inner, { message: 'M', kind, param: 'p' })
+    t.equal(inner['code'], CODES[kind] ?? null, kind)
     t.type(inner['type'], 'string')
   }
   const { body } = ingress.encodeError({ kind: 'unauthenticated', message: 'M' })
   t.match(expectObject(JSON.parse(body)), { error: { type: 'authentication_error', code: 401 } })
-  const named = { kind: 'unknown_model', message: 'model_not_found: x' } as const
-  t.match(expectObject(JSON.parse(ingress.encodeError(named).body)), {
-    error: { message: /^model_not_found: x$/ },
+  const filtered = { kind: 'upstream_rejected', message: 'M', code: 'content_filter' } as const
+  t.match(expectObject(JSON.parse(ingress.encodeError(filtered).body)), {
+    error: { code: 'content_filter', type: 'invalid_request_error' },
   })
   t.end()
 })

@@ -50,13 +50,16 @@ void t.test('the code and the parameter distinguish variants; the text is not us
   t.equal(kind(404, { param: 'file_id' }), 'upstream_rejected')
   t.equal(kind(400, { message: 'model_not_found insufficient_quota' }), 'upstream_rejected')
   const rejected = egress.decodeError(400, {}, body({ message: 'Bad', param: 'top_p', code: 'x' }))
-  t.same(rejected, { kind: 'upstream_rejected', message: 'Bad', param: 'top_p', upstreamCode: 'x' })
+  const kept = { message: 'Bad', param: 'top_p', upstreamCode: 'x', code: 'x' }
+  t.same(rejected, { kind: 'upstream_rejected', ...kept })
   t.end()
 })
 
 void t.test('an exhausted quota is not retryable', (t) => {
   const quota = egress.decodeError(429, {}, body({ message: 'M', code: 'insufficient_quota' }))
-  t.match(quota, { kind: 'upstream_busy', retryable: false })
+  t.match(quota, { kind: 'upstream_busy', retryable: false, code: 'insufficient_quota' })
+  const unpaid = egress.decodeError(402, {}, body({ message: 'M', code: 402 }))
+  t.equal(unpaid.code, 'insufficient_quota', 'a vendor that repeats the status as the code')
   t.equal(egress.decodeError(402, {}, body({ message: 'M' })).retryable, false)
   t.equal(egress.decodeError(429, {}, body({ message: 'M' })).retryable, undefined)
   const reported = egress.decodeError(500, { 'x-should-retry': 'false' }, body({ message: 'M' }))
@@ -136,7 +139,7 @@ void t.test('a context overflow is recognized by its code, not by its message', 
   const error = egress.decodeError(400, {}, body(long))
   t.equal(error.kind, 'context_too_long')
   const actual = expectObject(JSON.parse(ingress.encodeError(error).body))['error']
-  t.match(actual, { message: 'context_length_exceeded: Too many tokens.', code: 400 })
+  t.match(actual, { message: 'Too many tokens.', code: 'context_length_exceeded' })
   for (const message of [
     "This model's maximum context length is 8192 tokens.",
     'string too long: context_length_exceeded',
