@@ -3,6 +3,7 @@
  * Method: the official SDK against a whole gateway and emulated providers; each behaviour once per dialect.
  */
 import Anthropic, { APIError } from '@anthropic-ai/sdk'
+import { ThreadUnsupportedRequestError } from '@anthropic-ai/sdk/resources/messages'
 import t from 'tap'
 import { arrayOf, objectOf } from '../../../src/chat/json.js'
 import { startGateway } from '../../helpers/gateway.js'
@@ -412,3 +413,29 @@ void t.test('streams are in the order of the format', async (t) => {
     )
   }
 })
+
+void t.test(
+  'a thread is refused as by the API, and the SDK sends the whole conversation',
+  async (t) => {
+    for (const { dialect, model } of ROWS) {
+      const before = gateway.emulator.ledger.length
+      const params = { ...MAX, model }
+      const error = await thrownBy(async () =>
+        client.beta.messages.thread(params).send(userMessages('hi')),
+      )
+      t.ok(error instanceof ThreadUnsupportedRequestError, dialect)
+      t.match(error, {
+        status: 400,
+        type: 'invalid_request_error',
+        details: { error_code: 'thread_unsupported_request', unsupported: ['thread'] },
+      })
+      t.equal(gateway.emulator.ledger.length, before, 'no upstream was asked')
+      const unthreaded = { ...params, unsupportedRequestBehavior: 'continue_unthreaded' } as const
+      const thread = client.beta.messages.thread(unthreaded)
+      await thread.send(userMessages('one'))
+      await thread.send(userMessages('two'))
+      t.equal(thread.messages.length, 4)
+      t.match(JSON.stringify(sent()), /one.*two/, 'the upstream has both turns')
+    }
+  },
+)

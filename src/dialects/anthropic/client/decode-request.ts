@@ -8,6 +8,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { isObject, type JsonObject, type JsonValue } from '../../../chat/json.js'
 import type { ChatRequest, ReasoningEffort } from '../../../chat/request.js'
+import { GatewayError } from '../../../errors.js'
 import { cacheMark } from '../../../wire/prompt-cache-markers.js'
 import {
   array,
@@ -24,6 +25,7 @@ import { sha256Hex } from '../../../wire/sha256.js'
 import type { Endpoint } from '../../dialect.js'
 import { decodeMessages } from './request/decode-messages.js'
 import { decodeFormat, decodeToolChoice, decodeTools, type Tools } from './request/decode-tools.js'
+import { PROVIDER } from '../shared/constants.js'
 import { betaPath, protocolHeaders } from './read-headers.js'
 import { NativeFields } from './request/native-fields.js'
 
@@ -154,6 +156,7 @@ const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
       if (oneOf(v, 'speed', SPEEDS) === 'fast') native.lost('speed')
     },
   ],
+  ['thread', refuseThread],
   anthropicOnly('container', (v, path) => (isObject(v) ? v : string(v, path))),
   anthropicOnly('context_management', object),
   anthropicOnly('diagnostics', object),
@@ -164,6 +167,28 @@ const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   anthropicOnly('user_profile_id', string),
   anthropicOnly('workspace_id', string),
 ])
+
+/**
+ * A thread is a conversation that the provider holds, so a request contains only its last turn. The gateway
+ * could neither count it for limits nor send it to another upstream. The API's own error for requests that it
+ * cannot thread makes the SDK send the whole conversation if `unsupportedRequestBehavior` allows it.
+ *
+ * Source: `ThreadUnsupportedRequestErrorDetails` of the SDK 1.12, read 2026-11-22.
+ */
+function refuseThread(): never {
+  throw new GatewayError(
+    'untranslatable',
+    "thread: the gateway does not hold conversations. Send the whole conversation without thread, or use the upstream's own endpoint with native access.",
+    {
+      param: 'thread',
+      native: {
+        dialect: PROVIDER,
+        type: 'invalid_request_error',
+        details: { error_code: 'thread_unsupported_request', unsupported: ['thread'] },
+      },
+    },
+  )
+}
 
 function stopSequences(value: JsonValue, request: ChatRequest): void {
   const items = array(value, 'stop_sequences', MAX_STOP_SEQUENCES)
