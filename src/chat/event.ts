@@ -66,8 +66,11 @@ export type ChatEvent =
       /** The reply is empty, and the same request may succeed. Internal to the gateway. */
       retrySame?: true
     }
-  /** `retrySame`: the model made an error, and the same request may succeed. */
-  | { type: 'error'; error: WireError; retrySame?: true }
+  /**
+   * `retrySame`: the model made an error, and the same request may succeed. `reason`: the upstream had
+   * completed the reply, which it bills.
+   */
+  | { type: 'error'; error: WireError; retrySame?: true; reason?: FinishReason }
 
 /** Takes events one at a time, synchronously, and never throws. */
 export interface EventSink {

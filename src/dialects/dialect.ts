@@ -246,6 +246,12 @@ export interface Egress {
    * only.
    */
   newChoices?(request: ChatRequest, sinks: readonly EventSink[]): ChoicesDecoder
+  /**
+   * Whether the model may answer this body, encoded from the request, without the call that the request
+   * demands. Its replies are then held back until they have a call, and repeated once by `continuation`.
+   * Absent if all models of the format can be forced.
+   */
+  mayOmitCall?(body: JsonObject, request: ChatRequest): boolean
   /** How a paused reply is continued; null if the format has no pauses. */
   readonly continuation: Continuation | null
   /** A tap for a stream that passes through; null if clients cannot use this dialect. */

@@ -78,6 +78,8 @@ export interface Reply {
 export class Fold implements EventSink {
   /** The error that ended the stream, if one did. */
   error: WireError | null = null
+  /** Why the model stopped, if the upstream had completed the reply before the error. */
+  endReason: FinishReason | null = null
   private readonly blocks: ReplyBlock[] = []
   /** Text or arguments of the open block. */
   private fragments: string[] = []
@@ -168,6 +170,7 @@ export class Fold implements EventSink {
         return
       case 'error':
         this.error = event.error
+        this.endReason = event.reason ?? null
         return
       default:
         event satisfies never

@@ -15,7 +15,7 @@ import { forwardedHeaders } from './client/read-headers.js'
 import { MessageTap, tapReply } from './passthrough/watch-stream.js'
 import { lossOf } from './client/reply/reply-losses.js'
 import { tokenCounter } from './upstream/count-tokens.js'
-import { continuation } from './upstream/continue-paused-turn.js'
+import { continuation, mayOmitCall } from './upstream/continue-paused-turn.js'
 import { decodeError } from './upstream/decode-error.js'
 import { readsUrl } from './upstream/request/encode-media.js'
 import { decodeReply } from './upstream/decode-reply.js'
@@ -57,6 +57,7 @@ const egress: Egress = {
   tokenCounter,
   decodeReply,
   newDecoder,
+  mayOmitCall,
   continuation,
   newTap: () => new MessageTap(),
   tapReply,

@@ -62,13 +62,19 @@ export const TOOLS_GROUP: readonly RequestGroup[] = [
         name: '`tool_choice`: required',
         base: TOOLS,
         members: { tool_choice: 'required' },
-        emulated: { anthropic: 'a wish on models that cannot be forced' },
+        emulated: {
+          anthropic:
+            'models that cannot be forced are told to call; a reply without a call is requested a second time, then refused',
+        },
       },
       {
         name: '`tool_choice`: one function',
         base: TOOLS,
         members: { tool_choice: { type: 'function', function: { name: 'paint' } } },
-        emulated: { anthropic: 'only that tool is offered, where it cannot be forced' },
+        emulated: {
+          anthropic:
+            'where it cannot be forced, only that tool is offered, and the reply is checked as for `required`',
+        },
       },
       {
         name: '`tool_choice`: allowed tools',

@@ -49,14 +49,15 @@ export function usageOfAttempt(
   const { outputSize } = replyResult ?? { outputSize: NO_OUTPUT }
   const hasWords = outputSize.bytes + outputSize.calls > 0
   const isComplete = replyResult?.outcome === 'complete'
-  if (!isComplete && !hasWords && !wasCancelledByGateway(x, attempt, outcome)) return NOTHING_USED
+  const isFinished = isComplete || (replyResult?.reason ?? null) !== null
+  if (!isFinished && !hasWords && !wasCancelledByGateway(x, attempt, outcome)) return NOTHING_USED
   const reported = plausibleCounts(replyResult?.usage ?? {})
   const { input, output = hasWords ? undefined : reported.output } = reported
   if (request.embedding !== undefined && input !== undefined) {
     const counts = { ...reported, output: 0 }
     return used(attempt, { usage: counts, source: isComplete ? 'reported' : 'estimated' }, x)
   }
-  const isFinal = isComplete || attempt.countsAreFinal || (replyResult?.reason ?? null) !== null
+  const isFinal = isFinished || attempt.countsAreFinal
   if (isFinal && input !== undefined && output !== undefined) {
     return used(attempt, { usage: reported, source: 'reported' }, x)
   }

@@ -6,6 +6,7 @@ import type { ChatEvent, EventSink, FinishReason } from '../../chat/event.js'
 import { isContent } from '../../chat/event.js'
 import { Grammar } from '../../chat/grammar.js'
 import { JoinedReply } from '../../chat/reply/join-replies.js'
+import { MustCall } from '../../chat/reply/must-call.js'
 import type { JsonObject } from '../../chat/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { OutputMeter, type OutputSize } from '../../chat/reply/output-size.js'
@@ -67,6 +68,8 @@ export interface TranslationOptions {
    * false.
    */
   readonly mayPause?: boolean
+  /** The model may omit the call that the request demands. Default false. */
+  readonly mayOmitCall?: boolean
 }
 
 /** The reply ended before its terminator. */
@@ -99,16 +102,21 @@ export class TranslatedStream implements Translation, EventSink {
   /** Joins the parts of the reply; null if the upstream cannot pause. */
   private readonly joined: JoinedReply | null
   private readonly grammar: Grammar
+  /** Takes the events of the decoder. */
+  private readonly sink: EventSink
   private readonly encoder: StreamEncoder
 
-  constructor({ egress, ingress, request, seed, mayPause = false }: TranslationOptions) {
+  constructor({ egress, ingress, request, seed, ...options }: TranslationOptions) {
+    const { mayPause = false, mayOmitCall = false } = options
     this.egress = egress
     this.ingress = ingress
     this.request = request
     this.encoder = ingress.newEncoder(request, seed)
     this.grammar = new Grammar(this)
     this.joined = mayPause ? new JoinedReply(this.grammar, request.maxOutputTokens) : null
-    this.decoder = egress.newDecoder(request, this.joined ?? this.grammar, mayPause)
+    const sink = this.joined ?? this.grammar
+    this.sink = mayOmitCall ? new MustCall(sink) : sink
+    this.decoder = egress.newDecoder(request, this.sink, mayPause)
     this.framer = new SseFramer(this.decoder)
   }
 
@@ -131,7 +139,7 @@ export class TranslatedStream implements Translation, EventSink {
   proceed(): void {
     if (this.joined === null) return
     this.joined.startNextPart()
-    this.decoder = this.egress.newDecoder(this.request, this.joined, true)
+    this.decoder = this.egress.newDecoder(this.request, this.sink, true)
     this.framer = new SseFramer(this.decoder)
   }
 
@@ -166,6 +174,7 @@ export class TranslatedStream implements Translation, EventSink {
     switch (event.type) {
       case 'error':
         this.fail(event.error)
+        this.reason = event.reason ?? null
         return
       case 'start':
         this.model = event.model

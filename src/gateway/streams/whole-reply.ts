@@ -6,6 +6,7 @@ import type { ChatEvent, EventSink } from '../../chat/event.js'
 import { Fold, type Reply } from '../../chat/reply/fold.js'
 import { Grammar } from '../../chat/grammar.js'
 import { JoinedReply } from '../../chat/reply/join-replies.js'
+import { MustCall } from '../../chat/reply/must-call.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
 import { withoutCodeFence, violatesSchema } from '../../chat/reply/json-reply.js'
 import type { ChatRequest } from '../../chat/request.js'
@@ -57,20 +58,25 @@ export class SingleWholeReply implements WholeReply, EventSink {
   private readonly grammar = new Grammar(this)
   /** Joins the parts of the reply; null if the upstream cannot pause. */
   private readonly joined: JoinedReply | null
+  /** Takes the events of the decoder. */
+  private readonly sink: EventSink
   /** Null if the client requested a whole reply. */
   private readonly encoder: StreamEncoder | null
   private parts = 0
 
   /** `isStreamed`: the client gets the events of a stream. */
   constructor(
-    { egress, ingress, request, seed, mayPause = false }: TranslationOptions,
+    { egress, ingress, request, seed, ...options }: TranslationOptions,
     isStreamed: boolean,
   ) {
+    const { mayPause = false, mayOmitCall = false } = options
     this.egress = egress
     this.ingress = ingress
     this.request = request
     this.seed = seed
     this.joined = mayPause ? new JoinedReply(this.grammar, request.maxOutputTokens) : null
+    const sink = this.joined ?? this.grammar
+    this.sink = mayOmitCall ? new MustCall(sink) : sink
     this.encoder = isStreamed ? ingress.newEncoder(request, seed) : null
   }
 
@@ -118,7 +124,7 @@ export class SingleWholeReply implements WholeReply, EventSink {
   private nextPart(): EventSink {
     if (this.parts > 0) this.joined?.startNextPart()
     this.parts += 1
-    return this.joined ?? this.grammar
+    return this.sink
   }
 }
 
@@ -164,7 +170,7 @@ export function replyResultOf(
       error: fold.error ?? TRUNCATED,
       breach,
       usage: fold.partialUsage(),
-      reason: null,
+      reason: fold.endReason,
       model: null,
       tier: null,
       lost: losses.paths,

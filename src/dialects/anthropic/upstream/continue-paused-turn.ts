@@ -1,6 +1,6 @@
 /**
- * Continues a turn that Anthropic paused (`pause_turn`) because its server tools took long.
- * Only requests with server tools can pause.
+ * Continues a turn that Anthropic paused (`pause_turn`) because its server tools took long, and repeats one
+ * that has no call though the client's choice demands one. Only requests with server tools can pause.
  *
  * Source: Claude API docs, "Server tools", read 2026-11-20: the client sends the assistant's content back
  * unchanged as the last message, and the id of the container.
@@ -13,8 +13,13 @@ import {
   type JsonObject,
   type JsonValue,
 } from '../../../chat/json.js'
+import { demandsCall } from '../../../chat/reply/must-call.js'
+import type { ChatRequest } from '../../../chat/request.js'
 import type { Continuation } from '../../dialect.js'
 import { parseJson } from '../shared/constants.js'
+
+/** Added to the client's last turn after a reply without the call that it demands. */
+const CALL_NOW = 'Call one of the tools now. A reply in text is not accepted.'
 
 /** The continuation of paused turns. */
 export const continuation: Continuation = { mayPause, next }
@@ -29,10 +34,29 @@ function isServerTool(tool: JsonValue): boolean {
   return type !== undefined && type !== 'custom'
 }
 
-/** The next body. After a second pause the content is added to the same assistant turn. */
+/** Whether the body offers tools that it does not force, because the model cannot be forced. */
+export function mayOmitCall(
+  { tools, tool_choice: choice }: JsonObject,
+  request: ChatRequest,
+): boolean {
+  if (!demandsCall(request.toolChoice) || arrayOf(tools).length === 0) return false
+  return (stringOf(objectOf(choice).type) ?? 'auto') === 'auto'
+}
+
+/**
+ * The next body. After a second pause the content is added to the same assistant turn. Without content it is
+ * the same body with the demand for a call at its end, where it leaves the prompt cache valid.
+ */
 function next(body: JsonObject, resume: JsonObject): JsonObject {
   const messages = [...arrayOf(body.messages)]
   const last = messages.at(-1)
+  if (resume.content === undefined) {
+    const demand = { type: 'text', text: CALL_NOW }
+    if (isObject(last) && last.role === 'user') {
+      messages[messages.length - 1] = { ...last, content: [...arrayOf(last.content), demand] }
+    } else messages.push({ role: 'user', content: [demand] })
+    return { ...body, messages }
+  }
   // The API sends empty text blocks but rejects them in requests.
   const received = arrayOf(resume.content).filter((block) => objectOf(block).text !== '')
   if (isObject(last) && last.role === 'assistant') {

@@ -5,7 +5,8 @@
 import { arrayOf, isObject, type JsonObject } from '../../../chat/json.js'
 import { requestsFreeformJson } from '../../../chat/reply/json-reply.js'
 import type { ModelFacts } from '../../../chat/model.js'
-import type { ChatRequest, ToolChoice } from '../../../chat/request.js'
+import { demandsCall } from '../../../chat/reply/must-call.js'
+import type { ChatRequest } from '../../../chat/request.js'
 import { SchemaBudget } from '../../../chat/json-schema/schema-budget.js'
 import { GatewayError } from '../../../errors.js'
 import { sha256Hex } from '../../../wire/sha256.js'
@@ -36,6 +37,9 @@ const CACHE_MARKS_MAX = 4
 /** The maximum length of a `user_id` that is sent unchanged, in characters. */
 const USER_ID_MAX = 256
 
+/** For models that cannot be forced to call a tool. */
+const CALL_A_TOOL = 'Reply by calling one of the tools.'
+
 const JSON_ONLY = 'Respond with one JSON object only.'
 
 /**
@@ -49,8 +53,10 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
   const { system, messages } = conversation(request, model, losses)
   const { thinking, effort } = thinkingFields(request, { maxTokens: max_tokens, messages }, context)
   const forced = model.forcedToolChoice === true && thinking?.type !== 'enabled'
+  const omitsCall = !forced && demandsCall(request.toolChoice)
   const format = replyFormat(request, forced, context)
   if (requestsFreeformJson(request)) system.push({ type: 'text', text: JSON_ONLY })
+  if (omitsCall) system.push({ type: 'text', text: CALL_A_TOOL })
   const tools = toolFields(request, { forced, replySchema: format.tool }, context)
   const body: JsonObject = { model: request.model, max_tokens }
   if (system.length > 0) body.system = system
@@ -121,7 +127,7 @@ function replyFormat(
   if (model.structuredOutput !== false && 'schema' in strict) {
     return { native: strict.schema, tool: null }
   }
-  if (forced && mustCall(request.toolChoice)) {
+  if (forced && demandsCall(request.toolChoice)) {
     // The reply is a call of the client's own tools, so the format does not apply.
     losses.drop('response_format', 'approximated')
     return { native: null, tool: null }
@@ -136,11 +142,6 @@ function replyFormat(
     `response_format.json_schema.schema: ${problem}${why}. Change the schema, or use another model.`,
     { param: 'response_format.json_schema.schema' },
   )
-}
-
-function mustCall(choice: ToolChoice | undefined): boolean {
-  if (choice?.mode === 'allowed') return choice.required
-  return choice?.mode === 'required' || choice?.mode === 'named'
 }
 
 function stopSequences(requested: readonly string[]): string[] {

@@ -67,8 +67,11 @@ function translationOf(
   exchange: RequestContext,
 ): TranslationOptions {
   const { ingress, request } = call
+  const { egress } = target
+  const { encodedBody, next } = outgoing
   const seed = seedOf(exchange, call, target)
-  return { egress: target.egress, ingress, request, seed, mayPause: outgoing.next !== null }
+  const mayOmitCall = encodedBody !== null && egress.mayOmitCall?.(encodedBody, request) === true
+  return { egress, ingress, request, seed, mayPause: next !== null, mayOmitCall }
 }
 
 function formOf({ endpoint }: Call): StreamForm {

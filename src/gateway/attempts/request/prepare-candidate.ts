@@ -4,6 +4,7 @@
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import type { JsonObject } from '../../../chat/json.js'
+import type { ChatRequest } from '../../../chat/request.js'
 import { isConfigured, type QuirksConfig } from '../../../config/config.js'
 import type { Egress, WireFormat } from '../../../dialects/dialect.js'
 import { GatewayError, type WireError } from '../../../errors.js'
@@ -179,7 +180,8 @@ export class Preparation {
     const { body, bytes, encodedBody, streams } = rendered
     const { timeouts } = upstream.config
     const firstByteMs = streams ? timeouts.firstByteMs : timeouts.firstByteWholeMs
-    const next = nextOf({ path, headers, firstByteMs, bytes }, encodedBody, egress)
+    const base = { path, headers, firstByteMs, bytes }
+    const next = nextOf(base, encodedBody, { egress, request: call.request })
     // Without a spread: V8 would make a new hidden class for each (docs/explanation/performance.md).
     return { call, outgoing: { path, headers, firstByteMs, body, bytes, encodedBody, next } }
   }
@@ -206,7 +208,7 @@ export class Preparation {
     }
     const { path, firstByteMs, bytes } = outgoing
     const base = { path, headers, firstByteMs, bytes }
-    const next = nextOf(base, encodedBody, egress)
+    const next = nextOf(base, encodedBody, { egress, request: call.request })
     return { call, outgoing: { ...base, ...bodyOf(encodedBody, egress, bytes), encodedBody, next } }
   }
 
@@ -226,19 +228,21 @@ function spelled({ ingress }: Call, paths: readonly string[]): readonly string[]
 }
 
 /**
- * The function that makes the request for the rest of a paused reply; null if no reply to this request can
- * pause.
+ * The function that makes the request for the rest of a paused reply, or for a second reply if the first one
+ * is not usable; null if neither is needed.
  */
 function nextOf(
   base: Pick<Outgoing, 'path' | 'headers' | 'firstByteMs' | 'bytes'>,
   encodedBody: JsonObject | null,
-  egress: Egress,
+  { egress, request }: { readonly egress: Egress; readonly request: ChatRequest },
 ): Outgoing['next'] {
   const { continuation } = egress
-  if (encodedBody === null || continuation?.mayPause(encodedBody) !== true) return null
+  if (encodedBody === null || continuation === null) return null
+  const mayOmitCall = egress.mayOmitCall?.(encodedBody, request) === true
+  if (!mayOmitCall && !continuation.mayPause(encodedBody)) return null
   return (resume) => {
     const rest = continuation.next(encodedBody, resume)
-    const next = nextOf(base, rest, egress)
+    const next = nextOf(base, rest, { egress, request })
     return { ...base, ...bodyOf(rest, egress, base.bytes), encodedBody: rest, next }
   }
 }

@@ -4,6 +4,7 @@
  */
 import { isObject, type JsonObject, type JsonValue } from '../../../../chat/json.js'
 import type { ModelFacts } from '../../../../chat/model.js'
+import { demandsCall } from '../../../../chat/reply/must-call.js'
 import type { ChatRequest, ReasoningEffort } from '../../../../chat/request.js'
 import type { EncodeContext, Losses } from '../../../dialect.js'
 import type { WireMessage } from '../../shared/constants.js'
@@ -43,8 +44,27 @@ export interface EncodedTurns {
   readonly messages: readonly WireMessage[]
 }
 
-/** The `thinking` member and the effort for this request. */
+/**
+ * The `thinking` member and the effort for this request. The API refuses thinking with a budget beside a
+ * forced call; the call is what the client cannot do without, so thinking is disabled.
+ */
 export function thinkingFields(
+  request: ChatRequest,
+  turns: EncodedTurns,
+  context: EncodeContext,
+): ThinkingFields {
+  const fields = requestedThinking(request, turns, context)
+  const { model, losses } = context
+  const conflicts = fields.thinking?.type === 'enabled' && model.forcedToolChoice === true
+  if (!conflicts || !demandsCall(request.toolChoice)) return fields
+  losses.drop(
+    request.reasoningEffort === undefined ? 'thinking' : 'reasoning_effort',
+    'approximated',
+  )
+  return { thinking: { type: 'disabled' } }
+}
+
+function requestedThinking(
   request: ChatRequest,
   turns: EncodedTurns,
   { model, losses }: EncodeContext,
