@@ -75,32 +75,76 @@ export const ENDPOINTS: readonly EndpointRow[] = [
   get('/v1/models/{model}', CHATS, MODELS),
 ]
 
-/** Vendors' endpoints that the gateway does not have, and their replacement. */
-export interface UnservedRow {
-  /** This path, and all below it. */
-  readonly path: string
+/** A vendor's endpoint that the gateway does not have, and its replacement. */
+export interface Unserved {
   readonly dialect: DialectName
   readonly advice: string
 }
 
-const UNSERVED: readonly UnservedRow[] = [
-  {
-    path: '/v1/messages/batches',
-    dialect: 'anthropic',
-    advice:
-      'The gateway does not run message batches. Send each request to POST /v1/messages, or have the ' +
-      'endpoint opened for native access.',
-  },
-  {
-    path: '/v1/complete',
-    dialect: 'anthropic',
-    advice: 'Text completions are not served; send messages to POST /v1/messages.',
-  },
+/** The path of an endpoint and of all below it, the format of its vendor, and what it serves. */
+type NativeRow = readonly [path: string, dialect: DialectName, what: string]
+
+/**
+ * Vendors' endpoints that clients reach by native access only.
+ *
+ * Sources: the resources of the SDKs openai 6.49, @anthropic-ai/sdk 1.12 and @google/genai 2.32.
+ */
+const NATIVE: readonly NativeRow[] = [
+  ['/v1/messages/batches', 'anthropic', 'message batches'],
+  ...['agents', 'environments', 'sessions', 'user_profiles'].map(nativeRow('/v1/', 'anthropic')),
+  ...['assistants', 'audio', 'batches', 'chatkit', 'containers', 'conversations', 'evals'].map(
+    nativeRow('/v1/', 'openai-chat'),
+  ),
+  ...['files', 'fine_tuning', 'graders', 'images', 'moderations', 'realtime', 'skills'].map(
+    nativeRow('/v1/', 'openai-chat'),
+  ),
+  ...['threads', 'uploads', 'vector_stores', 'videos'].map(nativeRow('/v1/', 'openai-chat')),
+  ...['/v1beta/', '/upload/v1beta/'].flatMap((base) =>
+    ['batches', 'cachedContents', 'corpora', 'fileSearchStores', 'files', 'interactions']
+      .concat(['operations', 'tunedModels'])
+      .map(nativeRow(base, 'gemini')),
+  ),
 ]
 
-/** The row of a vendor's endpoint that the gateway does not have; null for other paths. */
-export function unservedEndpoint(path: string): UnservedRow | null {
-  return UNSERVED.find((row) => path === row.path || path.startsWith(`${row.path}/`)) ?? null
+function nativeRow(base: string, dialect: DialectName): (name: string) => NativeRow {
+  return (name) => [`${base}${name}`, dialect, name.replaceAll('_', ' ')]
+}
+
+/** Methods of Gemini models that the gateway does not have. */
+const NATIVE_METHOD =
+  /^\/v1(?:beta)?\/models\/[^/]+:(predict|predictLongRunning|batchGenerateContent|asyncBatchEmbedContent|batchEmbedText|generateAnswer|bidiGenerateContent)$/
+
+/** Advice for a vendor's endpoint that the gateway does not have; null for other paths. */
+export function unservedEndpoint(method: string, path: string): Unserved | null {
+  if (isAtOrBelow(path, '/v1/complete')) {
+    const advice = 'Text completions are not served; send messages to POST /v1/messages.'
+    return { dialect: 'anthropic', advice }
+  }
+  const geminiMethod = NATIVE_METHOD.exec(path)?.[1]
+  const [, dialect, what] =
+    geminiMethod === undefined
+      ? (NATIVE.find(([above]) => isAtOrBelow(path, above)) ?? [])
+      : ['', 'gemini' as const, geminiMethod]
+  if (dialect === undefined || what === undefined) return null
+  const advice = `The gateway does not translate ${what}. Use native access: ${method} /native/{upstream}${shownPath(path)}, if "native" of the upstream allows it (docs/reference/native-endpoints.md).`
+  return { dialect, advice }
+}
+
+function isAtOrBelow(path: string, above: string): boolean {
+  return path === above || path.startsWith(`${above}/`)
+}
+
+/** Maximum length of an unknown path in an error message. */
+const SHOWN_CHARS = 100
+
+/** The path for an error message. */
+export function shownPath(path: string): string {
+  return path.length > SHOWN_CHARS ? `${path.slice(0, SHOWN_CHARS)}…` : path
+}
+
+/** Whether the path is that of a method of a Gemini model, such as `…/models/gemini-4:generateContent`. */
+export function isModelMethod(path: string): boolean {
+  return /^\/v1(?:beta)?\/models\/.+:[^/:]*$/.test(path)
 }
 
 /** A row that matches a path, and the value of its `{model}` or `{id}`, percent-decoded. */

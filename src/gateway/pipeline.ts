@@ -7,7 +7,7 @@ import type { Identity } from '../accounts/account.js'
 import { assertModelAllowed } from '../accounts/check-allowed-models.js'
 import type { Authenticator } from '../auth/authenticator.js'
 import type { ResolvedEndpoint } from '../dialects/index.js'
-import type { GatewayError } from '../errors.js'
+import { gatewayError, type GatewayError } from '../errors.js'
 import { answerPreflight, isPreflight } from '../http/cors.js'
 import { sendReply } from '../http/respond.js'
 import type { Escrow } from '../reasoning/escrow.js'
@@ -79,7 +79,7 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
       await serveEndpoint(x, { identity, identified, resolved, observer }, services)
     }
   } catch (thrown) {
-    await replyWithError(x, toGatewayError(thrown), observer)
+    await replyWithError(x, withSuggestion(toGatewayError(thrown), x, results), observer)
   } finally {
     const drained = results.sent?.drained ?? null
     if (drained !== null) await drained
@@ -221,6 +221,20 @@ function replyWithoutUpstream(
     default:
       return null
   }
+}
+
+/** The error with the most similar model that the key may use, if the model is unknown. */
+function withSuggestion(
+  error: GatewayError,
+  { generation }: Exchange,
+  { identified, authenticated, call }: Results,
+): GatewayError {
+  const model = call?.request.model ?? identified?.resolved?.endpoint.model
+  if (error.kind !== 'unknown_model' || authenticated === null || model === undefined) return error
+  const similar = generation.models.similar(model, authenticated.identity.models)
+  if (similar === null) return error
+  const { wire, cause } = error
+  return gatewayError({ ...wire, message: `${wire.message} Did you mean '${similar}'?` }, cause)
 }
 
 /** Sends the error to the client after the ledger entry is written. */

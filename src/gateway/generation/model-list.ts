@@ -7,12 +7,16 @@ import { allowedModelsFilter } from '../../accounts/check-allowed-models.js'
 import type { ModelFacts } from '../../chat/model.js'
 import { factsFor } from '../../config/catalogue.js'
 import type { Snapshot } from '../../config/config.js'
+import { nearest } from '../../config/suggest-spelling.js'
 import type { DialectName } from '../../dialects/dialect.js'
 import { modelPagesOf } from '../../dialects/index.js'
 import type { Router } from '../../routing/router.js'
 
 /** Maximum size of the cached lists with their cache keys, in UTF-16 units. */
 const MAX_CACHED_CHARS = 4 * 1024 * 1024
+
+/** Longer names of unknown models are not compared, which bounds the work. */
+const MAX_COMPARED_CHARS = 64
 
 /** Renders the list and its single entries. */
 export class ModelList {
@@ -52,6 +56,23 @@ export class ModelList {
   one(id: string, dialect: DialectName): string | null {
     if (this.router.all(id).length === 0) return null
     return modelPagesOf(dialect).one({ ...factsFor(this.snapshot.catalogue, id), id })
+  }
+
+  /**
+   * The model or alias with the most similar name that a key with this list of models may use; null if none is
+   * similar. A vendor's prefix, as in `openai/gpt-5.4`, is ignored.
+   */
+  similar(id: string, allowed: readonly string[] | null): string | null {
+    const name = id.slice(id.lastIndexOf('/') + 1).trim()
+    if (name.length > MAX_COMPARED_CHARS) return null
+    const isAllowed = allowedModelsFilter(allowed)
+    const aliases = this.snapshot.config.routes.flatMap(({ match }) =>
+      'model' in match ? [match.model] : [],
+    )
+    const names = new Set([...aliases, ...this.models.map((model) => model.id)])
+    names.delete(id)
+    const usable = [...names].filter(isAllowed)
+    return usable.includes(name) ? name : nearest(name, usable)
   }
 
   private cache(key: string, json: string): void {

@@ -3,7 +3,12 @@
  */
 import type { DialectName } from '../../dialects/dialect.js'
 import { allowedMethods, SERVED } from '../../dialects/index.js'
-import { nearestRow, unservedEndpoint } from '../../dialects/match-endpoint.js'
+import {
+  isModelMethod,
+  nearestRow,
+  shownPath,
+  unservedEndpoint,
+} from '../../dialects/match-endpoint.js'
 import { GatewayError } from '../../errors.js'
 
 /** The error, and the format of its reply; null if the path is similar to none. */
@@ -17,9 +22,9 @@ export interface UnknownEndpoint {
  * vendor's.
  */
 export function unknownEndpoint(method: string, path: string): UnknownEndpoint {
-  const unserved = unservedEndpoint(path)
+  const unserved = unservedEndpoint(method, path)
   if (unserved !== null) {
-    const message = `There is no endpoint ${method} ${unserved.path}. ${unserved.advice}`
+    const message = `There is no endpoint ${method} ${shownPath(path)}. ${unserved.advice}`
     return { dialect: unserved.dialect, refusal: new GatewayError('unknown_endpoint', message) }
   }
   const nearest = nearestRow(method, path, SERVED)
@@ -29,12 +34,10 @@ export function unknownEndpoint(method: string, path: string): UnknownEndpoint {
   }
 }
 
-/** Maximum length of an unknown path in an error message. */
-const SHOWN_CHARS = 100
-
 function noEndpoint(method: string, path: string, nearest: string | null): GatewayError {
   const methods = allowedMethods(path)
-  if (methods.length > 0) {
+  // A model may have a colon in its name, so a misspelt method looks like a model that GET reads.
+  if (methods.length > 0 && !(method === 'POST' && isModelMethod(path))) {
     const message = `This path takes ${methods.join(', ')}, not ${method}.`
     return new GatewayError('method_not_allowed', message)
   }
@@ -42,6 +45,6 @@ function noEndpoint(method: string, path: string, nearest: string | null): Gatew
     nearest === null
       ? 'The endpoints are listed in docs/reference/clients.md; chat requests use POST /v1/chat/completions.'
       : `Did you mean ${nearest}?`
-  const shown = path.length > SHOWN_CHARS ? `${path.slice(0, SHOWN_CHARS)}…` : path
-  return new GatewayError('unknown_endpoint', `There is no endpoint ${method} ${shown}. ${hint}`)
+  const message = `There is no endpoint ${method} ${shownPath(path)}. ${hint}`
+  return new GatewayError('unknown_endpoint', message)
 }

@@ -19,7 +19,7 @@ import type { Continuation } from '../../dialect.js'
 import { parseJson } from '../shared/constants.js'
 
 /** Added to the client's last turn after a reply without the call that it demands. */
-const CALL_NOW = 'Call one of the tools now. A reply in text is not accepted.'
+const CALL_NOW = '\n\nCall one of the tools now. A reply in text is not accepted.'
 
 /** The continuation of paused turns. */
 export const continuation: Continuation = { mayPause, next }
