@@ -58,6 +58,8 @@ export class AttemptResult {
   wasFullySent = false
   /** The connection had served another request before. */
   isReused = false
+  /** A part of the reply had arrived, though not its whole head, when the connection was lost. */
+  hasReplied = false
   /** The upstream replies with a stream that is passed to the client. */
   isStreamed = false
   /** Collects the bytes of the reply if its content is recorded in the trace; else null. */

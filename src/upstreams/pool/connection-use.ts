@@ -19,6 +19,8 @@ export interface ConnectionUse {
   readonly isReused: boolean
   /** False while a part of the request waits in the socket's buffer. */
   readonly wasFullySent: boolean
+  /** At least one byte has arrived since the request, so the upstream has read it. */
+  readonly hasReplied: boolean
 }
 
 const usedSockets = new WeakSet<object>()
@@ -44,15 +46,23 @@ subscribe('undici:client:sendHeaders', (message) => {
 class Use implements ConnectionUse {
   wasFullySent = true
   readonly isReused: boolean
+  private readonly socket: Socket
+  private readonly bytesBefore: number
 
   constructor(socket: Socket, isReused: boolean) {
     this.isReused = isReused
+    this.socket = socket
+    this.bytesBefore = socket.bytesRead
     // The request is written when the current call returns.
     queueMicrotask(() => {
       if (socket.writableLength === 0) return
       this.wasFullySent = false
       socket.once('drain', () => (this.wasFullySent = true))
     })
+  }
+
+  get hasReplied(): boolean {
+    return this.socket.bytesRead > this.bytesBefore
   }
 }
 

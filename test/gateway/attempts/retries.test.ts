@@ -7,6 +7,7 @@ import { once } from 'node:events'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { ask, checkFailed, isComplete, question, series, watchProcess } from '../../faults/scene.js'
+import { httpReply, startSocketUpstream } from '../../faults/socket-upstream.js'
 import { breakProvider, CHAIN, counts, entryOf, startWith } from './fixtures.js'
 
 const ONE = 'targets: [ { upstream: openai, model: gpt-4o } ]'
@@ -203,4 +204,28 @@ void t.test('a reused connection that closes is followed by a fresh one, once (G
     t.ok(isComplete(await ask(gateway, question('main', false))), `request ${request}`)
   }
   t.equal(upstream.requests(), REQUESTS, 'each was executed once')
+})
+
+void t.test('a reply that is cut within its head is not requested again', async (t) => {
+  watchProcess(t)
+  const body = JSON.stringify({
+    choices: [{ message: { role: 'assistant', content: 'Hi' }, finish_reason: 'stop' }],
+  })
+  for (const part of ['H', 'HTTP/1.1 200', 'HTTP/1.1 200 OK\r\ncontent-type: appl']) {
+    for (const stream of [false, true]) {
+      const upstream = await startSocketUpstream(t, ({ socket, requests }) => {
+        const isFirst = requests.length === 1
+        if (isFirst) socket.write(httpReply(200, ['content-type: application/json'], body))
+        else socket.end(part)
+      })
+      const gateway = await startWith(t, [`model: main, ${ONE}`], {
+        upstreams: { openai: upstream.url },
+      })
+      t.ok(isComplete(await ask(gateway, question('main', false))))
+      const cut = await ask(gateway, question('main', stream))
+      t.equal(cut.status, 502, `${part} ${cut.body}`)
+      const counts = upstream.connections.map(({ requests }) => requests.length)
+      t.same(counts, [2], 'one request for each')
+    }
+  }
 })

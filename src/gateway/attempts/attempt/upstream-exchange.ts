@@ -141,6 +141,7 @@ export class UpstreamExchange {
     const connection = this.upstream?.connection ?? null
     result.wasFullySent = connection?.wasFullySent ?? result.wasSent
     result.isReused = connection?.isReused ?? false
+    result.hasReplied = connection?.hasReplied ?? false
   }
 
   /** Ends the exchange and destroys its connection. */

@@ -13,7 +13,10 @@ import type { AttemptResult } from '../attempt-result.js'
 export type Reaction = 'retry' | 'next' | 'if_repeatable' | 'never'
 
 /** The properties of an attempt that ended before its first content. */
-export type Failure = Pick<AttemptResult, 'status' | 'wasSent' | 'wasFullySent' | 'isStreamed'>
+export type Failure = Pick<
+  AttemptResult,
+  'status' | 'wasSent' | 'wasFullySent' | 'hasReplied' | 'isStreamed'
+>
 
 /** Statuses of a provider that fails or throttles. Other 5xx, of proxies before it, count as well. */
 function isTransient(status: number): boolean {
@@ -28,7 +31,7 @@ export function reactionTo(error: WireError, failure: Failure): Reaction {
 
 function reactionOf(
   error: WireError,
-  { status, wasSent, wasFullySent, isStreamed }: Failure,
+  { status, wasSent, wasFullySent, hasReplied, isStreamed }: Failure,
 ): Reaction {
   switch (error.kind) {
     case 'upstream_unreachable':
@@ -46,7 +49,9 @@ function reactionOf(
       return 'if_repeatable'
     case 'upstream_failed':
       // Without a status the connection was lost.
-      if (status === null) return wasSent && wasFullySent ? 'if_repeatable' : 'retry'
+      if (status === null) {
+        return wasSent && (wasFullySent || hasReplied) ? 'if_repeatable' : 'retry'
+      }
       return status === 200 || isTransient(status) ? 'retry' : 'next'
     case 'upstream_truncated':
       return isStreamed ? 'retry' : 'if_repeatable'
@@ -61,11 +66,18 @@ function reactionOf(
 const STALE_MS = 1000
 
 /**
- * Whether the upstream closed an idle connection while the request was being sent, and so did not read it.
+ * Whether the upstream closed an idle connection while the request was being sent, and so did not read it. A
+ * reply that was cut within its head proves that it did.
  */
 export function isStaleConnection(
   { kind }: WireError,
-  { status, isReused, firstByteMs }: Pick<AttemptResult, 'status' | 'isReused' | 'firstByteMs'>,
+  {
+    status,
+    isReused,
+    hasReplied,
+    firstByteMs,
+  }: Pick<AttemptResult, 'status' | 'isReused' | 'hasReplied' | 'firstByteMs'>,
 ): boolean {
-  return kind === 'upstream_failed' && status === null && isReused && (firstByteMs ?? 0) < STALE_MS
+  if (kind !== 'upstream_failed' || status !== null || hasReplied) return false
+  return isReused && (firstByteMs ?? 0) < STALE_MS
 }
