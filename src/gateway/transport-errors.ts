@@ -2,7 +2,7 @@
  * Maps failed connections and timeouts to the client's errors. The only module that reads error codes of the
  * transport.
  */
-import { GatewayError, type WireError } from '../errors.js'
+import { GatewayError, rowOf, type WireError } from '../errors.js'
 
 /** The client's error for an unexpected failure; the log has its details. */
 export const UNEXPECTED_FAILURE: Readonly<WireError> = {
@@ -58,6 +58,27 @@ export function timeoutError(what: string): WireError {
   return { kind: 'upstream_timeout', message: `The upstream ${what}.` }
 }
 
+/**
+ * The error of an attempt, with the upstream's name in the message if the upstream failed (502 or 504).
+ * `status` is that of its reply; null if there is none.
+ */
+export function withUpstream(error: WireError, upstream: string, status: number | null): WireError {
+  const isNamed = [502, 504].includes(rowOf(error.kind).status)
+  if (!isNamed) return error
+  return { ...error, message: namedMessage(error.message, `upstream '${upstream}'`, status) }
+}
+
+function namedMessage(message: string, named: string, status: number | null): string {
+  if (message.includes(`The ${named}`)) return message
+  if (message.startsWith("The upstream's reply ")) {
+    return message.replace("The upstream's reply", `The reply of the ${named}`)
+  }
+  if (message.startsWith('The upstream ')) return message.replace('The upstream', `The ${named}`)
+  // The provider's own words.
+  const what = status === null || status < 400 ? 'failed' : `answered ${status}`
+  return `The ${named} ${what}: ${message}`
+}
+
 /** The progress of an exchange when its connection failed. */
 type Progress = 'connecting' | 'sent' | 'in reply'
 
@@ -73,10 +94,10 @@ export function transportError(cause: unknown, progress: Progress): WireError {
     }
   }
   if (progress === 'in reply') {
-    const message = 'The upstream closed the connection before its reply was complete.'
+    const message = `The upstream ${lost(code)} before its reply was complete.`
     return { kind: 'upstream_truncated', message, upstreamCode: code }
   }
-  const message = 'The upstream closed the connection without a reply.'
+  const message = `The upstream ${lost(code)} without a reply.`
   return { kind: 'upstream_failed', message, upstreamCode: code }
 }
 
@@ -93,11 +114,46 @@ function notConnected(code: string): WireError {
     return { kind: 'overloaded', message, upstreamCode: code, retryAfterSeconds: 1 }
   }
   if (code === 'UND_ERR_CONNECT_TIMEOUT' || code === 'ETIMEDOUT') {
-    const message = 'The upstream did not accept a connection in time.'
+    const message = `The upstream ${TIMEOUT_TEXTS.connect}.`
     return { kind: 'upstream_timeout', message, upstreamCode: code }
   }
-  const message = 'The upstream could not be reached.'
+  // Names of classes are for the log.
+  const shown = /^[A-Z][A-Z0-9_]+$/.test(code) ? ` (${code})` : ''
+  const message = `The upstream ${connectFailure(code)}${shown}.`
   return { kind: 'upstream_unreachable', message, upstreamCode: code }
+}
+
+function lost(code: string): string {
+  return code === 'ECONNRESET' ? 'reset the connection' : 'closed the connection'
+}
+
+/** Codes of Node and OpenSSL for a certificate or a handshake that failed. */
+const TLS = /^(?:ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_|EPROTO$)/
+
+/** The predicate of the message for a connection that could not be opened; without addresses. */
+function connectFailure(code: string): string {
+  if (TLS.test(code)) return 'failed the TLS handshake'
+  switch (code) {
+    case 'ECONNREFUSED':
+      return 'refused the connection'
+    case 'ECONNRESET':
+    case 'EPIPE':
+    case 'UND_ERR_SOCKET':
+      return 'closed the connection while it was being opened'
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+    case 'EAI_FAIL':
+      return 'has a host name that could not be resolved'
+    case 'EHOSTUNREACH':
+    case 'EHOSTDOWN':
+    case 'ENETUNREACH':
+    case 'ENETDOWN':
+      return 'is not reachable from the network of the gateway'
+    case 'PROXY_FAILED':
+      return 'could not be reached through the proxy'
+    default:
+      return 'could not be reached'
+  }
 }
 
 /**

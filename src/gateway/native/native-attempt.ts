@@ -12,6 +12,7 @@ import {
   type PassedTimeout,
   type Phase,
 } from '../attempts/attempt/attempt-and-total-timeouts.js'
+import type { AttemptResult } from '../attempts/attempt-result.js'
 import type { Deadlines, Timed } from '../in-flight/timeout-timer.js'
 import type { Exchange } from '../client-exchange.js'
 import {
@@ -19,6 +20,7 @@ import {
   timeoutError,
   transportError,
   UNEXPECTED_FAILURE,
+  withUpstream,
 } from '../transport-errors.js'
 import { requestIdIn } from '../attempts/reply/read-head.js'
 import { NOT_LISTED } from '../in-flight/in-flight-list.js'
@@ -203,7 +205,7 @@ export class NativeAttempt implements Timed {
 
   private fail(cause: unknown): void {
     if (this.phase === 'over') return
-    const error = cause instanceof GatewayError ? cause : gatewayError(UNEXPECTED_FAILURE, cause)
+    const error = nativeError(cause, this.run.result)
     if (this.x.res.headersSent) this.x.endedWithError = true
     this.end(error.kind)
     this.reject(error)
@@ -222,6 +224,16 @@ export class NativeAttempt implements Timed {
     this.abort()
     limit?.destroy()
   }
+}
+
+/** The error for the client of a native attempt that failed with `cause`. */
+export function nativeError(
+  cause: unknown,
+  { candidate, status }: Pick<AttemptResult, 'candidate' | 'status'>,
+): GatewayError {
+  if (!(cause instanceof GatewayError)) return gatewayError(UNEXPECTED_FAILURE, cause)
+  const { name } = candidate.target.upstream.config
+  return gatewayError(withUpstream(cause.wire, name, status), cause.cause)
 }
 
 /**

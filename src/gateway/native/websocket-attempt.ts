@@ -17,7 +17,7 @@ import type { Exchange } from '../client-exchange.js'
 import { transportError } from '../transport-errors.js'
 import { requestIdIn } from '../attempts/reply/read-head.js'
 import { NOT_LISTED } from '../in-flight/in-flight-list.js'
-import { headList, timeoutErrorOf, statusErrorOf } from './native-attempt.js'
+import { headList, nativeError, timeoutErrorOf, statusErrorOf } from './native-attempt.js'
 import { headersForClient } from './filter-headers.js'
 import type { NativeCall } from './admit-native.js'
 import { isNativePath } from './native-path.js'
@@ -186,12 +186,12 @@ export class WebSocketAttempt implements Timed {
   /** Before the WebSocket is open the client gets an error; afterwards its connection ends. */
   private fail(reason: GatewayError): void {
     if (this.phase === 'over') return
-    this.reason ??= reason
+    this.reason ??= nativeError(reason, this.run.result)
     if (this.phase === 'open') {
       this.destroy()
       return
     }
-    this.reject(reason)
+    this.reject(this.reason)
     this.end()
   }
 

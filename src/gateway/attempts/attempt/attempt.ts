@@ -19,6 +19,7 @@ import {
   transportError,
   UNEXPECTED_FAILURE,
   wireErrorOf,
+  withUpstream,
 } from '../../transport-errors.js'
 import type { AttemptResult } from '../attempt-result.js'
 import { isEventStream, OTHER_TYPE, requestIdIn, unreadable } from '../reply/read-head.js'
@@ -259,7 +260,7 @@ export class Attempt implements ReplyHandler, Timed {
     const { error } = read.replyResult
     result.replyResult = read.replyResult
     result.outcome = error?.kind ?? 'ok'
-    if (error !== null) return owner.failed(this, gatewayError(error))
+    if (error !== null) return owner.failed(this, gatewayError(this.named(error)))
     const { request, endpoint } = this.prepared.call
     const stream = request.stream && endpoint.array !== true
     owner.begun(this, { kind: 'whole', body: read.body, bytes: read.bytes, stream })
@@ -282,8 +283,15 @@ export class Attempt implements ReplyHandler, Timed {
     this.exchange.countWait()
   }
 
-  private fail(error: WireError, cause?: unknown): void {
+  /** The error with the name of the upstream. */
+  private named(error: WireError): WireError {
+    const { status, candidate } = this.result
+    return withUpstream(error, candidate.target.upstream.config.name, status)
+  }
+
+  private fail(failure: WireError, cause?: unknown): void {
     const { exchange, result, stream } = this
+    const error = this.named(failure)
     if (exchange.isOver) return
     if (exchange.phase === 'lingering') return exchange.abandon()
     exchange.noteConnection()
