@@ -3,6 +3,7 @@
  * its base URL. Pure.
  */
 import type { NativeRule, UpstreamConfig } from '../../config/config.js'
+import { keptQuery } from '../../upstreams/request-path.js'
 
 const PREFIX = '/native/'
 /** A version of an API, as in `/v1` and `/v1beta`. */
@@ -12,9 +13,6 @@ const VERSION = /^v\d[a-z0-9]*$/
  * a parent folder.
  */
 const UNSAFE = /%(?:2e|2f|5c|25)|[/\\]|^\.{1,2}(?:;|$)/i
-
-/** Credentials that clients put into a query. */
-const CREDENTIALS = new Set(['key', 'api_key', 'api-key', 'access_token'])
 
 /** A native request's upstream, and the provider's path in normalised segments. */
 export interface NativePath {
@@ -119,13 +117,4 @@ export function nativeUrl(
 /** Keeps `:` and `@` unescaped, which occur in paths of providers. */
 function encoded(segment: string): string {
   return encodeURIComponent(segment).replaceAll('%3A', ':').replaceAll('%40', '@')
-}
-
-/** The client's query without credentials and without parameters in `own`. `query` has no question mark. */
-function keptQuery(query: string, own: Readonly<Record<string, string>>): string {
-  const isKept = (pair: string): boolean => {
-    const [name] = new URLSearchParams(pair).keys()
-    return name !== undefined && !CREDENTIALS.has(name.toLowerCase()) && !(name in own)
-  }
-  return query.split('&').filter(isKept).join('&')
 }

@@ -163,7 +163,9 @@ function outgoingOf(
         : bodyOf(counter.body(encodedBody, model), egress, rendered.bytes).body
     const headers = [...(target.headers[0] ?? []), 'accept', 'application/json']
     for (const [name, value] of Object.entries(rendered.headers)) headers.push(name, value)
-    return { path: requestPathAt(address, { path: counter.path(model), model }), headers, body }
+    const clientQuery = encodedBody === null ? call.query : ''
+    const path = requestPathAt(address, { path: counter.path(model), model, clientQuery })
+    return { path, headers, body }
   } catch (error) {
     if (error instanceof GatewayError && error.kind === 'untranslatable' && onLoss !== 'reject') {
       return null

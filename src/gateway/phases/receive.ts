@@ -45,6 +45,8 @@ export interface Call extends ResolvedEndpoint {
   readonly members: ParsedObject['members']
   readonly body: JsonObject
   readonly request: ChatRequest
+  /** The client's query without the question mark, for an upstream of the same format. */
+  readonly query: string
   /** The edit of the client's own bytes that sets the gateway's maximum of output tokens. */
   readonly added?: (facts: ModelFacts) => Edit
   /** Total size of the media that were fetched for it. */
@@ -88,6 +90,8 @@ export async function receive(
 function read(x: Exchange, resolved: ResolvedEndpoint, intake: Intake): Promise<Call> {
   const { held } = intake
   const { req, cancellation } = x
+  const query = (req.url ?? '').slice(x.path.length + 1)
+  const context = { resolved, headers: req.headers, query }
   const maxBytes = x.generation.snapshot.config.server.maxBodyBytes
   return new Promise((resolve, reject) => {
     const coding = checkHeaders(req, maxBytes, held)
@@ -105,8 +109,8 @@ function read(x: Exchange, resolved: ResolvedEndpoint, intake: Intake): Promise<
         if (refusal !== null) throw gatewayError(refusal)
         held.beginParsing(raw)
         return raw.length > LARGE_BYTES
-          ? callInTurns(raw, resolved, req.headers)
-          : callFrom(raw, parseObject(raw), { resolved, headers: req.headers })
+          ? callInTurns(raw, context)
+          : callFrom(raw, parseObject(raw), context)
       },
     })
     const decoder =
@@ -197,11 +201,7 @@ function tooLarge(maxBytes: number): GatewayError {
 }
 
 /** Parses a large body in several turns of the event loop, so that other requests are served between them. */
-async function callInTurns(
-  raw: Buffer,
-  resolved: ResolvedEndpoint,
-  headers: IncomingHttpHeaders,
-): Promise<Call> {
+async function callInTurns(raw: Buffer, context: BodyContext): Promise<Call> {
   await turn()
   const text = checkEncoding(raw)
   await turn()
@@ -210,7 +210,7 @@ async function callInTurns(
   const parsed = parseExamined(examined)
   await turn()
   if (parsed === null) return refuseInvalid(examined)
-  const call = callFrom(raw, parsed, { resolved, headers })
+  const call = callFrom(raw, parsed, context)
   await turn()
   return call
 }
@@ -221,17 +221,18 @@ async function callInTurns(
  */
 const MAX_TEXT_UNITS = 8 * 1024 * 1024
 
-/** The endpoint that a body was sent to, and the headers of its request. */
+/** The endpoint that a body was sent to, and the headers and the query of its request. */
 export interface BodyContext {
   readonly resolved: ResolvedEndpoint
   readonly headers?: IncomingHttpHeaders
+  readonly query?: string
 }
 
 /** The call of a parsed body. Throws `malformed_request`, which names the invalid field. */
 export function callFrom(
   raw: Buffer,
   { value, members }: ParsedObject,
-  { resolved, headers }: BodyContext,
+  { resolved, headers, query = '' }: BodyContext,
 ): Call {
   const request = resolved.ingress.decodeRequest(value, resolved.endpoint, headers)
   if (raw.length > MAX_TEXT_UNITS && textUnits(request) > MAX_TEXT_UNITS) {
@@ -242,5 +243,5 @@ export function callFrom(
     )
   }
   const { dialect, wire, ingress, format, endpoint } = resolved
-  return { dialect, wire, ingress, format, endpoint, raw, members, body: value, request }
+  return { dialect, wire, ingress, format, endpoint, raw, members, body: value, request, query }
 }

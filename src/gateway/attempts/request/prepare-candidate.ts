@@ -172,6 +172,7 @@ export class Preparation {
       path: rendered.path,
       model,
       isChat: wire === dialect,
+      clientQuery: wire === call.wire ? call.query : '',
     })
     const headers = [...(target.headers[credential] ?? []), 'accept', rendered.accept]
     const { idempotencyKey } = this.request
