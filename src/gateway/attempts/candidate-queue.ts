@@ -1,7 +1,7 @@
 /**
  * The remaining candidates of a request: in order, without those whose circuit breaker is open. Breakers
- * alone never fail a request: if all are open, the request goes to the candidate whose breaker is tested
- * soonest.
+ * alone never fail a request: if all are open, the candidates are tried in the order in which their breakers
+ * may be tested, because each of them may have recovered. `Breaker.tryOpen` bounds the load of that.
  */
 import type { Breaker } from './health/breaker.js'
 
@@ -9,7 +9,8 @@ import type { Breaker } from './health/breaker.js'
 export class CandidateQueue<Candidate> {
   private remaining: Candidate[]
   private readonly breakerOf: (candidate: Candidate) => Breaker
-  private wasUsed = false
+  /** All breakers were open when the first candidate was taken; null before. */
+  private allOpen: boolean | null = null
 
   constructor(order: readonly Candidate[], breakerOf: (candidate: Candidate) => Breaker) {
     this.remaining = [...order]
@@ -24,33 +25,24 @@ export class CandidateQueue<Candidate> {
     const allowed =
       this.remaining.find((candidate) => this.breakerOf(candidate).allows()) ??
       this.remaining.find((candidate) => this.breakerOf(candidate).state === 'closed') ??
-      (this.wasUsed ? null : this.soonest())
-    this.wasUsed = true
-    if (allowed === null) return null
-    this.remaining = this.remaining.filter((candidate) => candidate !== allowed)
-    return allowed
+      null
+    const isFirst = this.allOpen === null
+    this.allOpen ??= allowed === null
+    const taken = allowed ?? (this.allOpen ? this.soonest(isFirst) : null)
+    if (taken !== null) this.remove(taken)
+    return taken
   }
 
-  /** Removes a candidate, which a hedge uses. */
+  /** Removes a candidate, which is taken or used by a hedge. */
   remove(candidate: Candidate): void {
     this.remaining = this.remaining.filter((other) => other !== candidate)
   }
 
-  /** Whether a candidate is left whose breaker is not open. */
-  get hasMore(): boolean {
-    return this.remaining.some((candidate) => this.breakerOf(candidate).state !== 'open')
-  }
-
-  private soonest(): Candidate | null {
-    let best: Candidate | null = null
-    let bestMs = Number.POSITIVE_INFINITY
-    for (const candidate of this.remaining) {
-      const ms = this.breakerOf(candidate).testInMs
-      if (ms < bestMs) {
-        best = candidate
-        bestMs = ms
-      }
-    }
-    return best
+  /** The first of all candidates is not limited: otherwise a breaker alone would fail the request. */
+  private soonest(isFirst: boolean): Candidate | null {
+    const inMs = (candidate: Candidate): number => this.breakerOf(candidate).testInMs
+    const inOrder = this.remaining.toSorted((one, other) => inMs(one) - inMs(other))
+    if (isFirst) return inOrder[0] ?? null
+    return inOrder.find((candidate) => this.breakerOf(candidate).tryOpen()) ?? null
   }
 }

@@ -79,6 +79,26 @@ void t.test('E-87: an open breaker has no effect without another target', async 
 })
 
 void t.test(
+  'E-87: if all breakers are open, an upstream that has recovered is found',
+  async (t) => {
+    const lasting = BREAKER.replace('open_seconds: 1', 'open_seconds: 600')
+    const { ask, emulators } = await startStage(
+      t,
+      { a: { options: lasting }, b: { options: lasting } },
+      FALLBACK,
+    )
+    const faults = ['a', 'b'].map((name) =>
+      emulators[name]?.script({ fault: { kind: 'status', code: 500 } }),
+    )
+    for (let index = 0; index < 5; index += 1) t.equal((await ask()).status, 502)
+    faults[1]?.()
+    const reply = await ask()
+    t.equal(reply.status, 200)
+    t.equal(reply.upstream, 'b')
+  },
+)
+
+void t.test(
   'E-85: errors of the client and clients that leave do not open the breaker',
   async (t) => {
     const { ask, emulators, metric, gateway } = await startStage(

@@ -30,6 +30,13 @@ const JITTER = 0.1
 const ATTEMPTS = 0
 const FAILURES = 1
 
+/**
+ * Requests of which an upstream with an open breaker may be the second or a later target, in this time: enough
+ * to notice that it has recovered, and no multiple of the load if it has not.
+ */
+const MAX_OPEN_TRIES = 10
+const OPEN_TRIES_MS = 10_000
+
 /** The breaker's record of one attempt. Call one of the three once; later calls do nothing. */
 export interface BreakerAttempt {
   /** The first content arrived, or the provider refused the request as the client's fault. */
@@ -45,6 +52,7 @@ export class Breaker {
   private readonly config: BreakerConfig
   private readonly clock: Clock
   private readonly recent: RollingSums
+  private readonly openTries = new RollingSums(OPEN_TRIES_MS, 1)
   private readonly slowStartMs: number
   /** When it last opened or closed, by the clock; null: it has been closed from the start. */
   changedAtMs: number | null = null
@@ -95,6 +103,14 @@ export class Breaker {
         return this.clock.random() < share
       }
     }
+  }
+
+  /** Whether a request whose other targets have failed may be sent although the breaker is open. */
+  tryOpen(): boolean {
+    const nowMs = this.clock.now()
+    if (this.openTries.sum(0, nowMs) >= MAX_OPEN_TRIES) return false
+    this.openTries.add(0, 1, nowMs)
+    return true
   }
 
   /** Records the start of an attempt. */
