@@ -8,6 +8,7 @@ import { Grammar } from '../../chat/grammar.js'
 import type { ChatRequest, Message } from '../../chat/request.js'
 import type { Egress } from '../../dialects/dialect.js'
 import { SseFramer } from '../../wire/frames/sse-framer.js'
+import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import { parseReply } from '../../wire/json/parse-body.js'
 import { joinChunks } from '../bodies/join-chunks.js'
 
@@ -54,7 +55,7 @@ export function inputAttributes({ messages }: ChatRequest): Attributes {
     } else history.unshift({ role: message.role, parts: partsOf(message, budget) })
   }
   return {
-    'gen_ai.input.messages': JSON.stringify(history),
+    'gen_ai.input.messages': stringifyExact(history),
     ...(system.length === 0 ? {} : { 'gen_ai.system_instructions': JSON.stringify(system) }),
   }
 }

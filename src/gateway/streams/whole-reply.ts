@@ -14,6 +14,7 @@ import { NO_OUTPUT, outputSizeOf } from '../../chat/reply/output-size.js'
 import { reportsOutput } from '../../chat/usage.js'
 import type { Egress, Ingress, Seed, StreamEncoder } from '../../dialects/dialect.js'
 import type { ErrorKind } from '../../errors.js'
+import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import { sizedText, type SizedText } from '../../wire/frames/sized-text.js'
 import { SseFramer } from '../../wire/frames/sse-framer.js'
 import { LossList } from './translation-losses.js'
@@ -84,7 +85,7 @@ export class SingleWholeReply implements WholeReply, EventSink {
     const sink = this.nextPart()
     if (Array.isArray(body)) {
       const decoder = this.egress.newDecoder(this.request, sink, this.joined !== null)
-      for (const event of body) decoder.frame('', JSON.stringify(event))
+      for (const event of body) decoder.frame('', stringifyExact(event))
       decoder.end()
     } else this.egress.decodeReply(body, this.request, sink)
     return this.joined?.resume ?? null

@@ -3,7 +3,7 @@
  * have ids of 17 to 20 digits, and `1e400` would become `null`. In between, such a number is a string that
  * begins with a mark, a Unicode noncharacter, which is reserved for use inside a program.
  */
-import type { JsonValue } from '../../chat/json.js'
+import type { JsonObject, JsonValue } from '../../chat/json.js'
 
 const MARK = '\uFDD0'
 /** Integers of up to 15 digits are exact. */
@@ -22,8 +22,26 @@ export function parseExact(text: string): JsonValue {
   // The search for numbers below requires valid JSON.
   const value = JSON.parse(text) as JsonValue
   if (!hasLongInteger(text) && !LARGE_EXPONENT.test(text)) return value
-  return JSON.parse(withMarks(text)) as JsonValue
+  const marked = withMarks(text)
+  return marked === text ? value : (JSON.parse(marked) as JsonValue)
 }
+
+/**
+ * Puts marks into the members of a request that hold inputs and schemas of tools. `text` is the JSON text of
+ * `value`. Other members keep their numbers, because the rules for fields expect numbers.
+ */
+export function markToolNumbers(value: JsonObject, text: string): void {
+  if (!hasLongInteger(text)) return
+  const marked = withMarks(text)
+  if (marked === text) return
+  const exact = JSON.parse(marked) as JsonObject
+  for (const key of TOOL_MEMBERS) {
+    const member = exact[key]
+    if (member !== undefined && member !== null) value[key] = member
+  }
+}
+
+const TOOL_MEMBERS = ['messages', 'contents', 'input', 'tools']
 
 /** Reads every 16th character: a long integer contains one of them. */
 function hasLongInteger(text: string): boolean {
@@ -68,11 +86,10 @@ function withMarks(text: string): string {
 
 /** The offset after the string that begins at `at`. */
 function afterString(text: string, at: number): number {
-  let next = at + 1
-  for (;;) {
-    const code = text.charCodeAt(next)
-    if (code === QUOTE) return next + 1
-    next += code === BACKSLASH ? 2 : 1
+  for (let end = text.indexOf('"', at + 1); ; end = text.indexOf('"', end + 1)) {
+    let slashes = 0
+    while (text.charCodeAt(end - 1 - slashes) === BACKSLASH) slashes += 1
+    if (slashes % 2 === 0) return end + 1
   }
 }
 

@@ -6,7 +6,7 @@
 import { isAscii, isUtf8 } from 'node:buffer'
 import { isObject } from '../../chat/json.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
-import { parseExact } from './exact-numbers.js'
+import { markToolNumbers, parseExact } from './exact-numbers.js'
 import { quickScan, type ScanResult, type Member } from './scan/quick-scan.js'
 import { putData, withoutData } from './inline-data.js'
 import { malformed } from './malformed.js'
@@ -102,6 +102,7 @@ export function parseExamined({
   }
   const value = parseOrNull(plain)
   if (!isObject(value)) return null
+  markToolNumbers(value, plain)
   putData(value, longStrings)
   return { value, members }
 }
@@ -127,8 +128,8 @@ export function parseReply(text: string): JsonObject | null {
   return isObject(value) ? value : null
 }
 
-/** The array in an upstream's text; null for any other text. Never throws. */
+/** The same for an array. */
 export function parseArray(text: string): JsonValue[] | null {
-  const value = parseOrNull(text)
+  const value = parseOrNull(text, parseExact)
   return Array.isArray(value) ? (value as JsonValue[]) : null
 }

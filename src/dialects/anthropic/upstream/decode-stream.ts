@@ -12,6 +12,7 @@ import {
   type JsonValue,
 } from '../../../chat/json.js'
 import type { ChatRequest } from '../../../chat/request.js'
+import { parseExact } from '../../../wire/json/exact-numbers.js'
 import { FrameShapes } from '../../../wire/frames/frame-shapes.js'
 import type { StreamDecoder } from '../../dialect.js'
 import { MessageDecoder } from './reply/decode-message.js'
@@ -46,6 +47,7 @@ class MessageStream implements StreamDecoder {
     if (known !== null) return this.delta(known)
     const payload = parseJson(data)
     if (isObject(payload)) {
+      if (payload.type === 'content_block_start') return this.start(payload, data)
       if (payload.type !== 'content_block_delta') return this.other(name, payload)
       this.delta(payload)
       if (this.raw === null && isPlain(payload.delta)) this.shapes.add(data, true)
@@ -67,6 +69,14 @@ class MessageStream implements StreamDecoder {
       if (this.message.blocks.text(index, delta.text)) return
     }
     this.message.blockDelta(indexOf(payload), delta)
+  }
+
+  /** A call whose whole input is in its first frame may have numbers that a double cannot hold. */
+  private start(payload: JsonObject, data: string): void {
+    const { content_block: block } = payload
+    const hasInput = isObject(block) && isObject(block.input)
+    const exact = hasInput ? objectOf(parseExact(data)).content_block : block
+    this.message.blockStart(indexOf(payload), exact)
   }
 
   private other(name: string, payload: JsonObject): void {

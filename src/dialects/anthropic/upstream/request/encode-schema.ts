@@ -11,6 +11,7 @@ import {
   type JsonValue,
 } from '../../../../chat/json.js'
 import { SchemaBudget } from '../../../../chat/json-schema/schema-budget.js'
+import { stringifyExact } from '../../../../wire/json/exact-numbers.js'
 import { hasObjectRoot, rootObject } from './merge-schemas.js'
 import { MAX_DEPTH, findRecursion } from './schema-refs.js'
 
@@ -109,7 +110,7 @@ function sanitize(
       entries.push([key, Object.fromEntries(members.map(([n, v]) => [n, clean(v, `${at}.${n}`)]))])
     } else if (key === 'items' && isObject(value)) entries.push([key, clean(value, at)])
     else if (key === 'format' && FORMATS.has(stringOf(value) ?? '')) entries.push([key, value])
-    else notes.push(`${key}: ${JSON.stringify(value)}`)
+    else notes.push(`${key}: ${stringifyExact(value)}`)
   }
   const result: JsonObject = Object.fromEntries(entries)
   if (isObjectSchema(schema)) {

@@ -7,6 +7,7 @@ import type { FinishReason } from '../../../../chat/event.js'
 import type { ChatRequest } from '../../../../chat/request.js'
 import type { Usage } from '../../../../chat/usage.js'
 import type { WireError } from '../../../../errors.js'
+import { stringifyExact } from '../../../../wire/json/exact-numbers.js'
 import { quote } from '../../../../wire/json/quote.js'
 import type { Seed } from '../../../dialect.js'
 import { responseError } from '../encode-error.js'
@@ -82,7 +83,7 @@ export class ResponseObject {
     const repeated = this.request.repeated ?? repeatedOf({})
     const members =
       serviceTier === undefined ? repeated : { ...repeated, service_tier: serviceTier }
-    const rest = JSON.stringify(members).slice(1)
+    const rest = stringifyExact(members).slice(1)
     return `${this.head}${status}",${details},${this.model}${output}],"usage":${usage},${rest}`
   }
 }
