@@ -157,7 +157,7 @@ export const GEMINI: ClientConcepts = {
       base: afterReply({ text: 'Yes.' }),
     },
     {
-      name: '`safetySettings` that block',
+      name: '`safetySettings`',
       members: {
         safetySettings: [
           { category: 'HARM_CATEGORY_HARASSMENT', threshold: 'BLOCK_LOW_AND_ABOVE' },

@@ -229,3 +229,26 @@ void t.test('a reply that is cut within its head is not requested again', async 
     }
   }
 })
+
+void t.test('a Retry-After that is a date counts from now if the reply has no date', async (t) => {
+  for (const [dates, expected] of [
+    [[], /^(?:19|20|21)$/],
+    [[`date: ${new Date(Date.now() - 5_000).toUTCString()}`], /^(?:24|25|26)$/],
+  ] as const) {
+    const upstream = await startSocketUpstream(t, ({ socket }) => {
+      const until = new Date(Date.now() + 20_000).toUTCString()
+      const lines = ['content-type: application/json', `retry-after: ${until}`, ...dates]
+      socket.end(httpReply(429, lines, '{"error":{"message":"Slow down."}}'))
+    })
+    const gateway = await startWith(t, [`model: main, ${ONE}`], {
+      upstreams: { openai: upstream.url },
+    })
+    const response = await gateway.chat({
+      model: 'main',
+      messages: [{ role: 'user', content: 'a' }],
+    })
+    t.equal(response.status, 429)
+    t.match(response.headers.get('retry-after'), expected)
+    await response.text()
+  }
+})

@@ -33,13 +33,6 @@ const TIERS: Readonly<Record<string, string>> = {
   PRIORITY: 'priority',
 }
 
-/** Thresholds that block nothing: other providers comply with them without the setting. */
-const NO_BLOCK: ReadonlySet<string> = new Set([
-  'OFF',
-  'BLOCK_NONE',
-  'HARM_BLOCK_THRESHOLD_UNSPECIFIED',
-])
-
 /** The model's name from the path. */
 export function modelOf({ model = '' }: Endpoint): string {
   const name = model.startsWith('models/') ? model.slice('models/'.length) : model
@@ -135,13 +128,15 @@ function store(value: JsonValue, request: ChatRequest, path: string): void {
   if (boolean(value, path)) loseNative(request, path)
 }
 
+/** Other providers have filters of their own, which no threshold changes: also `OFF` is lost. */
 function safetySettings(value: JsonValue, request: ChatRequest, path: string): void {
-  const settings = list(value, path, MAX_SETTINGS).map((entry, at) => {
+  const settings = list(value, path, MAX_SETTINGS)
+  for (const [at, entry] of settings.entries()) {
     const setting = message(entry, `${path}[${at}]`)
     enumValue(setting['category'], `${path}[${at}].category`)
-    return enumValue(setting['threshold'], `${path}[${at}].threshold`)
-  })
-  if (settings.some((threshold) => !NO_BLOCK.has(threshold))) loseNative(request, path)
+    enumValue(setting['threshold'], `${path}[${at}].threshold`)
+  }
+  if (settings.length > 0) loseNative(request, path)
 }
 
 /** Content that Google stores: without it another model would reply to a different prompt. */

@@ -48,11 +48,17 @@ export class CollectedReply {
   /** The error in the body. Throws what the codec throws. */
   refusal(status: number): WireError {
     const text = joinChunks(this.chunks).toString('utf8')
-    return this.target.egress.decodeError(status, this.headers, text)
+    return this.target.egress.decodeError(status, withDate(this.headers), text)
   }
 
   /** Drops the body. */
   drop(): void {
     this.chunks = []
   }
+}
+
+/** The headers with a date: a `retry-after` that is a date is relative to it. */
+function withDate(headers: IncomingHttpHeaders): IncomingHttpHeaders {
+  const isDated = !Number.isNaN(Date.parse(headers.date ?? ''))
+  return isDated ? headers : { ...headers, date: new Date().toUTCString() }
 }

@@ -162,7 +162,10 @@ void t.test('fields that only Gemini upstreams accept are recorded as lost or re
     decoded(body).native?.map(({ path, refusal }) => [path, refusal !== undefined])
   const block = { category: 'HARM_CATEGORY_HARASSMENT', threshold: 'BLOCK_LOW_AND_ABOVE' }
   t.same(native({ safetySettings: [block] }), [['safetySettings', false]])
-  t.same(native({ safetySettings: [{ ...block, threshold: 'OFF' }] }), undefined)
+  for (const threshold of ['OFF', 'BLOCK_NONE']) {
+    t.same(native({ safetySettings: [{ ...block, threshold }] }), [['safetySettings', false]])
+  }
+  t.same(native({ safetySettings: [] }), undefined)
   t.same(native({ labels: { team: 'a' } }), [['labels', false]])
   t.same(native({ cachedContent: 'cachedContents/x' }), [['cachedContent', true]])
   t.same(native({ tools: [{ googleSearch: {} }] }), [['tools[0].googleSearch', true]])
