@@ -1,13 +1,15 @@
 /** The exit status of a command that fails: 1, or 2 for wrong usage; and the message on standard error. */
 import { GatewayError } from '../errors.js'
 import { hideSecrets } from '../secrets/redact-secrets.js'
+import { escapeControls } from '../wire/request-fields.js'
 import { UsageError } from './usage-error.js'
 
 /** Prints the error of the command with that name, and returns the exit status. */
 export function printFailure(error: unknown, name: string): 1 | 2 {
   const isUsage = error instanceof UsageError
   const message = error instanceof Error ? error.message : String(error)
-  process.stderr.write(`sluice: ${hideSecrets(message)}\n`)
+  const shown = message.split('\n').map(escapeControls).join('\n')
+  process.stderr.write(`sluice: ${hideSecrets(shown)}\n`)
   if (isUsage && !String(error).includes('--help')) {
     process.stderr.write(`'sluice ${name} --help' describes it\n`)
   }

@@ -11,6 +11,7 @@ import { gatewayError, type GatewayError } from '../errors.js'
 import { answerPreflight, isPreflight } from '../http/cors.js'
 import { sendReply } from '../http/respond.js'
 import type { Escrow } from '../reasoning/escrow.js'
+import { checkModelId } from '../wire/request-fields.js'
 import type { Candidates } from './attempts/try-candidates.js'
 import type { BodyMemory, HeldMemory } from './bodies/body-memory.js'
 import { countTokens } from './phases/count-tokens.js'
@@ -162,7 +163,7 @@ async function receiveCall(
   results.intake = intake
   const call = await receive(x, resolved, intake)
   results.call = call
-  const resuming = responses.resume(call, identity.accountId, held)
+  const resuming = responses.resume(call, identity, held)
   results.call = resuming instanceof Promise ? await resuming : resuming
   return results.call
 }
@@ -261,6 +262,7 @@ function replyWithModels(
 ): Delivery {
   const { model } = endpoint
   const { models } = x.generation
+  if (model !== undefined) checkModelId(model)
   const query = (x.req.url ?? '').slice(x.path.length + 1)
   const json =
     model === undefined ? models.of(identity.models, dialect, query) : models.one(model, dialect)

@@ -7,6 +7,13 @@ import { boolean, given, refuse } from './json/check-fields.js'
  */
 const MAX_MODEL_BYTES = 256
 
+/**
+ * Characters that change how a terminal or a log viewer shows a text: C0, DEL, C1, those that reorder text,
+ * and line separators.
+ */
+const CONTROL = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/u
+const EVERY_CONTROL = new RegExp(CONTROL, 'gu')
+
 /** Fields by which other gateways let a body choose the destination or the credential. */
 const FORBIDDEN: ReadonlySet<string> = new Set([
   'api_base',
@@ -17,19 +24,30 @@ const FORBIDDEN: ReadonlySet<string> = new Set([
   'fallbacks',
 ])
 
-/** The `model` field. Throws `malformed_request` if it is not a non-empty string of at most 256 bytes. */
+/** The `model` field. Throws `malformed_request` if it is not a non-empty string, and as `checkModelId` does. */
 export function modelOf(body: JsonObject): string {
   const { model } = body
   if (typeof model !== 'string' || model === '') refuse('model', 'must be a non-empty string')
   return checkModelId(model)
 }
 
-/** The model id. Throws `malformed_request` if it has more than 256 bytes. */
+/** The model id. Throws `malformed_request` if it has more than 256 bytes or a control character. */
 export function checkModelId(model: string): string {
   if (model.length > MAX_MODEL_BYTES || Buffer.byteLength(model) > MAX_MODEL_BYTES) {
     refuse('model', `must be at most ${MAX_MODEL_BYTES} bytes`)
   }
+  if (CONTROL.test(model)) {
+    refuse('model', 'must not contain control characters, bidirectional marks or line separators')
+  }
   return model
+}
+
+/** The text with each control character as a JSON escape, such as `\\u001b`; line feeds too. */
+export function escapeControls(text: string): string {
+  return text.replace(
+    EVERY_CONTROL,
+    (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
 }
 
 /** The `stream` field. Throws `malformed_request` if it is not a boolean. */

@@ -194,3 +194,26 @@ void t.test('a model without a route exits with an error', async (t) => {
   t.equal(status, 1)
   t.match(out, /none: .*404/)
 })
+
+void t.test('no control character of an id, a label or a field is printed', async (t) => {
+  const controls = '\u0000\n\u001b[2J\u007f\u009b2J\u061c\u202e\u2066\u2028\u2029'
+  const odd = `gpt-${controls.slice(1)}4`
+  const folder = t.testdir({ 'gateway.yaml': CONFIG, 'models.yaml': MODELS })
+  const run = async (args: readonly string[], input = '') => {
+    const { status, out, err } = await sluice(
+      ['explain', ...args, '--config', `${folder}/gateway.yaml`],
+      input,
+    )
+    const found = /[^\n\P{Cc}]|[\p{Bidi_Control}\u2028\u2029]/u.exec(out + err)
+    t.equal(found, null, JSON.stringify(out + err))
+    return { status, out }
+  }
+  const refused = await run([odd])
+  t.equal(refused.status, 1)
+  t.match(refused.out, /route +none: .*must not contain control characters.*: clients get 400/)
+  t.match(JSON.parse((await run([odd, '--json'])).out), { model: odd, route: null })
+  const body = JSON.stringify({ ...BODY, [controls]: 1 })
+  t.match((await run(['gpt-5.5', '--body', '-'], body)).out, 'sent as')
+  await run(['gpt-5.5', '--body', '-', '--json'], body)
+  t.equal((await run(['gpt-5.5', '--label', odd])).status, 2)
+})

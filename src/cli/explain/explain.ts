@@ -9,6 +9,7 @@ import { GatewayError } from '../../errors.js'
 import { reasonOf } from '../../routing/explain-route.js'
 import { createRouter, type ModelRoute } from '../../routing/router.js'
 import { dialectsByRequest, type DialectsByRequest } from '../../upstreams/explain-dialect.js'
+import { checkModelId, escapeControls } from '../../wire/request-fields.js'
 import { Budgets, termsText, type BudgetTerms } from './explain-budgets.js'
 import { problemLines } from '../check/check.js'
 import { UsageError } from '../usage-error.js'
@@ -68,10 +69,8 @@ Example:
     const config = configPath(values.config, 'sluice explain')
     const loaded = loadConfig(config, process.env)
     if (!loaded.ok) {
-      const text = values.json
-        ? JSON.stringify({ model, errors: loaded.errors })
-        : problemLines(loaded.errors)
-      console.log(text)
+      if (values.json) printJson({ model, errors: loaded.errors })
+      else console.log(problemLines(loaded.errors).split('\n').map(escapeControls).join('\n'))
       return 1
     }
     const { body } = values
@@ -79,20 +78,40 @@ Example:
     const bytes = read === null || 'error' in read ? null : read.bytes
     const traits = traitsFor(values, { body: bytes, model, catalogue: loaded.catalogue })
     const router = createRouter(loaded.config)
-    const found = router.find(model, traits)
-    const explanation = explain(model, found, { all: router.all(model), ...loaded })
+    const refusal = refusalOf(model)
+    const found = refusal === null ? router.find(model, traits) : null
+    const all = refusal === null ? router.all(model) : []
+    const explained = explain(model, found, { all, ...loaded })
+    const explanation = refusal === null ? explained : { ...explained, why: refusal }
     if (read === null || found === null) {
-      console.log(
-        values.json ? JSON.stringify(explanationJson(explanation)) : explanationText(explanation),
-      )
+      if (values.json) printJson(explanationJson(explanation))
+      else console.log(explanationText(explanation, refusal === null ? 404 : 400))
       return found === null ? 1 : 0
     }
     const request =
       'error' in read ? read : explainRequest({ bytes: read.bytes, model }, found, loaded)
-    const text = `${explanationText(explanation)}\n\n${bodyText(request, !('error' in read))}`
-    console.log(values.json ? JSON.stringify({ ...explanationJson(explanation), request }) : text)
+    if (values.json) printJson({ ...explanationJson(explanation), request })
+    else {
+      console.log(`${explanationText(explanation)}\n\n${bodyText(request, !('error' in read))}`)
+    }
     return 'error' in request || request.result === 'refused' ? 1 : 0
   },
+}
+
+/** Why the gateway refuses the id with 400; null if it is well-formed. */
+function refusalOf(model: string): string | null {
+  try {
+    checkModelId(model)
+    return null
+  } catch (error) {
+    if (error instanceof GatewayError) return error.message
+    throw error
+  }
+}
+
+/** Ids and names of fields may have any character: a terminal must not interpret them. */
+function printJson(value: object): void {
+  console.log(escapeControls(JSON.stringify(value)))
 }
 
 function explainRequest(
@@ -138,7 +157,7 @@ function bodyText(request: BodyExplanation | BodyError, isRead: boolean): string
 }
 
 function row(title: string, text: string): string {
-  return `${title.padEnd(10)} ${text}`
+  return `${title.padEnd(10)} ${escapeControls(text)}`
 }
 
 interface Explanation {
@@ -220,11 +239,13 @@ function catalogueMatch(requested: string, facts: ModelFacts): string {
   return `extends ${facts.id}`
 }
 
-function explanationText(explanation: Explanation): string {
+/** `unrouted`: the status of a request that has no route. */
+function explanationText(explanation: Explanation, unrouted = 404): string {
+  const { route, why } = explanation
   const rows: [string, string][] = [['model', explanation.model]]
-  if (explanation.route === null) rows.push(['route', `none: ${explanation.why}: clients get 404`])
+  if (route === null) rows.push(['route', `none: ${why}: clients get ${unrouted}`])
   else {
-    rows.push(['route', `${explanation.route}: ${explanation.why}`])
+    rows.push(['route', `${route}: ${why}`])
     for (const other of explanation.others) rows.push(['', `not used: ${other}`])
     rows.push(['upstream', upstreamText(explanation)])
     rows.push(['dialect', wireFormatText(explanation.wire_format)])

@@ -11,7 +11,7 @@ import { sent, type Delivery } from '../phases/relay.js'
 
 /**
  * Sends or deletes a stored response. Rejects with `GatewayError(unknown_response)` if the account has no
- * such response.
+ * such response, and with `forbidden` if the key may not use its model.
  */
 export async function serveStoredResponse(
   x: Exchange,
@@ -20,13 +20,12 @@ export async function serveStoredResponse(
 ): Promise<Delivery> {
   const { storage } = ingress
   const id = endpoint.model ?? ''
-  const { accountId } = identity
   if (storage === undefined) throw unknownResponse(id)
   if (x.req.method === 'DELETE') {
-    if (!(await responses.remove(accountId, id, storage))) throw unknownResponse(id)
+    if (!(await responses.remove(identity, id, storage))) throw unknownResponse(id)
     return send(x, storage.deletedReply(id))
   }
-  const stored = await responses.find(accountId, id)
+  const stored = await responses.find(identity, id)
   if (stored === null) throw unknownResponse(id)
   return send(
     x,

@@ -4,6 +4,8 @@
  * plain text. The client's format defines the stored values (`Ingress.storage`).
  */
 import { setImmediate as turn } from 'node:timers/promises'
+import type { Identity } from '../../accounts/account.js'
+import { namesModel, shortModelName } from '../../accounts/check-allowed-models.js'
 import { isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'
 import type { StoredItem, StoredReply, ReplyStorage } from '../../chat/reply/stored-reply.js'
 import { GatewayError } from '../../errors.js'
@@ -43,10 +45,18 @@ const ACCOUNT_SHARE = 16
 const MAX_ITEMS = 256
 const VERSION = 1
 
-/** The account of a call, and the stored form of its format. */
+/** The account and the models of a key that reads stored responses. */
+export type Reader = Pick<Identity, 'accountId' | 'models'>
+
+/** The key of a call, and the stored form of its format. */
 interface StorageOwner {
-  readonly accountId: string
+  readonly reader: Reader
   readonly storage: ReplyStorage
+}
+
+/** A stored response, and the model that its client requested. */
+interface StoredRecord extends StoredReply {
+  readonly model: string
 }
 
 /** The stored responses that one process reads and writes. */
@@ -67,29 +77,35 @@ export class StoredResponses {
   /**
    * Replaces references to stored responses in the call by their contents, and makes the call store its own
    * reply. Throws, or rejects with, `GatewayError`: `malformed_request` if a referenced response is not
-   * stored, `store_unavailable` if the store does not reply.
+   * stored, `forbidden` if the key may not use its model, `store_unavailable` if the store does not reply.
    */
-  resume(call: Call, accountId: string, held: HeldMemory): Call | Promise<Call> {
+  resume(call: Call, reader: Reader, held: HeldMemory): Call | Promise<Call> {
     const { storage } = call.ingress
     if (storage === undefined) return call
     const references = storage.references(call.body)
     if (references.previous === null && references.items.length === 0) {
       const conversation = { input: storage.inputOf(call.body), bytes: call.raw.length }
-      return this.withStorage(call, { accountId, storage }, conversation)
+      return this.withStorage(call, { reader, storage }, conversation)
     }
-    return this.expanded(call, { accountId, storage, held }, references)
+    return this.expanded(call, { reader, storage, held }, references)
   }
 
-  /** The stored response, or null. Rejects if the store fails. */
-  async find(accountId: string, id: string): Promise<StoredReply | null> {
-    const [text = null] = await this.read([this.nameOf(accountId, 'reply', id)])
-    return text === null ? null : recordIn(text)
+  /**
+   * The stored response, or null. Rejects with `forbidden` if the key may not use its model, and if the store
+   * fails.
+   */
+  async find(reader: Reader, id: string): Promise<StoredReply | null> {
+    const [text = null] = await this.read([this.nameOf(reader.accountId, 'reply', id)])
+    const record = text === null ? null : recordIn(text)
+    if (record !== null) assertReadable(reader, record.model, 'response_id')
+    return record
   }
 
-  /** Deletes the response with its items; false if there is none. Rejects if the store fails. */
-  async remove(accountId: string, id: string, storage: ReplyStorage): Promise<boolean> {
-    const stored = await this.find(accountId, id)
+  /** Deletes the response with its items; false if there is none. Rejects as `find` does. */
+  async remove(reader: Reader, id: string, storage: ReplyStorage): Promise<boolean> {
+    const stored = await this.find(reader, id)
     if (stored === null) return false
+    const { accountId } = reader
     const nowMs = this.options.now()
     const items = storage.outputOf(stored).slice(0, MAX_ITEMS)
     const ids = items.flatMap(({ item }) => storage.idOf(item) ?? [])
@@ -105,7 +121,8 @@ export class StoredResponses {
     owner: StorageOwner & { readonly held: HeldMemory },
     { previous, items }: ReturnType<ReplyStorage['references']>,
   ): Promise<Call> {
-    const { accountId, storage, held } = owner
+    const { reader, storage, held } = owner
+    const { accountId } = reader
     const distinct = [...new Set(items)]
     const names = distinct.map((id) => this.nameOf(accountId, 'item', id))
     if (previous !== null) names.push(this.nameOf(accountId, 'reply', previous))
@@ -113,10 +130,10 @@ export class StoredResponses {
     const bytes = texts.reduce((sum, text) => sum + (text?.length ?? 0), call.raw.length)
     if (bytes > LARGE_BYTES) await turn()
     for (const text of texts) held.take(2 * (text?.length ?? 0))
-    const last = previous === null ? null : this.previousReply(texts.at(-1) ?? null, storage)
+    const last = previous === null ? null : this.previousReply(texts.at(-1) ?? null, owner)
     const foundItems = new Map<string, StoredItem>()
     for (const [index, id] of distinct.entries()) {
-      const item = itemIn(texts[index] ?? null)
+      const item = itemIn(texts[index] ?? null, reader)
       if (item !== null) foundItems.set(id, item)
     }
     const history = last === null ? [] : [...last.input, ...storage.outputOf(last)]
@@ -125,10 +142,14 @@ export class StoredResponses {
     return this.withStorage(resumed, owner, { input, bytes })
   }
 
-  private previousReply(text: string | null, { previousParam }: ReplyStorage): StoredReply {
+  private previousReply(text: string | null, { reader, storage }: StorageOwner): StoredReply {
     const { storeSeconds } = this.options.settings()
+    const { previousParam } = storage
     const record = text === null ? null : recordIn(text)
-    if (record !== null) return record
+    if (record !== null) {
+      assertReadable(reader, record.model, previousParam)
+      return record
+    }
     const why =
       storeSeconds === 0
         ? 'the gateway stores none (responses.store_seconds is 0)'
@@ -145,15 +166,18 @@ export class StoredResponses {
   /** The call, with a function that stores its reply if the client requests that. */
   private withStorage(
     call: Call,
-    { accountId, storage }: StorageOwner,
+    { reader, storage }: StorageOwner,
     { input, bytes }: { readonly input: readonly StoredItem[]; readonly bytes: number },
   ): Call {
     const { storeSeconds } = this.options.settings()
     if (storeSeconds === 0 || !storage.shouldStore(call.body)) return call
     // An input that is too large is not serialized.
     const isLarge = bytes > this.maxReplyBytes()
+    const { accountId } = reader
+    const { model } = call.request
+    const own = isLarge ? null : input
     const keep: KeepReply = (reply, upstream) =>
-      withinTime(this.keep(accountId, storage, { input: isLarge ? null : input, reply, upstream }))
+      withinTime(this.keep(accountId, storage, { input: own, reply, upstream, model }))
     return { ...call, keep }
   }
 
@@ -161,17 +185,17 @@ export class StoredResponses {
   private async keep(
     accountId: string,
     storage: ReplyStorage,
-    record: Omit<StoredReply, 'input'> & { readonly input: readonly StoredItem[] | null },
+    record: Omit<StoredRecord, 'input'> & { readonly input: readonly StoredItem[] | null },
   ): Promise<void> {
     const { id } = record.reply
     if (typeof id !== 'string') return
     const nowMs = this.options.now()
-    const { input, reply, upstream } = record
+    const { input, reply, upstream, model } = record
     const tooLarge = JSON.stringify({ v: VERSION, tooLarge: true })
     const whole =
       input === null
         ? tooLarge
-        : stringifyExact({ v: VERSION, upstream, input: input.map(packed), reply })
+        : stringifyExact({ v: VERSION, upstream, model, input: input.map(packed), reply })
     const isTooLarge = input === null || whole.length > this.maxReplyBytes()
     const text = isTooLarge ? tooLarge : whole
     if (text.length > LARGE_BYTES) await turn()
@@ -180,7 +204,7 @@ export class StoredResponses {
       const itemId = storage.idOf(outputItem.item)
       if (itemId === null) continue
       const name = this.nameOf(accountId, 'item', itemId)
-      entries.push({ name, text: stringifyExact(packed(outputItem)) })
+      entries.push({ name, text: stringifyExact({ ...packed(outputItem), m: model }) })
     }
     const expiresAtMs = nowMs + this.options.settings().storeSeconds * 1000
     try {
@@ -223,15 +247,31 @@ export class StoredResponses {
 }
 
 /** Null for a response that was too large to be stored, and for values of another version. */
-function recordIn(text: string): StoredReply | null {
+function recordIn(text: string): StoredRecord | null {
   const value = objectOf(parsed(text))
   const { input, reply, upstream } = value
   if (value['v'] !== VERSION || !Array.isArray(input) || !isObject(reply)) return null
-  return { input: input.map(unpacked), reply, upstream: stringOf(upstream) ?? null }
+  // Records of earlier versions have only the model in the reply.
+  const model = stringOf(value['model']) ?? stringOf(reply['model']) ?? ''
+  return { input: input.map(unpacked), reply, upstream: stringOf(upstream) ?? null, model }
 }
 
-function itemIn(text: string | null): StoredItem | null {
-  return text === null || text === '' ? null : unpacked(parsed(text))
+/** Throws `forbidden` if the key may not use the item's model. */
+function itemIn(text: string | null, reader: Reader): StoredItem | null {
+  if (text === null || text === '') return null
+  const value = parsed(text)
+  assertReadable(reader, stringOf(objectOf(value)['m']) ?? '', 'input')
+  return unpacked(value)
+}
+
+/** A key reads only what models that it may use have written. */
+function assertReadable({ models }: Reader, model: string, param: string): void {
+  if (models === null || namesModel(models, model)) return
+  throw new GatewayError(
+    'forbidden',
+    `This API key is not allowed to use the model '${shortModelName(model)}', which wrote the stored response.`,
+    { param },
+  )
 }
 
 function packed({ item, upstream }: StoredItem): JsonObject {

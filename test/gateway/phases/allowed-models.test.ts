@@ -52,6 +52,43 @@ void t.test('a key may use the models of its list, and no other', async (t) => {
   )
 })
 
+void t.test('control characters in a model id are refused with 400 in each format', async (t) => {
+  const gateway = await startGateway(t)
+  const { origin } = new URL(gateway.baseUrl)
+  const headers = { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' }
+  const messages = [{ role: 'user', content: 'Hello' }]
+  const contents = [{ role: 'user', parts: [{ text: 'Hello' }] }]
+  for (const control of ['\u001b', '\u007f', '\u009b', '\u202e', '\u2066', '\u200f', '\u2028']) {
+    const model = `gpt-4.1${control}[2J`
+    const inPath = encodeURIComponent(model)
+    const requests: [path: string, body: object | null][] = [
+      ['/v1/chat/completions', { model, messages }],
+      ['/v1/completions', { model, prompt: 'Hello' }],
+      ['/v1/embeddings', { model, input: 'Hello' }],
+      ['/v1/responses', { model, input: 'Hello' }],
+      ['/v1/messages', { model, messages, max_tokens: 5 }],
+      ['/v1/messages/count_tokens', { model, messages }],
+      [`/v1beta/models/${inPath}:generateContent`, { contents }],
+      [`/v1beta/models/${inPath}:streamGenerateContent`, { contents }],
+      [`/v1/models/${inPath}:countTokens`, { contents }],
+      [`/v1beta/models/${inPath}:embedContent`, { content: contents[0] }],
+      [`/v1/models/${inPath}`, null],
+      [`/v1beta/models/${inPath}`, null],
+    ]
+    for (const [path, body] of requests) {
+      const response = await fetch(`${origin}${path}`, {
+        method: body === null ? 'GET' : 'POST',
+        headers,
+        ...(body === null ? {} : { body: JSON.stringify(body) }),
+      })
+      const text = await response.text()
+      t.equal(response.status, 400, `${path}: ${text.slice(0, 200)}`)
+      t.notOk(text.includes(control), `${path} does not repeat it`)
+    }
+  }
+  t.equal(gateway.emulator.ledger.length, 0, 'no upstream got a request')
+})
+
 void t.test('a key expires at its time', async (t) => {
   const gateway = await startGateway(t)
   const expiredKey = await keyWith(gateway, { expiresAtMs: Date.now() - 1 })

@@ -188,6 +188,55 @@ async function secretOfAnother(gateway: TestGateway): Promise<string> {
   return secret
 }
 
+/** A key of the same account that may use only these models. */
+async function secretFor(gateway: TestGateway, models: readonly string[]): Promise<string> {
+  const { config } = gateway.reload()
+  const store = await openStore(config.store)
+  const account = await store.accountByEmail('test@example.com')
+  if (account === null) throw new Error('no account')
+  const { secret } = await createKey(store, { plans: config.plans, account, name: 'few', models })
+  await store.close()
+  return secret
+}
+
+void t.test('a key finds only responses of models that it may use', async (t) => {
+  const gateway = await startGateway(t)
+  const client = clientOf(gateway)
+  const limited = clientOf(gateway, await secretFor(gateway, ['gemini-*', 'claude-haiku-4-5']))
+  const hidden = await client.responses.create({ model: 'gpt-4.1', input: 'My secret' })
+  const refused = { status: 403, error: { kind: 'forbidden' }, message: /'gpt-4\.1'/ }
+  const { responses } = limited
+  t.match(await failureOf(responses.retrieve(hidden.id)), { ...refused, param: 'response_id' })
+  t.match(await failureOf(responses.inputItems.list(hidden.id)), refused)
+  t.match(await failureOf(responses.delete(hidden.id)), refused)
+  const requests = gateway.emulator.ledger.length
+  for (const model of ['gemini-2.5-flash', 'claude-haiku-4-5']) {
+    const next = responses.create({ model, previous_response_id: hidden.id, input: 'What?' })
+    t.match(await failureOf(next), { ...refused, param: 'previous_response_id' }, model)
+    const input: OpenAI.Responses.ResponseInput = [
+      { type: 'item_reference', id: hidden.output[0]?.id ?? '' },
+      { role: 'user', content: 'What?' },
+    ]
+    t.match(await failureOf(responses.create({ model, input })), refused, model)
+  }
+  t.equal(gateway.emulator.ledger.length, requests, 'no upstream got a request')
+  t.equal((await client.responses.retrieve(hidden.id)).id, hidden.id, 'it is not deleted')
+  for (const model of ['gemini-2.5-flash', 'claude-haiku-4-5'] as const) {
+    const shared = await client.responses.create({ model, input: 'For all keys' })
+    t.equal((await responses.retrieve(shared.id)).id, shared.id, model)
+    await responses.create({ model, previous_response_id: shared.id, input: 'And?' })
+    t.match(upstreamRequestOf(gateway), /For all keys/, model)
+    const input: OpenAI.Responses.ResponseInput = [
+      { role: 'user', content: 'Say something' },
+      { type: 'item_reference', id: shared.output[0]?.id ?? '' },
+      { role: 'user', content: 'And?' },
+    ]
+    t.equal((await responses.create({ model, input })).status, 'completed', model)
+    await responses.delete(shared.id)
+    t.equal((await failureOf(client.responses.retrieve(shared.id))).status, 404, model)
+  }
+})
+
 void t.test('store_seconds limits the lifetime, and 0 stores nothing', async (t) => {
   const short = await startGateway(t, { more: 'responses: { store_seconds: 1 }' })
   const client = clientOf(short)

@@ -13,6 +13,7 @@ import { array, given, integer, object, refuse, string } from '../../../wire/jso
 import type { Edit } from '../../../wire/json/splice.js'
 import { vectorAt, vectorText, type Outline } from '../../../wire/embedding-vectors.js'
 import type { Endpoint, Losses, VectorReader } from '../../dialect.js'
+import { modelOf } from '../client/decode-request.js'
 import { decodeStreamError } from '../upstream/decode-error.js'
 import { target } from '../upstream/request-path.js'
 
@@ -22,18 +23,18 @@ const MAX_DIMENSIONS = 65_536
 const GEMINI_ONLY = ['taskType', 'title', 'autoTruncate', 'documentOcr', 'audioTrackExtraction']
 
 /** Decodes `batchEmbedContents`. Throws `malformed_request` naming the field that breaks a rule. */
-export function decodeBatch(body: JsonObject, { model = '' }: Endpoint): ChatRequest {
+export function decodeBatch(body: JsonObject, endpoint: Endpoint): ChatRequest {
   const requests = array(body['requests'], 'requests', MAX_INPUTS)
   if (requests.length === 0) refuse('requests', 'must not be empty')
   const inputs = requests.map((each, at) =>
     decodeInput(object(each, `requests[${at}]`), `requests[${at}].`),
   )
-  return requestOf(model, inputs)
+  return requestOf(modelOf(endpoint), inputs)
 }
 
 /** Decodes `embedContent`. Throws like `decodeBatch`. */
-export function decodeSingle(body: JsonObject, { model = '' }: Endpoint): ChatRequest {
-  return requestOf(model, [decodeInput(body, '')])
+export function decodeSingle(body: JsonObject, endpoint: Endpoint): ChatRequest {
+  return requestOf(modelOf(endpoint), [decodeInput(body, '')])
 }
 
 /** One text, and the parameters of its vector. */

@@ -37,6 +37,16 @@ const RULES: Rule[] = [
     message: 'model must be at most 256 bytes',
   },
   {
+    field: 'model',
+    good: ['gpt-4.1', 'org/modèle:7b', '模型', '\u{1F600}'],
+    bad: [
+      ...['\0', '\t', '\n', '\u001b[2J', '\u001f', '\u007f', '\u0080', '\u009b2J', '\u009f'],
+      ...['\u061c', '\u200e', '\u200f', '\u202a', '\u202e', '\u2066', '\u2069'],
+      ...['\u2028', '\u2029'],
+    ].map((control): [string, string] => [`gpt-${control}4`, 'model']),
+    message: 'model must not contain control characters, bidirectional marks or line separators',
+  },
+  {
     field: 'messages',
     good: [[{ role: 'user', content: 'x' }]],
     bad: [
