@@ -30,14 +30,24 @@ interface Count {
   atMs: number
 }
 
+/** How many wrong keys an address may send. */
+export interface FailureRate {
+  readonly burst: number
+  readonly perSecond: number
+}
+
+const FAILURE_RATE: FailureRate = { burst: FAILURES_BURST, perSecond: FAILURES_PER_SECOND }
+
 /** Wrong keys by address. */
 export class WrongKeyCounts {
   private readonly counts = new Map<string, Count>()
   private readonly maxAddresses: number
+  private readonly rate: FailureRate
 
   /** `maxAddresses`: tests pass a smaller one. */
-  constructor(maxAddresses = MAX_ADDRESSES) {
+  constructor(maxAddresses = MAX_ADDRESSES, rate = FAILURE_RATE) {
     this.maxAddresses = maxAddresses
+    this.rate = rate
   }
 
   /** Number of addresses with a count. */
@@ -62,22 +72,31 @@ export class WrongKeyCounts {
   /** Whether the address has sent too many wrong keys. */
   isThrottled(address: string, nowMs: number): boolean {
     const count = this.counts.get(addressName(address))
-    return count !== undefined && refilled(count, nowMs).failures < 1
+    return count !== undefined && this.refilled(count, nowMs).failures < 1
   }
 
   /** Takes one lookup from what remains for a throttled address; false if none remains. */
   takeLookUp(address: string, nowMs: number): boolean {
     const count = this.counts.get(addressName(address))
     if (count === undefined) return true
-    if (refilled(count, nowMs).lookups < 1) return false
+    if (this.refilled(count, nowMs).lookups < 1) return false
     count.lookups -= 1
     return true
   }
 
   private now(name: string, nowMs: number): Count {
     const count = this.counts.get(name)
-    if (count !== undefined) return refilled(count, nowMs)
-    return { failures: FAILURES_BURST, lookups: LOOKUPS_BURST, atMs: nowMs }
+    if (count !== undefined) return this.refilled(count, nowMs)
+    return { failures: this.rate.burst, lookups: LOOKUPS_BURST, atMs: nowMs }
+  }
+
+  private refilled(count: Count, nowMs: number): Count {
+    const { burst, perSecond } = this.rate
+    const seconds = Math.max(0, nowMs - count.atMs) / 1000
+    count.failures = Math.min(burst, count.failures + seconds * perSecond)
+    count.lookups = Math.min(LOOKUPS_BURST, count.lookups + seconds * LOOKUPS_PER_SECOND)
+    count.atMs = nowMs
+    return count
   }
 }
 
@@ -130,14 +149,6 @@ export class WrongKeyThrottle {
     }
     throw error
   }
-}
-
-function refilled(count: Count, nowMs: number): Count {
-  const seconds = Math.max(0, nowMs - count.atMs) / 1000
-  count.failures = Math.min(FAILURES_BURST, count.failures + seconds * FAILURES_PER_SECOND)
-  count.lookups = Math.min(LOOKUPS_BURST, count.lookups + seconds * LOOKUPS_PER_SECOND)
-  count.atMs = nowMs
-  return count
 }
 
 /**

@@ -44,6 +44,8 @@ export interface ServerConfig {
   readonly port: number
   readonly opsHost: string
   readonly opsPort: number
+  /** Names that the Host header of a request to the ops port may have, besides addresses and `localhost`. */
+  readonly opsHosts: readonly string[]
   /** Processes that share the port. */
   readonly workers: number
   readonly drainMs: number

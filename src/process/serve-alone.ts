@@ -45,7 +45,7 @@ export async function serveAlone(parts: AloneParts): Promise<DataPlane> {
     setUpSecret: newSealSecret(),
     onSetUp: printSetUpLink,
     gatewayStatus: async () => gatewayStatusOf(await metrics.text(), refused(), plane.canaries()),
-    configControl: localConfigControl(source),
+    configControl: localConfigControl(source, log),
     notify,
   })
     .catch(withReason)

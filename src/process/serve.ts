@@ -14,7 +14,7 @@ import type { ConfigSource } from '../config/generations/reload-and-roll-back.js
 import { createLogger, type Logger } from '../observe/log/log.js'
 import { Metrics } from '../observe/metrics/metrics.js'
 import { configPage, followConfig, lastRefusal, readyPage } from './ops/configuration-page.js'
-import { hasAdminToken } from './ops/admin-token.js'
+import { AdminTokens } from './ops/admin-token.js'
 import { answerControlRequest, localConfigControl } from './ops/answer-control-requests.js'
 import { answerGenerations } from './ops/generations-endpoints.js'
 import { Notifier } from './open-webhooks.js'
@@ -212,7 +212,7 @@ interface WorkerReceivers {
  */
 async function replyToWorker(
   request: unknown,
-  { source, notifier, refused }: Opened,
+  { source, log, notifier, refused }: Opened,
   { canaries, fleet }: WorkerReceivers,
 ): Promise<unknown> {
   if (notifier.sendFromWorker(request)) return null
@@ -221,7 +221,7 @@ async function replyToWorker(
     if (order !== null) fleet.order(order)
     return null
   }
-  const reply = await answerControlRequest(localConfigControl(source), request)
+  const reply = await answerControlRequest(localConfigControl(source, log), request)
   if (reply !== undefined) return reply
   return gatewayStatusOf(await fleet.metrics(), refused(), canaries.states())
 }
@@ -235,15 +235,17 @@ interface OpsPages extends Pick<OpsOptions, 'metrics' | 'ready' | 'workers' | 'r
   readonly canaries: () => readonly CanaryState[]
 }
 
-function openOpsPort({ source }: Opened, { canaries, ...pages }: OpsPages): Promise<Ops> {
+function openOpsPort({ source, log }: Opened, { canaries, ...pages }: OpsPages): Promise<Ops> {
   const { opsHost: host, opsPort: port } = source.current().config.server
+  const tokens = new AdminTokens(source, log)
   const options = {
     host,
     port,
     ...pages,
+    hosts: () => source.current().config.server.opsHosts,
     config: () => configPage(source, canaries()),
-    generations: (req: IncomingMessage) => answerGenerations(source, req),
-    isOperator: (header: string | undefined) => hasAdminToken(source, header),
+    generations: (req: IncomingMessage) => answerGenerations({ source, log, tokens }, req),
+    isOperator: (req: IncomingMessage) => tokens.accepts(req),
   }
   return openOps(options).catch(async (error: unknown) => {
     await source.close()

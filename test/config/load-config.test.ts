@@ -48,6 +48,7 @@ void t.test('omitted settings have the documented defaults', (t) => {
       port: 8080,
       opsHost: '127.0.0.1',
       opsPort: 9464,
+      opsHosts: [],
       workers: availableParallelism(),
       drainMs: 30_000,
       maxBodyBytes: 33_554_432,

@@ -17,7 +17,7 @@ import type { ConfigControl } from '../../src/dashboard/server/config-control.js
 import { localConfigControl } from '../../src/process/ops/answer-control-requests.js'
 import { openDataPlane, type DataPlane } from '../../src/process/data-plane.js'
 import { startEmulator, type Emulator } from '../../src/emulator/server.js'
-import { createLogger } from '../../src/observe/log/log.js'
+import { createLogger, type Logger } from '../../src/observe/log/log.js'
 import { Metrics } from '../../src/observe/metrics/metrics.js'
 import { openStore } from '../../src/store/open-store.js'
 
@@ -81,7 +81,7 @@ export async function startGateway(t: Test, settings: GatewaySettings = {}): Pro
   }
   const log = createLogger({ level: 'info', destination })
   const metrics = new Metrics({ processMetrics: false })
-  const configControl = lazyDesk(t, configFile)
+  const configControl = lazyDesk(t, configFile, log)
   const plane = await openDataPlane(first, { log, metrics, configControl })
   t.teardown(() => plane.drain())
   const origin = `http://127.0.0.1:${plane.port}`
@@ -154,12 +154,12 @@ ${more}
 }
 
 /** Opened at first use, because it watches files and few tests need it. */
-function lazyDesk(t: Test, file: string): ConfigControl {
+function lazyDesk(t: Test, file: string, log: Logger): ConfigControl {
   let opening: Promise<ConfigControl> | null = null
   const control = (): Promise<ConfigControl> => {
     opening ??= openConfig(file, process.env).then((source) => {
       t.teardown(() => source.close())
-      return localConfigControl(source)
+      return localConfigControl(source, log)
     })
     return opening
   }

@@ -2,17 +2,24 @@
  * Goal: the ops port serves its four paths, and replies to everything else with a clear JSON error.
  * Method: requests to a real server on a free port.
  */
+import { request } from 'node:http'
 import t, { type Test } from 'tap'
 import { openOps, type Ops } from '../../src/process/ops/ops-listener.js'
 import { type Readiness } from '../../src/process/ops/readiness.js'
 
 async function open(
   t: Test,
-  state: { readiness?: Readiness; metrics?: () => Promise<string>; port?: number } = {},
+  state: {
+    readiness?: Readiness
+    metrics?: () => Promise<string>
+    port?: number
+    hosts?: () => readonly string[]
+  } = {},
 ): Promise<Ops> {
   const ops = await openOps({
     host: '127.0.0.1',
     port: state.port ?? 0,
+    ...(state.hosts === undefined ? {} : { hosts: state.hosts }),
     metrics: state.metrics ?? (() => Promise.resolve('a_total 1\n')),
     ready: () => state.readiness ?? { ready: true, degraded: [], checks: { store: 'ok' } },
     config: () => ({ generation: 3 }),
@@ -75,6 +82,46 @@ void t.test('other paths and methods', async (t) => {
   t.equal(response.status, 405)
   t.equal(response.headers.get('allow'), 'GET, HEAD')
   t.match(await response.json(), { error: { code: 405, kind: 'method_not_allowed' } })
+})
+
+/** The status of a request with this `Host` header; `fetch` cannot set it. */
+function statusFor(ops: Ops, host: string, path = '/metrics'): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const options = { port: ops.port, host: '127.0.0.1', path, headers: { host }, agent: false }
+    request(options, (res) => resolve(res.resume().statusCode))
+      .on('error', reject)
+      .end()
+  })
+}
+
+void t.test('only addresses, localhost and configured names are served', async (t) => {
+  let hosts = ['sluice.monitoring.svc', 'Ops.example.']
+  const ops = await open(t, { hosts: () => hosts })
+  for (const host of [
+    ...['127.0.0.1', '127.0.0.1:9464', '10.1.2.3', '[::1]', '[::1]:9464', '[fd00::7]:80'],
+    ...['localhost', 'LOCALHOST:9464', 'localhost.'],
+    ...['sluice.monitoring.svc', 'Sluice.Monitoring.svc:9464', 'ops.example', 'ops.example.:1'],
+  ]) {
+    t.equal(await statusFor(ops, host), 200, host)
+  }
+  for (const host of [
+    ...[
+      'attacker.example',
+      'attacker.example:9464',
+      '127.0.0.1.nip.io',
+      'localhost.attacker.example',
+    ],
+    ...['monitoring.svc', 'x.sluice.monitoring.svc', '[localhost]', '0x7f.1'],
+  ]) {
+    for (const path of ['/metrics', '/healthz', '/readyz', '/config', '/generations', '/none']) {
+      t.equal(await statusFor(ops, host, path), 403, `${host} ${path}`)
+    }
+  }
+  hosts = []
+  t.equal(await statusFor(ops, 'ops.example'), 403, 'a changed list is in force at once')
+  const none = await open(t)
+  t.equal(await statusFor(none, 'ops.example'), 403, 'no list')
+  t.equal(await statusFor(none, `localhost:${none.port}`), 200)
 })
 
 void t.test('a failing handler causes a 500 without the reason', async (t) => {

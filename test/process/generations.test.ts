@@ -71,6 +71,37 @@ void t.test(
   },
 )
 
+void t.test('wrong tokens are throttled and logged, and so are failed rollbacks', async (t) => {
+  const served = await startServe(t, ALONE)
+  const logged = (msg: string) => served.program.lines().filter((line) => line['msg'] === msg)
+  t.equal((await post(served, TOKEN, undefined, 77)).status, 404)
+  await until(() => logged('rollback failed').length === 1)
+  t.match(logged('rollback failed'), [
+    { level: 'warn', generation: 77, reason: /no generation 77/ },
+  ])
+  const statuses: number[] = []
+  while (!statuses.includes(429) && statuses.length < 100) {
+    statuses.push((await post(served, `wrong-${statuses.length}-0123456789`)).status)
+  }
+  t.same(statuses.slice(0, 10), Array<number>(10).fill(401))
+  t.equal(statuses.at(-1), 429)
+  const throttled = await fetch(`http://127.0.0.1:${served.opsPort}/generations/1/rollback`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${TOKEN}` },
+  })
+  t.equal(throttled.status, 429, 'the right token too, or guesses would not be slowed')
+  t.equal(throttled.headers.get('retry-after'), '1')
+  t.match(await throttled.json(), { error: { code: 429, kind: 'auth_throttled' } })
+  await until(() => logged('rollback failed').length === statuses.length + 2)
+  const wrong = logged('wrong admin token on the ops port')
+  t.equal(wrong.length, statuses.filter((status) => status === 401).length)
+  t.match(wrong[0], { level: 'warn', client_address: '127.0.0.1' })
+  t.match(logged('rollback failed')[1], { generation: 1, client_address: '127.0.0.1' })
+  t.notMatch(served.program.out(), /wrong-\d|tok-0123/)
+  t.equal((await served.ops('/generations')).status, 200, 'reads need no token')
+  await until(async () => (await post(served, TOKEN)).status === 400)
+})
+
 void t.test('an edit with sed -i and a swapped ConfigMap take effect', async (t) => {
   const { emulator, folder, file } = await prepare(t, ALONE)
   rmSync(file)
@@ -203,8 +234,10 @@ async function post(
   served: Served,
   token: string,
   body = '',
+  generation = 1,
 ): Promise<{ status: number; json: unknown }> {
-  const response = await fetch(`http://127.0.0.1:${served.opsPort}/generations/1/rollback`, {
+  const path = `/generations/${generation}/rollback`
+  const response = await fetch(`http://127.0.0.1:${served.opsPort}${path}`, {
     method: 'POST',
     headers: { authorization: `Bearer ${token}`, connection: 'close' },
     body,

@@ -21,6 +21,7 @@ import { ownProcess } from '../../process/process-identity.js'
 import { openOps } from '../../process/ops/ops-listener.js'
 import { packageFile } from '../../files/package-file.js'
 import { gatewayStatusOf } from '../../dashboard/server/gateway-status.js'
+import { AdminTokens } from '../../process/ops/admin-token.js'
 import { answerGenerations } from '../../process/ops/generations-endpoints.js'
 import { configPage, followConfig, lastRefusal } from '../../process/ops/configuration-page.js'
 import { onSignals } from '../../process/signals/signals.js'
@@ -134,17 +135,19 @@ async function startDemo(files: DemoFiles, port: number, opsPort: number): Promi
     setImmediate(() => void plane.openDashboard())
     open.push({ close: () => plane.drain() })
     followConfig(source, { log, metrics, apply: (snapshot) => plane.adopt(snapshot) })
+    const tokens = new AdminTokens(source, log)
     const ops = track(
       open,
       await openOps({
         host: '127.0.0.1',
         port: opsPort,
+        hosts: () => source.current().config.server.opsHosts,
         metrics: () => metrics.text(),
         ready: () => plane.ready(),
         recentRequests: () => Promise.resolve(plane.recentHeads()),
         config: () => configPage(source, plane.canaries()),
         workers: () => ({ ...ownProcess(), workers: [], restarts: null }),
-        generations: (req) => answerGenerations(source, req),
+        generations: (req) => answerGenerations({ source, log, tokens }, req),
       }),
     )
     const ended = untilSignal(log, open, files)

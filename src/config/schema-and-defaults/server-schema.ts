@@ -62,6 +62,13 @@ export const serverSchema = z.strictObject({
     .default('127.0.0.1')
     .describe('Address of `/metrics`, `/healthz`, `/readyz` and `/config`; loopback by default.'),
   ops_port: whole(0, 65_535).default(9_464).describe('Port of these pages; 0: any free port.'),
+  ops_hosts: z
+    .array(host)
+    .max(1_000)
+    .default([])
+    .describe(
+      'Host names under which clients reach the ops port, such as `sluice.monitoring.svc`. IP addresses, `localhost` and `ops_host` are always served; other names are refused with 403, since a web page could use one to read the port through a browser (DNS rebinding).',
+    ),
   workers: z
     .union([z.literal('auto'), whole(1, 1_024)], {
       error: 'must be auto or a whole number from 1 to 1,024',
@@ -163,6 +170,7 @@ export function serverOf(server: ServerValues, folder: string): ServerConfig {
     port: server.port,
     opsHost: server.ops_host,
     opsPort: server.ops_port,
+    opsHosts: server.ops_hosts,
     workers: server.workers === 'auto' ? availableParallelism() : server.workers,
     drainMs: server.drain_ms,
     maxBodyBytes: server.max_body_bytes,

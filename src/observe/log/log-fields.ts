@@ -85,6 +85,8 @@ export interface EventFields {
   upstream?: string | undefined
   /** A name of the catalogue or of a route, never a client's text. */
   model?: string | undefined
+  /** The address of a client of the ops port. */
+  client_address?: string | undefined
   variable?: string | undefined
   file?: string | undefined
   host?: string | undefined
@@ -175,6 +177,7 @@ export function eventFields(line: EventFields): object {
     route: clipped(line.route),
     upstream: clipped(line.upstream),
     model: clipped(line.model),
+    client_address: clipped(line.client_address),
     variable: clipped(line.variable),
     file: clipped(line.file),
     host: clipped(line.host),

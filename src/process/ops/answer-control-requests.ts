@@ -12,9 +12,16 @@ import type {
   ControlRequest,
   RollbackResult,
 } from '../../dashboard/server/config-control.js'
+import type { Logger } from '../../observe/log/log.js'
 
-/** Serves generations from this process, which reads the configuration. */
-export function localConfigControl(source: ConfigSource): ConfigControl {
+/** The log line of a rollback that failed; its field `generation` is the requested one. */
+export const ROLLBACK_FAILED = 'rollback failed'
+
+/**
+ * Serves generations from this process, which reads the configuration. Logs rollbacks that fail; others are
+ * logged as new generations.
+ */
+export function localConfigControl(source: ConfigSource, log: Logger): ConfigControl {
   return {
     list: () => Promise.resolve(generationList(source)),
     async show(generation, from) {
@@ -27,7 +34,10 @@ export function localConfigControl(source: ConfigSource): ConfigControl {
       return { record, comparedWith: former === null ? null : comparedWith, changes }
     },
     async rollBack({ generation, author, reason }) {
-      return resultOf(generation, await source.rollBack(generation, { author, reason }))
+      const result = resultOf(generation, await source.rollBack(generation, { author, reason }))
+      if (result.result !== 'applied')
+        log.warn(ROLLBACK_FAILED, { generation, reason: result.message })
+      return result
     },
   }
 }

@@ -3,21 +3,33 @@ import type { IncomingMessage } from 'node:http'
 import { isObject, type JsonObject } from '../../chat/json.js'
 import type { ConfigSource } from '../../config/generations/reload-and-roll-back.js'
 import { GatewayError } from '../../errors.js'
-import { generationPage, generationsPage, rollBackAs } from './generations-page.js'
+import type { Logger } from '../../observe/log/log.js'
+import type { AdminTokens } from './admin-token.js'
+import { localConfigControl, ROLLBACK_FAILED } from './answer-control-requests.js'
+import { assertAdmin, generationPage, generationsPage, rollBack } from './generations-page.js'
 
 const MAX_BODY_BYTES = 16_384
 const MAX_AUTHOR_CHARS = 200
 const MAX_REASON_CHARS = 500
 const PATH = /^\/generations\/(\d{1,15})(\/rollback)?$/
 
+/** The parts that the endpoints need. */
+export interface GenerationsParts {
+  readonly source: ConfigSource
+  readonly log: Logger
+  readonly tokens: AdminTokens
+}
+
 /**
  * The reply to a request at `/generations` or below, as JSON. Rejects with `GatewayError` for unknown paths,
  * methods and generations, a missing or wrong token, and a body that is not `{ "reason", "author" }`.
+ * Rollbacks that fail are logged.
  */
 export async function answerGenerations(
-  source: ConfigSource,
+  { source, log, tokens }: GenerationsParts,
   req: IncomingMessage,
 ): Promise<JsonObject> {
+  const control = localConfigControl(source, log)
   const [path = '', query] = (req.url ?? '').split('?', 2)
   const isRead = req.method === 'GET' || req.method === 'HEAD'
   const [, digits, rollback] = PATH.exec(path) ?? []
@@ -29,11 +41,26 @@ export async function answerGenerations(
     if (!isRead) throw new GatewayError('method_not_allowed', 'This path accepts GET and HEAD.')
     if (digits === undefined) return generationsPage(source)
     const from = /(?:^|&)from=(\d{1,15})(?:&|$)/.exec(query ?? '')?.[1]
-    return generationPage(source, Number(digits), from === undefined ? null : Number(from))
+    const generation = Number(digits)
+    return generationPage(source, control, {
+      generation,
+      from: from === undefined ? null : Number(from),
+    })
   }
   if (req.method !== 'POST') throw new GatewayError('method_not_allowed', 'This path accepts POST.')
-  const by = authorOf(await bodyOf(req))
-  return rollBackAs(source, req.headers.authorization, { generation: Number(digits), ...by })
+  const generation = Number(digits)
+  // A body that is refused ends the socket.
+  const client_address = req.socket.remoteAddress
+  let by: { author: string; reason: string }
+  try {
+    assertAdmin(source, tokens.accepts(req))
+    by = authorOf(await bodyOf(req))
+  } catch (error) {
+    const reason = error instanceof GatewayError ? error.message : undefined
+    log.warn(ROLLBACK_FAILED, { generation, client_address, reason })
+    throw error
+  }
+  return rollBack(control, { generation, ...by })
 }
 
 async function bodyOf(req: IncomingMessage): Promise<string> {

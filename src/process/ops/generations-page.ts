@@ -5,9 +5,9 @@
 import type { JsonObject } from '../../chat/json.js'
 import type { GenerationRecord } from '../../config/generations/history.js'
 import type { ConfigSource } from '../../config/generations/reload-and-roll-back.js'
+import type { ConfigControl, RollbackRequest } from '../../dashboard/server/config-control.js'
 import { GatewayError } from '../../errors.js'
-import { hasAdminToken } from './admin-token.js'
-import { generationList, localConfigControl } from './answer-control-requests.js'
+import { generationList } from './answer-control-requests.js'
 
 /** The page `/generations` of the ops port. */
 export function generationsPage(source: ConfigSource): JsonObject {
@@ -29,10 +29,10 @@ export function generationsPage(source: ConfigSource): JsonObject {
 /** The page of one generation, with all its values, secrets masked. Rejects with `not_found`. */
 export async function generationPage(
   source: ConfigSource,
-  generation: number,
-  from: number | null,
+  control: ConfigControl,
+  { generation, from }: { readonly generation: number; readonly from: number | null },
 ): Promise<JsonObject> {
-  const detail = await localConfigControl(source).show(generation, from)
+  const detail = await control.show(generation, from)
   const content = await source.history.content(generation)
   if (detail === null || content === null) {
     throw new GatewayError(
@@ -56,15 +56,10 @@ function shownRecord(record: GenerationRecord): JsonObject {
 }
 
 /**
- * Rolls back for a request with this `authorization` header. Rejects with `forbidden` without
- * `server.admin_token`, with `unauthenticated` for another token, with `not_found` and `malformed_request` as
- * in `RollbackResult`.
+ * Throws `forbidden` if `server.admin_token` is not set, and `unauthenticated` if the request does not have
+ * it.
  */
-export async function rollBackAs(
-  source: ConfigSource,
-  authorization: string | undefined,
-  request: { readonly generation: number; readonly author: string; readonly reason: string },
-): Promise<JsonObject> {
+export function assertAdmin(source: ConfigSource, hasToken: boolean): void {
   const { adminToken } = source.current().config.server
   if (adminToken === null) {
     throw new GatewayError(
@@ -72,13 +67,20 @@ export async function rollBackAs(
       'Rollbacks on this port need server.admin_token in the configuration; administrators can use the dashboard.',
     )
   }
-  if (!hasAdminToken(source, authorization)) {
+  if (!hasToken) {
     throw new GatewayError(
       'unauthenticated',
       'Send the value of server.admin_token as "Authorization: Bearer TOKEN".',
     )
   }
-  const answer = await localConfigControl(source).rollBack(request)
+}
+
+/** Rolls back. Rejects with `not_found` and `malformed_request` as in `RollbackResult`. */
+export async function rollBack(
+  control: ConfigControl,
+  request: RollbackRequest,
+): Promise<JsonObject> {
+  const answer = await control.rollBack(request)
   if (answer?.result === 'applied') {
     return { generation: answer.generation, content_of: request.generation }
   }

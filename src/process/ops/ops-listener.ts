@@ -3,6 +3,7 @@
  * passes a function for each page.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { isIP } from 'node:net'
 import { type ErrorKind, GatewayError, rowOf } from '../../errors.js'
 import type { Readiness } from './readiness.js'
 
@@ -11,6 +12,11 @@ export interface OpsOptions {
   host: string
   /** 0: any free port. */
   port: number
+  /**
+   * Names that the `Host` header may have, besides addresses, `localhost` and the name to listen on; absent:
+   * none.
+   */
+  hosts?: () => readonly string[]
   /** The metrics in Prometheus's text format. */
   metrics: () => Promise<string>
   ready: () => Readiness
@@ -22,8 +28,8 @@ export interface OpsOptions {
   generations?: (req: IncomingMessage) => Promise<object>
   /** The heads of the last requests of all processes, for `sluice plan`; absent: none. */
   recentRequests?: () => Promise<readonly unknown[]>
-  /** Whether an `authorization` header is that of an operator; absent: none is. */
-  isOperator?: (authorization: string | undefined) => boolean
+  /** Whether the request has the token of an operator; absent: none has. Throws `GatewayError`. */
+  isOperator?: (req: IncomingMessage) => boolean
 }
 
 /** An address to listen on; port 0: any free port. */
@@ -84,8 +90,9 @@ class OpsPort implements Ops {
 }
 
 async function openServer(options: OpsOptions, { host, port }: OpsAddress): Promise<Server> {
+  const own = { ...options, host }
   const server = createServer((req, res) => {
-    void answer(options, req, res)
+    void answer(own, req, res)
   })
   // A slow client must not hold a connection of the ops port.
   server.headersTimeout = 5000
@@ -122,6 +129,7 @@ interface Page {
   status: number
   type: string
   body: string
+  retryAfterSeconds?: number | undefined
 }
 
 /** Defined by the text format, as in prom-client. */
@@ -142,8 +150,7 @@ const PAGES: Readonly<Record<string, MakePage>> = {
   '/workers': ({ workers }) => json(200, workers()),
   '/recent-requests': async ({ recentRequests, isOperator }, req) => {
     // Models and key ids of requests are for operators, not for every scraper of the metrics.
-    const isAllowed =
-      isLoopback(req.socket.remoteAddress) || isOperator?.(req.headers.authorization) === true
+    const isAllowed = isLoopback(req.socket.remoteAddress) || isOperator?.(req) === true
     if (!isAllowed) {
       return refusal(
         'forbidden',
@@ -165,7 +172,7 @@ async function answer(
 ): Promise<void> {
   const page = await choose(options, req).catch((error: unknown) =>
     error instanceof GatewayError
-      ? refusal(error.kind, error.message)
+      ? refusal(error.kind, error.message, error.wire.retryAfterSeconds)
       : refusal('bug', 'the reply could not be created'),
   )
   res.writeHead(page.status, {
@@ -173,6 +180,7 @@ async function answer(
     'content-length': Buffer.byteLength(page.body),
     'cache-control': 'no-store',
     'x-content-type-options': 'nosniff',
+    ...(page.retryAfterSeconds === undefined ? {} : { 'retry-after': page.retryAfterSeconds }),
     ...(page.status === 405
       ? { allow: req.url?.endsWith('/rollback') === true ? 'POST' : 'GET, HEAD' }
       : {}),
@@ -180,7 +188,25 @@ async function answer(
   res.end(req.method === 'HEAD' ? undefined : page.body)
 }
 
+/**
+ * Throws for a host name that is not configured. A web page can make a browser send requests here under a name
+ * of its own that resolves to this address, and read the replies (DNS rebinding); an address cannot be rebound.
+ */
+function assertHost({ host, hosts }: OpsOptions, { headers }: IncomingMessage): void {
+  // Only HTTP/1.0 has requests without the header; browsers always send it.
+  if (headers.host === undefined) return
+  const given = headers.host.toLowerCase().replace(/:\d*$/, '').replace(/\.$/, '')
+  if (given === 'localhost' || isIP(given.replace(/^\[(.*)\]$/, '$1')) !== 0) return
+  const names = [host, ...(hosts?.() ?? [])]
+  if (names.some((name) => name.toLowerCase().replace(/\.$/, '') === given)) return
+  throw new GatewayError(
+    'forbidden',
+    'The Host of this request is not in server.ops_hosts: add it there, or use an IP address or localhost.',
+  )
+}
+
 async function choose(options: OpsOptions, req: IncomingMessage): Promise<Page> {
+  assertHost(options, req)
   const path = (req.url ?? '/').split('?', 1)[0] ?? '/'
   const { generations } = options
   if (generations !== undefined && path.startsWith('/generations')) {
@@ -197,9 +223,9 @@ async function choose(options: OpsOptions, req: IncomingMessage): Promise<Page> 
   return page(options, req)
 }
 
-function refusal(kind: ErrorKind, message: string): Page {
+function refusal(kind: ErrorKind, message: string, retryAfterSeconds?: number): Page {
   const { status } = rowOf(kind)
-  return json(status, { error: { message, code: status, kind } })
+  return { ...json(status, { error: { message, code: status, kind } }), retryAfterSeconds }
 }
 
 function json(status: number, value: object): Page {
