@@ -1,25 +1,31 @@
 /**
  * Goal: the rule files and the configuration of Prometheus are valid at their paths, and each alert fires
  * under its condition only.
- * Method: promtool, with the unit tests of `grafana/*.test.yaml`.
+ * Method: promtool, with the unit tests of `grafana/*.test.yaml`, and with series of a day and a week.
  */
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
-import t from 'tap'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
 import { parse } from 'yaml'
 import { z } from 'zod'
 import { prometheusMissing } from '../helpers/prometheus.js'
 import { ALERTS, alerts } from './boards.js'
+import { simulatedWeek, STEP, type InputSeries } from './week.js'
 
-const TESTS = ['grafana/alerts.test.yaml', 'grafana/alerts-slow.test.yaml']
+const TESTS = [
+  'grafana/alerts.test.yaml',
+  'grafana/alerts-slow.test.yaml',
+  'grafana/alerts-times.test.yaml',
+]
 
 const Tests = z.object({
   tests: z.array(
     z.object({
       name: z.string(),
-      alert_rule_test: z.array(
-        z.object({ alertname: z.string(), exp_alerts: z.array(z.unknown()).default([]) }),
-      ),
+      alert_rule_test: z
+        .array(z.object({ alertname: z.string(), exp_alerts: z.array(z.unknown()).default([]) }))
+        .default([]),
     }),
   ),
 })
@@ -46,6 +52,9 @@ void t.test(
   },
 )
 
+/** The simulations take half a minute of CPU. */
+t.setTimeout(600_000)
+
 void t.test('each alert has a test in which it fires and one in which it does not', (t) => {
   const all = TESTS.flatMap((file) => Tests.parse(parse(readFileSync(file, 'utf8'))).tests).flatMap(
     (test) => test.alert_rule_test,
@@ -65,3 +74,104 @@ void t.test('each alert has a test in which it fires and one in which it does no
   for (const { alertname } of all) t.ok(known.has(alertname), alertname)
   t.end()
 })
+
+/** An expression at the end of a simulation, and its samples. */
+interface Expected {
+  readonly expr: string
+  readonly at: string
+  readonly values: readonly number[]
+}
+
+/** Series, and the groups of rules that are evaluated over them. */
+interface Simulation {
+  readonly groups: RegExp
+  /** Seconds between two samples, and between two evaluations. */
+  readonly step: number
+  readonly series: readonly InputSeries[]
+  readonly expected: readonly Expected[]
+}
+
+const Rules = z.object({
+  groups: z.array(
+    z.object({
+      name: z.string(),
+      rules: z.array(z.looseObject({ labels: z.object({ severity: z.string() }) })),
+    }),
+  ),
+})
+
+/** Evaluates the rules of the groups that page; returns what promtool says if a result is not as expected. */
+function simulate(t: Test, { groups, step, series, expected }: Simulation): string {
+  const all = Rules.parse(parse(readFileSync(ALERTS, 'utf8'))).groups
+  const paging = all.flatMap(({ name, rules }) => {
+    const pages = rules.filter(({ labels }) => labels.severity === 'page')
+    return groups.test(name) ? { name, rules: pages } : []
+  })
+  const folder = t.testdir({ 'alerts.yaml': JSON.stringify({ groups: paging }) })
+  const test = {
+    interval: `${step}s`,
+    input_series: series,
+    promql_expr_test: expected.map(({ expr, at, values }) => ({
+      expr,
+      eval_time: at,
+      exp_samples: values.map((value) => ({ labels: '{}', value })),
+    })),
+  }
+  const file = join(folder, 'simulation.test.yaml')
+  const run = { rule_files: ['alerts.yaml'], evaluation_interval: `${step}s`, tests: [test] }
+  writeFileSync(file, JSON.stringify(run))
+  const { status, text } = promtool('test', 'rules', file)
+  return status === 0 ? '' : text.slice(0, 2_000)
+}
+
+const PAGES = 'ALERTS{severity="page", alertstate="firing"}'
+
+/** No page in the whole time. */
+function silent(days: number): Expected {
+  return { expr: `count(count_over_time(${PAGES}[${days}d]))`, at: `${days}d`, values: [] }
+}
+
+/** The rules with windows of minutes are evaluated every 15 s; burn rates every two minutes, which takes less time. */
+const FAST = { groups: /upstreams|store|gateway/, step: STEP }
+const SLOW = { groups: /objectives/, step: 8 * STEP }
+
+void t.test('one error is silent for a day', { skip: prometheusMissing() }, (t) => {
+  for (const { groups, step } of [FAST, SLOW]) {
+    const once = (series: string, after: number): InputSeries => {
+      return { series, values: `0x40 ${after}x5760` }
+    }
+    const series = [
+      { series: 'up{job="sluice",instance="a"}', values: '1x5800' },
+      once('sluice_store_errors_total{instance="a",op="find_key"}', 1),
+      once('sluice_requests_total{instance="a",status="200"}', 2),
+      once('sluice_requests_total{instance="a",status="502"}', 1),
+      once('sluice_attempts_total{instance="a",upstream="openai",kind="ok"}', 2),
+      once('sluice_attempts_total{instance="a",upstream="openai",kind="upstream_failed"}', 1),
+      once('sluice_stream_ends_total{instance="a",upstream="openai",end="complete"}', 2),
+      once('sluice_stream_ends_total{instance="a",upstream="openai",end="truncated"}', 1),
+    ]
+    t.equal(simulate(t, { groups, step, series, expected: [silent(1)] }), '')
+  }
+  t.end()
+})
+
+void t.test(
+  'a week with deploys, single errors, a failover and a slow hour pages nobody',
+  { skip: prometheusMissing() },
+  (t) => {
+    const week = simulatedWeek()
+    const ofRequests = /^(?:sluice_requests|sluice_stream_ends|gen_ai)/
+    const slow = { ...SLOW, series: week.series(ofRequests, 8), expected: [silent(7)] }
+    t.equal(simulate(t, slow), '')
+    // One provider: its rules do not depend on others, and half of the series take half of the time.
+    const ofParts = /^(?:up|sluice_store|sluice_(?:attempts|breaker).*openai)/
+    const down = 'ALERTS{alertname="SluiceUpstreamDown", alertstate="firing"}'
+    const expected = [
+      silent(7),
+      // After it a provider fails, so that the silence is that of rules which work on these series.
+      { expr: `count(${down})`, at: `${7 * 86_400 + 90}s`, values: [1] },
+    ]
+    t.equal(simulate(t, { ...FAST, series: week.series(ofParts, 1), expected }), '')
+    t.end()
+  },
+)

@@ -115,7 +115,7 @@ export function annotationExpressions(): Expression[] {
 
 /** The sides of an alert's comparisons; a healthy gateway has values for them too. */
 export function operandsOf({ alert, expr }: Alert): Expression[] {
-  return expr.split(/\n\s*and\s*\n|\bor\b(?= absent)/).map((part) => {
+  return expr.split(/\n\s*(?:and|unless)\s*\n|\bor\b(?= absent)/).map((part) => {
     const text = part.trim().replace(/\s(?:>=|==|>|<)\s[\d.* ]+$/, '')
     return { where: alert, text, legend: '' }
   })

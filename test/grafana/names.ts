@@ -41,7 +41,7 @@ async function pageAfterCollection(): Promise<string> {
   }
 }
 
-const KINDS = new Set(['ok', ...Object.keys(ERRORS)])
+const KINDS = new Set(['ok', 'cancelled', ...Object.keys(ERRORS)])
 
 /** The values of labels that come from closed sets. */
 export const VALUES: Readonly<Partial<Record<string, ReadonlySet<string>>>> = {
@@ -74,7 +74,7 @@ export const valuesOfRows: ReadonlySet<string> = new Set<string>(ROW_KINDS)
 
 /** Words of PromQL that the expressions use. */
 const WORDS = new Set(
-  'sum max min rate increase histogram_quantile by and or on vector time label_replace absent'.split(
+  'sum max min rate increase min_over_time histogram_quantile by and or unless on vector time label_replace absent'.split(
     ' ',
   ),
 )
