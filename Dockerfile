@@ -1,6 +1,6 @@
 # The gateway alone: production dependencies, compiled code, configuration. Install scripts never
 # run; native parts come as prebuilt packages.
-# Node 26.10.0; CONTRIBUTING.md says how to renew the digest.
+# Node 26.10.0; CONTRIBUTING.md describes how to renew the digest.
 ARG NODE_IMAGE=node:26-bookworm-slim@sha256:662933cf47f013bc8e4beb31a6116448427a82057ba7c42c97e4c5ba766504c2
 
 FROM ${NODE_IMAGE} AS build

@@ -1,11 +1,12 @@
 /**
  * Finds or installs the real parts that the suite needs before it starts.
- * On Debian as root it installs them; elsewhere it prints what to install. Under CI a missing part
+ * On Debian as root it installs them, and Helm with Go; elsewhere it prints what to install. Under CI a missing part
  * is an error; otherwise the tests that need it are skipped with a message.
  */
 import { execFileSync, spawnSync, type ExecFileSyncOptions } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
+import { HELM_PACKAGE, helmProgram } from './deploy/chart.js'
 
 /** A program that tests start, the Debian package that has it, and its purpose. */
 interface Part {
@@ -47,6 +48,20 @@ function install(missing: readonly Part[]): void {
   }
 }
 
+/** Compiling Helm takes two minutes on two cores, once: Go keeps the result. */
+const HELM_MS = 900_000
+
+/** Debian has no package of Helm. */
+function installHelm(): void {
+  process.stderr.write(`test set-up: go install ${HELM_PACKAGE}\n`)
+  const options: ExecFileSyncOptions = { stdio: ['ignore', 'ignore', 'inherit'], timeout: HELM_MS }
+  try {
+    execFileSync('go', ['install', HELM_PACKAGE], options)
+  } catch (error) {
+    process.stderr.write(`test set-up: ${error instanceof Error ? error.message : String(error)}\n`)
+  }
+}
+
 const missing = PARTS.filter((part) => !found(part))
 if (missing.length > 0 && canInstall()) install(missing)
 const still = missing.filter((part) => !found(part))
@@ -55,4 +70,11 @@ for (const { program, debian, purpose } of still) {
     `test set-up: '${program}' is missing (${purpose}); install it, on Debian: apt-get install ${debian}\n`,
   )
 }
-if (still.length > 0 && process.env['CI'] === 'true') process.exitCode = 1
+if (helmProgram() === null && canInstall()) installHelm()
+const lacksHelm = helmProgram() === null
+if (lacksHelm) {
+  process.stderr.write(
+    `test set-up: 'helm' is missing (renders and checks the chart); install it, with Go: go install ${HELM_PACKAGE}\n`,
+  )
+}
+if ((still.length > 0 || lacksHelm) && process.env['CI'] === 'true') process.exitCode = 1

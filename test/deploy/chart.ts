@@ -2,7 +2,11 @@
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { homedir } from 'node:os'
 import { join } from 'node:path'
+
+/** What the set-up of the tests installs with Go, if Helm is missing. */
+export const HELM_PACKAGE = 'helm.sh/helm/v3/cmd/helm@v3.19.0'
 
 export const CHART = join('deploy', 'helm', 'sluice')
 export const VALUES = join('deploy', 'helm', 'values')
@@ -26,14 +30,25 @@ export function digestOf(set: string): string {
   return hash.digest('hex')
 }
 
-/** Whether `helm` is on the PATH. */
-export function hasHelm(): boolean {
-  return spawnSync('helm', ['version', '--short']).status === 0
+/** Helm on the PATH, or where `go install` puts it; null if there is none. */
+export function helmProgram(): string | null {
+  const { GOBIN, GOPATH = join(homedir(), 'go') } = process.env
+  const programs = ['helm', join(GOBIN ?? join(GOPATH, 'bin'), 'helm')]
+  return programs.find((path) => spawnSync(path, ['version', '--short']).status === 0) ?? null
+}
+
+/** The reason to skip a test if `helm` is missing, otherwise false. In CI it is required. */
+export function helmMissing(): string | false {
+  if (helmProgram() !== null) return false
+  const message = `helm is missing: go install ${HELM_PACKAGE}`
+  if (process.env['CI'] === 'true') throw new Error(message)
+  process.stderr.write(`\nSKIPPED, NOT PASSED: ${message}\n\n`)
+  return message
 }
 
 /** Runs Helm and returns its output. Throws with its message if it fails. */
 export function helm(...args: readonly string[]): string {
-  const { status, stdout, stderr } = spawnSync('helm', args, { encoding: 'utf8' })
+  const { status, stdout, stderr } = spawnSync(helmProgram() ?? 'helm', args, { encoding: 'utf8' })
   if (status !== 0) throw new Error(stderr === '' ? stdout : stderr)
   return stdout
 }

@@ -13,7 +13,7 @@ import { parseAllDocuments, parse } from 'yaml'
 import { z } from 'zod'
 import { loadConfig } from '../../src/config/load-config.js'
 import { formatProblem } from '../../src/config/problem.js'
-import { CHART, digestOf, hasHelm, helm, render, RENDERED, VALUES, valueSets } from './chart.js'
+import { CHART, digestOf, helm, helmMissing, render, RENDERED, VALUES, valueSets } from './chart.js'
 import { schemaProblem, unknownFields, type Manifest } from './manifests.js'
 
 const Probe = z.object({ httpGet: z.object({ path: z.string(), port: z.string() }) })
@@ -22,8 +22,11 @@ const Pod = z.object({
   metadata: z.object({ labels: z.record(z.string(), z.string()) }),
   spec: z.object({
     terminationGracePeriodSeconds: z.number(),
+    serviceAccountName: z.string(),
+    automountServiceAccountToken: z.literal(false),
     containers: z.tuple([
       z.object({
+        image: z.string(),
         env: z.array(
           z.object({
             name: z.string(),
@@ -46,7 +49,7 @@ const Pod = z.object({
 
 const Workload = z.object({
   spec: z.object({
-    replicas: z.number(),
+    replicas: z.number().optional(),
     selector: z.object({ matchLabels: z.record(z.string(), z.string()) }),
     volumeClaimTemplates: z
       .array(z.object({ metadata: z.object({ name: z.string() }) }))
@@ -99,22 +102,32 @@ void t.test('the rendered manifests are those of this chart', (t) => {
   t.end()
 })
 
-const noHelm = hasHelm() ? false : 'helm is not on the PATH; the committed manifests are checked'
-
-void t.test('Helm renders the same manifests and accepts the chart', { skip: noHelm }, (t) => {
-  for (const { set, text } of releases) {
-    t.equal(text, render(set), set)
-    helm('lint', '--strict', CHART, '--values', join(VALUES, `${set}.yaml`))
-  }
-  const bad = (...settings: readonly string[]) => {
-    return () => helm('template', CHART, '--kube-version', '1.31.0', ...settings)
-  }
-  t.throws(bad(), /redis.url/, 'the address of Redis is required')
-  t.throws(bad('--set', 'redis.url=redis://a,redis.secretRef.name=b'), /either/)
-  t.throws(bad('--set', 'redis.url=http://a'), /redis/)
-  t.throws(bad('--set', 'redis.url=redis://a,replica=3'), /replica/, 'an unknown value')
-  t.end()
-})
+void t.test(
+  'Helm renders the same manifests and accepts the chart',
+  { skip: helmMissing() },
+  (t) => {
+    for (const { set, text } of releases) {
+      t.equal(text, render(set), set)
+      helm('lint', '--strict', CHART, '--values', join(VALUES, `${set}.yaml`))
+    }
+    const bad = (...settings: readonly string[]) => {
+      return () => helm('template', CHART, '--kube-version', '1.31.0', ...settings)
+    }
+    t.throws(bad(), /redis.url/, 'the address of Redis is required')
+    t.throws(bad('--set', 'redis.url=redis://a,redis.secretRef.name=b'), /either/)
+    t.throws(bad('--set', 'redis.url=http://a'), /redis/)
+    t.throws(bad('--set', 'redis.url=redis://a,replica=3'), /replica/, 'an unknown value')
+    const open = bad('--set', 'redis.url=redis://a', '--set-json', 'networkPolicy.opsNamespaces=[]')
+    t.throws(open, /opsNamespaces/, 'an empty list would let all namespaces in')
+    const none = bad('--set', 'redis.url=redis://a,networkPolicy.opsNamespaces=null')
+    t.throws(none, /opsNamespaces/)
+    t.throws(bad('--set', 'redis.url=redis://a,image.digest=sha256:1'), /digest/)
+    t.throws(bad('--set', 'redis.url=redis://a,ingress.enabled=true'), /ingress.hosts/)
+    const twice = 'redis.url=redis://a,podMonitor.enabled=true,serviceMonitor.enabled=true'
+    t.throws(bad('--set', twice), /either/)
+    t.end()
+  },
+)
 
 void t.test('every manifest fits its schema and has no unknown field', (t) => {
   for (const { set, manifests } of releases) {
@@ -140,9 +153,8 @@ eachRelease('everything selects the pods of the workload', (t, { set, of, manife
   const { spec } = workloadOf({ set, of, manifests, text: '' })
   const { labels } = spec.template.metadata
   const selectors = [spec.selector.matchLabels]
-  for (const kind of ['Service', 'PodDisruptionBudget', 'PodMonitor']) {
-    const manifest = of(kind)
-    if (manifest === undefined) continue
+  for (const manifest of manifests) {
+    if (!/^(?:Service|PodDisruptionBudget|PodMonitor)$/.test(manifest.kind)) continue
     const { selector } = Selecting.parse(manifest).spec
     selectors.push((selector['matchLabels'] ?? selector) as Record<string, string>)
   }
@@ -217,4 +229,124 @@ eachRelease('the gateway takes the file of the ConfigMap', (t, release) => {
     SLUICE_ADMIN_TOKEN: randomBytes(24).toString('hex'),
   })
   t.ok(loaded.ok, loaded.ok ? release.set : loaded.errors.map(formatProblem).join('\n'))
+})
+
+const Policy = z.object({
+  spec: z.object({
+    policyTypes: z.tuple([z.literal('Ingress')]),
+    ingress: z.tuple([
+      z.strictObject({ ports: z.tuple([z.object({ port: z.number() })]) }),
+      z.strictObject({
+        ports: z.tuple([z.object({ port: z.number() })]),
+        from: z
+          .array(
+            z.strictObject({
+              namespaceSelector: z.object({ matchLabels: z.record(z.string(), z.string()) }),
+            }),
+          )
+          .min(1),
+      }),
+    ]),
+  }),
+})
+
+eachRelease('only named namespaces reach the ops port', (t, release) => {
+  const policy = release.of('NetworkPolicy')
+  if (release.set === 'tiny') return t.equal(policy, undefined, 'switched off in its values')
+  const [data, ops] = Policy.parse(policy).spec.ingress
+  const [{ ports }] = workloadOf(release).spec.template.spec.containers
+  t.same(
+    [data, ops].flatMap((rule) => rule.ports.map(({ port }) => port)),
+    [ports[0]?.containerPort, ports[1]?.containerPort],
+  )
+  const names = ops.from.map(({ namespaceSelector: { matchLabels } }) => matchLabels)
+  for (const labels of names) t.match(labels, { 'kubernetes.io/metadata.name': /^[a-z-]+$/ })
+  return t.equal(names.length, release.set === 'fleet' ? 2 : 1)
+})
+
+const Ports = z.object({ spec: z.object({ ports: z.array(z.object({ name: z.string() })) }) })
+
+eachRelease('clients reach the data port only', (t, { set, manifests, of }) => {
+  const services = manifests.filter(({ kind }) => kind === 'Service')
+  t.same(
+    services.map(({ metadata, ...rest }) => [metadata.name, Ports.parse(rest).spec.ports]),
+    [
+      ['sluice', [{ name: 'http' }]],
+      ...(set === 'fleet' ? [['sluice-ops', [{ name: 'ops' }]]] : []),
+    ].sort(),
+  )
+  if (set !== 'fleet') return
+  t.match(of('Ingress'), {
+    spec: {
+      ingressClassName: 'nginx',
+      rules: [
+        { host: 'sluice.example.com', http: { paths: [backend('/')] } },
+        { host: 'models.example.com', http: { paths: [backend('/v1')] } },
+      ],
+    },
+  })
+})
+
+function backend(path: string): object {
+  return {
+    path,
+    pathType: 'Prefix',
+    backend: { service: { name: 'sluice', port: { name: 'http' } } },
+  }
+}
+
+void t.test('with every option: monitors, rules, autoscaling, account and digest', (t) => {
+  const fleet = releases.find(({ set }) => set === 'fleet')
+  const tiny = releases.find(({ set }) => set === 'tiny')
+  if (fleet === undefined || tiny === undefined) return t.fail('no values')
+  const { metadata } = fleet.manifests.find(({ metadata: { name } }) => name === 'sluice-ops') ?? {}
+  const monitor = z
+    .object({
+      spec: z.object({
+        selector: z.object({ matchLabels: z.record(z.string(), z.string()) }),
+        endpoints: z.tuple([z.object({ port: z.literal('ops'), interval: z.string() })]),
+      }),
+    })
+    .parse(fleet.of('ServiceMonitor'))
+  t.match(metadata?.labels, monitor.spec.selector.matchLabels, 'it finds the ops Service')
+  for (const { kind } of tiny.manifests) t.not(kind, 'ServiceMonitor')
+  t.ok(tiny.of('PodMonitor'))
+
+  const rules = parse(readFileSync('grafana/alerts.yaml', 'utf8')) as unknown
+  const text = JSON.stringify(rules).replaceAll(
+    'docs/how-to/runbook.md',
+    'https://wiki.example.com/sluice/runbook',
+  )
+  t.same(
+    fleet.of('PrometheusRule')?.['spec'],
+    JSON.parse(text),
+    'the alerts of grafana/alerts.yaml',
+  )
+
+  const { spec } = workloadOf(fleet)
+  t.equal(spec.replicas, undefined, 'the autoscaler sets the number')
+  t.match(fleet.of('HorizontalPodAutoscaler'), {
+    spec: {
+      scaleTargetRef: { kind: fleet.of('Deployment', 'StatefulSet')?.kind, name: 'sluice' },
+      minReplicas: 2,
+      maxReplicas: 6,
+    },
+  })
+  const [{ image }] = spec.template.spec.containers
+  t.match(image, /^registry\.example\.com\/sluice@sha256:[0-9a-f]{64}$/)
+  t.equal(spec.template.spec.serviceAccountName, 'gateway')
+  t.match(fleet.of('ServiceAccount'), {
+    metadata: { name: 'gateway' },
+    automountServiceAccountToken: false,
+  })
+  t.equal(workloadOf(tiny).spec.template.spec.serviceAccountName, 'default')
+  return t.end()
+})
+
+void t.test("the chart's copy of the alerts is current", (t) => {
+  const copy = readFileSync(join(CHART, 'files', 'alerts.yaml'), 'utf8')
+  const [first = '', ...rest] = copy.split('\n')
+  t.match(first, /npm run generate/)
+  t.equal(rest.join('\n'), readFileSync('grafana/alerts.yaml', 'utf8'), 'run npm run generate')
+  t.end()
 })

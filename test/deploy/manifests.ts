@@ -1,10 +1,15 @@
 /** Checks Kubernetes manifests against the schemas and the types of `kubernetes-models`. */
 import { join } from 'node:path'
-import { PodMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1'
+import {
+  PodMonitor,
+  PrometheusRule,
+  ServiceMonitor,
+} from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1'
 import { Deployment, StatefulSet } from 'kubernetes-models/apps/v1'
-import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1'
+import { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2'
+import { Ingress, NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1'
 import { PodDisruptionBudget } from 'kubernetes-models/policy/v1'
-import { ConfigMap, Service } from 'kubernetes-models/v1'
+import { ConfigMap, Service, ServiceAccount } from 'kubernetes-models/v1'
 import ts from 'typescript'
 
 /** A manifest as parsed from YAML. */
@@ -14,6 +19,8 @@ export interface Manifest {
   readonly metadata: { readonly name: string; readonly labels: Readonly<Record<string, string>> }
   readonly [field: string]: unknown
 }
+
+const OPERATOR = '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1'
 
 const MODELS: Readonly<
   Record<
@@ -27,10 +34,15 @@ const MODELS: Readonly<
   StatefulSet: { from: 'kubernetes-models/apps/v1', model: StatefulSet },
   PodDisruptionBudget: { from: 'kubernetes-models/policy/v1', model: PodDisruptionBudget },
   NetworkPolicy: { from: 'kubernetes-models/networking.k8s.io/v1', model: NetworkPolicy },
-  PodMonitor: {
-    from: '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1',
-    model: PodMonitor,
+  ServiceAccount: { from: 'kubernetes-models/v1', model: ServiceAccount },
+  Ingress: { from: 'kubernetes-models/networking.k8s.io/v1', model: Ingress },
+  HorizontalPodAutoscaler: {
+    from: 'kubernetes-models/autoscaling/v2',
+    model: HorizontalPodAutoscaler,
   },
+  PodMonitor: { from: OPERATOR, model: PodMonitor },
+  ServiceMonitor: { from: OPERATOR, model: ServiceMonitor },
+  PrometheusRule: { from: OPERATOR, model: PrometheusRule },
 }
 
 /** The violation of the API's schema by the values of a manifest; null if there is none. */

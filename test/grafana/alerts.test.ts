@@ -100,7 +100,7 @@ const Rules = z.object({
   ),
 })
 
-/** Evaluates the rules of the groups that page; returns what promtool says if a result is not as expected. */
+/** Evaluates the rules of the groups that page; returns the message of promtool if a result is not as expected. */
 function simulate(t: Test, { groups, step, series, expected }: Simulation): string {
   const all = Rules.parse(parse(readFileSync(ALERTS, 'utf8'))).groups
   const paging = all.flatMap(({ name, rules }) => {
@@ -156,7 +156,7 @@ void t.test('one error is silent for a day', { skip: prometheusMissing() }, (t) 
 })
 
 void t.test(
-  'a week with deploys, single errors, a failover and a slow hour pages nobody',
+  'a week with deploys, single errors, a failover and a slow hour has no page',
   { skip: prometheusMissing() },
   (t) => {
     const week = simulatedWeek()

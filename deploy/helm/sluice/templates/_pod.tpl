@@ -21,6 +21,7 @@ metadata:
     {{- toYaml . | nindent 4 }}
   {{- end }}
 spec:
+  serviceAccountName: {{ include "sluice.serviceAccount" . }}
   automountServiceAccountToken: false
   # The drain takes drain_ms and at most 6 s more; then the gateway has ended by itself.
   terminationGracePeriodSeconds: {{ add 10 (ceil (divf .Values.config.server.drain_ms 1000)) }}
@@ -56,7 +57,7 @@ spec:
   {{- end }}
   containers:
     - name: sluice
-      image: {{ printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) | quote }}
+      image: {{ include "sluice.image" . | quote }}
       imagePullPolicy: {{ .Values.image.pullPolicy }}
       env:
         - name: SLUICE_CONFIG
