@@ -8,6 +8,7 @@ import { GatewayError } from '../errors.js'
 import { newRequestId } from '../http/request-id.js'
 import type { HttpRequest, HttpResponse, Upgrade } from '../http/message.js'
 import type { BreakerState } from './attempts/health/breaker.js'
+import type { DeniedKey } from './attempts/health/upstream-state.js'
 import { BodyMemory } from './bodies/body-memory.js'
 import type { CanaryOrder } from './canaries/canary-monitor.js'
 import { CanaryCounter, type CanaryReport } from './canaries/canary-counts.js'
@@ -75,6 +76,7 @@ export class Gateway {
     this.current.states.watch.onChange = (upstream, state) => {
       reportBreaker(upstream, state, parts)
     }
+    this.current.states.watch.onDenied = (denied) => reportDenied(denied, parts)
     parts.metrics.configLoaded(snapshot.generation)
     parts.metrics.beforeCollect(() => parts.metrics.gauges.upstreams(this.current.states.gauges()))
     this.discovery = new Discovery(parts.log)
@@ -205,6 +207,17 @@ export class Gateway {
       this.onIdle = resolve
     })
   }
+}
+
+/** Logs and notifies a refused credential, by its place in the list of keys. */
+function reportDenied(
+  { upstream, index, status }: DeniedKey,
+  { log, notify }: Pick<Services, 'log' | 'notify'>,
+): void {
+  const place = index + 1
+  log.warn('upstream refuses a credential', { upstream, reason: `api_key ${place}: ${status}` })
+  const data = { upstream, api_key: place, status, process_id: process.pid }
+  notify({ type: 'credential.refused', atMs: Date.now(), data })
 }
 
 /** Logs and notifies a change of a circuit breaker. */

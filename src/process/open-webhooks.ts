@@ -7,7 +7,11 @@ import { formatProblem } from '../config/problem.js'
 import type { ConfigSource } from '../config/generations/reload-and-roll-back.js'
 import type { Logger } from '../observe/log/log.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
-import type { Notification, NotificationType } from '../observe/webhooks/notification.js'
+import {
+  NOTIFICATION_TYPES,
+  REPORT_INTERVAL_MS,
+  type Notification,
+} from '../observe/webhooks/notification.js'
 import type { Webhooks } from '../observe/webhooks/webhooks.js'
 
 /** Sends notifications to the URLs of the configuration in force. */
@@ -15,6 +19,8 @@ export class Notifier {
   private readonly log: Logger
   private readonly metrics: Metrics
   private webhooks: Promise<Webhooks> | null = null
+  /** When each refused credential was reported. */
+  private readonly refusedAtMs = new Map<string, number>()
 
   constructor(source: ConfigSource, log: Logger, metrics: Metrics) {
     this.log = log
@@ -22,6 +28,7 @@ export class Notifier {
     this.adopt(source.current())
     source.subscribe((change) => {
       if (change.result === 'applied') {
+        this.refusedAtMs.clear()
         this.adopt(change.snapshot)
         return
       }
@@ -37,6 +44,7 @@ export class Notifier {
   }
 
   readonly send = (notification: Notification): void => {
+    if (this.isRepeated(notification)) return
     void this.webhooks?.then((webhooks) => webhooks.send(notification))
   }
 
@@ -50,6 +58,16 @@ export class Notifier {
   /** Retries the waiting notifications once. */
   async close(): Promise<void> {
     await (await this.webhooks)?.close()
+  }
+
+  /** Whether another worker has reported the same credential within the hour. */
+  private isRepeated({ type, atMs, data }: Notification): boolean {
+    if (type !== 'credential.refused') return false
+    const name = JSON.stringify([data['upstream'], data['api_key']])
+    const lastMs = this.refusedAtMs.get(name) ?? Number.NEGATIVE_INFINITY
+    if (atMs - lastMs < REPORT_INTERVAL_MS) return true
+    this.refusedAtMs.set(name, atMs)
+    return false
   }
 
   private adopt({ config: { notify } }: Snapshot): void {
@@ -68,12 +86,7 @@ export class Notifier {
   }
 }
 
-const TYPES = new Set<unknown>([
-  'budget.threshold',
-  'breaker.changed',
-  'config.refused',
-  'canary.aborted',
-] satisfies NotificationType[])
+const TYPES = new Set<unknown>(NOTIFICATION_TYPES)
 
 /** A worker's message with a notification. */
 export interface Notice {

@@ -17,6 +17,7 @@ import { configPage, followConfig, lastRefusal, readyPage } from './ops/configur
 import { AdminTokens } from './ops/admin-token.js'
 import { answerControlRequest, localConfigControl } from './ops/answer-control-requests.js'
 import { answerGenerations } from './ops/generations-endpoints.js'
+import { watchErrorRate } from './error-rate-watch.js'
 import { Notifier } from './open-webhooks.js'
 import { openOps, type Ops, type OpsOptions } from './ops/ops-listener.js'
 import { type Readiness } from './ops/readiness.js'
@@ -131,6 +132,7 @@ async function inOneProcess(opened: Opened): Promise<Ports> {
     plane = running
     source.validateWith((snapshot) => running.tryOut(snapshot))
     followConfig(source, { log, metrics, apply: (snapshot) => running.adopt(snapshot) })
+    watchErrorRate({ source, notify: notifier.send, metrics: () => metrics.text() })
     return { port: running.port, opsPort: ops.port }
   } catch (error) {
     await Promise.all([closed(), log.flush()])
@@ -192,6 +194,7 @@ async function inWorkers(opened: Opened): Promise<Ports> {
       fleet.publish(payloadOf(snapshot, shared))
     }
     followConfig(source, { log, metrics, apply })
+    watchErrorRate({ source, notify: notifier.send, metrics: () => fleet.metrics() })
   })
   if (failure !== null) {
     await Promise.all([ops.close(), source.close(), log.flush()])

@@ -1,5 +1,5 @@
 /**
- * `telemetry:` and `notify:`: traces, and webhooks about budgets, breakers and the configuration. Part of
+ * `telemetry:` and `notify:`: traces, and webhooks about budgets, failures and the configuration. Part of
  * `config-file-schema.ts`.
  */
 import { z } from 'zod'
@@ -38,7 +38,7 @@ export const notifySchema = z
         .min(1)
         .default([...NOTIFY_GROUPS])
         .describe(
-          'Events: `budget` (80 % and 100 % of a budget are used), `breaker` (a circuit breaker opens, half-opens or closes), `config` (a changed configuration is refused), `canary` (a canary is aborted). Left out: all.',
+          'Events: `budget` (80 % and 100 % of a budget are used), `breaker` (a circuit breaker opens, half-opens or closes), `config` (a changed configuration is refused), `canary` (a canary is aborted), `error_rate` (5 % of the requests of a minute end with a 5xx reply), `credential` (an upstream refuses an API key of the gateway). Left out: all.',
         ),
       secret: z
         .string()

@@ -4,14 +4,33 @@
  */
 
 /** The groups of notifications. */
-export const NOTIFY_GROUPS = ['budget', 'breaker', 'config', 'canary'] as const
+export const NOTIFY_GROUPS = [
+  'budget',
+  'breaker',
+  'config',
+  'canary',
+  'error_rate',
+  'credential',
+] as const
+
+/** A refused credential is reported at most once in this time. */
+export const REPORT_INTERVAL_MS = 3_600_000
 
 /** One of the groups. */
 export type NotifyGroup = (typeof NOTIFY_GROUPS)[number]
 
 /** Every type of notification. */
-export type NotificationType =
-  'budget.threshold' | 'breaker.changed' | 'config.refused' | 'canary.aborted'
+export const NOTIFICATION_TYPES = [
+  'budget.threshold',
+  'breaker.changed',
+  'config.refused',
+  'canary.aborted',
+  'error_rate.changed',
+  'credential.refused',
+] as const
+
+/** One of the types. */
+export type NotificationType = (typeof NOTIFICATION_TYPES)[number]
 
 /** An event. `data` contains names of the configuration, ids and figures; no secrets and no prompts. */
 export interface Notification {
@@ -35,6 +54,10 @@ export function groupOf(type: NotificationType): NotifyGroup {
       return 'config'
     case 'canary.aborted':
       return 'canary'
+    case 'error_rate.changed':
+      return 'error_rate'
+    case 'credential.refused':
+      return 'credential'
     default:
       return type satisfies never
   }

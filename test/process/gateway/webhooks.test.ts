@@ -6,7 +6,7 @@
  */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { makeKey, startServe, until, type Served } from '../program.js'
+import { CANARY, makeKey, startServe, until, type Served } from '../program.js'
 import { SECRETS, startReceiver, type WebhookReceiver } from '../../observe/webhooks/receiver.js'
 
 function notify(receiver: WebhookReceiver, events = ''): string {
@@ -107,3 +107,36 @@ void t.test('webhooks start when a reload configures them', async (t) => {
   await receiver.of('config.refused', 1)
   await checkSecrets(t, served)
 })
+
+void t.test('a high error rate is reported once for all workers, and that it ended', async (t) => {
+  const receiver = await startReceiver(t)
+  const more = notify(receiver, ', events: [error_rate]')
+  const served = await startServe(t, { server: 'workers: 2, drain_ms: 5000', more })
+  for (let good = 0; good < 20; good += 1) await (await served.chat()).text()
+  const restore = served.emulator.script({ fault: { kind: 'status', code: 500 } })
+  for (let failed = 0; failed < 20; failed += 1) t.ok((await served.chat()).status >= 500)
+  restore()
+  const [high] = await receiver.of('error_rate.changed', 1)
+  t.match(high?.data, { state: 'high', failed: 20, window_seconds: 60, upstream: 'openai' })
+  t.ok(Number(high?.data['percent']) >= 5)
+  t.equal(receiver.tries.length, 1)
+})
+
+for (const workers of [1, 2]) {
+  void t.test(`a refused credential is reported once, workers: ${workers}`, async (t) => {
+    const receiver = await startReceiver(t)
+    const more = notify(receiver, ', events: [credential]')
+    const served = await startServe(t, { server: `workers: ${workers}, drain_ms: 5000`, more })
+    served.emulator.script({ fault: { kind: 'status', code: 401 } })
+    for (let failed = 0; failed < 8; failed += 1) t.equal((await served.chat()).status, 502)
+    const [report] = await receiver.of('credential.refused', 1)
+    t.match(report?.data, { upstream: 'openai', api_key: 1, status: 401 })
+    await until(() => {
+      return served.program.lines().some(({ msg }) => msg === 'upstream refuses a credential')
+    })
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    t.equal(receiver.tries.length, 1)
+    await checkSecrets(t, served)
+    t.notMatch(JSON.stringify(report), CANARY)
+  })
+}

@@ -3,6 +3,7 @@
  * provider refuses or throttles rests for a time; a single key never rests.
  */
 import { pointOf } from '../../../routing/sticky.js'
+import { REPORT_INTERVAL_MS } from '../../../observe/webhooks/notification.js'
 import type { Clock } from '../clock.js'
 
 /** One of the keys; null if the upstream needs none. */
@@ -21,14 +22,23 @@ const MAX_REST_MS = 3_600_000
 export class Credentials {
   private readonly all: readonly Credential[]
   private readonly restUntilMs: number[]
+  private readonly reportedAtMs: number[]
   private readonly clock: Clock
+  private readonly onDenied: (index: number, status: number) => void
   private turn = 0
 
-  constructor(keys: readonly string[], clock: Clock) {
+  /** `onDenied` is called when the provider refuses a key with 401 or 403, at most once an hour for each. */
+  constructor(
+    keys: readonly string[],
+    clock: Clock,
+    onDenied: (index: number, status: number) => void = () => undefined,
+  ) {
     this.clock = clock
+    this.onDenied = onDenied
     this.all =
       keys.length === 0 ? [{ index: 0, key: null }] : keys.map((key, index) => ({ index, key }))
     this.restUntilMs = this.all.map(() => 0)
+    this.reportedAtMs = this.all.map(() => Number.NEGATIVE_INFINITY)
   }
 
   /**
@@ -52,6 +62,7 @@ export class Credentials {
    * for 60 seconds after 401 and 403 and 10 seconds after 429.
    */
   refused(index: number, status: number, retryAfterMs: number | null): void {
+    if (status !== 429) this.reportDenied(index, status)
     if (this.all.length === 1) return
     const usualMs = status === 429 ? THROTTLED_MS : DENIED_MS
     const restMs = Math.min(MAX_REST_MS, retryAfterMs ?? usualMs)
@@ -67,6 +78,13 @@ export class Credentials {
   get resting(): number {
     const nowMs = this.clock.now()
     return this.restUntilMs.filter((untilMs) => untilMs > nowMs).length
+  }
+
+  private reportDenied(index: number, status: number): void {
+    const nowMs = this.clock.now()
+    if (nowMs - (this.reportedAtMs[index] ?? 0) < REPORT_INTERVAL_MS) return
+    this.reportedAtMs[index] = nowMs
+    this.onDenied(index, status)
   }
 
   private restsUntil(index: number): number {

@@ -15,15 +15,26 @@ import { Credentials } from './credentials.js'
 import { HedgeBudget } from '../hedge/hedge-budget.js'
 import { RetryBudget } from '../retry/retry-budget.js'
 
-/**
- * Called when a breaker opens, closes, or lets a request test its upstream. The breakers of all generations
- * share it.
- */
-export interface BreakerWatch {
-  onChange: (upstream: string, state: BreakerState) => void
+/** A key of an upstream that the provider refused with 401 or 403. */
+export interface DeniedKey {
+  readonly upstream: string
+  /** Its index in `UpstreamConfig.apiKeys`. */
+  readonly index: number
+  readonly status: number
 }
 
-function newBreaker({ name, breaker }: UpstreamConfig, clock: Clock, watch: BreakerWatch): Breaker {
+/** Callbacks that the upstreams of all generations share. */
+export interface UpstreamWatch {
+  /** A breaker opens, closes, or lets a request test its upstream. */
+  onChange: (upstream: string, state: BreakerState) => void
+  onDenied: (denied: DeniedKey) => void
+}
+
+function newBreaker(
+  { name, breaker }: UpstreamConfig,
+  clock: Clock,
+  watch: UpstreamWatch,
+): Breaker {
   return new Breaker(breaker, clock, (state) => watch.onChange(name, state))
 }
 
@@ -55,7 +66,12 @@ export class UpstreamState {
     this.retries = previous?.retries ?? new RetryBudget(clock)
     this.latencies = hasSameBreaker ? previous.latencies : new Map<string, PeakEwma>()
     const hasSameKeys = previous !== null && former?.keys === keys
-    this.credentials = hasSameKeys ? previous.credentials : new Credentials(apiKeys, clock)
+    const { name } = config
+    const onDenied = (index: number, status: number): void =>
+      watch.onDenied({ upstream: name, index, status })
+    this.credentials = hasSameKeys
+      ? previous.credentials
+      : new Credentials(apiKeys, clock, onDenied)
   }
 
   /** The latency of a target's model; targets without a model share one. */
@@ -72,7 +88,7 @@ export class UpstreamState {
 /** The state of all upstreams and routes of a generation. */
 export class UpstreamStates {
   readonly clock: Clock
-  readonly watch: BreakerWatch
+  readonly watch: UpstreamWatch
   private readonly byName: ReadonlyMap<string, UpstreamState>
   /** Of the routes that hedge. */
   private readonly hedges: ReadonlyMap<string, HedgeBudget>
@@ -83,7 +99,7 @@ export class UpstreamStates {
     clock: Clock = previous?.clock ?? SYSTEM_CLOCK,
   ) {
     this.clock = clock
-    this.watch = previous?.watch ?? { onChange: () => undefined }
+    this.watch = previous?.watch ?? { onChange: () => undefined, onDenied: () => undefined }
     this.hedges = new Map(
       routes
         .filter(({ hedge }) => hedge !== null)
