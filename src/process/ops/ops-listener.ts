@@ -180,7 +180,9 @@ async function answer(
     'content-length': Buffer.byteLength(page.body),
     'cache-control': 'no-store',
     'x-content-type-options': 'nosniff',
-    ...(page.retryAfterSeconds === undefined ? {} : { 'retry-after': page.retryAfterSeconds }),
+    ...(page.retryAfterSeconds === undefined
+      ? {}
+      : { 'retry-after': String(page.retryAfterSeconds) }),
     ...(page.status === 405
       ? { allow: req.url?.endsWith('/rollback') === true ? 'POST' : 'GET, HEAD' }
       : {}),
