@@ -24,6 +24,7 @@ export interface KeyLimits {
   /** Concurrent requests. */
   concurrent?: number
   nanoUsdPerDay?: number
+  nanoUsdPerWeek?: number
   nanoUsdPerMonth?: number
 }
 
@@ -66,6 +67,8 @@ export interface ApiKey {
 export interface Identity {
   keyId: string
   accountId: string
+  /** The account's e-mail address, in lower case; absent for requests of no account. */
+  email?: string
   plan: PlanName
   /** The digest of the key, which identifies the running requests of a key. Null without a key. */
   digest: string | null

@@ -36,6 +36,7 @@ export function resultOfLookup(digest: string, lookup: KeyLookup | null): KeyRes
     identity: {
       keyId: key.id,
       accountId: account.id,
+      email: account.email,
       plan: account.plan,
       digest,
       expiresAtMs: key.expiresAtMs ?? null,

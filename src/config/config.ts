@@ -181,10 +181,12 @@ export interface LimitConfig {
   /** What the limit is counted for. */
   readonly scope: 'key' | 'account' | 'model' | 'upstream' | LabelScope
   readonly plan: PlanName | null
-  /** Id of the account. */
+  /** Id of the account, or its e-mail address in lower case. */
   readonly account: string | null
   /** Id of the key. */
   readonly key: string | null
+  /** Value of the label in `scope`. */
+  readonly value: string | null
   readonly model: string | null
   /** Start of the model's id. */
   readonly prefix: string | null

@@ -16,9 +16,10 @@ const AMOUNTS = [
   ['tokens_per_minute', 'tokensPerMinute', 1],
   ['concurrent', 'concurrent', 1],
   ['usd_per_day', 'nanoUsdPerDay', 1e9],
+  ['usd_per_week', 'nanoUsdPerWeek', 1e9],
   ['usd_per_month', 'nanoUsdPerMonth', 1e9],
 ] as const
-const SELECTORS = ['plan', 'account', 'key', 'model', 'prefix', 'upstream'] as const
+const SELECTORS = ['plan', 'account', 'key', 'value', 'model', 'prefix', 'upstream'] as const
 
 /** Reports rules without a limit, with unknown names, and duplicates. */
 export function checkLimits(values: FileValues, report: ReportFinding): void {
@@ -32,6 +33,9 @@ export function checkLimits(values: FileValues, report: ReportFinding): void {
     }
     if (rule.model !== undefined && rule.prefix !== undefined) {
       report(path, 'must have model or prefix, not both')
+    }
+    if (rule.value !== undefined && !rule.scope.startsWith('label:')) {
+      report([...path, 'value'], 'needs a scope of label:NAME: it is the value of that label')
     }
     if (rule.upstream !== undefined && !upstreams.includes(rule.upstream)) {
       reportUnknownUpstream({ name: rule.upstream, path: [...path, 'upstream'] }, upstreams, report)
@@ -54,8 +58,10 @@ export function limitsOf(values: FileValues): LimitConfig[] {
   return values.limits.map((rule) => ({
     scope: rule.scope,
     plan: rule.plan ?? null,
-    account: rule.account ?? null,
+    account:
+      rule.account?.includes('@') === true ? rule.account.toLowerCase() : (rule.account ?? null),
     key: rule.key ?? null,
+    value: rule.value ?? null,
     model: rule.model ?? null,
     prefix: rule.prefix ?? null,
     upstream: rule.upstream ?? null,

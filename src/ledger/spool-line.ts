@@ -6,7 +6,8 @@
  * `["nothing",[["usd_day","key:…",0,LIMIT,COST],…]]`. Rates are left out: they are whole again by the time
  * that the store is back.
  */
-import type { BudgetDemand, Reservation, Demand } from '../store/ledger.js'
+import { isBudget, isBudgetKind } from '../limits/arithmetic/budget-period.js'
+import type { BudgetDemand, Reservation } from '../store/ledger.js'
 import { readEntry, writeEntry } from '../store/records/entry-text.js'
 import type { LedgerEntry } from './entry.js'
 
@@ -48,8 +49,7 @@ function readReservation(text: string): Reservation {
 
 function readBudget(part: unknown): BudgetDemand {
   const [kind, subject, shared, limitNanoUsd, costNanoUsd] = listOf(part)
-  if (kind !== 'usd_day' && kind !== 'usd_month') throw damaged()
-  if (typeof subject !== 'string') throw damaged()
+  if (!isBudgetKind(kind) || typeof subject !== 'string') throw damaged()
   if (typeof limitNanoUsd !== 'number' || typeof costNanoUsd !== 'number') throw damaged()
   return { kind, subject, shared: shared === 1, limitNanoUsd, costNanoUsd }
 }
@@ -70,8 +70,4 @@ function parsed(text: string): unknown {
 
 function damaged(): Error {
   return new Error('the reservation of a spooled entry is not a list of budgets')
-}
-
-function isBudget(demand: Demand): demand is BudgetDemand {
-  return demand.kind === 'usd_day' || demand.kind === 'usd_month'
 }

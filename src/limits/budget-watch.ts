@@ -1,11 +1,12 @@
 /**
- * Notifies when 80 % and 100 % of a budget are used, once for each day or month in the whole fleet: the store
+ * Notifies when 80 % and 100 % of a budget are used, once for each day, week or month in the whole fleet: the store
  * decides which process reports. Reservations of this process do not count as used; those of other processes
  * do, so a notification may come early.
  */
 import type { Notify } from '../observe/webhooks/notification.js'
 import type { ThrottleStore } from '../store/throttle.js'
 import type { BudgetDemand, Demand } from '../store/ledger.js'
+import { BUDGET_PERIODS, isBudget, periodOf } from './arithmetic/budget-period.js'
 import type { Decision } from './reservation-types.js'
 import type { LimitDemand } from './find-limits.js'
 
@@ -17,7 +18,7 @@ export interface BudgetWatchOptions {
   readonly isWanted: () => boolean
 }
 
-/** A budget in its running day or month. */
+/** A budget in its running day, week or month. */
 interface Watched {
   readonly budget: Pick<BudgetDemand, 'kind' | 'subject'>
   limitNanoUsd: number
@@ -114,9 +115,8 @@ export class BudgetWatch {
     watched.reported = threshold
     const { budget, limitNanoUsd, usedNanoUsd, heldNanoUsd, endsAtMs } = watched
     const nowMs = Date.now()
-    const period = budget.kind === 'usd_day' ? 'day' : 'month'
-    const date = new Date(nowMs).toISOString().slice(0, period === 'day' ? 10 : 7)
-    const name = `notify:budget:${date}:${threshold}:${budget.subject}`
+    const period = BUDGET_PERIODS[budget.kind]
+    const name = `notify:budget:${budget.kind}:${periodOf(budget.kind, nowMs)}:${threshold}:${budget.subject}`
     const attempt = { name, burst: 1, everyMs: Math.max(0, endsAtMs - nowMs) + SLACK_MS }
     const report = ([waitMs = 0]: number[]): void => {
       if (waitMs > 0) return
@@ -137,10 +137,6 @@ export class BudgetWatch {
     // If the store is unavailable, the next request reports.
     this.options.attempts.take([attempt], nowMs).then(report, () => (watched.reported = previous))
   }
-}
-
-function isBudget(demand: Demand): demand is BudgetDemand {
-  return demand.kind === 'usd_day' || demand.kind === 'usd_month'
 }
 
 function nameOf({ kind, subject }: Watched['budget']): string {

@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto'
 import type { Identity, KeyLimits, PlanName } from '../accounts/account.js'
-import type { Config, LabelScope, LimitConfig } from '../config/config.js'
+import type { Config, LimitConfig } from '../config/config.js'
 import type { Demand } from '../store/ledger.js'
 
 /** The properties of a request that rules select by. */
@@ -46,19 +46,23 @@ export const NO_LIMITS: readonly Limit[] = []
 /** The rules of one generation of the configuration. */
 export class Rules {
   /**
-   * Rules without a key or account. The others are indexed, so that requests of other keys and accounts do
-   * not check them.
+   * Rules without a key, account or value of a label. The others are indexed, so that other requests do not
+   * check them.
    */
   private readonly unindexed: LimitConfig[] = []
   private readonly byAccount = new Map<string, LimitConfig[]>()
   private readonly byKey = new Map<string, LimitConfig[]>()
+  /** By `NAME=VALUE`. */
+  private readonly byLabel = new Map<string, LimitConfig[]>()
   private readonly plans = new Map<PlanName, KeyLimits>()
 
   constructor({ limits, plans }: Pick<Config, 'limits' | 'plans'>) {
     for (const rule of limits) {
       if (rule.key !== null) listIn(this.byKey, rule.key).push(rule)
       else if (rule.account !== null) listIn(this.byAccount, rule.account).push(rule)
-      else this.unindexed.push(rule)
+      else if (rule.value !== null) {
+        listIn(this.byLabel, `${labelOf(rule.scope) ?? ''}=${rule.value}`).push(rule)
+      } else this.unindexed.push(rule)
     }
     for (const name of ['starter', 'pro', 'max'] as const) {
       const { limits: amounts } = plans[name]
@@ -69,13 +73,21 @@ export class Rules {
   /** All limits that apply to a request, those of the configuration first; `NO_LIMITS` if there are none. */
   of(request: LimitedRequest): readonly Limit[] {
     const { identity } = request
-    const { keyId, accountId, plan } = identity
+    const { keyId, accountId, email, plan } = identity
     const applying: Limit[] = []
     if (this.unindexed.length > 0) collect(applying, this.unindexed, request)
     const ofAccount = this.byAccount.get(accountId)
     if (ofAccount !== undefined) collect(applying, ofAccount, request)
+    const ofEmail = email === undefined ? undefined : this.byAccount.get(email)
+    if (ofEmail !== undefined) collect(applying, ofEmail, request)
     const ofKey = this.byKey.get(keyId)
     if (ofKey !== undefined) collect(applying, ofKey, request)
+    if (this.byLabel.size > 0) {
+      for (const [name, value] of Object.entries(identity.labels)) {
+        const ofLabel = this.byLabel.get(`${name}=${value}`)
+        if (ofLabel !== undefined) collect(applying, ofLabel, request)
+      }
+    }
     const ofPlan = this.plans.get(plan)
     if (ofPlan !== undefined) {
       const subject = `account:${accountId};of-plan`
@@ -94,12 +106,21 @@ export class Rules {
   }
 }
 
+/** Whether the amounts include a budget. */
+export function limitsMoney({
+  nanoUsdPerDay,
+  nanoUsdPerWeek,
+  nanoUsdPerMonth,
+}: KeyLimits): boolean {
+  return (nanoUsdPerDay ?? nanoUsdPerWeek ?? nanoUsdPerMonth) !== undefined
+}
+
 /** Whether any limit counts tokens or money, so that the request's maximum must be estimated. */
 export function needsOf(limits: readonly Limit[]): { tokens: boolean; money: boolean } {
   let [tokens, money] = [false, false]
   for (const { amounts } of limits) {
     tokens ||= amounts.tokensPerMinute !== undefined
-    money ||= amounts.nanoUsdPerDay !== undefined || amounts.nanoUsdPerMonth !== undefined
+    money ||= limitsMoney(amounts)
   }
   return { tokens, money }
 }
@@ -116,8 +137,8 @@ export interface LimitDemand {
 export function limitDemandsOf(limits: readonly Limit[], need: Need): LimitDemand[] {
   const limitDemands: LimitDemand[] = []
   for (const { subject, shared, whose, amounts } of limits) {
-    const { requestsPerMinute, tokensPerMinute, concurrent, nanoUsdPerDay, nanoUsdPerMonth } =
-      amounts
+    const { requestsPerMinute, tokensPerMinute, concurrent } = amounts
+    const { nanoUsdPerDay, nanoUsdPerWeek, nanoUsdPerMonth } = amounts
     const { isAssumed = false } = need
     const add = (demand: Demand): void => void limitDemands.push({ demand, whose, isAssumed })
     if (requestsPerMinute !== undefined) {
@@ -130,6 +151,9 @@ export function limitDemandsOf(limits: readonly Limit[], need: Need): LimitDeman
     const costNanoUsd = need.nanoUsd
     if (nanoUsdPerDay !== undefined) {
       add({ kind: 'usd_day', subject, shared, limitNanoUsd: nanoUsdPerDay, costNanoUsd })
+    }
+    if (nanoUsdPerWeek !== undefined) {
+      add({ kind: 'usd_week', subject, shared, limitNanoUsd: nanoUsdPerWeek, costNanoUsd })
     }
     if (nanoUsdPerMonth !== undefined) {
       add({ kind: 'usd_month', subject, shared, limitNanoUsd: nanoUsdPerMonth, costNanoUsd })
@@ -149,8 +173,11 @@ function matches(
   const label = labelOf(rule.scope)
   return (
     (label === null || Object.hasOwn(identity.labels, label)) &&
+    (rule.value === null || rule.value === labelValue(label, identity)) &&
     (rule.plan === null || rule.plan === identity.plan) &&
-    (rule.account === null || rule.account === identity.accountId) &&
+    (rule.account === null ||
+      rule.account === identity.accountId ||
+      rule.account === identity.email) &&
     (rule.key === null || rule.key === identity.keyId) &&
     (rule.upstream === null || rule.upstream === upstream) &&
     (rule.model === null || rule.model === model || rule.model === modelName) &&
@@ -185,12 +212,14 @@ function subjectOf(rule: LimitConfig, { identity, modelName, upstream }: Limited
       subject = `upstream:${upstream}`
       break
     default:
-      subject = `${rule.scope}=${labelValue(rule.scope, identity)}`
+      subject = `${rule.scope}=${labelValue(labelOf(rule.scope), identity)}`
   }
   if (rule.plan !== null) {
     const isForOneSubject = rule.scope === 'key' || rule.scope === 'account'
     subject += isForOneSubject ? ';plan' : `;plan=${rule.plan}`
   }
+  // A rule for all values of the label counts by itself.
+  if (rule.value !== null) subject += ';value'
   if (rule.account !== null) subject += `;account=${rule.account}`
   if (rule.key !== null) subject += `;key=${rule.key}`
   if (rule.model !== null) subject += `;model=${rule.model}`
@@ -208,8 +237,8 @@ function labelOf(scope: LimitConfig['scope']): string | null {
   return scope.startsWith('label:') ? scope.slice('label:'.length) : null
 }
 
-function labelValue(scope: LabelScope, { labels }: Identity): string {
-  return labels[labelOf(scope) ?? ''] ?? ''
+function labelValue(label: string | null, { labels }: Identity): string {
+  return labels[label ?? ''] ?? ''
 }
 
 function whoseOf(
@@ -226,7 +255,7 @@ function whoseOf(
     case 'upstream':
       return `the upstream '${upstream}'`
     default:
-      return `the label '${labelOf(scope) ?? ''}=${labelValue(scope, identity)}'`
+      return `the label '${labelOf(scope) ?? ''}=${labelValue(labelOf(scope), identity)}'`
   }
 }
 

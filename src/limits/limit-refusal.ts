@@ -1,6 +1,7 @@
 /** The error that a client receives if a limit refuses its request, and how much of each budget is used. */
 import { GatewayError } from '../errors.js'
 import type { LimitState } from '../store/ledger.js'
+import { BUDGET_PERIODS, isBudget } from './arithmetic/budget-period.js'
 import type { LimitDemand } from './find-limits.js'
 
 /** The kind of a limit; the label of `sluice_limit_rejections_total`. */
@@ -20,6 +21,7 @@ export const LIMIT_NAMES = {
   tokens: 'tokens_per_minute',
   concurrent: 'concurrent',
   usd_day: 'usd_per_day',
+  usd_week: 'usd_per_week',
   usd_month: 'usd_per_month',
 } as const satisfies Record<LimitKind, string>
 
@@ -106,8 +108,9 @@ function messageOf(
     case 'concurrent':
       return `The limit of ${counted(demand.limit, 'request')} at the same time for ${whose} is reached; try again when one has ended.`
     case 'usd_day':
+    case 'usd_week':
     case 'usd_month': {
-      const time = demand.kind === 'usd_day' ? 'day' : 'month'
+      const time = BUDGET_PERIODS[demand.kind]
       const limit = `The budget of $${dollars(demand.limitNanoUsd)} a ${time} for ${whose}`
       const assumption = isAssumed === true ? ASSUMED : ''
       const need = `this request may cost up to $${dollars(demand.costNanoUsd)}${assumption}`
@@ -148,8 +151,7 @@ export function budgetsUsed(
   const uses: BudgetUse[] = []
   for (const [index, { demand }] of limitDemands.entries()) {
     const limitState = limitStates[index]
-    if (limitState === undefined || (demand.kind !== 'usd_day' && demand.kind !== 'usd_month'))
-      continue
+    if (limitState === undefined || !isBudget(demand)) continue
     const { kind, subject, costNanoUsd } = demand
     const remaining = limitState.remaining + (isAdmitted ? costNanoUsd : 0)
     const ratio =

@@ -17,6 +17,7 @@ import type {
   ConcurrencyDemand,
   LimitState,
 } from '../store/ledger.js'
+import { isBudget, isBudgetKind } from './arithmetic/budget-period.js'
 import { nameOf, type LastLimitStates } from './last-limit-states.js'
 
 /** A decision without the store. `closed`: refused because the state of a budget is unknown. */
@@ -59,7 +60,7 @@ export class OutageLimits {
     const refused = limitStates.filter(({ retryAfterMs }) => retryAfterMs !== 0)
     if (refused.length > 0) {
       const closed = limitStates.some(
-        ({ retryAfterMs }, index) => retryAfterMs !== 0 && isBudget(demands[index]),
+        ({ retryAfterMs }, index) => retryAfterMs !== 0 && isBudgetKind(demands[index]?.kind),
       )
       return { admitted: false, closed, limitStates }
     }
@@ -92,6 +93,7 @@ export class OutageLimits {
       case 'concurrent':
         return this.slotStateOf(demand)
       case 'usd_day':
+      case 'usd_week':
       case 'usd_month':
         return this.budgetStateOf(demand, nowMs)
       default:
@@ -178,7 +180,3 @@ export class OutageLimits {
 
 /** Tolerance for the rounding of sums. */
 const ROUNDING_MS = 1e-6
-
-function isBudget(demand: Demand | undefined): demand is BudgetDemand {
-  return demand?.kind === 'usd_day' || demand?.kind === 'usd_month'
-}

@@ -269,10 +269,11 @@ function countRefusal(metrics: Metrics, log: Logger): (kind: ErrorKind, id: stri
 }
 
 /** A chat of an account in the dashboard, on a path of the data plane: without a key, metered like one. */
-function playgroundOf({ id, plan }: Account, path: string): PreAuthenticated {
+function playgroundOf({ id, email, plan }: Account, path: string): PreAuthenticated {
   const identity = {
     keyId: 'playground',
     accountId: id,
+    email,
     plan,
     digest: null,
     expiresAtMs: null,

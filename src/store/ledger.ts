@@ -8,6 +8,7 @@
  * has its own clock, SQLite uses the machine's.
  */
 import type { LedgerEntry } from '../ledger/entry.js'
+import type { BudgetKind } from '../limits/arithmetic/budget-period.js'
 import type {
   EntryPage,
   EntryQuery,
@@ -45,9 +46,9 @@ export interface ConcurrencyDemand extends DemandOf {
   readonly limit: number
 }
 
-/** A budget of a calendar day or month (UTC, by the engine's clock). */
+/** A budget of a calendar day, week or month (UTC, by the engine's clock). */
 export interface BudgetDemand extends DemandOf {
-  readonly kind: 'usd_day' | 'usd_month'
+  readonly kind: BudgetKind
   readonly limitNanoUsd: number
   /** Maximum cost of the request. */
   readonly costNanoUsd: number
@@ -112,21 +113,20 @@ export interface AdmissionResult {
 /** What a running request took beyond its reservation; `lower` returns it. */
 export interface Raise {
   readonly demands: readonly (RateDemand | BudgetDemand)[]
-  /** The day and month whose budgets were charged, both since 1970 (UTC). */
+  /** The day since 1970 (UTC) whose budgets were charged, with those of its week and month. */
   readonly day: number
-  readonly month: number
 }
 
 /** `already`: the ledger has an entry of this request; nothing was changed. */
 export type SettleOutcome = 'settled' | 'already'
 
-/** The spend of a budget in the last day or month in which it was used. */
+/** The spend of a budget in the last day, week or month in which it was used. */
 export interface BudgetSpent {
   /** Null if accounts share it. */
   readonly accountId: string | null
   readonly kind: BudgetDemand['kind']
   readonly subject: string
-  /** Days or months since 1970 (UTC). */
+  /** Days, weeks or months since 1970 (UTC). */
   readonly period: number
   readonly nanoUsd: number
 }
@@ -151,7 +151,7 @@ export interface Ledger {
   /**
    * Writes the entry, adds it to the sums, corrects budgets to `costNanoUsd` (null: to what was reserved) and
    * token rates to the tokens used, and releases slots: one atomic step, once for each request id. Without a
-   * reservation it corrects the budgets of `reservation` on the day and month of the entry. A resolved result
+   * reservation it corrects the budgets of `reservation` at the time of the entry. A resolved result
    * survives the death of this process and of the engine.
    */
   settle(entry: LedgerEntry, reservation?: Reservation): Promise<SettleOutcome>
@@ -170,7 +170,7 @@ export interface Ledger {
    * reservation of it: if this process is killed, the amount stays charged.
    */
   raise(accountId: string, demands: Raise['demands']): Promise<Raise | null>
-  /** Returns what `raise` took, except of a day or month that is over. */
+  /** Returns what `raise` took, except of a day, week or month that is over. */
   lower(accountId: string, raise: Raise): Promise<void>
   /** Renews the leases of running requests; ignores requests that ended. */
   renew(
@@ -209,7 +209,7 @@ export interface Ledger {
   /** The spend of all budgets, reservations included, in batches. */
   budgets(): AsyncIterable<readonly BudgetSpent[]>
   /**
-   * Replaces the spend of budgets, unless the ledger's own is of a later day or month. No gateway may use the
+   * Replaces the spend of budgets, unless the ledger's own is of a later period. No gateway may use the
    * ledger meanwhile. Idempotent.
    */
   putBudgets(budgets: readonly BudgetSpent[]): Promise<void>

@@ -222,6 +222,7 @@ limiting: { unknown_price: allow, away: { budget_usd: 0 } }
       plan: 'pro',
       account: null,
       key: null,
+      value: null,
       model: null,
       prefix: 'claude-',
       upstream: null,

@@ -27,6 +27,7 @@ function requestWith(
     identity: {
       keyId: 'key_1',
       accountId: 'acc_1',
+      email: 'ada@example.com',
       plan: 'pro',
       digest: '',
       expiresAtMs: null,
@@ -79,6 +80,7 @@ void t.test('subjects of counters', (t) => {
 const SELECTORS: [string, LimitedRequest][] = [
   ['plan: pro', requestWith({}, { plan: 'starter' })],
   ['account: acc_1', requestWith({}, { accountId: 'acc_2' })],
+  ['account: Ada@example.com', requestWith({}, { email: 'eva@example.com' })],
   ['key: key_1', requestWith({}, { keyId: 'key_2' })],
   ['model: gpt-5.5', requestWith({ model: 'gpt-5.4', modelName: 'gpt-5.4' })],
   ['model: gpt-5.5-2026-04-23', requestWith({ model: 'gpt-5.5' })],
@@ -130,6 +132,21 @@ void t.test('a counter is kept when rules move and plans change', (t) => {
   t.end()
 })
 
+void t.test('one value of a label has its own count, beside the rule of all values', (t) => {
+  const all = { scope: 'label:team', usd_per_day: 5 }
+  const research = { ...all, value: 'research', usd_per_day: 50 }
+  const rules = rulesOf(JSON.stringify([all, research, { ...research, model: 'gpt-5.5' }]))
+  const of = (labels: Identity['labels']) => subjects(rules, requestWith({}, { labels }))
+  t.same(of({ team: 'research', env: 'ci' }), [
+    'label:team=research',
+    'label:team=research;value',
+    'label:team=research;value;model=gpt-5.5',
+  ])
+  t.same(of({ team: 'sales' }), ['label:team=sales'])
+  t.same(of({ env: 'research' }), [])
+  t.end()
+})
+
 void t.test('a name of any length makes a valid subject of the ledger', (t) => {
   const long = 'm'.repeat(256)
   const rules = rulesOf(`[{ scope: model, prefix: ${'m'.repeat(250)}, concurrent: 1 }]`)
@@ -146,6 +163,7 @@ void t.test('demands of a request', (t) => {
     tokensPerMinute: 2,
     concurrent: 3,
     nanoUsdPerDay: 4,
+    nanoUsdPerWeek: 6,
     nanoUsdPerMonth: 5,
   }
   const found = rulesOf('[]').of(requestWith({}, { limits }))
@@ -157,6 +175,7 @@ void t.test('demands of a request', (t) => {
       { kind: 'tokens', subject, shared: false, perMinute: 2, cost: 70 },
       { kind: 'concurrent', subject, shared: false, limit: 3 },
       { kind: 'usd_day', subject, shared: false, limitNanoUsd: 4, costNanoUsd: 80 },
+      { kind: 'usd_week', subject, shared: false, limitNanoUsd: 6, costNanoUsd: 80 },
       { kind: 'usd_month', subject, shared: false, limitNanoUsd: 5, costNanoUsd: 80 },
     ],
   )

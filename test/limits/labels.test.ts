@@ -17,6 +17,8 @@ const RULES = `
 limits:
   - { scope: 'label:team', prefix: gpt-5.4-mini, requests_per_minute: 4 }
   - { scope: 'label:team', prefix: gpt-5.4-nano, concurrent: 1, usd_per_day: 0.001 }
+  - { scope: 'label:team', value: research, prefix: gpt-5.4-mini, requests_per_minute: 2 }
+  - { scope: account, account: Test@Example.com, prefix: gpt-4o, usd_per_week: 0.001 }
 `
 
 async function keyWith(gateway: TestGateway, labels: Labels): Promise<string> {
@@ -73,6 +75,17 @@ async function labelled(t: Test, store: string | undefined): Promise<void> {
   const budget = await ask(gateway, one, { model: 'gpt-5.4-nano', max_tokens: 5_000 })
   t.equal(budget.status, 429, 'a budget of a label')
   t.equal((await ask(gateway, free, { model: 'gpt-5.4-nano', max_tokens: 5_000 })).status, 200)
+
+  const research = await keyWith(gateway, { team: 'research' })
+  t.same(await statuses(research, 3), [200, 200, 429], 'one value has its own amount')
+  const week = await ask(gateway, free, { model: 'gpt-4o', max_tokens: 5_000 })
+  t.equal(week.status, 429, 'a budget of an account by its e-mail address')
+  const { error: spent } = (await week.json()) as { error: { message: string } }
+  t.match(spent.message, /^The budget of \$0.001 a week for this account is too small/)
+  t.match((await rowsOf(gateway)).slice(-2), [
+    { limit: /^label:team=research;value;prefix=gpt-5.4-mini requests_per_minute$/ },
+    { limit: /^account:acc_\w+;account=test@example.com;prefix=gpt-4o usd_per_week$/ },
+  ])
 }
 
 void t.test('labels on SQLite', (t) => labelled(t, undefined))

@@ -5,12 +5,7 @@
 import t from 'tap'
 import { dice } from '../helpers/seeded-random.js'
 import { budgetState } from '../../src/limits/arithmetic/budget-limit.js'
-import {
-  dayOf,
-  leftOfDay,
-  leftOfMonth,
-  monthOf,
-} from '../../src/limits/arithmetic/budget-period.js'
+import { dayOf, leftOf, monthOf, periodOf } from '../../src/limits/arithmetic/budget-period.js'
 import { RUNNING_RETRY_MS, slotState } from '../../src/limits/arithmetic/concurrency-limit.js'
 import {
   remainingUnits,
@@ -125,7 +120,7 @@ void t.test('limit states at the edges', (t) => {
   t.end()
 })
 
-void t.test('days and months are those of UTC', (t) => {
+void t.test('days, weeks and months are those of UTC', (t) => {
   const roll = dice(7)
   for (let count = 0; count < HISTORIES; count += 1) {
     const nowMs = Math.floor(roll() * 4e12)
@@ -133,14 +128,22 @@ void t.test('days and months are those of UTC', (t) => {
     const [year, month, day] = [now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate()]
     const nextDay = Date.UTC(year, month, day + 1)
     const nextMonth = Date.UTC(year, month + 1)
-    if (nowMs + leftOfDay(nowMs) !== nextDay) t.fail(`the day of ${now.toISOString()}`)
-    if (nowMs + leftOfMonth(nowMs) !== nextMonth) t.fail(`the month of ${now.toISOString()}`)
+    if (nowMs + leftOf('usd_day', nowMs) !== nextDay) t.fail(`the day of ${now.toISOString()}`)
+    const nextMonday = Date.UTC(year, month, day + 7 - ((now.getUTCDay() + 6) % 7))
+    if (nowMs + leftOf('usd_week', nowMs) !== nextMonday) t.fail(`the week of ${now.toISOString()}`)
+    if (nowMs + leftOf('usd_month', nowMs) !== nextMonth)
+      t.fail(`the month of ${now.toISOString()}`)
     if (dayOf(nextDay) !== dayOf(nowMs) + 1) t.fail(`the day after ${now.toISOString()}`)
     if (monthOf(nextMonth) !== monthOf(nowMs) + 1) t.fail(`the month after ${now.toISOString()}`)
-    if (leftOfDay(nextDay) !== 86_400_000) t.fail('a day that begins is whole')
+    if (leftOf('usd_day', nextDay) !== 86_400_000) t.fail('a day that begins is whole')
+    const week = periodOf('usd_week', nowMs)
+    if (periodOf('usd_week', nextMonday) !== week + 1) t.fail(`the week after ${now.toISOString()}`)
+    if (periodOf('usd_week', nextMonday - 1) !== week) t.fail(`the end of ${now.toISOString()}`)
   }
   t.equal(monthOf(0), 0)
   t.equal(dayOf(0), 0)
+  t.equal(periodOf('usd_week', Date.UTC(1970, 0, 4)), 0, 'a Sunday')
+  t.equal(periodOf('usd_week', Date.UTC(1970, 0, 5)), 1, 'a Monday')
   t.end()
 })
 

@@ -14,6 +14,7 @@ const DEMANDS = {
   tokens: { kind: 'tokens', subject, shared, perMinute: 1_000, cost: 700 },
   concurrent: { kind: 'concurrent', subject, shared, limit: 3 },
   day: { kind: 'usd_day', subject, shared, limitNanoUsd: 5e9, costNanoUsd: 12_500_000 },
+  week: { kind: 'usd_week', subject, shared, limitNanoUsd: 2e9, costNanoUsd: 1e9 },
   month: { kind: 'usd_month', subject, shared, limitNanoUsd: 1, costNanoUsd: 2 },
 } satisfies Record<string, Demand>
 
@@ -86,6 +87,25 @@ void t.test('each kind names the limit, its state and the wait', (t) => {
       false,
       'The budget of $5 a day for this key leaves $0.01, and this request may cost up to $0.0125; try again in 7200 s, or lower max_completion_tokens.',
     ],
+  )
+  t.same(
+    refusal(
+      DEMANDS.week,
+      limitState({ limit: 2e9, remaining: 0, resetMs: 90_000_000, retryAfterMs: 90_000_000 }),
+    ),
+    [
+      'usd_week',
+      90_000,
+      false,
+      'The budget of $2 a week for this key leaves $0, and this request may cost up to $1; try again in 90000 s, or lower max_completion_tokens.',
+    ],
+  )
+  t.equal(
+    refusalOf(
+      [limitDemand(DEMANDS.week)],
+      [limitState({ limit: 2e9, remaining: 0, resetMs: 1, retryAfterMs: 1 })],
+    ).limit,
+    'key:key_1 usd_per_week',
   )
   t.end()
 })

@@ -4,6 +4,7 @@
 import { factsFor } from '../../config/catalogue.js'
 import type { Catalogue, Config, UpstreamConfig } from '../../config/config.js'
 import { isComplete, isOutputFree } from '../../ledger/price.js'
+import { limitsMoney } from '../../limits/find-limits.js'
 import { Prices } from '../../ledger/find-price.js'
 import { createRouter } from '../../routing/router.js'
 
@@ -90,7 +91,7 @@ export class Budgets {
 export function hasBudget({ limits, plans }: Config): boolean {
   return [...limits, plans.starter, plans.pro, plans.max]
     .map((plan) => ('amounts' in plan ? plan.amounts : plan.limits))
-    .some((amounts) => (amounts.nanoUsdPerDay ?? amounts.nanoUsdPerMonth) !== undefined)
+    .some(limitsMoney)
 }
 
 /** The values as text. */

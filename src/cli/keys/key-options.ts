@@ -11,6 +11,7 @@ export const KEY_OPTIONS = {
   tpm: { type: 'string' },
   concurrent: { type: 'string' },
   'usd-per-day': { type: 'string' },
+  'usd-per-week': { type: 'string' },
   'usd-per-month': { type: 'string' },
   expires: { type: 'string' },
   models: { type: 'string' },
@@ -36,8 +37,10 @@ export function readKeyOptions(options: KeyOptions, nowMs: number): NewKeySettin
   if (rpm !== undefined) limits.requestsPerMinute = count('rpm', rpm)
   if (tpm !== undefined) limits.tokensPerMinute = count('tpm', tpm)
   if (concurrent !== undefined) limits.concurrent = count('concurrent', concurrent)
-  const [day, month] = [options['usd-per-day'], options['usd-per-month']]
+  const [day, week] = [options['usd-per-day'], options['usd-per-week']]
+  const month = options['usd-per-month']
   if (day !== undefined) limits.nanoUsdPerDay = nanoUsd('usd-per-day', day)
+  if (week !== undefined) limits.nanoUsdPerWeek = nanoUsd('usd-per-week', week)
   if (month !== undefined) limits.nanoUsdPerMonth = nanoUsd('usd-per-month', month)
   return {
     ...(Object.keys(limits).length > 0 ? { limits } : {}),

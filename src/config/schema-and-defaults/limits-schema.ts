@@ -1,6 +1,6 @@
 /** The keys of limits: rules, limits of plans, and settings. `resolve-limits.ts` resolves the values. */
 import { z } from 'zod'
-import { LABEL_NAME } from '../../accounts/labels.js'
+import { LABEL_NAME, LABEL_VALUE } from '../../accounts/labels.js'
 import { whole } from './value-types.js'
 
 /** Nano-dollars are integers; a million dollars is a ninth of the largest safe one. */
@@ -16,6 +16,7 @@ const amounts = {
     .describe('Tokens per minute, of prompts and replies together.'),
   concurrent: whole(1, 1_000_000).optional().describe('Concurrent requests.'),
   usd_per_day: usd.optional().describe('US dollars per calendar day (UTC).'),
+  usd_per_week: usd.optional().describe('US dollars per calendar week (UTC), from Monday 00:00.'),
   usd_per_month: usd.optional().describe('US dollars per calendar month (UTC).'),
 }
 
@@ -39,8 +40,27 @@ export const limitSchema = z.strictObject({
       'What is counted, each by itself: every key, every account, every model (over all accounts), every upstream (over all accounts), or with `label:NAME` every value of this label of keys (over all accounts). Keys without the label do not fall under the rule.',
     ),
   plan: z.enum(['starter', 'pro', 'max']).optional().describe('Only for accounts with this plan.'),
-  account: text.optional().describe('Only for this account, by its id.'),
-  key: text.optional().describe('Only for this key, by its id.'),
+  account: text
+    .refine((account) => /^acc_.|^[^@]+@[^@]+$/.test(account), {
+      error: 'must be the id of an account (acc_…) or its e-mail address',
+    })
+    .optional()
+    .describe('Only for this account, by its id or its e-mail address.'),
+  key: text
+    .refine((key) => key.startsWith('key_') || key === 'playground', {
+      error: 'must be the id of a key (key_…), as `sluice keys list` prints it',
+    })
+    .optional()
+    .describe('Only for this key, by its id; `playground` is the key of chats in the dashboard.'),
+  value: z
+    .string()
+    .regex(LABEL_VALUE, {
+      error: 'must be 1 to 64 printable ASCII characters without spaces and commas',
+    })
+    .optional()
+    .describe(
+      'Only with `scope: label:NAME`: only for keys with this value of the label, with a count of its own. A rule without `value` applies to them, too.',
+    ),
   model: text.optional().describe('Only for requests for this model, including its dated ids.'),
   prefix: text.optional().describe('Only for requests for a model whose id starts with this.'),
   upstream: text.optional().describe('Only for requests that go to this upstream.'),

@@ -8,6 +8,7 @@ import type {
   Decision,
   LimitReservation,
 } from '../../limits/reservation-types.js'
+import { isBudget } from '../../limits/arithmetic/budget-period.js'
 import type { Limiter } from '../../limits/limiter.js'
 import { limitDemandsOf, needsOf, type Limit, type LimitDemand } from '../../limits/find-limits.js'
 import type { Logger } from '../../observe/log/log.js'
@@ -161,7 +162,7 @@ export function affordableOutput(
   for (const [index, { demand }] of limitDemands.entries()) {
     const limitState = limitStates[index]
     if (limitState === undefined) return null
-    if (demand.kind === 'usd_day' || demand.kind === 'usd_month') {
+    if (isBudget(demand)) {
       remaining = Math.min(remaining, limitState.remaining)
     } else if (limitState.retryAfterMs !== 0) {
       return null

@@ -91,6 +91,7 @@ function moreOf(demand: Demand): Raise['demands'] {
     case 'tokens':
       return demand.cost > 0 ? [demand] : []
     case 'usd_day':
+    case 'usd_week':
     case 'usd_month':
       return demand.costNanoUsd > 0 ? [demand] : []
     default:

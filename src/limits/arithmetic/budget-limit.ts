@@ -1,8 +1,8 @@
-/** Budgets in nano-dollars. Pure; `budget-period.ts` computes the time until the day or month ends. */
+/** Budgets in nano-dollars. Pure; `budget-period.ts` computes the time until the period ends. */
 import { RUNNING_RETRY_MS } from './concurrency-limit.js'
 import type { LimitLevel } from './limit-level.js'
 
-/** A budget in its running day or month, in nano-dollars. */
+/** A budget in its running day, week or month, in nano-dollars. */
 export interface BudgetUse {
   readonly limit: number
   /** Includes `reserved`. */
@@ -11,7 +11,7 @@ export interface BudgetUse {
   readonly reserved: number
 }
 
-/** The level of a budget for a request of `cost`, `leftMs` before its day or month ends. */
+/** The level of a budget for a request of `cost`, `leftMs` before its period ends. */
 export function budgetState(budget: BudgetUse, cost: number, leftMs: number): LimitLevel {
   const { limit, spent } = budget
   return {

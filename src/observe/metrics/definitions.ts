@@ -10,7 +10,7 @@ export const LABELS: Readonly<Record<string, string>> = {
   upstream: 'an upstream of the configuration, or `none`',
   status: 'the HTTP status of the reply (499: the client disconnected)',
   outcome: '`ok`, or an error kind of errors.md',
-  kind: '`ok`, `cancelled` (another attempt was faster), or an error kind of errors.md; of limits: requests, tokens, concurrent, usd_day, usd_month; of ledger entries: see the help of the metric',
+  kind: '`ok`, `cancelled` (another attempt was faster), or an error kind of errors.md; of limits: requests, tokens, concurrent, usd_day, usd_week, usd_month; of ledger entries: see the help of the metric',
   model: 'a model of the catalogue, or `other`',
   resource: '`delay` (of the event loop), `heap`, `open_files`, `in_flight` (requests in flight)',
   hop: 'authenticate, receive, route, admit, connect, first_byte, translate, relay, settle',

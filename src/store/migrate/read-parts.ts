@@ -2,7 +2,7 @@
  * The parts of a store that a migration copies, and how to read them in batches.
  */
 import type { ApiKey } from '../../accounts/account.js'
-import { dayOf, monthOf } from '../../limits/arithmetic/budget-period.js'
+import { periodOf } from '../../limits/arithmetic/budget-period.js'
 import type { AuditEntry } from '../audit-trail.js'
 import type { BudgetSpent } from '../ledger.js'
 import type { UsageSum } from '../usage-queries.js'
@@ -82,15 +82,13 @@ export async function* auditPages(store: Store): AsyncGenerator<readonly AuditEn
   }
 }
 
-/** The spend of the current day or month, in batches; the spend of earlier ones is not kept. */
+/** The spend of the current day, week or month, in batches; the spend of earlier ones is not kept. */
 export async function* budgetBatches(
   store: Store,
   nowMs: number,
 ): AsyncGenerator<readonly BudgetSpent[]> {
   for await (const batch of store.ledger.budgets()) {
-    yield batch.filter(
-      ({ kind, period }) => period >= (kind === 'usd_day' ? dayOf(nowMs) : monthOf(nowMs)),
-    )
+    yield batch.filter(({ kind, period }) => period >= periodOf(kind, nowMs))
   }
 }
 

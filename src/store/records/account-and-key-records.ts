@@ -36,6 +36,7 @@ const limitsSchema = z.object({
   tokensPerMinute: count.exactOptional(),
   concurrent: count.exactOptional(),
   nanoUsdPerDay: count.exactOptional(),
+  nanoUsdPerWeek: count.exactOptional(),
   nanoUsdPerMonth: count.exactOptional(),
 })
 

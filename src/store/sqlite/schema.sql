@@ -91,8 +91,8 @@ END;
 
 -- The amounts taken of limits. `account_id` is empty for a limit that accounts share. Rates are in 1/60,000 of a
 -- request or token that has not flowed back (src/limits/arithmetic/rate-limit.ts); `places` are slots of concurrent
--- requests; `day` and `month` are days and months since 1970 (UTC). `..._reserved` is the part of `..._spent` that
--- running requests hold.
+-- requests; `day`, `week` and `month` are days, weeks (from Monday) and months since 1970 (UTC). `..._reserved` is the
+-- part of `..._spent` that running requests hold.
 CREATE TABLE limits (
   id INTEGER PRIMARY KEY,
   account_id TEXT NOT NULL,
@@ -105,6 +105,9 @@ CREATE TABLE limits (
   day INTEGER NOT NULL,
   day_spent REAL NOT NULL,
   day_reserved REAL NOT NULL,
+  week INTEGER NOT NULL,
+  week_spent REAL NOT NULL,
+  week_reserved REAL NOT NULL,
   month INTEGER NOT NULL,
   month_spent REAL NOT NULL,
   month_reserved REAL NOT NULL,

@@ -223,7 +223,7 @@ const MISTAKES: readonly Mistake[] = [
   [
     'a rule without a limit',
     `${GOOD}limits: [ { scope: key } ]\n`,
-    '5:11: limits[0]: sets no limit: add one of requests_per_minute, tokens_per_minute, concurrent, usd_per_day, usd_per_month',
+    '5:11: limits[0]: sets no limit: add one of requests_per_minute, tokens_per_minute, concurrent, usd_per_day, usd_per_week, usd_per_month',
   ],
   [
     'a label without a name',

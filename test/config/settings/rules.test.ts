@@ -312,7 +312,7 @@ const RULES: [string, string, string][] = [
   [
     'a limit without an amount',
     `${GOOD}limits: [{ scope: key }]\n`,
-    ':8:10: limits[0]: sets no limit: add one of requests_per_minute, tokens_per_minute, concurrent, usd_per_day, usd_per_month',
+    ':8:10: limits[0]: sets no limit: add one of requests_per_minute, tokens_per_minute, concurrent, usd_per_day, usd_per_week, usd_per_month',
   ],
   [
     'a limit with an unknown scope',
@@ -333,6 +333,21 @@ const RULES: [string, string, string][] = [
     'a limit of an unknown upstream',
     `${GOOD}limits: [{ scope: key, upstream: open-ai, concurrent: 5 }]\n`,
     ':8:34: limits[0].upstream: is not an upstream of this file (did you mean "openai"?)',
+  ],
+  [
+    'a limit of an account by another name',
+    `${GOOD}limits: [{ scope: account, account: ada, concurrent: 5 }]\n`,
+    ':8:37: limits[0].account: must be the id of an account (acc_…) or its e-mail address',
+  ],
+  [
+    'a limit of a key by its name',
+    `${GOOD}limits: [{ scope: key, key: my-app, concurrent: 5 }]\n`,
+    ':8:29: limits[0].key: must be the id of a key (key_…), as `sluice keys list` prints it',
+  ],
+  [
+    'a value of no label',
+    `${GOOD}limits: [{ scope: key, value: research, concurrent: 5 }]\n`,
+    ':8:31: limits[0].value: needs a scope of label:NAME: it is the value of that label',
   ],
   [
     'two limits of the same requests',

@@ -26,14 +26,17 @@ async function checkSecrets(
   for (const text of texts) t.notMatch(text, /whsec_|canary-path|Y2FuYXJ5LXNlY3JldC1vZi0/)
 }
 
-for (const workers of [1, 2]) {
+for (const [workers, period, limit] of [
+  [1, 'day', 'nanoUsdPerDay'],
+  [2, 'week', 'nanoUsdPerWeek'],
+] as const) {
   void t.test(
-    `a budget is reported once at 80 % and once at 100 %, workers: ${workers}`,
+    `a budget of a ${period} is reported once at 80 % and once at 100 %, workers: ${workers}`,
     async (t) => {
       const receiver = await startReceiver(t)
       const server = `workers: ${workers}, drain_ms: 5000`
       const served = await startServe(t, { server, more: notify(receiver) })
-      const secret = await makeKey(storeOf(served), { nanoUsdPerDay: 1_000_000 })
+      const secret = await makeKey(storeOf(served), { [limit]: 1_000_000 })
       const ask = async (): Promise<number> => {
         const body = {
           model: 'gpt-4o',
@@ -56,7 +59,7 @@ for (const workers of [1, 2]) {
       )
       t.match(first?.data, {
         threshold_percent: 80,
-        period: 'day',
+        period,
         limit_usd: 0.001,
         budget: /^key:key_/,
       })

@@ -207,6 +207,58 @@ export async function calendar(t: Test, { ledger, clock }: LedgerUnderTest): Pro
   t.same(await left(), [23, 3], 'each budget is reset exactly once')
 }
 
+export async function weeks(t: Test, { ledger, clock }: LedgerUnderTest): Promise<void> {
+  const demands = (cost: number) => [
+    budget('usd_day', { limitNanoUsd: 100, costNanoUsd: cost }),
+    budget('usd_week', { limitNanoUsd: 150, costNanoUsd: cost }),
+  ]
+  const left = async () =>
+    (await ledger.limitStates('acc_ada', demands(1))).map(({ remaining }) => remaining)
+  // The last ms of a Saturday.
+  clock.atMs = Date.UTC(2026, 10, 28, 23, 59, 59, 999)
+  const late = anAdmission(demands(80))
+  t.same(
+    await ledger.admit(late),
+    yes(
+      standing({ limit: 100, remaining: 20, resetMs: 1 }),
+      standing({ limit: 150, remaining: 70, resetMs: DAY + 1 }),
+    ),
+  )
+  clock.atMs += 1
+  t.same(await left(), [100, 70], 'Sunday is in the same week')
+  await ledger.settle(aRow({ requestId: late.requestId, costNanoUsd: 30 }))
+  t.same(await left(), [100, 120], 'the settlement corrects the week of the admission')
+  t.same(
+    (await ledger.admit(anAdmission(demands(100)))).limitStates[1],
+    standing({ limit: 150, remaining: 20, resetMs: DAY }),
+  )
+  t.same(
+    (await ledger.admit(anAdmission(demands(21)))).limitStates[1],
+    standing({ limit: 150, remaining: 20, resetMs: DAY, retryAfterMs: SOON }),
+  )
+  const more = [budget('usd_week', { limitNanoUsd: 150, costNanoUsd: 20 })]
+  const raise = await ledger.raise('acc_ada', more)
+  t.same(await left(), [0, 0], 'raises a running request')
+  t.equal(await ledger.raise('acc_ada', more), null)
+  if (raise !== null) await ledger.lower('acc_ada', raise)
+  t.same(await left(), [0, 20])
+
+  clock.atMs += DAY
+  t.same(await left(), [100, 150], 'a new week begins on Monday at midnight UTC')
+  if (raise !== null) await ledger.lower('acc_ada', raise)
+  const owed = { demands: demands(10), takenFrom: 'nothing' } as const
+  await ledger.settle(aRow({ costNanoUsd: 7, atMs: clock.atMs }), owed)
+  await ledger.settle(aRow({ costNanoUsd: 9, atMs: clock.atMs - 1 }), owed)
+  t.same(await left(), [93, 143], 'a request of Sunday does not change the new week')
+  const spent = []
+  for await (const batch of ledger.budgets()) spent.push(...batch)
+  const week = Math.floor((clock.atMs / DAY + 3) / 7)
+  const found = spent.find(({ kind }) => kind === 'usd_week')
+  t.match(found, { accountId: 'acc_ada', subject: 'key:one', period: week, nanoUsd: 7 })
+  if (found !== undefined) await ledger.putBudgets([{ ...found, nanoUsd: 50 }])
+  t.same(await left(), [93, 100], 'a migration keeps it')
+}
+
 /** A request admitted while the store was unavailable is charged when its entry is written. */
 export async function owed(t: Test, { ledger, clock }: LedgerUnderTest): Promise<void> {
   const demands = [

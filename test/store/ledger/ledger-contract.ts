@@ -6,7 +6,7 @@ import t, { type Test } from 'tap'
 import { openStore } from '../../../src/store/open-store.js'
 import type { Demand, LimitState } from '../../../src/store/ledger.js'
 import type { NewUrl } from '../contract/store-contract.js'
-import { budgets, calendar, owed, waits } from './budgets.js'
+import { budgets, calendar, owed, waits, weeks } from './budgets.js'
 import { killedWriters } from './kills.js'
 import { crowds, exactness } from './races.js'
 import { expiry, renewal } from './leases.js'
@@ -39,6 +39,7 @@ export function ledgerContract(engine: string, newUrl: NewUrl): void {
     'concurrent requests': concurrency,
     budgets,
     'days and months': calendar,
+    weeks,
     'wait of a request that a budget refuses': waits,
     'charges of requests without a reservation': owed,
     'raised reservation': raised,

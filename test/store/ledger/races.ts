@@ -38,6 +38,8 @@ const KINDS: Readonly<Record<string, (subject: string) => Demand>> = {
   concurrent: (subject) => places(FIT, subject),
   usd_day: (subject) =>
     budget('usd_day', { limitNanoUsd: FIT * 1_000 + 999, costNanoUsd: 1_000, subject }),
+  usd_week: (subject) =>
+    budget('usd_week', { limitNanoUsd: FIT * 1_000 + 1, costNanoUsd: 1_000, subject }),
   usd_month: (subject) =>
     budget('usd_month', { limitNanoUsd: FIT * 1_000, costNanoUsd: 1_000, subject }),
 }
@@ -88,7 +90,7 @@ export async function exactness(t: Test, { ledger, url }: LedgerUnderTest): Prom
   const rest = await ledger.limitStates('acc_ada', all)
   t.same(
     rest.map(({ remaining }) => remaining),
-    [0, 0, 249, 0, 999, 0],
+    [0, 0, 249, 0, 999, 1, 0],
     'each request is counted once',
   )
 
@@ -109,7 +111,7 @@ export async function exactness(t: Test, { ledger, url }: LedgerUnderTest): Prom
   t.equal(sums.find(({ keyId }) => keyId === 'key_race')?.requests, FIT)
   t.same(
     (await ledger.limitStates('acc_ada', all)).map(({ remaining }) => remaining),
-    [0, 0, FIT * 250 + 249 - FIT * 120, FIT, FIT * 1_000 + 999, FIT * 1_000],
+    [0, 0, FIT * 250 + 249 - FIT * 120, FIT, ...[999, 1, 0].map((rest) => FIT * 1_000 + rest)],
     'unused amounts are returned once',
   )
 }

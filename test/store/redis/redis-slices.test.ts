@@ -129,6 +129,8 @@ for (const [kind, demandOf] of Object.entries({
   requests: (subject: string): Demand => requests(3_000, { subject }),
   usd_day: (subject: string): Demand =>
     budget('usd_day', { limitNanoUsd: 30_000, costNanoUsd: 10, subject }),
+  usd_week: (subject: string): Demand =>
+    budget('usd_week', { limitNanoUsd: 30_000, costNanoUsd: 10, subject }),
 })) {
   void t.test(`four processes at a limit of 3,000 by ${kind}`, { ...options }, async (t) => {
     const { url, left } = await scene(t)

@@ -92,6 +92,7 @@ void t.test('a store of version 4 keeps the amounts that running requests hold',
   await first.ledger.admit(lost)
   await first.close()
   const db = connect(path)
+  withoutWeeks(db)
   withOldReservations(db)
   t.equal(
     db.prepare('SELECT holds FROM reservations WHERE request_id = ?').get(settled.requestId)?.[
@@ -126,6 +127,34 @@ void t.test('a store of version 4 keeps the amounts that running requests hold',
   t.same(migrated.prepare(indexes).all(), [], 'version 6 has no index of reservations by their end')
 })
 
+void t.test(
+  'a store of version 6 keeps running requests, and then has budgets of a week',
+  async (t) => {
+    const path = join(t.testdir(), 'store')
+    const clock = new TestClock()
+    const old = [budget('usd_month', { limitNanoUsd: 100, costNanoUsd: 60 })]
+    const first = await opened(path, clock)
+    const running = anAdmission(old)
+    await first.ledger.admit(running)
+    await first.close()
+    const db = connect(path)
+    withoutWeeks(db)
+    db.exec('PRAGMA user_version = 6')
+    db.close()
+
+    const { ledger, close } = await opened(path, clock)
+    t.teardown(close)
+    const demands = [...old, budget('usd_week', { limitNanoUsd: 100, costNanoUsd: 40 })]
+    t.ok((await ledger.admit(anAdmission(demands.slice(1)))).admitted)
+    await ledger.settle(aRow({ requestId: running.requestId, costNanoUsd: 10 }))
+    const states = await ledger.limitStates('acc_ada', demands)
+    t.same(
+      states.map(({ remaining }) => remaining),
+      [90, 60],
+    )
+  },
+)
+
 async function opened(path: string, clock: TestClock) {
   const store = await openSqlite(path, { nowMs: clock.now })
   return { ledger: store.ledger, close: () => store.close() }
@@ -159,6 +188,7 @@ function toVersion1(path: string): void {
 /** Converts a store of this version to version 2. */
 function toVersion2(path: string): void {
   const db = connect(path)
+  withoutWeeks(db)
   withOldReservations(db)
   withoutCauses(db)
   db.exec('PRAGMA user_version = 2')
@@ -167,6 +197,13 @@ function toVersion2(path: string): void {
 
 function viewSql(db: ReturnType<typeof connect>, name: string): string {
   return textIn(db.prepare('SELECT sql FROM sqlite_schema WHERE name = ?').get(name) ?? {}, 'sql')
+}
+
+/** Removes the columns that version 7 added. */
+function withoutWeeks(db: ReturnType<typeof connect>): void {
+  for (const column of ['week', 'week_spent', 'week_reserved']) {
+    db.exec(`ALTER TABLE limits DROP COLUMN ${column}`)
+  }
 }
 
 /** Removes the columns that version 3 added. */

@@ -24,6 +24,7 @@ const LIMITS = [
   'tokensPerMinute',
   'concurrent',
   'nanoUsdPerDay',
+  'nanoUsdPerWeek',
   'nanoUsdPerMonth',
 ] as const
 

@@ -3,7 +3,7 @@ import type { Account, ApiKey, Identity } from '../../../accounts/account.js'
 import type { Snapshot } from '../../../config/config.js'
 import { GatewayError } from '../../../errors.js'
 import { limitDemandsOf, Rules, type LimitDemand } from '../../../limits/find-limits.js'
-import { leftOfDay, leftOfMonth } from '../../../limits/arithmetic/budget-period.js'
+import { isBudgetKind, leftOf } from '../../../limits/arithmetic/budget-period.js'
 import { LIMIT_NAMES } from '../../../limits/limit-refusal.js'
 import type { Demand, LimitState } from '../../../store/ledger.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
@@ -94,10 +94,11 @@ function ownedLimits(rules: Rules, account: Account, keys: readonly ApiKey[]): O
   return [...of(null, 'account:'), ...limited.flat()]
 }
 
-function identityOf({ id, plan }: Account, key: ApiKey | null): Identity {
+function identityOf({ id, email, plan }: Account, key: ApiKey | null): Identity {
   return {
     keyId: key?.id ?? '',
     accountId: id,
+    email,
     plan,
     digest: null,
     expiresAtMs: null,
@@ -125,6 +126,5 @@ function view({ claim, key }: Owned, limitState: LimitState, nowMs: number): sch
 
 /** Budgets are reset at midnight by the clock of the reply: `resetMs` is from the store's, read earlier. */
 function timeToReset(kind: Demand['kind'], resetMs: number, nowMs: number): number {
-  if (kind === 'usd_day') return leftOfDay(nowMs)
-  return kind === 'usd_month' ? leftOfMonth(nowMs) : Math.ceil(resetMs)
+  return isBudgetKind(kind) ? leftOf(kind, nowMs) : Math.ceil(resetMs)
 }

@@ -15,6 +15,7 @@ export const standing = z.strictObject({
     'tokens_per_minute',
     'concurrent',
     'usd_per_day',
+    'usd_per_week',
     'usd_per_month',
   ]),
   limit: count,

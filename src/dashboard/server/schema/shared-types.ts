@@ -25,6 +25,7 @@ export const keyLimits = z.strictObject({
   /** Concurrent requests. */
   concurrent: z.int().min(1).max(1_000_000).optional(),
   nanoUsdPerDay: nanoUsd.optional(),
+  nanoUsdPerWeek: nanoUsd.optional(),
   nanoUsdPerMonth: nanoUsd.optional(),
 })
 

@@ -7,6 +7,7 @@ export const LIMIT_NAMES: Readonly<Record<string, string>> = {
   tokens_per_minute: 'Tokens per minute',
   concurrent: 'Concurrent requests',
   usd_per_day: 'Budget per day (UTC)',
+  usd_per_week: 'Budget per week (UTC, from Monday)',
   usd_per_month: 'Budget per month (UTC)',
 }
 
@@ -37,6 +38,11 @@ function ownerText(subject: string): string {
   }
 }
 
+/** From 1 (on a Sunday) to 7 (on a Monday). */
+function daysToMonday(at: Date): number {
+  return 7 - ((at.getUTCDay() + 6) % 7)
+}
+
 /** When the limit that refused a request resets, ms since 1970; null if it depends on running requests. */
 export function resetsAtMs({
   limit,
@@ -48,6 +54,8 @@ export function resetsAtMs({
   switch (name) {
     case 'usd_per_day':
       return Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate() + 1)
+    case 'usd_per_week':
+      return Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate() + daysToMonday(at))
     case 'usd_per_month':
       return Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1)
     case 'requests_per_minute':

@@ -2,6 +2,7 @@
  * Reads and writes budgets, sums and last uses for migration. No gateway uses the ledger meanwhile, and each
  * write can be repeated, so these are commands without scripts.
  */
+import { isBudgetKind } from '../../../limits/arithmetic/budget-period.js'
 import type { BudgetSpent } from '../../ledger.js'
 import type { UsageSum } from '../../usage-queries.js'
 import { numberedCounters } from '../../records/count-usage.js'
@@ -14,7 +15,7 @@ import type { LedgerContext } from './context.js'
 const AT_ONCE = 64
 const BUDGET_SECONDS = 40 * 86_400
 const NAMES = 'sluice:{*}:usd_*'
-const NAME = /^sluice:\{(.*?)\}:(usd_day|usd_month):(.*)$/s
+const NAME = /^sluice:\{(.*?)\}:(usd_day|usd_week|usd_month):(.*)$/s
 /** Marks the hash tag of a shared limit; see `slotPrefix`. */
 const SHARED = '~'
 /** Sums written by one command; each has two dozen counters. */
@@ -40,7 +41,7 @@ export async function* budgets(link: RedisConnection): AsyncGenerator<readonly B
 function budgetOf(name: string, [period = 0, spent = 0, held = 0]: number[]): BudgetSpent | null {
   const [, tag = '', kind, subject = ''] = NAME.exec(name) ?? []
   const nanoUsd = spent + held
-  if ((kind !== 'usd_day' && kind !== 'usd_month') || nanoUsd <= 0) return null
+  if (!isBudgetKind(kind) || nanoUsd <= 0) return null
   return { accountId: tag.startsWith(SHARED) ? null : tag, kind, subject, period, nanoUsd }
 }
 

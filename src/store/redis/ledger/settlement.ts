@@ -3,9 +3,9 @@
  * the slices of their limits.
  */
 import type { LedgerEntry } from '../../../ledger/entry.js'
-import { dayOf, monthOf } from '../../../limits/arithmetic/budget-period.js'
+import { dayOf, isBudget, monthOf } from '../../../limits/arithmetic/budget-period.js'
 import { unavailable } from '../../errors.js'
-import type { BudgetDemand, Demand, Reservation } from '../../ledger.js'
+import type { Demand, Reservation } from '../../ledger.js'
 import { chargedNanoUsd, countersOf, usedTokens } from '../../records/count-usage.js'
 import { Batches } from '../connection/batches.js'
 import type { Argument } from '../connection/script.js'
@@ -165,9 +165,4 @@ function unreservedCost(entry: LedgerEntry, reservation: Reservation | undefined
   if (charged !== null) return charged
   const budget = reservation?.demands.find(isBudget)
   return budget === undefined || reservation?.takenFrom !== 'nothing' ? '' : amountsOf(budget).cost
-}
-
-function isBudget(demand: Demand): demand is BudgetDemand {
-  const { kind } = demand
-  return kind === 'usd_day' || kind === 'usd_month'
 }

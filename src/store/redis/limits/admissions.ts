@@ -5,6 +5,7 @@
  * checks both. In a Cluster, the shared limits are taken first, each in its slot, and returned if another
  * limit refuses: no limit is ever exceeded, and for a moment a request may be refused too early.
  */
+import { monthOf } from '../../../limits/arithmetic/budget-period.js'
 import type { Admission, Demand, LimitState, Raise } from '../../ledger.js'
 import type { LedgerContext } from '../ledger/context.js'
 import { accountPrefix, slotPrefix } from '../ledger/key-names.js'
@@ -14,6 +15,7 @@ import { holdsOf, type SharedHolds } from './encode-demands.js'
 import { chargeActualUsage } from './charge-actual-usage.js'
 
 const WHAT = 'admitting a request'
+const DAY_MS = 86_400_000
 
 /** The demands of one slot, with their positions among all. */
 interface Part<D extends Demand> {
@@ -87,20 +89,20 @@ export class Admissions {
         for (const each of taken) await this.lower(accountId, each)
         return null
       }
-      taken.push({ demands: part.demands, day: period[0], month: period[1] })
+      taken.push({ demands: part.demands, day: period[0] })
     }
     const [first] = taken
     return first === undefined ? null : { ...first, demands }
   }
 
   /** Returns what `raise` took. */
-  async lower(accountId: string, { demands, day, month }: Raise): Promise<void> {
+  async lower(accountId: string, { demands, day }: Raise): Promise<void> {
     for (const part of this.parts(accountId, demands)) {
       const holds = holdsOf(accountId, part.demands, '')
       const unused = { tokens: 0, cost: 0 }
       const what = 'lowering a reservation'
       await chargeActualUsage(this.context, what, {
-        holds: [part.slot, [day, month], holds],
+        holds: [part.slot, [day, monthOf(day * DAY_MS)], holds],
         usage: unused,
       })
     }

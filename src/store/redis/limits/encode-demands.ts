@@ -7,7 +7,7 @@ import { limitKey, slotPrefix } from '../ledger/key-names.js'
 /** What a request holds of a limit until it is settled: kind, key, cost, limit, member. */
 export type Hold = readonly [Demand['kind'], string, number, number, string]
 
-/** The holds of a request in another slot of a Cluster: slot, day and month, holds. */
+/** The holds of a request in another slot of a Cluster: slot, day and month (the week follows), holds. */
 export type SharedHolds = readonly [string, readonly [number, number], readonly Hold[]]
 
 /**
@@ -35,6 +35,7 @@ export function amountsOf(demand: Demand): { limit: number; cost: number } {
     case 'concurrent':
       return { limit: demand.limit, cost: 1 }
     case 'usd_day':
+    case 'usd_week':
     case 'usd_month':
       return { limit: demand.limitNanoUsd, cost: demand.costNanoUsd }
   }

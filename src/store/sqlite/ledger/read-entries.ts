@@ -168,7 +168,8 @@ export function budgetsOf(
 ): BudgetBatch {
   const rows = db
     .prepare(
-      `SELECT account_id, subject, day, day_spent, month, month_spent FROM limits WHERE
+      `SELECT account_id, subject, day, day_spent, week, week_spent, month, month_spent
+       FROM limits WHERE
        (account_id, subject) > (?, ?) ORDER BY account_id, subject LIMIT ${BUDGET_BATCH}`,
     )
     .all(...after)
@@ -188,7 +189,8 @@ function spentIn(row: Row): BudgetSpent[] {
     period: numberIn(row, column),
     nanoUsd: numberIn(row, `${column}_spent`),
   })
-  return [of('usd_day', 'day'), of('usd_month', 'month')].filter(({ nanoUsd }) => nanoUsd > 0)
+  const budgets = [of('usd_day', 'day'), of('usd_week', 'week'), of('usd_month', 'month')]
+  return budgets.filter(({ nanoUsd }) => nanoUsd > 0)
 }
 
 function values(of: readonly Condition[]): Value[] {

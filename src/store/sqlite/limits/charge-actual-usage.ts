@@ -18,7 +18,7 @@ export interface ActualUsage {
 /** Replaces the amounts that a request holds of the counters by its usage, and frees its slots. */
 export function chargeActualUsage(
   counters: Counters,
-  { tokens, slots, usd_day, usd_month }: Hold,
+  { tokens, slots, usd_day, usd_week, usd_month }: Hold,
   usage: ActualUsage,
 ): void {
   counters.slots = Math.max(0, counters.slots - slots)
@@ -28,10 +28,11 @@ export function chargeActualUsage(
     rate.units = Math.max(0, rate.units + (usage.tokens - tokens.cost) * UNITS)
   }
   chargeBudget(counters.day, usd_day, usage.nanoUsd)
+  chargeBudget(counters.week, usd_week, usage.nanoUsd)
   chargeBudget(counters.month, usd_month, usage.nanoUsd)
 }
 
-/** Gives back the part of a held amount that was not spent; nothing if its day or month is over. */
+/** Gives back the part of a held amount that was not spent; nothing if its period is over. */
 function chargeBudget(budget: Budget, held: BudgetHold | null, usedNanoUsd: number | null): void {
   if (held === null || budget.period !== held.period) return
   budget.reserved = Math.max(0, budget.reserved - held.nanoUsd)

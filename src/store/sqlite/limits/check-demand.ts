@@ -3,11 +3,11 @@
  * minute, slots of concurrent requests, and budgets. The formulas are those of src/limits/arithmetic/.
  */
 import { budgetState } from '../../../limits/arithmetic/budget-limit.js'
-import { leftOfDay, leftOfMonth } from '../../../limits/arithmetic/budget-period.js'
+import { leftOf, periodOf } from '../../../limits/arithmetic/budget-period.js'
 import { slotState } from '../../../limits/arithmetic/concurrency-limit.js'
 import { remainingUnits, rateState, UNITS } from '../../../limits/arithmetic/rate-limit.js'
 import type { Demand, LimitState, RateDemand } from '../../ledger.js'
-import { budgetOf, periodOf, startPeriod, type Counters, type Rate } from './counters.js'
+import { budgetOf, startPeriod, type Counters, type Rate } from './counters.js'
 
 /**
  * Removes the units that have flowed back since. A clock that was set back starts again from its new time.
@@ -29,6 +29,7 @@ export function take(counters: Counters, demand: Demand, nowMs: number): void {
       counters.slots += 1
       return
     case 'usd_day':
+    case 'usd_week':
     case 'usd_month': {
       const budget = budgetOf(counters, demand.kind)
       startPeriod(budget, periodOf(demand.kind, nowMs))
@@ -62,14 +63,14 @@ export function stateOf(
     case 'concurrent':
       return slotState(counters.slots + taken, demand.limit)
     case 'usd_day':
+    case 'usd_week':
     case 'usd_month': {
       const { limitNanoUsd, costNanoUsd } = demand
       const budget = budgetOf(counters, demand.kind)
-      const leftMs = demand.kind === 'usd_day' ? leftOfDay(nowMs) : leftOfMonth(nowMs)
       const isOver = periodOf(demand.kind, nowMs) > budget.period
       const [spent, reserved] = isOver ? [0, 0] : [budget.spent, budget.reserved]
       const use = { limit: limitNanoUsd, spent: spent + taken, reserved }
-      return budgetState(use, costNanoUsd, leftMs)
+      return budgetState(use, costNanoUsd, leftOf(demand.kind, nowMs))
     }
     default:
       return demand satisfies never
@@ -89,6 +90,7 @@ export function amountOf(demand: Demand): number {
     case 'concurrent':
       return 1
     case 'usd_day':
+    case 'usd_week':
     case 'usd_month':
       return demand.costNanoUsd
     default:

@@ -15,7 +15,7 @@ import { countersIn, type Counters } from './counters.js'
 const MOST_ROWS = 20_000
 
 const COLUMNS = `requests, requests_at_ms, tokens, tokens_at_ms, places, day, day_spent, day_reserved,
-  month, month_spent, month_reserved`
+  week, week_spent, week_reserved, month, month_spent, month_reserved`
 
 /** The rows of one store. Its methods are for the inside of a transaction, except `read`. */
 export class CounterRows {
@@ -40,11 +40,12 @@ export class CounterRows {
     )
     this.insert = engine.prepare(
       `INSERT INTO limits (account_id, subject, ${COLUMNS})
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     )
     this.update = engine.prepare(
       `UPDATE limits SET requests = ?, requests_at_ms = ?, tokens = ?, tokens_at_ms = ?, places = ?, day = ?,
-         day_spent = ?, day_reserved = ?, month = ?, month_spent = ?, month_reserved = ? WHERE id = ?`,
+         day_spent = ?, day_reserved = ?, week = ?, week_spent = ?, week_reserved = ?, month = ?,
+         month_spent = ?, month_reserved = ? WHERE id = ?`,
     )
     this.getWriter = engine.prepare("SELECT value FROM meta WHERE name = 'limits_writer'")
     this.putWriter = engine.prepare(
@@ -111,18 +112,20 @@ export class CounterRows {
     if (this.changed.length === 0) return
     this.claim()
     for (const counters of this.changed) {
-      const { id, requests, tokens, slots, day, month } = counters
+      const { id, requests, tokens, slots, day, week, month } = counters
       const rates = [requests.units, requests.atMs, tokens.units, tokens.atMs] as const
-      const days = [day.period, day.spent, day.reserved] as const
-      const months = [month.period, month.spent, month.reserved] as const
+      const budgets = [
+        ...[day.period, day.spent, day.reserved, week.period, week.spent, week.reserved],
+        ...[month.period, month.spent, month.reserved],
+      ]
       counters.isChanged = false
       if (id === null) {
         const { accountId, subject } = counters
-        const added = this.insert.run(accountId, subject, ...rates, slots, ...days, ...months)
+        const added = this.insert.run(accountId, subject, ...rates, slots, ...budgets)
         counters.id = Number(added.lastInsertRowid)
       } else {
         // `get` makes no object with the number of changes.
-        this.update.get(...rates, slots, ...days, ...months, id)
+        this.update.get(...rates, slots, ...budgets, id)
       }
     }
     this.changed.length = 0

@@ -1,6 +1,6 @@
 /** The counters of one subject: a row of `limits`. `check-demand.ts` computes with them. */
-import { dayOf, monthOf } from '../../../limits/arithmetic/budget-period.js'
-import type { BudgetDemand, Demand } from '../../ledger.js'
+import type { BudgetKind } from '../../../limits/arithmetic/budget-period.js'
+import type { Demand } from '../../ledger.js'
 import { numberIn, type Row } from '../driver.js'
 
 /** A rate: the units that have not flowed back at a time. */
@@ -10,7 +10,8 @@ export interface Rate {
 }
 
 /**
- * A budget: its day or month (since 1970, UTC), and the nano-dollars spent; those reserved are part of them.
+ * A budget: its day, week or month (since 1970, UTC), and the nano-dollars spent; those reserved are part of
+ * them.
  */
 export interface Budget {
   period: number
@@ -29,6 +30,7 @@ export interface Counters {
   readonly tokens: Rate
   slots: number
   readonly day: Budget
+  readonly week: Budget
   readonly month: Budget
   isChanged: boolean
   /** False once another process may have changed the row: it must be read again. */
@@ -51,24 +53,20 @@ export function countersIn(accountId: string, subject: string, row: Row | undefi
     tokens: { units: of('tokens'), atMs: of('tokens_at_ms') },
     slots: of('places'),
     day: { period: of('day'), spent: of('day_spent'), reserved: of('day_reserved') },
+    week: { period: of('week'), spent: of('week_spent'), reserved: of('week_reserved') },
     month: { period: of('month'), spent: of('month_spent'), reserved: of('month_reserved') },
     isChanged: false,
     isCurrent: true,
   }
 }
 
-/** The budget of a day or month. */
-export function budgetOf({ day, month }: Counters, kind: BudgetDemand['kind']): Budget {
-  return kind === 'usd_day' ? day : month
-}
-
-/** Days or months since 1970 (UTC). */
-export function periodOf(kind: BudgetDemand['kind'], atMs: number): number {
-  return kind === 'usd_day' ? dayOf(atMs) : monthOf(atMs)
+/** The budget of a kind. */
+export function budgetOf({ day, week, month }: Counters, kind: BudgetKind): Budget {
+  return kind === 'usd_day' ? day : kind === 'usd_week' ? week : month
 }
 
 /**
- * Starts a new day or month; never an earlier one, so that a clock that is set back does not refill a budget.
+ * Starts a new period; never an earlier one, so that a clock that is set back does not refill a budget.
  */
 export function startPeriod(budget: Budget, period: number): void {
   if (period > budget.period) Object.assign(budget, { period, spent: 0, reserved: 0 })

@@ -1,16 +1,18 @@
 /**
  * The amounts that a request holds of limits until it is settled, and their JSON text in its reservation:
- * `[[accountId, subject, tokens, perMinute, slots, dayNanoUsd, day, monthNanoUsd, month], …]`, one list for
- * each subject. `tokens`, `dayNanoUsd` and `monthNanoUsd` are null if no such limit applies.
+ * `[[accountId, subject, tokens, perMinute, slots, dayNanoUsd, day, monthNanoUsd, month, weekNanoUsd, week],
+ * …]`, one list for each subject. `tokens`, `dayNanoUsd`, `monthNanoUsd` and `weekNanoUsd` are null if no
+ * such limit applies; version 6 of the store wrote no weeks.
  */
+import { periodOf } from '../../../limits/arithmetic/budget-period.js'
 import type { Demand } from '../../ledger.js'
 import { intact } from '../read-records.js'
-import { budgetOf, periodOf, type Budget, type Counters } from './counters.js'
+import { budgetOf, type Budget, type Counters } from './counters.js'
 
 /** The amount held of a budget. */
 export interface BudgetHold {
   readonly nanoUsd: number
-  /** The day or month since 1970 (UTC) that it was taken from. */
+  /** The day, week or month since 1970 (UTC) that it was taken from. */
   readonly period: number
 }
 
@@ -21,6 +23,7 @@ export interface Hold {
   tokens: { readonly cost: number; readonly perMinute: number } | null
   slots: number
   usd_day: BudgetHold | null
+  usd_week: BudgetHold | null
   usd_month: BudgetHold | null
   /** The subject's counters at the time of admission; null if the hold was read from its row. */
   counters: Counters | null
@@ -46,6 +49,7 @@ export function holdsOf(
         tokens: null,
         slots: 0,
         usd_day: null,
+        usd_week: null,
         usd_month: null,
         counters: of,
       }
@@ -67,10 +71,14 @@ export function holdsOf(
 /** The JSON text of holds. */
 export function writeHolds(holds: readonly Hold[]): string {
   return JSON.stringify(
-    holds.map(({ accountId, subject, tokens, slots, usd_day: day, usd_month: month }) => [
-      ...[accountId, subject, tokens?.cost ?? null, tokens?.perMinute ?? 0, slots],
-      ...[day?.nanoUsd ?? null, day?.period ?? 0, month?.nanoUsd ?? null, month?.period ?? 0],
-    ]),
+    holds.map(({ accountId, subject, tokens, slots, usd_day: day, usd_week: week, ...rest }) => {
+      const { usd_month: month } = rest
+      return [
+        ...[accountId, subject, tokens?.cost ?? null, tokens?.perMinute ?? 0, slots],
+        ...[day?.nanoUsd ?? null, day?.period ?? 0, month?.nanoUsd ?? null, month?.period ?? 0],
+        ...(week === null ? [] : [week.nanoUsd, week.period]),
+      ]
+    }),
   )
 }
 
@@ -94,7 +102,8 @@ function parsed(text: string): unknown {
 
 function holdIn(list: unknown): Hold {
   if (!isList(list)) throw new Error('a hold is not a list')
-  const [accountId, subject, tokens, perMinute, slots, dayNanoUsd, day, monthNanoUsd, month] = list
+  const [accountId, subject, tokens, perMinute, slots, ...budgets] = list
+  const [dayNanoUsd, day, monthNanoUsd, month, weekNanoUsd = null, week] = budgets
   if (typeof accountId !== 'string' || typeof subject !== 'string' || typeof slots !== 'number') {
     throw new Error('a hold is damaged')
   }
@@ -104,6 +113,7 @@ function holdIn(list: unknown): Hold {
     tokens: pairOf(tokens, perMinute, (cost, rate) => ({ cost, perMinute: rate })),
     slots,
     usd_day: pairOf(dayNanoUsd, day, (nanoUsd, period) => ({ nanoUsd, period })),
+    usd_week: pairOf(weekNanoUsd, week, (nanoUsd, period) => ({ nanoUsd, period })),
     usd_month: pairOf(monthNanoUsd, month, (nanoUsd, period) => ({ nanoUsd, period })),
     counters: null,
   }

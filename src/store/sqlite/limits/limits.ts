@@ -4,7 +4,7 @@
  * event loop share, so that limits hold across processes.
  */
 import type { LedgerEntry } from '../../../ledger/entry.js'
-import { dayOf, monthOf } from '../../../limits/arithmetic/budget-period.js'
+import { dayOf, isBudget, periodOf } from '../../../limits/arithmetic/budget-period.js'
 import type { BudgetSpent, Demand, LimitState, Raise } from '../../ledger.js'
 import { chargedNanoUsd } from '../../records/count-usage.js'
 import { textIn } from '../driver.js'
@@ -12,7 +12,7 @@ import type { Engine } from '../engine.js'
 import { CounterRows } from './counter-rows.js'
 import { chargeActualUsage, type ActualUsage } from './charge-actual-usage.js'
 import { amountOf, stateOf, take } from './check-demand.js'
-import { accountOf, budgetOf, periodOf, startPeriod, type Counters } from './counters.js'
+import { accountOf, budgetOf, startPeriod, type Counters } from './counters.js'
 import type { Hold } from './holds.js'
 
 /** Rows looked at in one transaction of pruning; other writes run in between. */
@@ -97,22 +97,20 @@ export class Limits {
     const counters = this.countersOf(accountId, demands)
     if (!this.fit(demands, counters, nowMs)) return null
     this.take(demands, counters, nowMs)
-    return { demands, day: dayOf(nowMs), month: monthOf(nowMs) }
+    return { demands, day: dayOf(nowMs) }
   }
 
   /** Gives back what `raise` took. */
-  lower(accountId: string, { demands, day, month }: Raise, nowMs: number): void {
+  lower(accountId: string, { demands, day }: Raise, nowMs: number): void {
     const holds = demands.map((demand): Hold => {
-      const none = { tokens: null, slots: 0, usd_day: null, usd_month: null, counters: null }
-      const hold: Hold = {
-        accountId: accountOf(accountId, demand),
-        subject: demand.subject,
-        ...none,
-      }
+      const { subject } = demand
+      const budgets = { usd_day: null, usd_week: null, usd_month: null }
+      const none = { tokens: null, slots: 0, ...budgets, counters: null }
+      const hold: Hold = { accountId: accountOf(accountId, demand), subject, ...none }
       if ('cost' in demand) {
         hold.tokens = { cost: demand.cost, perMinute: demand.perMinute }
       } else {
-        const period = demand.kind === 'usd_day' ? day : month
+        const period = periodOf(demand.kind, day * DAY_MS)
         hold[demand.kind] = { nanoUsd: demand.costNanoUsd, period }
       }
       return hold
@@ -120,10 +118,10 @@ export class Limits {
     this.release(holds, { tokens: 0, nanoUsd: 0, nowMs })
   }
 
-  /** Charges the budgets of the request's own day and month with usage that was not reserved. */
+  /** Charges the budgets of the request's own day, week and month with usage that was not reserved. */
   charge(entry: LedgerEntry, demands: readonly Demand[]): void {
     for (const demand of demands) {
-      if (demand.kind !== 'usd_day' && demand.kind !== 'usd_month') continue
+      if (!isBudget(demand)) continue
       const counters = this.rows.find(accountOf(entry.accountId, demand), demand.subject)
       const budget = budgetOf(counters, demand.kind)
       const period = periodOf(demand.kind, entry.atMs)
@@ -134,9 +132,7 @@ export class Limits {
     }
   }
 
-  /**
-   * Sets a budget to the amount that another ledger has counted, unless this one has a later day or month.
-   */
+  /** Sets a budget to the amount that another ledger has counted, unless this one has a later period. */
   put({ accountId, kind, subject, period, nanoUsd }: BudgetSpent): void {
     const counters = this.rows.find(accountId ?? '', subject)
     const budget = budgetOf(counters, kind)
@@ -149,11 +145,14 @@ export class Limits {
   async prune(nowMs: number): Promise<void> {
     const page = this.engine.prepare(
       `SELECT account_id, subject, places = 0 AND (day < ? OR day_spent = 0)
-         AND (month < ? OR month_spent = 0) AND max(requests_at_ms, tokens_at_ms) < ? AS is_idle
+         AND (week < ? OR week_spent = 0) AND (month < ? OR month_spent = 0) AND max(requests_at_ms, tokens_at_ms) < ? AS is_idle
        FROM limits WHERE (account_id, subject) > (?, ?) ORDER BY account_id, subject LIMIT ?`,
     )
     const remove = this.engine.prepare('DELETE FROM limits WHERE account_id = ? AND subject = ?')
-    const idle = [dayOf(nowMs), monthOf(nowMs), nowMs - DAY_MS] as const
+    const periods = (['usd_day', 'usd_week', 'usd_month'] as const).map((kind) =>
+      periodOf(kind, nowMs),
+    )
+    const idle = [...periods, nowMs - DAY_MS]
     for (let after: [string, string] | null = ['', '']; after !== null;) {
       const from: [string, string] = after
       after = await this.engine.write('pruning limits', () => {

@@ -22,6 +22,7 @@ export const LIMIT_FIELDS: readonly LimitField[] = [
   { name: 'tokensPerMinute', label: 'Tokens per minute', unit: 1, step: 1 },
   { name: 'concurrent', label: 'Concurrent requests', unit: 1, step: 1 },
   { name: 'nanoUsdPerDay', label: 'Dollars per day (UTC)', unit: NANO, step: 0.01 },
+  { name: 'nanoUsdPerWeek', label: 'Dollars per week (UTC)', unit: NANO, step: 0.01 },
   { name: 'nanoUsdPerMonth', label: 'Dollars per month (UTC)', unit: NANO, step: 0.01 },
 ]
 
@@ -45,6 +46,7 @@ const NO_LIMITS: Draft['limits'] = {
   tokensPerMinute: '',
   concurrent: '',
   nanoUsdPerDay: '',
+  nanoUsdPerWeek: '',
   nanoUsdPerMonth: '',
 }
 

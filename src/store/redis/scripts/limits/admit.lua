@@ -7,7 +7,10 @@
 local now, ids, ends = clock(ARGV[1]), ARGV[2], ARGV[3]
 local day = math.floor(now / DAY)
 local month = month_of(day)
-local left_of = { usd_day = (day + 1) * DAY - now, usd_month = first_day(month + 1) * DAY - now }
+local left_of = {}
+for _, kind in ipairs({ 'usd_day', 'usd_week', 'usd_month' }) do
+  left_of[kind] = day_after(kind, period_of(kind, day, month)) * DAY - now
+end
 -- Counters that were read or written for an earlier request.
 local states = {}
 local function state_of(kind, key, limit)
@@ -91,10 +94,9 @@ end
 local function note(holds, of_day, of_month)
   for _, hold in ipairs(holds) do
     local kind, key, cost, limit = unpack(hold)
-    local is_day = kind == 'usd_day'
-    if is_day or kind == 'usd_month' then
+    if left_of[kind] then
       local s = state_of(kind, key, limit)
-      if s.p == (is_day and of_day or of_month) then
+      if s.p == period_of(kind, of_day, of_month) then
         s.r = s.r + cost
         write_counter(s, key, limit)
       end

@@ -26,13 +26,13 @@ local function charge_actual_usage(now, holds, day, month, used, cost, is_reserv
     elseif cost ~= '' or is_reserved then
       -- A period that is over is no longer stored, and does not change the new one.
       local r = redis.call('HMGET', key, 'p', 's', 'r')
-      local period, known = kind == 'usd_day' and day or month, tonumber(r[1] or '0')
+      local period, known = period_of(kind, day, month), tonumber(r[1] or '0')
       local spent, running = cost == '' and reserved or tonumber(cost), tonumber(r[3] or '0')
       if known == period then
         if is_reserved then running = math.max(0, running - reserved) end
         redis.call('HSET', key, 's', math.max(0, tonumber(r[2]) + spent - reserved), 'r', running)
       elseif known < period and reserved == 0 then
-        -- Spent while Redis was unavailable, as the first of its day or month.
+        -- Spent while Redis was unavailable, as the first of its period.
         redis.call('HSET', key, 'p', whole(period), 's', whole(spent), 'r', 0)
         redis.call('PEXPIRE', key, whole(40 * DAY))
       end

@@ -53,7 +53,7 @@ local function read_counter(key, kind, limit, now, day, month, field)
     local r = redis.call('HMGET', key, 'p', 's', 'h', 'x', field or 'x', 'r')
     s = { rate = false, p = tonumber(r[1] or '0'), s = tonumber(r[2] or '0'), r = tonumber(r[6] or '0') }
     s.h, s.x, s.mine = tonumber(r[3] or '0'), tonumber(r[4] or '0'), r[5]
-    local period = kind == 'usd_day' and day or month
+    local period = period_of(kind, day, month)
     -- Never backwards: a clock that is set back over midnight would reset a budget twice.
     if period > s.p then s.p, s.s, s.r, s.is_new = period, 0, 0, true end
   end

@@ -26,6 +26,15 @@ local function first_day(month)
   local doy = math.floor((153 * (m + (m > 2 and -3 or 9)) + 2) / 5)
   return era * 146097 + yoe * 365 + math.floor(yoe / 4) - math.floor(yoe / 100) + doy - 719468
 end
+-- The period since 1970 of a budget on a day of a month, and the day after the period. Weeks begin on Monday.
+local function period_of(kind, day, month)
+  if kind == 'usd_day' then return day end
+  return kind == 'usd_week' and math.floor((day + 3) / 7) or month
+end
+local function day_after(kind, period)
+  if kind == 'usd_day' then return period + 1 end
+  return kind == 'usd_week' and 7 * period + 4 or first_day(period + 1)
+end
 local function drain(units, elapsed, per)
   if elapsed <= 0 then return units end
   return math.max(0, units - elapsed * per)
