@@ -2,11 +2,17 @@
  * The configuration that a command uses beside a running gateway. A changed `store` takes effect after a
  * restart; until then the command must use the gateway's current store.
  */
-import type { Config } from '../config/config.js'
+import type { Catalogue, Config } from '../config/config.js'
 import { loadConfig } from '../config/load-config.js'
 import { maskedStore } from '../config/masked-config.js'
 import { problemLines } from './check/check.js'
 import { findGateway, loadGeneration } from './generations/running-gateway.js'
+
+/** A configuration with its catalogue. */
+export interface ConfigInForce {
+  readonly config: Config
+  readonly catalogue: Catalogue
+}
 
 /**
  * The file's configuration, with the store and spool of the gateway that runs with this file. If the file is
@@ -16,7 +22,7 @@ import { findGateway, loadGeneration } from './generations/running-gateway.js'
 export async function configInForce(
   path: string,
   err: (line: string) => void,
-): Promise<Config | null> {
+): Promise<ConfigInForce | null> {
   const loaded = loadConfig(path, process.env)
   const gateway = await findGateway(loaded, process.env)
   const started =
@@ -26,21 +32,19 @@ export async function configInForce(
     if (started !== null) err('sluice: using the configuration of the running gateway')
     return started
   }
-  const { config } = loaded
-  if (started !== null && started.store !== config.store) {
-    const [used, named] = [maskedStore(started.store), maskedStore(config.store)]
+  const { config, catalogue } = loaded
+  if (started !== null && started.config.store !== config.store) {
+    const { store, ledger } = started.config
+    const [used, named] = [maskedStore(store), maskedStore(config.store)]
     err(`sluice: this command uses ${used}, the store of the running gateway`)
     err(`sluice: the file names ${named}, which waits for a restart`)
-    return {
-      ...config,
-      store: started.store,
-      ledger: { ...config.ledger, spool: started.ledger.spool },
-    }
+    const merged = { ...config, store, ledger: { ...config.ledger, spool: ledger.spool } }
+    return { config: merged, catalogue }
   }
   const waiting = gateway?.page['waiting_for_restart']
   if (started === null && Array.isArray(waiting) && waiting.includes('store')) {
     err('sluice: the running gateway uses another store than the file: restart it first')
     return null
   }
-  return config
+  return loaded
 }

@@ -1,6 +1,6 @@
 /**
  * Shared parts of commands that work on the store: opening it, finding an account, printing lines. They read
- * only `store` and `plans` of the configuration.
+ * only `store`, `plans` and the names of models and upstreams of the configuration.
  */
 import type { Account } from '../accounts/account.js'
 import { findAccount, type Plans } from '../accounts/accounts.js'
@@ -11,6 +11,7 @@ import { isRedisUrl } from '../store/redis/connection/parse-address.js'
 import type { Store } from '../store/store.js'
 import { configInForce } from './config-in-force.js'
 import { configPath } from './config-option.js'
+import { knownModels } from './keys/unknown-models.js'
 import { reporting } from './exit-status.js'
 import { outputReady, printLine } from './output/standard-output.js'
 import { UsageError } from './usage-error.js'
@@ -33,6 +34,8 @@ export interface StoreSession {
   readonly plans: Plans
   /** The names of the configured upstreams. */
   readonly upstreams: readonly string[]
+  /** The names of the configured models, see `knownModels`. */
+  readonly models: readonly string[]
   readonly terminal: Terminal
 }
 
@@ -88,10 +91,12 @@ export async function withStore(
   { configPath: path, terminal, mustExist }: StoreOpening,
   work: (session: StoreSession) => Promise<number>,
 ): Promise<number> {
-  const config = await configInForce(path, (line) => terminal.err(line))
-  if (config === null) return 1
+  const inForce = await configInForce(path, (line) => terminal.err(line))
+  if (inForce === null) return 1
+  const { config, catalogue } = inForce
   const { store: url, plans, ledger } = config
   const upstreams = Object.keys(config.upstreams)
+  const models = knownModels(config, catalogue)
   protectSecrets(secretsOf(config))
   const warn = (message: string): void => terminal.err(`sluice: ${message}`)
   return reporting(terminal, async () => {
@@ -102,7 +107,7 @@ export async function withStore(
       mustExist: mustExist && !isRedisUrl(url),
     })
     try {
-      return await work({ store, plans, upstreams, terminal })
+      return await work({ store, plans, upstreams, models, terminal })
     } finally {
       await store.close()
     }

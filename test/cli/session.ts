@@ -50,6 +50,7 @@ export async function newSession(t: Test): Promise<TestSession> {
       max: { priceUsd: 100, maxKeys: null },
     },
     upstreams: ['one'],
+    models: ['gpt-5.5', 'gpt-5.4-mini', 'claude-sonnet-5', 'llama*'],
     terminal: {
       out: (line) => out.push(line),
       ready: () => Promise.resolve(),

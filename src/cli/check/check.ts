@@ -75,7 +75,7 @@ async function restartSettingsOf(loaded: LoadResult): Promise<readonly string[] 
   const gateway = await findGateway(loaded, process.env)
   if (gateway === null) return null
   const started = await loadGeneration(loaded, gateway, gateway.startedGeneration)
-  return started === null ? null : needsRestart(started, loaded.config)
+  return started === null ? null : needsRestart(started.config, loaded.config)
 }
 
 function resultOf({ loaded, notes, isAccepted, restart }: Found): object {

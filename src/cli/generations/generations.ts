@@ -282,5 +282,5 @@ async function tokenOf(loaded: LoadResult, gateway: FoundGateway): Promise<strin
   )
   const ofFile = loaded.ok ? loaded.config.server.adminToken : null
   const variable = process.env['SLUICE_ADMIN_TOKEN'] ?? ''
-  return inForce?.server.adminToken ?? ofFile ?? (variable === '' ? null : variable)
+  return inForce?.config.server.adminToken ?? ofFile ?? (variable === '' ? null : variable)
 }

@@ -3,11 +3,10 @@
  * by the ops port in the configuration file.
  */
 import { isObject, numberOf, stringOf, type JsonObject } from '../../chat/json.js'
-import type { Config } from '../../config/config.js'
 import { historyOf } from '../../config/generations/find-history.js'
 import { contentIn } from '../../config/generations/history.js'
 import { readRunning } from '../../config/generations/running-gateway-file.js'
-import { loadConfig, type Env, type LoadResult } from '../../config/load-config.js'
+import { loadConfig, type Env, type Loaded, type LoadResult } from '../../config/load-config.js'
 
 const ANSWER_MS = 2_000
 /** Time for loading, testing and publishing a generation. */
@@ -45,12 +44,12 @@ export async function loadGeneration(
   loaded: LoadResult,
   { folder }: Pick<FoundGateway, 'folder'>,
   generation: number | null,
-): Promise<Config | null> {
+): Promise<Loaded | null> {
   if (folder === null || generation === null) return null
   const content = await contentIn(folder, generation)
   if (content === null) return null
   const stored = loadConfig(loaded.sources.path, process.env, content)
-  return stored.ok ? stored.config : null
+  return stored.ok ? stored : null
 }
 
 /** A reply of the ops port. */

@@ -13,6 +13,7 @@ import { shownAmounts } from '../../config/resolve-limits.js'
 import { GatewayError } from '../../errors.js'
 import { parseAction } from '../parse-action.js'
 import { type Command } from '../command.js'
+import { unknownModelWarnings } from './unknown-models.js'
 import { KEY_OPTIONS, readKeyOptions } from './key-options.js'
 import { keyPages } from '../../store/list-all.js'
 import { printList } from '../print-table-or-json.js'
@@ -41,8 +42,8 @@ Limits of a new key, in addition to those of the configuration and the plan:
   --rpm N            requests per minute
   --tpm N            tokens per minute, of prompts and replies together
   --concurrent N     concurrent requests
-  --usd-per-day USD, --usd-per-month USD
-                     a budget per calendar day or month (UTC)
+  --usd-per-day USD, --usd-per-week USD, --usd-per-month USD
+                     a budget per calendar day, week (from Monday) or month (UTC)
   --expires WHEN     when it expires: 12h, 30d, 2027-01-31 or 2027-01-31T12:00:00Z
   --models LIST      the models that it may use: 'gpt-5.5,claude-*' (default: all)
   --label NAME=VALUE a label for routes, limits, priorities and sums; may be repeated, at most 16
@@ -107,6 +108,9 @@ async function create(session: StoreSession, values: KeysValues): Promise<number
   const options = readKeyOptions(values, Date.now())
   const account = await namedAccount(session, accountOf(values, 'create'))
   if (account === null) return 1
+  for (const warning of unknownModelWarnings(options.models ?? [], session)) {
+    terminal.err(`sluice: warning: --models: ${warning}`)
+  }
   try {
     const { key, secret } = await createKey(store, {
       plans,

@@ -47,9 +47,9 @@ export async function runBackup(
   file: string,
   terminal: Terminal,
 ): Promise<number> {
-  const config = await configInForce(configPath, (line) => terminal.err(line))
-  if (config === null) return 1
-  const path = /^sqlite:(.+)$/.exec(config.store)?.[1]
+  const inForce = await configInForce(configPath, (line) => terminal.err(line))
+  if (inForce === null) return 1
+  const path = /^sqlite:(.+)$/.exec(inForce.config.store)?.[1]
   if (path === undefined) {
     terminal.err('sluice: the store is not a file: back Redis up with its own tools (BGSAVE)')
     return 1

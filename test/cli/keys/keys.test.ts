@@ -127,6 +127,12 @@ void t.test('the program writes only the secret to standard output', async (t) =
   t.match(await sluice(create), { status: 0 })
   const created = await sluice(['keys', 'create', ...options, '--name', 'ci'])
   t.match(created, { status: 0, out: /^sk_[0-9A-Za-z]{44}\n$/ })
+  const models = ['--name', 'mini', '--models', 'gpt-5.4-minni,claude-sonnet-4-5']
+  t.match(await sluice(['keys', 'create', ...options, ...models]), {
+    status: 0,
+    out: /^sk_/,
+    err: /"gpt-5.4-minni" \(did you mean "gpt-5.4-mini"\?\)\n.*"claude-sonnet-4-5"\n/,
+  })
   t.match(await sluice(['keys', 'list', ...options]), { status: 0, out: /^KEY .*\nkey_\w+ .* ci / })
   t.match(await sluice(['keys', 'list', '--account', 'a']), { status: 2, err: /--config/ })
   t.match(await sluice(['keys', '--help']), { status: 0, out: /Usage: sluice keys/ })
@@ -135,7 +141,7 @@ void t.test('the program writes only the secret to standard output', async (t) =
 void t.test('create sets the limits, expiry and models of its options', async (t) => {
   const session = await withAda(t)
   const limits =
-    '--rpm 60 --tpm 100000 --concurrent 4 --usd-per-day 2.5 --usd-per-month 0.000000001'
+    '--rpm 60 --tpm 100000 --concurrent 4 --usd-per-day 2.5 --usd-per-week 9 --usd-per-month 0.000000001'
   const others = '--expires 30d --models gpt-5.5,claude-*'
   const line = `create --account ada@x.org --name ci ${limits} ${others}`
   t.equal(await run(session, line), 0)
@@ -147,6 +153,7 @@ void t.test('create sets the limits, expiry and models of its options', async (t
       tokensPerMinute: 100_000,
       concurrent: 4,
       nanoUsdPerDay: 2_500_000_000,
+      nanoUsdPerWeek: 9_000_000_000,
       nanoUsdPerMonth: 1,
     },
     models: ['gpt-5.5', 'claude-*'],
@@ -158,11 +165,26 @@ void t.test('create sets the limits, expiry and models of its options', async (t
     {
       expires_at: /^20/,
       models: ['gpt-5.5', 'claude-*'],
-      limits: { requests_per_minute: 60, usd_per_day: 2.5, usd_per_month: 1e-9 },
+      limits: { requests_per_minute: 60, usd_per_day: 2.5, usd_per_week: 9, usd_per_month: 1e-9 },
     },
   ])
   await run(session, 'list --account ada@x.org')
   t.match(session.output().join('\n'), /expires 20\d\d-/)
+})
+
+void t.test('create warns of unknown models and makes the key', async (t) => {
+  const session = await withAda(t)
+  const warned = async (models: string): Promise<string[]> => {
+    t.equal(await run(session, `create --account ada@x.org --name ci --models ${models}`), 0)
+    t.match(session.output(), [/^sk_/])
+    return session.errors().slice(0, -1)
+  }
+  t.same(await warned('gpt-5.5,gpt-5.5-2026-04-23,claude-*,gpt-*,llama-9,llama-*,native:one,*'), [])
+  t.same(await warned('gpt-5.4-minni,gtp-*,claude-sonnet-5,native:on'), [
+    'sluice: warning: --models: neither a route nor the catalogue has the model "gpt-5.4-minni" (did you mean "gpt-5.4-mini"?)',
+    'sluice: warning: --models: neither a route nor the catalogue has the model "gtp-*"',
+    'sluice: warning: --models: no upstream has the name "on" (did you mean "one"?)',
+  ])
 })
 
 void t.test('an invalid limit is refused by name, and no key is created', async (t) => {
@@ -173,6 +195,7 @@ void t.test('an invalid limit is refused by name, and no key is created', async 
     '--tpm many',
     '--concurrent 1000001',
     '--usd-per-day -1',
+    '--usd-per-week ten',
     '--usd-per-month 1e3',
     '--expires yesterday',
     '--expires 2020-01-01',
