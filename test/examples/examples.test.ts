@@ -4,7 +4,9 @@
  * applied to the SDK on which the agent is built.
  */
 import { execFile } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import Anthropic from '@anthropic-ai/sdk'
 import { GoogleGenAI } from '@google/genai'
@@ -14,6 +16,7 @@ import { startGateway } from '../helpers/gateway.js'
 
 const run = promisify(execFile)
 const PYTHON = process.env['SLUICE_PYTHON'] ?? 'python3'
+const LIMIT_MS = 120_000
 const PROMPT = 'Name three rivers.'
 
 type Env = Readonly<Record<string, string>>
@@ -105,6 +108,29 @@ void t.test('the settings of the Gemini CLI reach the gateway', async (t) => {
   })
   t.ok(reply.text)
 })
+
+const GEMINI_CLI = resolve('build/clients/node_modules/@google/gemini-cli/bundle/gemini.js')
+
+void t.test(
+  'the Gemini CLI prints a reply with the example and a fresh home',
+  { timeout: LIMIT_MS },
+  async (t) => {
+    if (!existsSync(GEMINI_CLI)) return t.skip('the test set-up (build/test/setup.js) installs it')
+    const env = await environment(t)
+    const home = mkdtempSync(join(tmpdir(), 'sluice-gemini-'))
+    t.teardown(() => rmSync(home, { recursive: true, force: true }))
+    const command = `. ${resolve('examples/agents/gemini-cli.sh')} && exec "$0" "$@" < /dev/null`
+    const options = ['--skip-trust', '--model', 'claude-sonnet-4-5', '-p', PROMPT]
+    const { stdout } = await run('sh', ['-c', command, process.execPath, GEMINI_CLI, ...options], {
+      cwd: home,
+      timeout: LIMIT_MS,
+      env: { PATH: process.env['PATH'], HOME: home, ...env },
+    })
+    t.match(stdout, /claude-sonnet-4-5/)
+    const settings: unknown = JSON.parse(readFileSync(join(home, '.gemini/settings.json'), 'utf8'))
+    t.match(settings, { security: { auth: { selectedType: 'gemini-api-key' } } })
+  },
+)
 
 void t.test('the settings of the Codex CLI reach the gateway', async (t) => {
   const env = await environment(t)
