@@ -25,7 +25,7 @@ import { TrustedProxies } from '../http/client-address.js'
 import { corsHeaders } from '../http/cors.js'
 import { openServer } from '../http/server.js'
 import type { ServerOptions } from '../http/server-options.js'
-import { expiryOf } from '../http/tls/read-tls-files.js'
+import { expiryOf, whenExpired } from '../http/tls/read-tls-files.js'
 import { drainRequests } from './drain-requests.js'
 import { FleetWatch } from './fleet-watch.js'
 import { LazyDashboard } from './lazy-dashboard.js'
@@ -236,14 +236,17 @@ function listenerOf(
   log: Logger,
   metrics: Metrics,
 ): Omit<ServerOptions, 'handler'> {
+  let endWait = (): void => undefined
   return {
     takesUpgrade: isWebSocket,
     onCertificate(pem) {
       const expirySeconds = expiryOf(pem)
       metrics.gauges.listenerCertificate(expirySeconds)
-      if (expirySeconds * 1000 > Date.now()) return
       const reason = `expired at ${new Date(expirySeconds * 1000).toISOString()}; clients refuse it`
-      log.warn('the certificate has expired', { file: server.tls?.cert, reason })
+      endWait()
+      endWait = whenExpired(expirySeconds, () =>
+        log.warn('the certificate has expired', { file: server.tls?.cert, reason }),
+      )
     },
     onTlsProblem: (problem) => log.error('the changed certificate is not used', problem),
     host: server.host,

@@ -180,7 +180,8 @@ export interface Ledger {
   /**
    * Settles expired reservations with their `unsettled` entry, and returns their number. Any process may call
    * it at any time. Reservations that expired within the last `overdueMs` stay: their process may only be
-   * slow to settle them.
+   * slow to settle them. After the clock has jumped forward, they expire by monotonic time for a
+   * minute, so that running requests can renew theirs.
    */
   expire(overdueMs?: number): Promise<number>
   /** The states of limits, without taking anything; in the order of the demands. */

@@ -149,6 +149,8 @@ export interface StoreOptions {
   readonly minTimeoutMs?: number
   /** For tests: ms since 1970, used by the ledger instead of the engine's clock. */
   readonly nowMs?: () => number
+  /** For tests: monotonic time in ms. Default: `nowMs`, or `performance.now`. */
+  readonly monotonicMs?: () => number
 }
 
 /**

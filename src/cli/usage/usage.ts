@@ -20,7 +20,7 @@ Usage: sluice usage export  --format jsonl|csv [--since TIME] [--until TIME] [FI
 
 Reads the ledger of the configured store, with or without a running gateway. export prints one line for each
 request, oldest first, request_id first; docs/reference/ledger.md describes the columns. summary prints
-names beside ids. By model, key and account it sums whole days (UTC), including the days of --since and
+the highest cost first, and names beside ids. By model, key and account it sums whole days (UTC), including the days of --since and
 --until. By upstream or label, and with a filter other than --key and --account, it sums the ledger entries of
 exactly that time, which are kept for ledger.keep_days.
 

@@ -9,6 +9,9 @@ import type { CostEstimate } from './estimate-max-cost.js'
 import type { RequestContext } from '../client-exchange.js'
 import type { Target } from '../generation/generation.js'
 
+const LOST =
+  'The gateway process ended before this request did. Its tokens and its cost are the reserved maximum.'
+
 /** A request that is about to run. */
 export interface Provisional {
   readonly x: RequestContext
@@ -57,6 +60,7 @@ export function provisionalEntry(
     generation: x.generation.snapshot.generation,
     hops: {},
     ...UNEXPLAINED,
+    errorMessage: LOST,
     priceVersion: isPriced && nanoUsd !== null ? x.generation.priceVersion : null,
     labels: labelsText(identity.labels),
     clientRequestId,

@@ -68,6 +68,21 @@ function parsed<T>(setting: TlsFileError['setting'], path: string, parse: () => 
   }
 }
 
+/** The clock may be set meanwhile, and timers cannot be longer than 24 days. */
+const LONGEST_WAIT_MS = 3_600_000
+
+/** Calls `expired` when the time has come, at once if it has. Returns a function that ends the wait. */
+export function whenExpired(expirySeconds: number, expired: () => void): () => void {
+  let timer: NodeJS.Timeout | undefined
+  const check = (): void => {
+    const leftMs = expirySeconds * 1000 - Date.now()
+    if (leftMs <= 0) expired()
+    else timer = setTimeout(check, Math.min(leftMs, LONGEST_WAIT_MS)).unref()
+  }
+  check()
+  return () => clearTimeout(timer)
+}
+
 /**
  * The expiry of a PEM certificate, of the first one of a chain, in seconds since 1970. Throws if it is not a
  * certificate.

@@ -52,7 +52,7 @@ function assemble(
     notify,
     warn: engine.warn,
   })
-  const ledger = new RedisLedger(engine, options.nowMs)
+  const ledger = new RedisLedger(engine, options)
   const cache = new RedisSharedCache(engine)
   const auditTrail = new RedisAuditTrail(engine, capacity)
   let isClosed = false

@@ -52,6 +52,11 @@ export async function migrate(db: Connection, expectedId: string | undefined): P
   }
 }
 
+/** Whether the store has the current version. */
+export function isCurrent(db: Connection): boolean {
+  return pragma(db, 'user_version') === SCHEMA_VERSION
+}
+
 const FOREIGN = 'it is a database of another program'
 
 /** Only inside a transaction. */

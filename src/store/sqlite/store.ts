@@ -35,7 +35,7 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
     id: engine.id,
     isNew: engine.isNew,
     cache: new SqliteSharedCache(engine),
-    ledger: new SqliteLedger(engine, options.nowMs ?? Date.now),
+    ledger: new SqliteLedger(engine, options),
     signInTokens: new SqliteSignInTokens(engine),
     auditTrail,
     throttle: new SqliteThrottle(engine),

@@ -4,9 +4,10 @@
  * Method: a real listener and the whole program over TLS with certificates that openssl makes.
  */
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { X509Certificate } from 'node:crypto'
-import { expiryOf as expiryOfPem } from '../../../src/http/tls/read-tls-files.js'
+import { expiryOf as expiryOfPem, whenExpired } from '../../../src/http/tls/read-tls-files.js'
 import { openServer } from '../../../src/http/server.js'
 import { Metrics } from '../../../src/observe/metrics/metrics.js'
 import { newAuthority, newExpiredPair, newPair } from '../../helpers/certificates.js'
@@ -77,6 +78,19 @@ void t.test('the log names refused files and expired certificates', async (t) =>
     file: cert,
     reason: /^expired at 20/,
   })
+})
+
+void t.test('a certificate that expires while it is in use is reported then', async (t) => {
+  const reports: string[] = []
+  whenExpired(Date.now() / 1000 - 1, () => reports.push('at once'))
+  t.same(reports, ['at once'])
+  whenExpired(Date.now() / 1000 + 0.2, () => reports.push('later'))
+  const end = whenExpired(Date.now() / 1000 + 0.2, () => reports.push('renewed'))
+  end()
+  await sleep(100)
+  t.same(reports, ['at once'])
+  await sleep(400)
+  t.same(reports, ['at once', 'later'])
 })
 
 void t.test('metrics of client certificates follow the configuration', async (t) => {

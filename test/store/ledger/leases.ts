@@ -78,6 +78,40 @@ export async function expiry(t: Test, under: LedgerUnderTest): Promise<void> {
   t.equal(spent?.remaining, 1_000_000 - 3_000)
 }
 
+/** A clock that jumps forward does not settle the requests of a process that still renews them. */
+export async function jumps(t: Test, { ledger, clock }: LedgerUnderTest): Promise<void> {
+  const demands = [places(2), budget('usd_month', { limitNanoUsd: 1_000, costNanoUsd: 60 })]
+  const [running, lost] = [anAdmission(demands), anAdmission(demands)]
+  await ledger.admit(running)
+  await ledger.admit(lost)
+  t.equal(await ledger.expire(), 0)
+  clock.atMs += 10_000
+  clock.jumpedMs = 60 * MINUTE
+  t.equal(await ledger.expire(), 0, 'reservations that a jump ends stay')
+  t.equal((await ledger.entry('acc_ada', running.requestId)) ?? null, null)
+  for (let renewals = 0; renewals < 3; renewals += 1) {
+    await ledger.renew([running], MINUTE)
+    clock.atMs += 20_000
+    t.equal(await ledger.expire(), renewals < 2 ? 0 : 1, 'the other expires by monotonic time')
+  }
+  t.match(await ledger.entry('acc_ada', lost.requestId), { outcome: 'lost' })
+  t.equal((await ledger.limitStates('acc_ada', demands))[0]?.remaining, 1)
+  const row = aRow({ requestId: running.requestId, costNanoUsd: 10 })
+  t.equal(await ledger.settle(row), 'settled', 'a running request is charged what it used')
+  t.equal((await ledger.limitStates('acc_ada', demands))[1]?.remaining, 1_000 - 60 - 10)
+
+  const next = anAdmission(demands)
+  await ledger.admit(next)
+  clock.atMs += MINUTE
+  t.equal(await ledger.expire(), 1, 'afterwards reservations expire as before')
+  clock.jumpedMs -= 120 * MINUTE
+  const last = anAdmission(demands)
+  await ledger.admit(last)
+  t.equal(await ledger.expire(), 0)
+  clock.atMs += MINUTE
+  t.equal(await ledger.expire(), 1, 'also after a jump backwards')
+}
+
 export async function renewal(t: Test, { ledger, clock }: LedgerUnderTest): Promise<void> {
   const first = anAdmission([places(2), requests(10)])
   const second = anAdmission([places(2), requests(10)])

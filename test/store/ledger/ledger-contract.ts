@@ -9,7 +9,7 @@ import type { NewUrl } from '../contract/store-contract.js'
 import { budgets, calendar, owed, waits, weeks } from './budgets.js'
 import { killedWriters } from './kills.js'
 import { crowds, exactness } from './races.js'
-import { expiry, renewal } from './leases.js'
+import { expiry, jumps, renewal } from './leases.js'
 import { bounded, pages } from './pages.js'
 import { raised, raisedOverMidnight, raisedTogether } from './raises.js'
 import { appended, exported, pruned, settled, summed } from './entries.js'
@@ -50,6 +50,7 @@ export function ledgerContract(engine: string, newUrl: NewUrl): void {
     'extreme numbers and names': edges,
     'expired leases': expiry,
     'renewed leases': renewal,
+    'a clock that jumps': jumps,
     'entries of settled requests': settled,
     'appended entries': appended,
     sums: summed,
@@ -73,7 +74,7 @@ export function ledgerContract(engine: string, newUrl: NewUrl): void {
 
 async function openedLedger(t: Test, url: string): Promise<LedgerUnderTest> {
   const clock = new TestClock()
-  const store = await openStore(url, { nowMs: clock.now })
+  const store = await openStore(url, { nowMs: clock.now, monotonicMs: clock.monotonic })
   t.teardown(() => store.close())
   return { url, ledger: store.ledger, clock }
 }

@@ -36,7 +36,10 @@ export function aName(prefix: string): string {
 
 export class TestClock {
   atMs = NOON
-  readonly now = (): number => this.atMs
+  /** How far the clock has jumped, unlike monotonic time. */
+  jumpedMs = 0
+  readonly now = (): number => this.atMs + this.jumpedMs
+  readonly monotonic = (): number => this.atMs
 }
 
 export function aRow(over: Partial<LedgerEntry> = {}): LedgerEntry {

@@ -16,6 +16,8 @@ import { Slices } from '../limits/slices.js'
 import type { LedgerContext } from './context.js'
 import { ACCOUNTS, leaseMember, LedgerKeys } from './key-names.js'
 import { budgets, putBudgets, putLastUse, putSums } from './migrate-usage.js'
+import { LeaseClock } from '../../lease-clock.js'
+import type { StoreOptions } from '../../store.js'
 import { LEDGER_SCRIPTS } from './scripts.js'
 import { Settlement, type SettledEntry } from './settlement.js'
 import { UsagePruning } from './delete-old-usage.js'
@@ -39,9 +41,16 @@ export class RedisLedger implements Ledger {
   /** Accounts that this process has added to those that queries over all accounts read. */
   private readonly listed = new Set<string>()
   private attempts = 0
+  /** By the key of the leases: in a Cluster, servers have different clocks. */
+  private readonly leaseClocks = new Map<string, LeaseClock>()
+  private readonly monotonicMs: () => number
 
   /** `nowMs` replaces the server's clock. */
-  constructor({ address, ledger, admin }: RedisEngine, nowMs: (() => number) | undefined) {
+  constructor(
+    { address, ledger, admin }: RedisEngine,
+    { nowMs, monotonicMs }: Pick<StoreOptions, 'nowMs' | 'monotonicMs'>,
+  ) {
+    this.monotonicMs = monotonicMs ?? nowMs ?? (() => performance.now())
     const names = new LedgerKeys(address.kind === 'cluster')
     const slices = new Slices((accountId, demand) => names.slice(accountId, demand))
     const processName = `${process.pid}.${Math.floor(Math.random() * 2 ** 40).toString(36)}`
@@ -119,7 +128,7 @@ export class RedisLedger implements Ledger {
         const members = ids.flatMap((id) => [id, leaseMember(accountId, id)])
         const answer = await link.run(what, LEDGER_SCRIPTS.renew, {
           keys,
-          args: [clock(), leaseMs, ...members],
+          args: [clock(), leaseMs, this.leaseClockOf(names.ends(accountId)).heldBackMs, ...members],
         })
         const shared = listOf(answer).flatMap(parseSharedHolds)
         for (const [kind, key, , , member] of shared.flatMap(([, , holds]) => holds)) {
@@ -139,10 +148,13 @@ export class RedisLedger implements Ledger {
     let count = 0
     for (const account of names.isCluster ? await this.usage.accounts() : ['']) {
       for (;;) {
+        const ends = names.ends(account)
         const args = [clock(), MAX_EXPIRED, overdueMs]
-        const due = listOf(
-          await link.run(what, LEDGER_SCRIPTS.listExpired, { keys: [names.ends(account)], args }),
+        const [nowMs, ...leases] = listOf(
+          await link.run(what, LEDGER_SCRIPTS.listExpired, { keys: [ends], args }),
         )
+        const latestMs = this.leaseClockOf(ends).read(Number(nowMs)) - overdueMs
+        const due = leases.filter((_, at) => at % 2 === 0 && Number(leases[at + 1]) <= latestMs)
         const done = await Promise.all(due.map((member) => this.settleDue(what, String(member))))
         count += done.filter(Boolean).length
         // Reservations that could not be settled are still expired: trying again at once would not end.
@@ -172,6 +184,14 @@ export class RedisLedger implements Ledger {
   /** Returns the rest of all slices. Never rejects. */
   close(): Promise<void> {
     return this.sliceReporter.end()
+  }
+
+  private leaseClockOf(ends: string): LeaseClock {
+    const known = this.leaseClocks.get(ends)
+    if (known !== undefined) return known
+    const made = new LeaseClock(this.monotonicMs)
+    this.leaseClocks.set(ends, made)
+    return made
   }
 
   private async settled(settled: SettledEntry): Promise<boolean> {

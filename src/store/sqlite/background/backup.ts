@@ -6,7 +6,9 @@ import { open, rm } from 'node:fs/promises'
 import { GatewayError } from '../../../errors.js'
 import { CannotCopy, CannotOpen, missing, reasonOf, unavailable } from '../../errors.js'
 import { connect, type Connection } from '../driver.js'
+import { dropReservations } from '../limits/drop-reservations.js'
 import { numberOf } from '../read-records.js'
+import { isCurrent } from '../schema.js'
 import { Background } from './background.js'
 
 /** Time between progress reports. */
@@ -24,8 +26,8 @@ export interface Backup {
 export type CopyProgress = (copiedBytes: number, storeBytes: number) => void
 
 /**
- * Copies the store at `path` to `file`, which must not exist; its mode is 0600. The copy is checked and
- * synced. Rejects with `GatewayError(store_unavailable)` and removes the file then.
+ * Copies the store at `path` to `file`, which must not exist; its mode is 0600. The copy has no running
+ * requests, and is checked and synced. Rejects with `GatewayError(store_unavailable)` and removes the file then.
  */
 export async function backupSqlite(
   path: string,
@@ -68,6 +70,8 @@ function check(file: string): Backup {
   try {
     const result = db.prepare('PRAGMA quick_check(1)').get()?.['quick_check']
     if (result !== 'ok') throw new Error(`the copy is damaged: ${String(result)}`)
+    // A store of an earlier version stays one, for the program of that version.
+    if (isCurrent(db)) dropReservations(db, Date.now())
     return {
       bytes: statSync(file).size,
       accounts: count(db, 'accounts'),

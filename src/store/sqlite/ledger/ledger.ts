@@ -31,6 +31,8 @@ import type { Engine } from '../engine.js'
 import { holdsOf } from '../limits/holds.js'
 import { Limits } from '../limits/limits.js'
 import { Reservations } from '../limits/reservations.js'
+import { LeaseClock } from '../../lease-clock.js'
+import type { StoreOptions } from '../../store.js'
 import { isName } from '../read-records.js'
 import { entryIn, INSERT_ENTRY, valuesOf } from './entry.js'
 import type { ExportPlace } from './read-entries.js'
@@ -47,15 +49,18 @@ export class SqliteLedger implements Ledger {
   private readonly engine: Engine
   private readonly nowMs: () => number
   private readonly daysBeforeMs = () => this.nowMs() - BUCKET_MS.hour
+  private readonly leaseClock: LeaseClock
   private readonly limits: Limits
   private readonly reservations: Reservations
   private readonly insertEntry: Statement
   private readonly selectEntry: Statement
   private readonly touch: Statement
 
-  constructor(engine: Engine, nowMs: () => number) {
+  constructor(engine: Engine, { nowMs, monotonicMs }: Pick<StoreOptions, 'nowMs' | 'monotonicMs'>) {
     this.engine = engine
-    this.nowMs = nowMs
+    this.nowMs = nowMs ?? Date.now
+    this.leaseClock = new LeaseClock(monotonicMs ?? nowMs ?? (() => performance.now()))
+    this.leaseNowMs()
     this.limits = new Limits(engine)
     this.reservations = new Reservations(engine)
     this.insertEntry = engine.prepare(INSERT_ENTRY)
@@ -72,7 +77,7 @@ export class SqliteLedger implements Ledger {
           return result
         }
         // Slots of a killed process become free when its leases end.
-        return this.freeSlots(nowMs) > 0 ? this.tryToAdmit(admission, nowMs) : result
+        return this.freeSlots(this.leaseNowMs()) > 0 ? this.tryToAdmit(admission, nowMs) : result
       })
     } catch (error) {
       this.reservations.forget(admission.requestId)
@@ -106,16 +111,16 @@ export class SqliteLedger implements Ledger {
   ): Promise<void> {
     for (let from = 0; from < requests.length; from += BATCH) {
       await this.engine.write('prolonging reservations', () => {
-        const nowMs = this.nowMs()
+        const [untilMs, leaseNowMs] = [this.nowMs() + leaseMs, this.leaseNowMs()]
         for (const { requestId } of requests.slice(from, from + BATCH)) {
-          this.reservations.renew(requestId, nowMs + leaseMs, nowMs)
+          this.reservations.renew(requestId, untilMs, leaseNowMs)
         }
       })
     }
   }
 
   async expire(overdueMs = 0): Promise<number> {
-    const latestMs = this.nowMs() - overdueMs
+    const latestMs = this.leaseNowMs() - overdueMs
     const due = this.engine.readNow('reading expired reservations', () =>
       this.reservations.due(latestMs, MOST_DUE),
     )
@@ -232,6 +237,11 @@ export class SqliteLedger implements Ledger {
       if (removed === 0) return count
       count += removed
     }
+  }
+
+  /** The time by which leases expire. */
+  private leaseNowMs(): number {
+    return this.leaseClock.read(this.nowMs())
   }
 
   private tryToAdmit(admission: Admission, nowMs: number): AdmissionResult {

@@ -17,6 +17,22 @@ const MOST_ROWS = 20_000
 const COLUMNS = `requests, requests_at_ms, tokens, tokens_at_ms, places, day, day_spent, day_reserved,
   week, week_spent, week_reserved, month, month_spent, month_reserved`
 
+/** Reads the row of a subject (`countersIn`). */
+export const SELECT_COUNTERS = `SELECT id, ${COLUMNS} FROM limits WHERE account_id = ? AND subject = ?`
+/** Writes the values of `valuesOf` into the row with an id. */
+export const UPDATE_COUNTERS = `UPDATE limits SET requests = ?, requests_at_ms = ?, tokens = ?, tokens_at_ms = ?,
+  places = ?, day = ?, day_spent = ?, day_reserved = ?, week = ?, week_spent = ?, week_reserved = ?, month = ?,
+  month_spent = ?, month_reserved = ? WHERE id = ?`
+
+/** The values of the row, in the order of its columns. */
+export function valuesOf({ requests, tokens, slots, day, week, month }: Counters): number[] {
+  return [
+    ...[requests.units, requests.atMs, tokens.units, tokens.atMs, slots],
+    ...[day.period, day.spent, day.reserved, week.period, week.spent, week.reserved],
+    ...[month.period, month.spent, month.reserved],
+  ]
+}
+
 /** The rows of one store. Its methods are for the inside of a transaction, except `read`. */
 export class CounterRows {
   /** By account, then by subject. */
@@ -35,18 +51,12 @@ export class CounterRows {
   private version: unknown = null
 
   constructor(engine: Engine) {
-    this.select = engine.prepare(
-      `SELECT id, ${COLUMNS} FROM limits WHERE account_id = ? AND subject = ?`,
-    )
+    this.select = engine.prepare(SELECT_COUNTERS)
     this.insert = engine.prepare(
       `INSERT INTO limits (account_id, subject, ${COLUMNS})
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     )
-    this.update = engine.prepare(
-      `UPDATE limits SET requests = ?, requests_at_ms = ?, tokens = ?, tokens_at_ms = ?, places = ?, day = ?,
-         day_spent = ?, day_reserved = ?, week = ?, week_spent = ?, week_reserved = ?, month = ?,
-         month_spent = ?, month_reserved = ? WHERE id = ?`,
-    )
+    this.update = engine.prepare(UPDATE_COUNTERS)
     this.getWriter = engine.prepare("SELECT value FROM meta WHERE name = 'limits_writer'")
     this.putWriter = engine.prepare(
       "INSERT OR REPLACE INTO meta (name, value) VALUES ('limits_writer', ?)",
@@ -112,20 +122,15 @@ export class CounterRows {
     if (this.changed.length === 0) return
     this.claim()
     for (const counters of this.changed) {
-      const { id, requests, tokens, slots, day, week, month } = counters
-      const rates = [requests.units, requests.atMs, tokens.units, tokens.atMs] as const
-      const budgets = [
-        ...[day.period, day.spent, day.reserved, week.period, week.spent, week.reserved],
-        ...[month.period, month.spent, month.reserved],
-      ]
+      const { id } = counters
       counters.isChanged = false
       if (id === null) {
         const { accountId, subject } = counters
-        const added = this.insert.run(accountId, subject, ...rates, slots, ...budgets)
+        const added = this.insert.run(accountId, subject, ...valuesOf(counters))
         counters.id = Number(added.lastInsertRowid)
       } else {
         // `get` makes no object with the number of changes.
-        this.update.get(...rates, slots, ...budgets, id)
+        this.update.get(...valuesOf(counters), id)
       }
     }
     this.changed.length = 0
