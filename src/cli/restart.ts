@@ -5,12 +5,18 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
+import { opsAddressIn } from '../config/generations/find-history.js'
 import { loadConfig } from '../config/load-config.js'
 import { machineName } from '../process/process-identity.js'
 import { problemLines } from './check/check.js'
 import type { Command } from './command.js'
 import { configPath } from './config-option.js'
-import { requestGateway, findGateway, type FoundGateway } from './generations/running-gateway.js'
+import {
+  findGateway,
+  loadGeneration,
+  requestGateway,
+  type FoundGateway,
+} from './generations/running-gateway.js'
 import { processTerminal, type Terminal } from './with-store.js'
 
 /** `sluice restart`. */
@@ -58,14 +64,13 @@ type Page = z.output<typeof page>
 
 async function runRestart(path: string, isJson: boolean, terminal: Terminal): Promise<number> {
   const loaded = loadConfig(path, process.env)
-  if (!loaded.ok) {
-    terminal.err(problemLines(loaded.errors))
-    return 1
-  }
-  const { drainMs, opsHost, opsPort } = loaded.config.server
   const find = (): Promise<FoundGateway | null> => findGateway(loaded, process.env)
   const gateway = await find()
   if (gateway === null) {
+    if (!loaded.ok) terminal.err(problemLines(loaded.errors))
+    const { opsHost, opsPort } = loaded.ok
+      ? loaded.config.server
+      : opsAddressIn(loaded.sources, process.env)
     throw new Error(
       `No gateway runs with ${path}: nothing listens on ${opsHost}:${String(opsPort)} (server.ops_host and server.ops_port)`,
     )
@@ -84,7 +89,11 @@ async function runRestart(path: string, isJson: boolean, terminal: Terminal): Pr
     terminal.err(`sluice: the new workers cannot serve, so the previous ones continue: ${failure}`)
     return 1
   }
-  terminal.out(isJson ? JSON.stringify(after, null, 2) : summaryOf(after, drainMs))
+  if (isJson) terminal.out(JSON.stringify(after, null, 2))
+  else {
+    const inForce = await loadGeneration(loaded, gateway, gateway.generation)
+    terminal.out(summaryOf(after, inForce?.config.server.drainMs ?? null))
+  }
   return 0
 }
 
@@ -131,9 +140,10 @@ async function untilSettled(before: Page, readPage: () => Promise<Page | null>):
   }
 }
 
-function summaryOf({ workers }: Page, drainMs: number): string {
+function summaryOf({ workers }: Page, drainMs: number | null): string {
   const draining = workers.filter(({ state }) => state === 'draining').length
   const serving = workers.length - draining
-  const rest = `${String(draining)} previous ones finish their requests within ${String(drainMs)} ms`
+  const time = drainMs === null ? 'server.drain_ms' : `${String(drainMs)} ms`
+  const rest = `${String(draining)} previous ones finish their requests within ${time}`
   return `${String(serving)} new workers serve; ${draining === 0 ? 'all previous ones have exited' : rest}`
 }

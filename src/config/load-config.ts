@@ -140,9 +140,8 @@ function load(
     return { ok: false, errors: [unreadable(envPath)], sources }
   }
   const around = {
-    env: { ...parseEnv(variables ?? ''), ...setIn(env) },
+    ...surroundings(folder, variables, env),
     readFile: (file: string) => readRecorded(file, MAX_SECRET_BYTES),
-    whyUnreadable: (file: string) => whyUnreadable(resolve(folder, file), MAX_SECRET_BYTES),
   }
   const own = readConfig(path, text, around)
   if (own.config === null) return { ok: false, errors: own.errors, sources }
@@ -165,6 +164,26 @@ function load(
     return { ok: false, errors: unfit.slice(0, MAX_PROBLEMS).map(own.locate), sources: allSources }
   }
   return { ok: true, config, catalogue, fileHash: hashOf(allSources), sources: allSources }
+}
+
+/** The variables and files of the placeholders of a file, which may be broken. */
+export function surroundingsOf(path: string, env: Env): Surroundings {
+  const folder = dirname(resolve(path))
+  return {
+    ...surroundings(folder, readText(join(folder, '.env')), env),
+    readFile: (file) => readText(resolve(folder, file), MAX_SECRET_BYTES),
+  }
+}
+
+function surroundings(
+  folder: string,
+  variables: string | null,
+  env: Env,
+): Omit<Surroundings, 'readFile'> {
+  return {
+    env: { ...parseEnv(variables ?? ''), ...setIn(env) },
+    whyUnreadable: (file) => whyUnreadable(resolve(folder, file), MAX_SECRET_BYTES),
+  }
 }
 
 function isFile(path: string): boolean {

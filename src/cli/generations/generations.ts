@@ -274,12 +274,7 @@ async function rollBack(
 
 /** From the configuration in force, since the file may have changed or be invalid. */
 async function tokenOf(loaded: LoadResult, gateway: FoundGateway): Promise<string | null> {
-  const current = gateway.page['generation']
-  const inForce = await loadGeneration(
-    loaded,
-    gateway,
-    typeof current === 'number' ? current : null,
-  )
+  const inForce = await loadGeneration(loaded, gateway, gateway.generation)
   const ofFile = loaded.ok ? loaded.config.server.adminToken : null
   const variable = process.env['SLUICE_ADMIN_TOKEN'] ?? ''
   return inForce?.config.server.adminToken ?? ofFile ?? (variable === '' ? null : variable)

@@ -3,7 +3,7 @@
  * by the ops port in the configuration file.
  */
 import { isObject, numberOf, stringOf, type JsonObject } from '../../chat/json.js'
-import { historyOf } from '../../config/generations/find-history.js'
+import { historyOf, opsAddressIn } from '../../config/generations/find-history.js'
 import { contentIn } from '../../config/generations/history.js'
 import { readRunning } from '../../config/generations/running-gateway-file.js'
 import { loadConfig, type Env, type Loaded, type LoadResult } from '../../config/load-config.js'
@@ -20,21 +20,24 @@ export interface FoundGateway {
   readonly page: JsonObject
   /** The folder of its history; null if it is not on disk. */
   readonly folder: string | null
+  /** The generation in force; null if it is unknown. */
+  readonly generation: number | null
   /** The generation whose values are in force for settings that need a restart: port, workers, store. */
   readonly startedGeneration: number | null
 }
 
-/** The gateway that runs with the file; null if none replies. */
+/** The gateway that runs with the file, which may be broken; null if none replies. */
 export async function findGateway(loaded: LoadResult, env: Env): Promise<FoundGateway | null> {
   const folder = historyOf(loaded, env)
   const running = folder === null ? null : readRunning(folder)
-  const addresses = running === null ? [] : [running]
-  for (const { opsHost, opsPort } of loaded.ok ? [...addresses, loaded.config.server] : addresses) {
+  const named = loaded.ok ? loaded.config.server : opsAddressIn(loaded.sources, env)
+  for (const { opsHost, opsPort } of running === null ? [named] : [running, named]) {
     const origin = originOf(opsHost, opsPort)
     const page = await requestGateway(origin, '/generations').catch(() => null)
     if (page?.status !== 200 || page.json['file'] !== loaded.sources.path) continue
     const startedGeneration = numberOf(page.json['started_generation']) ?? null
-    return { origin, page: page.json, folder, startedGeneration }
+    const generation = numberOf(page.json['generation']) ?? null
+    return { origin, page: page.json, folder, generation, startedGeneration }
   }
   return null
 }

@@ -1,13 +1,15 @@
 /**
  * Finds the history of a configuration file: below the folder of the embedded store, or the spool folder of a
- * gateway on Redis. A broken file has a history too, so its text is searched for these two settings.
+ * gateway on Redis. A broken file has a history and a running gateway too, so its text is searched for the
+ * settings that lead to them.
  */
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { dataFolders } from '../../files/private-files.js'
 import type { Config } from '../config.js'
-import type { Env, LoadResult } from '../load-config.js'
+import { fillPlaceholders } from '../fill-placeholders.js'
+import { surroundingsOf, type ConfigSources, type Env, type LoadResult } from '../load-config.js'
 
 /** The data folder of this machine: that of the embedded store, else the spool. */
 export function dataFolderOf({ store, ledger }: Pick<Config, 'store' | 'ledger'>): string {
@@ -24,23 +26,26 @@ export function historyFolder(dataFolder: string, path: string): string {
 
 /** The existing history folder of a configuration file, valid or not; null if there is none. */
 export function historyOf(loaded: LoadResult, env: Env): string | null {
-  const { path, text } = loaded.sources
-  const own = loaded.ok ? historyFolder(dataFolderOf(loaded.config), path) : null
-  return own !== null && existsSync(own) ? own : findHistory(path, text, env)
+  const { sources } = loaded
+  const own = loaded.ok ? historyFolder(dataFolderOf(loaded.config), sources.path) : null
+  return own !== null && existsSync(own) ? own : findHistory(sources, env)
 }
+
+/** The path of a file, and its readable part. */
+type ReadableFile = Pick<ConfigSources, 'path' | 'text'>
 
 /** Data folders of the shipped configurations and the defaults, relative to the file's folder. */
 const USUAL_FOLDERS = ['data', '../data', 'spool', '.']
 
 /**
- * The existing history folder of a configuration file that cannot be loaded; null if there is none. `text` is
- * its readable part. Searches the folders that the file's `store` and `spool` name, then the default ones.
+ * The existing history folder of a configuration file that cannot be loaded; null if there is none. Searches
+ * the folders that the file's `store` and `spool` name, then the default ones.
  */
-export function findHistory(path: string, text: string, env: Env): string | null {
+export function findHistory(file: ReadableFile, env: Env): string | null {
+  const { path } = file
   const folder = dirname(resolve(path))
-  const store = /^store:[ \t]*["']?sqlite:([^\s"'#]{1,4096})/m.exec(text)?.[1]
-  const spool = /\bspool:[ \t]*["']?([^\s"'#,}]{1,4096})/.exec(text)?.[1]
-  const named = [store === undefined ? undefined : dirname(store), spool]
+  const store = /^sqlite:(.+)$/.exec(settingIn(file, 'store', env) ?? '')?.[1]
+  const named = [store === undefined ? undefined : dirname(store), settingIn(file, 'spool', env)]
   // systemd sets it for units with StateDirectory=.
   const state = env['STATE_DIRECTORY']?.split(':')[0]
   const candidates = [...named, ...USUAL_FOLDERS, state]
@@ -48,3 +53,29 @@ export function findHistory(path: string, text: string, env: Env): string | null
     .map((candidate) => historyFolder(resolve(folder, candidate ?? ''), path))
   return candidates.find((candidate) => existsSync(candidate)) ?? null
 }
+
+/** The address of the ops port that a file which cannot be loaded names, else the default. */
+export function opsAddressIn(file: ReadableFile, env: Env): { opsHost: string; opsPort: number } {
+  const port = Number(settingIn(file, 'ops_port', env))
+  return {
+    opsHost: settingIn(file, 'ops_host', env) ?? '127.0.0.1',
+    opsPort: Number.isInteger(port) && port > 0 && port < 65_536 ? port : 9464,
+  }
+}
+
+/** The first value with this key, wherever it is, with its variables filled in; undefined if there is none. */
+function settingIn(
+  { path, text }: ReadableFile,
+  key: 'store' | 'spool' | 'ops_host' | 'ops_port',
+  env: Env,
+): string | undefined {
+  const start = key === 'store' ? '^' : String.raw`\b`
+  const found = new RegExp(`${start}${key}:[ \\t]*(?:${VALUE.source})`, 'm').exec(text)
+  const written = found?.slice(1).find((each) => each !== undefined)
+  if (written === undefined) return undefined
+  const { value, findings } = fillPlaceholders(written, surroundingsOf(path, env))
+  return findings.length === 0 && typeof value === 'string' ? value : undefined
+}
+
+/** A text in double, single or no quotes; without quotes, `}` and `,` end it except in `${…}`. */
+const VALUE = /"([^"\n]{1,4096})"|'([^'\n]{1,4096})'|((?:\$\{[^}\n]{1,256}\}|[^\s"'#,}]){1,4096})/

@@ -48,8 +48,10 @@ export async function openConfig(
 }
 
 function folderFor(first: LoadResult, env: Env): string | null {
-  const { path, text } = first.sources
-  return first.ok ? historyFolder(dataFolderOf(first.config), path) : findHistory(path, text, env)
+  const { sources } = first
+  return first.ok
+    ? historyFolder(dataFolderOf(first.config), sources.path)
+    : findHistory(sources, env)
 }
 
 async function initialStateOf(
