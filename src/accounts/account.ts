@@ -54,6 +54,11 @@ export interface ApiKey {
   expiresAtMs?: number
   /** The model ids that the key may use; `*` at the end of one matches any suffix. Absent: all. */
   models?: readonly string[]
+  /**
+   * The tools and options of providers that the key may use, instead of the lists of the upstreams; `*` is
+   * all. Absent: the lists of the upstreams.
+   */
+  allowTools?: readonly string[]
   limits?: KeyLimits
   /** Set when the key is created, sorted by name. */
   labels?: Labels
@@ -72,9 +77,10 @@ export interface Identity {
   plan: PlanName
   /** The digest of the key, which identifies the running requests of a key. Null without a key. */
   digest: string | null
-  /** As in `ApiKey`; null: never, all, none. */
+  /** As in `ApiKey`; null: never, all, the lists of the upstreams, none. */
   expiresAtMs: number | null
   models: readonly string[] | null
+  allowTools: readonly string[] | null
   limits: KeyLimits | null
   labels: Labels
 }

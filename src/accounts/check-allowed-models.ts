@@ -4,13 +4,17 @@
 import { GatewayError } from '../errors.js'
 import type { Identity } from './account.js'
 
-/** Throws `forbidden` if the key's list of models does not include the model. */
-export function assertModelAllowed({ models }: Pick<Identity, 'models'>, model: string): void {
+/** Throws `forbidden` if the key's list of models does not include the model, which is at `param`. */
+export function assertModelAllowed(
+  { models }: Pick<Identity, 'models'>,
+  model: string,
+  param = 'model',
+): void {
   if (models === null || namesModel(models, model)) return
   throw new GatewayError(
     'forbidden',
     `This API key is not allowed to use the model '${shortModelName(model)}'.`,
-    { param: 'model', code: 'model_not_found' },
+    { param, code: 'model_not_found' },
   )
 }
 

@@ -15,6 +15,7 @@ export interface NewKeySettings {
   readonly expiresAtMs?: number
   /** As in `ApiKey`. */
   readonly models?: readonly string[]
+  readonly allowTools?: readonly string[]
   readonly limits?: KeyLimits
   /** At most 16; see `labels.ts`. */
   readonly labels?: Labels

@@ -60,10 +60,18 @@ export async function rotateKey(rotation: Rotation): Promise<Rotated> {
   return { ...created, oldEndsAtMs: endsAtMs }
 }
 
-function settingsLike({ id, expiresAtMs, models, limits, labels }: ApiKey): NewKeySettings {
+function settingsLike({
+  id,
+  expiresAtMs,
+  models,
+  allowTools,
+  limits,
+  labels,
+}: ApiKey): NewKeySettings {
   return {
     ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
     ...(models === undefined ? {} : { models }),
+    ...(allowTools === undefined ? {} : { allowTools }),
     ...(limits === undefined ? {} : { limits }),
     ...(labels === undefined ? {} : { labels }),
     replaces: id,

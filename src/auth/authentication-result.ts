@@ -41,6 +41,7 @@ export function resultOfLookup(digest: string, lookup: KeyLookup | null): KeyRes
       digest,
       expiresAtMs: key.expiresAtMs ?? null,
       models: key.models ?? null,
+      allowTools: key.allowTools ?? null,
       limits: key.limits ?? null,
       labels: key.labels ?? {},
     },

@@ -16,7 +16,7 @@ export interface CachedResult {
   readonly trusted: boolean
 }
 
-/** Memory of an entry without a model list. */
+/** Memory of an entry without lists. */
 const ENTRY_BYTES = 300
 /**
  * Maximum number of good entries of `ENTRY_BYTES` each: 30 MB. At least the most recently used half of them
@@ -41,13 +41,15 @@ function cachedResult({ result, checkedAtMs }: Entry, trusted: boolean): CachedR
 }
 
 /**
- * The weight of an entry, in entries without a model list: a key with a hundred model names uses the memory
- * of several keys.
+ * The weight of an entry, in entries without lists: a key with a hundred model names uses the memory of
+ * several keys.
  */
 function weightOf({ result }: Entry): number {
-  if (!result.good || result.identity.models === null) return 1
+  if (!result.good) return 1
+  const { models, allowTools } = result.identity
   let bytes = ENTRY_BYTES
-  for (const model of result.identity.models) bytes += NAME_BYTES + model.length
+  for (const name of models ?? []) bytes += NAME_BYTES + name.length
+  for (const name of allowTools ?? []) bytes += NAME_BYTES + name.length
   return bytes / ENTRY_BYTES
 }
 

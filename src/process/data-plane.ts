@@ -281,6 +281,7 @@ function playgroundOf({ id, email, plan }: Account, path: string): PreAuthentica
     digest: null,
     expiresAtMs: null,
     models: null,
+    allowTools: null,
     limits: null,
     labels: NO_LABELS,
   }

@@ -49,6 +49,7 @@ export interface KeyEdit {
   readonly name?: string
   readonly expiresAtMs?: number | null
   readonly models?: readonly string[] | null
+  readonly allowTools?: readonly string[] | null
   readonly limits?: KeyLimits | null
   readonly replacedBy?: string
 }

@@ -53,9 +53,12 @@ void t.test('the text of a key contains its labels, and an older version refuses
   t.match(JSON.parse(writeKey(labelled)), { v: 3 })
   t.match(JSON.parse(writeKey({ ...KEY, models: ['m'] })), { v: 2 })
   t.match(JSON.parse(writeKey(KEY)), { v: 1 })
+  const withTools = { ...labelled, allowTools: [] }
+  t.same(readKey(writeKey(withTools)), withTools)
+  t.match(JSON.parse(writeKey(withTools)), { v: 4 })
   for (const labels of [5, 'team=a', { team: 1 }]) {
     t.throws(() => readKey(JSON.stringify({ v: 3, ...KEY, labels })), /labels/)
   }
-  t.throws(() => readKey(JSON.stringify({ v: 4, ...KEY })), /'v'/)
+  t.throws(() => readKey(JSON.stringify({ v: 5, ...KEY })), /'v'/)
   t.end()
 })

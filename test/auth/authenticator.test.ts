@@ -14,7 +14,7 @@ void t.test('a valid key is looked up once, then cached', (t) => {
   const bench = newBench()
   const secret = bench.store.add({ id: 'acc_1', plan: 'pro' }, { id: 'key_1', accountId: 'acc_1' })
   const digest = digestOf(secret)
-  const free = { expiresAtMs: null, models: null, limits: null, labels: {} }
+  const free = { expiresAtMs: null, models: null, allowTools: null, limits: null, labels: {} }
   const identity = { keyId: 'key_1', accountId: 'acc_1', plan: 'pro', digest, ...free }
   for (let round = 0; round < 3; round += 1) t.same(bench.auth.identify(secret), identity)
   t.same(bench.store.lookedUp, [digestOf(secret)], 'one lookup, with the digest')
@@ -354,7 +354,7 @@ void t.test('keys with a common prefix never share an identity', async (t) => {
   for (const length of [8, 16, 20, 40, 63]) {
     const digest = 'a'.repeat(64)
     const near = 'a'.repeat(length) + 'b'.repeat(64 - length)
-    const free = { expiresAtMs: null, models: null, limits: null, labels: {} }
+    const free = { expiresAtMs: null, models: null, allowTools: null, limits: null, labels: {} }
     const keyId = `key_${length}`
     const identity = { keyId, accountId: 'acc', plan: 'pro', digest, ...free } as const
     cache.put(digest, { good: true, identity }, 0)

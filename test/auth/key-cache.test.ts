@@ -21,7 +21,7 @@ void t.test('keys with long model lists count by their size', (t) => {
     const digest = String(index)
     const result = {
       good: true,
-      identity: { ...identity, digest, models, limits: null, labels: {} },
+      identity: { ...identity, digest, models, allowTools: null, limits: null, labels: {} },
     } as const
     cache.put(digest, result, 0)
   }

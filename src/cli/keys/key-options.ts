@@ -1,5 +1,6 @@
-/** Parses the options of a new key: limits, expiry, models. */
+/** Parses the options of a new key: limits, expiry, models, tools. */
 import type { KeyLimits } from '../../accounts/account.js'
+import { ALLOWED_TOOL, allowedTools, MAX_ALLOWED_TOOLS } from '../../chat/hosted-tools.js'
 import { LABEL_NAME, LABEL_VALUE, MAX_LABELS, type Labels } from '../../accounts/labels.js'
 import type { NewKeySettings } from '../../accounts/create-key.js'
 import { UsageError } from '../usage-error.js'
@@ -15,6 +16,7 @@ export const KEY_OPTIONS = {
   'usd-per-month': { type: 'string' },
   expires: { type: 'string' },
   models: { type: 'string' },
+  'allow-tools': { type: 'string' },
   label: { type: 'string', multiple: true },
 } as const
 
@@ -39,6 +41,7 @@ export function readKeyOptions(options: KeyOptions, nowMs: number): NewKeySettin
   if (concurrent !== undefined) limits.concurrent = count('concurrent', concurrent)
   const [day, week] = [options['usd-per-day'], options['usd-per-week']]
   const month = options['usd-per-month']
+  const tools = options['allow-tools']
   if (day !== undefined) limits.nanoUsdPerDay = nanoUsd('usd-per-day', day)
   if (week !== undefined) limits.nanoUsdPerWeek = nanoUsd('usd-per-week', week)
   if (month !== undefined) limits.nanoUsdPerMonth = nanoUsd('usd-per-month', month)
@@ -46,6 +49,7 @@ export function readKeyOptions(options: KeyOptions, nowMs: number): NewKeySettin
     ...(Object.keys(limits).length > 0 ? { limits } : {}),
     ...(expires === undefined ? {} : { expiresAtMs: expiryOf(expires, nowMs) }),
     ...(models === undefined ? {} : { models: modelsOf(models) }),
+    ...(tools === undefined ? {} : { allowTools: toolsOf(tools) }),
     ...(options.label === undefined ? {} : { labels: labelsOf(options.label) }),
   }
 }
@@ -97,5 +101,16 @@ function modelsOf(text: string): string[] {
   if (isValid && models.length <= MAX_MODELS) return models
   throw new UsageError(
     `--models must be at most ${MAX_MODELS} comma-separated model ids, each optionally ending in *`,
+  )
+}
+
+/** An empty text allows none. */
+function toolsOf(text: string): string[] {
+  const tools = text === '' ? [] : text.split(',').map((tool) => tool.trim())
+  if (tools.every((tool) => ALLOWED_TOOL.test(tool)) && tools.length <= MAX_ALLOWED_TOOLS) {
+    return allowedTools(tools)
+  }
+  throw new UsageError(
+    `--allow-tools must be '*', or at most ${MAX_ALLOWED_TOOLS} comma-separated names of tools, such as web_search,mcp`,
   )
 }

@@ -46,6 +46,8 @@ Limits of a new key, in addition to those of the configuration and the plan:
                      a budget per calendar day, week (from Monday) or month (UTC)
   --expires WHEN     when it expires: 12h, 30d, 2027-01-31 or 2027-01-31T12:00:00Z
   --models LIST      the models that it may use: 'gpt-5.5,claude-*' (default: all)
+  --allow-tools LIST tools and options of providers that it may use, instead of the lists of the
+                     upstreams: 'web_search,mcp', '*' for all, '' for none
   --label NAME=VALUE a label for routes, limits, priorities and sums; may be repeated, at most 16
 
 Exit status: 0 success, 1 failure, 2 wrong usage.
@@ -153,7 +155,8 @@ async function list(session: StoreSession, values: KeysValues): Promise<number> 
 }
 
 function shownKey(key: ApiKey): JsonObject {
-  const { id, name, prefix, lastFour, createdAtMs, revokedAtMs, expiresAtMs, models, limits } = key
+  const { id, name, prefix, lastFour, createdAtMs, revokedAtMs, expiresAtMs, models } = key
+  const { allowTools, limits } = key
   return {
     id,
     name,
@@ -163,6 +166,7 @@ function shownKey(key: ApiKey): JsonObject {
     revoked_at: time(revokedAtMs),
     expires_at: time(expiresAtMs),
     models: models === undefined ? null : [...models],
+    allow_tools: allowTools === undefined ? null : [...allowTools],
     limits: shownAmounts(limits ?? {}),
     labels: { ...key.labels },
   }

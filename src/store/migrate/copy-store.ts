@@ -93,11 +93,13 @@ async function copyKey(to: Store, key: ApiKey): Promise<void> {
 }
 
 /** The members of a key that can change. */
-function editOf({ name, expiresAtMs, models, limits, replacedBy }: ApiKey): KeyEdit {
+function editOf(key: ApiKey): KeyEdit {
+  const { name, expiresAtMs, models, allowTools, limits, replacedBy } = key
   return {
     name,
     expiresAtMs: expiresAtMs ?? null,
     models: models ?? null,
+    allowTools: allowTools ?? null,
     limits: limits ?? null,
     ...(replacedBy === undefined ? {} : { replacedBy }),
   }

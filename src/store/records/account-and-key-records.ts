@@ -16,6 +16,8 @@ const VERSION = 1
 const LIMITED = 2
 /** A key with labels, by which limits select it: refused by earlier versions for the same reason. */
 const LABELLED = 3
+/** A key with a list of tools: refused by earlier versions for the same reason. */
+const WITH_TOOLS = 4
 
 const count = z.int().min(0)
 
@@ -57,6 +59,7 @@ const keySchema = z.object({
   replacedBy: z.string().exactOptional(),
   expiresAtMs: count.exactOptional(),
   models: z.array(z.string()).exactOptional(),
+  allowTools: z.array(z.string()).exactOptional(),
   limits: limitsSchema.exactOptional(),
   labels: z.record(z.string(), z.string()).exactOptional(),
 })
@@ -96,10 +99,14 @@ export function writeAccount({ account, order, liveKeys }: AccountRecord): strin
 
 /** The text of a key. */
 export function writeKey(key: ApiKey): string {
-  const { expiresAtMs, models, limits, labels } = key
+  return JSON.stringify({ v: versionOf(key), ...key })
+}
+
+function versionOf({ expiresAtMs, models, allowTools, limits, labels }: ApiKey): number {
+  if (allowTools !== undefined) return WITH_TOOLS
+  if (labels !== undefined) return LABELLED
   const isLimited = expiresAtMs !== undefined || models !== undefined || limits !== undefined
-  const version = labels !== undefined ? LABELLED : isLimited ? LIMITED : VERSION
-  return JSON.stringify({ v: version, ...key })
+  return isLimited ? LIMITED : VERSION
 }
 
 /** The text of a sign-in token. */
@@ -114,11 +121,13 @@ export function writeAuditEntry(entry: AuditEntry): string {
 
 /** The key after a change. */
 export function editedKey(key: ApiKey, edit: KeyEdit): ApiKey {
-  const { expiresAtMs = null, models = null, limits = null, ...plain } = { ...key, ...edit }
+  const edited = { ...key, ...edit }
+  const { expiresAtMs = null, models = null, allowTools = null, limits = null, ...plain } = edited
   return {
     ...plain,
     ...(expiresAtMs === null ? {} : { expiresAtMs }),
     ...(models === null ? {} : { models }),
+    ...(allowTools === null ? {} : { allowTools }),
     ...(limits === null ? {} : { limits }),
   }
 }
@@ -131,7 +140,7 @@ export function readAccount(text: string): AccountRecord {
 
 /** Throws an Error naming the field that is damaged, never its value. */
 export function readKey(text: string): ApiKey {
-  return read(keySchema, text, [VERSION, LIMITED, LABELLED])
+  return read(keySchema, text, [VERSION, LIMITED, LABELLED, WITH_TOOLS])
 }
 
 /** Throws an Error naming the field that is damaged, never its value. */

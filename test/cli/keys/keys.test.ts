@@ -142,7 +142,7 @@ void t.test('create sets the limits, expiry and models of its options', async (t
   const session = await withAda(t)
   const limits =
     '--rpm 60 --tpm 100000 --concurrent 4 --usd-per-day 2.5 --usd-per-week 9 --usd-per-month 0.000000001'
-  const others = '--expires 30d --models gpt-5.5,claude-*'
+  const others = '--expires 30d --models gpt-5.5,claude-* --allow-tools web_search_preview,mcp'
   const line = `create --account ada@x.org --name ci ${limits} ${others}`
   t.equal(await run(session, line), 0)
   const [secret = ''] = session.output()
@@ -157,6 +157,7 @@ void t.test('create sets the limits, expiry and models of its options', async (t
       nanoUsdPerMonth: 1,
     },
     models: ['gpt-5.5', 'claude-*'],
+    allowTools: ['web_search', 'mcp'],
   })
   const lastsMs = (key?.expiresAtMs ?? 0) - (key?.createdAtMs ?? 0)
   t.ok(Math.abs(lastsMs - 30 * 86_400_000) < 5_000)
@@ -165,11 +166,21 @@ void t.test('create sets the limits, expiry and models of its options', async (t
     {
       expires_at: /^20/,
       models: ['gpt-5.5', 'claude-*'],
+      allow_tools: ['web_search', 'mcp'],
       limits: { requests_per_minute: 60, usd_per_day: 2.5, usd_per_week: 9, usd_per_month: 1e-9 },
     },
   ])
   await run(session, 'list --account ada@x.org')
   t.match(session.output().join('\n'), /expires 20\d\d-/)
+  for (const [list, tools] of [
+    ['*', ['*']],
+    ['', []],
+  ] as const) {
+    const other = await withAda(t)
+    await run(other, `create --account ada@x.org --name tools --allow-tools=${list}`)
+    const made = (await other.store.findKey(digestOf(other.output()[0] ?? '')))?.key
+    t.same(made?.allowTools, tools)
+  }
 })
 
 void t.test('create warns of unknown models and makes the key', async (t) => {
@@ -202,6 +213,8 @@ void t.test('an invalid limit is refused by name, and no key is created', async 
     '--expires 0d',
     '--models a,,b',
     '--models a*b',
+    '--allow-tools web_search,,mcp',
+    '--allow-tools web/search',
   ]
   for (const option of wrong) {
     const [name = ''] = option.split(' ')

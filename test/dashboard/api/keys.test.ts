@@ -198,6 +198,31 @@ void t.test('labels are set at creation, kept by a rotation, and refused by name
   })
 })
 
+void t.test('only administrators may allow tools of providers', async (t) => {
+  const stage = await startStage(t)
+  const owner = await stage.signedIn('ada@example.com')
+  const grant = await owner.ask('POST', '/keys', { body: { name: 'x', allowTools: ['mcp'] } })
+  t.match(grant, { status: 403, json: { error: { param: 'allowTools' } } })
+  const { key } = await made(owner, { name: 'ci', allowTools: [] })
+  t.same(key.allowTools, [], 'an empty list only restricts')
+  const changed = async (body: object) => {
+    return owner.ask('PATCH', `/keys/${key.id}`, { body })
+  }
+  t.match(await changed({ allowTools: ['*'] }), { status: 403 })
+  const reference = { accountId: key.accountId, id: key.id }
+  await stage.store.changeKey(reference, { allowTools: ['web_search'] })
+  t.match(await changed({ name: 'new', allowTools: ['web_search'] }), { status: 200 })
+  t.match(await changed({ allowTools: ['web_search', 'mcp'] }), { status: 403 })
+  const turned = await owner.ask('POST', `/keys/${key.id}/rotate`, { body: {} })
+  t.same(rotatedKeyReply.parse(turned.json).key.allowTools, ['web_search'])
+  t.match(await changed({ allowTools: null }), { status: 200 })
+  const admin = await stage.signedIn('root@example.com', 'max', 'admin')
+  const listed = await made(admin, { name: 'ci', allowTools: ['web_search_20250305', 'mcp'] })
+  t.same(listed.key.allowTools, ['web_search', 'mcp'])
+  const wrong = await admin.ask('POST', '/keys', { body: { name: 'x', allowTools: ['a b'] } })
+  t.match(wrong, { status: 400, json: { error: { param: 'allowTools.0' } } })
+})
+
 void t.test('a list of keys has pages, a search, and the usage of each key', async (t) => {
   const stage = await startStage(t)
   const browser = await stage.signedIn('ada@example.com', 'max')

@@ -62,12 +62,16 @@ export async function changes(t: Test, newUrl: NewUrl): Promise<void> {
     { ...freed, name: 'new', replacedBy: plain.id },
     'null removes the value',
   )
-  t.same(await store.changeKey(key, { limits }), {
+  t.same(await store.changeKey(key, { limits, allowTools: ['web_search'] }), {
     ...freed,
     name: 'new',
     replacedBy: plain.id,
     limits,
+    allowTools: ['web_search'],
   })
+  t.match((await store.findKey(key.digest))?.key, { allowTools: ['web_search'] })
+  const withoutTools = await store.changeKey(key, { allowTools: null })
+  t.equal(withoutTools?.allowTools, undefined, 'null removes the list')
   await store.revokeKey(key, 9)
   t.equal(await store.changeKey(key, { name: 'late' }), null, 'a revoked key cannot change')
   const after = await store.keyById(ada.id, key.id)

@@ -1,6 +1,7 @@
 /** Rules for the settings of a key that the account's role and plan decide. All throw `GatewayError`. */
 import type { Account, KeyLimits } from '../../../accounts/account.js'
 import { PRIORITY, type Labels } from '../../../accounts/labels.js'
+import { ALLOWED_TOOL, allowedTools } from '../../../chat/hosted-tools.js'
 import { GatewayError } from '../../../errors.js'
 import type * as schema from '../schema/schema.js'
 
@@ -46,4 +47,29 @@ export function assertPatterns(models: readonly string[] | null | undefined): vo
     const message = `"${pattern}" has a * before its end. Enter a model id, or the beginning of ids and a *.`
     throw new GatewayError('malformed_request', message, { param: `models.${index}` })
   })
+}
+
+/**
+ * Whether the list allows tools that the account may not allow: a key's list takes precedence over those of
+ * the upstreams, so only administrators may allow tools.
+ */
+export function isToolsGrant(
+  tools: readonly string[] | null | undefined,
+  { role }: Account,
+): boolean {
+  return (tools?.length ?? 0) > 0 && role !== 'admin'
+}
+
+/** The refusal of such a list. */
+export function toolsRefusal(): GatewayError {
+  const message = 'Only administrators can allow tools of providers. Leave the list empty.'
+  return new GatewayError('forbidden', message, { param: 'allowTools' })
+}
+
+/** The names of tools in the form in which requests are compared. Throws for text that is not a name. */
+export function checkedTools(tools: readonly string[]): string[] {
+  const at = tools.findIndex((tool) => !ALLOWED_TOOL.test(tool))
+  if (at === -1) return allowedTools(tools)
+  const message = `"${tools[at] ?? ''}" is not the name of a tool. Enter a name such as web_search, or * for all.`
+  throw new GatewayError('malformed_request', message, { param: `allowTools.${at}` })
 }

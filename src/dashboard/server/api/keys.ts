@@ -13,13 +13,22 @@ import { signedRoute, type Reply, type Route, type SignedInRequest } from '../ro
 import { notFound } from '../routing/api-router.js'
 import * as schema from '../schema/schema.js'
 import { entryOf, RECENT_MS, scopeOf, type Services } from '../services.js'
-import { assertExpiry, assertLabels, assertPatterns, assertWithin } from './check-key-settings.js'
+import {
+  assertExpiry,
+  assertLabels,
+  assertPatterns,
+  assertWithin,
+  checkedTools,
+  isToolsGrant,
+  toolsRefusal,
+} from './check-key-settings.js'
 
 /** Settings of a key in a request; `undefined` is unchanged. */
 interface KeySettings {
   readonly name?: string | undefined
   readonly expiresAtMs?: number | null | undefined
   readonly models?: string[] | null | undefined
+  readonly allowTools?: string[] | null | undefined
   readonly limits?: schema.KeyLimits | undefined
   readonly labels?: Labels | undefined
 }
@@ -94,6 +103,7 @@ async function create(
   await services.throttle.keyCreation(account.id, plans[account.plan].maxKeys)
   assertWithin(rest.limits, plans[account.plan].limits)
   assertLabels(rest.labels, account)
+  if (isToolsGrant(rest.allowTools, account)) throw toolsRefusal()
   const settings = newKeyOf(rest, now())
   const auditEntries = (made: ApiKey) => [
     keyEntry(services, request, { action: 'key.create', key: made, detail: namedKey(made) }),
@@ -115,14 +125,16 @@ async function change(
 ): Promise<Reply> {
   const { store, now } = services
   const { account } = request.session
-  const { name, expiresAtMs, models, limits } = request.body
+  const { name, expiresAtMs, models, allowTools, limits } = request.body
   assertExpiry(expiresAtMs, now())
   assertPatterns(models)
+  await assertToolsChange(services, request)
   assertWithin(limits, services.snapshot().config.plans[account.plan].limits)
   const edit: KeyEdit = {
     ...(name === undefined ? {} : { name: checkedName(name) }),
     ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
     ...(models === undefined ? {} : { models }),
+    ...(allowTools === undefined ? {} : { allowTools: allowTools && checkedTools(allowTools) }),
     ...(limits === undefined ? {} : { limits: limitsOf(limits) }),
   }
   const key = await store.changeKey(
@@ -137,10 +149,21 @@ async function change(
   return { status: 200, json: { key: await oneView(services, key) } }
 }
 
+/** The page sends the list with every change; an unchanged one needs no administrator. */
+async function assertToolsChange(
+  { store }: Services,
+  { session: { account }, body, id }: SignedInRequest<unknown, KeySettings>,
+): Promise<void> {
+  const { allowTools } = body
+  if (!isToolsGrant(allowTools, account)) return
+  const before = await store.keyById(account.id, id)
+  if (textOf(before?.allowTools) !== textOf(allowTools)) throw toolsRefusal()
+}
+
 function differencesOf(before: ApiKey, after: ApiKey): string[] {
   const differences = [
     before.name === after.name ? null : `name: ${before.name} → ${after.name}`,
-    ...(['expiresAtMs', 'models', 'limits'] as const).map((field) => {
+    ...(['expiresAtMs', 'models', 'allowTools', 'limits'] as const).map((field) => {
       const [old, next] = [textOf(before[field]), textOf(after[field])]
       return old === next ? null : `${field}: ${old} → ${next}`
     }),
@@ -184,12 +207,15 @@ async function revoke(
 }
 
 function newKeyOf(settings: Omit<KeySettings, 'name'>, nowMs: number): NewKeySettings {
-  const { expiresAtMs, models, limits, labels } = settings
+  const { expiresAtMs, models, allowTools, limits, labels } = settings
   assertExpiry(expiresAtMs, nowMs)
   assertPatterns(models)
   return {
     ...(expiresAtMs === undefined || expiresAtMs === null ? {} : { expiresAtMs }),
     ...(models === undefined || models === null ? {} : { models }),
+    ...(allowTools === undefined || allowTools === null
+      ? {}
+      : { allowTools: checkedTools(allowTools) }),
     ...(limits === undefined || Object.keys(limits).length === 0
       ? {}
       : { limits: limitsOf(limits) }),
@@ -240,6 +266,7 @@ function keyView(key: ApiKey, { used, lastUse }: Figures, nowMs: number): schema
     revokedAtMs: key.revokedAtMs ?? null,
     state: stateOf(key, nowMs),
     models: key.models === undefined ? null : [...key.models],
+    allowTools: key.allowTools === undefined ? null : [...key.allowTools],
     limits: key.limits ?? {},
     labels: { ...key.labels },
     replaces: key.replaces ?? null,

@@ -103,6 +103,7 @@ function identityOf({ id, email, plan }: Account, key: ApiKey | null): Identity 
     digest: null,
     expiresAtMs: null,
     models: null,
+    allowTools: null,
     limits: key?.limits ?? null,
     labels: key?.labels ?? {},
   }

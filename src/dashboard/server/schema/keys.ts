@@ -19,6 +19,12 @@ const name = z.string().max(1_000)
 /** Ids that the key may use; `claude-*` allows all ids with this prefix. */
 const models = z.array(modelId).min(1).max(100)
 
+/**
+ * Tools and options of providers that the key may use: `web_search`, `mcp`, …; `*` is all. Null: the lists of
+ * the upstreams.
+ */
+const allowTools = z.array(z.string().min(1).max(64)).max(64)
+
 /** Values by name. The server checks the rules of `accounts/labels.ts`. */
 const labels = z.record(z.string().max(64), z.string().max(256))
 
@@ -38,6 +44,8 @@ export const key = z.strictObject({
   state: z.enum(['live', 'expired', 'revoked']),
   /** Null: all. */
   models: z.array(z.string()).nullable(),
+  /** Null: the lists of the upstreams. */
+  allowTools: z.array(z.string()).nullable(),
   limits: keyLimits,
   /** Set when the key was created. */
   labels,
@@ -78,6 +86,8 @@ export const createKeyBody = z.strictObject({
   name,
   expiresAtMs: timeMs.nullable().optional(),
   models: models.nullable().optional(),
+  /** Only administrators may allow tools: 403 with `param`. */
+  allowTools: allowTools.nullable().optional(),
   limits: keyLimits.optional(),
   /** At most 16. Only administrators may give `priority`: 403 with `param`. */
   labels: labels.optional(),
@@ -90,14 +100,15 @@ export const changeKeyBody = z.strictObject({
   name: name.optional(),
   expiresAtMs: timeMs.nullable().optional(),
   models: models.nullable().optional(),
+  allowTools: allowTools.nullable().optional(),
   limits: keyLimits.optional(),
 })
 /** One key. */
 export const keyReply = z.strictObject({ key })
 
 /**
- * `POST /keys/{id}/rotate` with `{}` → 201 `rotatedKeyReply`: a new key with the name, expiry, models, limits
- * and labels of the old one. Both work until the old one is revoked. A rotation may exceed the plan's number
+ * `POST /keys/{id}/rotate` with `{}` → 201 `rotatedKeyReply`: a new key with the name, expiry, models,
+ * tools, limits and labels of the old one. Both work until the old one is revoked. A rotation may exceed the plan's number
  * of keys by one; the old key then expires after 24 hours. 403 `plan_limit` if the account exceeds the plan
  * already. `DELETE /keys/{id}` → `keyReply` revokes the key; requests with it fail within a second.
  */

@@ -1,10 +1,11 @@
 /** Validates the fields of a key while they are edited. The server validates them again. Pure. */
 import type { Plan } from '../../../server/schema/schema.js'
 import { exactCount, exactDollars } from '../../format/number.js'
-import { endMs, labelsIn, LIMIT_FIELDS, type Draft, type LimitField } from './key-draft.js'
+import { endMs, labelsIn, LIMIT_FIELDS, toolsIn, type Draft, type LimitField } from './key-draft.js'
 
 /** A field, as the API names it in `param`. */
-export type Field = 'name' | 'expiresAtMs' | 'models' | 'labels' | `limits.${LimitField['name']}`
+export type Field =
+  'name' | 'expiresAtMs' | 'models' | 'allowTools' | 'labels' | `limits.${LimitField['name']}`
 
 /** Error texts by field. */
 export type Faults = Readonly<Partial<Record<Field, string>>>
@@ -12,6 +13,8 @@ export type Faults = Readonly<Partial<Record<Field, string>>>
 const MAX_NAME = 100
 const MAX_MODELS = 100
 const MAX_LABELS = 16
+const MAX_TOOLS = 64
+const TOOL = /^[A-Za-z][\w-]{0,63}$/
 const LABEL_NAME = /^[a-z0-9_.-]{1,32}$/
 const LABEL_VALUE = /^[!-+\--~]{1,64}$/
 
@@ -24,6 +27,7 @@ export function faultsOf(draft: Draft, plan: Pick<Plan, 'name' | 'limits'>, nowM
   note('name', nameFault(draft.name))
   note('expiresAtMs', expiryFault(draft, nowMs))
   note('models', modelsFault(draft))
+  note('allowTools', toolsFault(draft))
   note('labels', labelsFault(draft.labels))
   if (draft.limited) {
     for (const field of LIMIT_FIELDS) note(`limits.${field.name}`, limitFault(draft, plan, field))
@@ -56,6 +60,15 @@ function modelsFault({ someModels, models }: Draft): string | null {
 export function modelFault(id: string): string | null {
   if (!/^[!-~]{1,256}$/.test(id)) return 'Use 1 to 256 printable ASCII characters without spaces.'
   return id.slice(0, -1).includes('*') ? 'Put the * at the end.' : null
+}
+
+function toolsFault({ tools, toolNames }: Draft): string | null {
+  if (tools !== 'some') return null
+  const names = toolsIn(toolNames)
+  if (names.length === 0) return 'Enter at least one tool.'
+  if (names.length > MAX_TOOLS) return `Enter at most ${MAX_TOOLS} tools.`
+  const wrong = names.find((name) => !TOOL.test(name))
+  return wrong === undefined ? null : `"${wrong}" is not the name of a tool.`
 }
 
 function labelsFault(text: string): string | null {

@@ -3,6 +3,8 @@ import type { ChangeKeyBody, CreateKeyBody, Key, KeyLimits } from '../../../serv
 import { DAY_MS } from '../../format/time-buckets.js'
 
 const NANO = 1e9
+/** An entry that allows all tools. */
+const ANY_TOOL = '*'
 
 /** The name of a limit. */
 export type LimitName = keyof KeyLimits
@@ -35,6 +37,10 @@ export interface Draft {
   readonly date: string
   readonly someModels: boolean
   readonly models: readonly string[]
+  /** `upstream`: the lists of the upstreams; `none`, `all`, `some`. */
+  readonly tools: string
+  /** The names for `some`: `web_search mcp`. */
+  readonly toolNames: string
   readonly limited: boolean
   readonly limits: Readonly<Record<LimitName, string>>
   /** `team=research env=ci`. */
@@ -57,13 +63,15 @@ export const BLANK: Draft = {
   date: '',
   someModels: false,
   models: [],
+  tools: 'upstream',
+  toolNames: '',
   limited: false,
   limits: NO_LIMITS,
   labels: '',
 }
 
 /** The draft of an existing key. */
-export function draftOf({ name, expiresAtMs, models, limits }: Key): Draft {
+export function draftOf({ name, expiresAtMs, models, allowTools, limits }: Key): Draft {
   const shown = LIMIT_FIELDS.map(({ name, unit }): [LimitName, string] => {
     const value = limits[name]
     return [name, value === undefined ? '' : String(value / unit)]
@@ -74,6 +82,8 @@ export function draftOf({ name, expiresAtMs, models, limits }: Key): Draft {
     expiry: expiresAtMs === null ? '' : 'keep',
     someModels: models !== null,
     models: models ?? [],
+    tools: toolsChoice(allowTools),
+    toolNames: (allowTools ?? []).filter((tool) => tool !== ANY_TOOL).join(' '),
     limited: Object.keys(limits).length > 0,
     limits: { ...NO_LIMITS, ...Object.fromEntries(shown) },
   }
@@ -90,8 +100,27 @@ export function changeBody(draft: Draft, nowMs: number): ChangeKeyBody {
     name: draft.name,
     ...(draft.expiry === 'keep' ? {} : { expiresAtMs: endMs(draft, nowMs) }),
     models: draft.someModels ? [...draft.models] : null,
+    allowTools: toolsOf(draft),
     limits: draft.limited ? limitsOf(draft) : {},
   }
+}
+
+function toolsChoice(tools: readonly string[] | null): string {
+  if (tools === null) return 'upstream'
+  if (tools.includes(ANY_TOOL)) return 'all'
+  return tools.length === 0 ? 'none' : 'some'
+}
+
+/** The list of tools of a draft; null: the lists of the upstreams. */
+function toolsOf({ tools, toolNames }: Draft): string[] | null {
+  if (tools === 'upstream') return null
+  if (tools === 'all') return [ANY_TOOL]
+  return tools === 'none' ? [] : toolsIn(toolNames)
+}
+
+/** The names of a text. */
+export function toolsIn(text: string): string[] {
+  return text.split(/[\s,]+/).filter((word) => word !== '')
 }
 
 /** The expiry of the key; null: never. NaN if a date is missing. */

@@ -1,5 +1,5 @@
 /**
- * The form of a key's name, expiry, models, limits and labels, for new and existing keys. An error appears
+ * The form of a key's name, expiry, models, tools, limits and labels, for new and existing keys. An error appears
  * beside its field once the field was changed or the form was submitted.
  */
 import { FormFoot } from '../../components/dialogs/dialog-foot.js'
@@ -106,6 +106,7 @@ function KeyFields(props: FieldsProps) {
           onChange={(models) => setDraft({ ...draft, models })}
         />
       ) : null}
+      <ToolsFields {...{ draft, setDraft }} error={errors.allowTools} />
       <LimitsFields {...{ draft, setDraft, errors }} />
       {withLabels ? (
         <TextField
@@ -135,6 +136,8 @@ function errorsOf({ draft, initial, isSent, problem }: FieldsProps, faults: Faul
         return draft.date !== initial.date
       case 'models':
         return draft.models !== initial.models
+      case 'allowTools':
+        return draft.toolNames !== initial.toolNames
       case 'labels':
         return draft.labels !== initial.labels
       default:
@@ -152,6 +155,7 @@ function errorsOf({ draft, initial, isSent, problem }: FieldsProps, faults: Faul
 function refusedField({ param = '' }: Problem): Field | null {
   if (param === 'name' || param === 'expiresAtMs') return param
   if (param.startsWith('models')) return 'models'
+  if (param.startsWith('allowTools')) return 'allowTools'
   if (param.startsWith('labels')) return 'labels'
   const limit = LIMIT_FIELDS.find(({ name }) => param === `limits.${name}`)
   return limit === undefined ? null : `limits.${limit.name}`
@@ -198,6 +202,42 @@ function ExpiryFields({ draft, setDraft, endsAtMs, error }: ExpiryProps) {
           error={error}
           value={draft.date}
           onChange={(event) => setDraft({ ...draft, date: event.target.value })}
+        />
+      ) : null}
+    </>
+  )
+}
+
+interface ToolsProps extends PartProps {
+  readonly error: string | undefined
+}
+
+/** The tools that providers run; only administrators may allow any. */
+function ToolsFields({ draft, setDraft, error }: ToolsProps) {
+  const isAdmin = useAccount().role === 'admin'
+  return (
+    <>
+      <SelectField
+        label="Tools of providers"
+        hint="Web search, code interpreters and others that cost extra or reach other models and hosts."
+        {...(draft.tools === 'some' ? {} : { error })}
+        value={draft.tools}
+        onChange={(event) => setDraft({ ...draft, tools: event.target.value })}
+      >
+        <option value="upstream">as the gateway allows</option>
+        <option value="none">none</option>
+        {isAdmin || draft.tools === 'some' ? <option value="some">only some</option> : null}
+        {isAdmin || draft.tools === 'all' ? <option value="all">all</option> : null}
+      </SelectField>
+      {draft.tools === 'some' ? (
+        <TextField
+          label="Allowed tools"
+          hint="Names with spaces between them: web_search mcp code_interpreter."
+          autoComplete="off"
+          spellCheck={false}
+          error={error}
+          value={draft.toolNames}
+          onChange={(event) => setDraft({ ...draft, toolNames: event.target.value })}
         />
       ) : null}
     </>
