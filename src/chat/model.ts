@@ -17,6 +17,8 @@ export interface ModelPrice {
   reasoning?: number
   /** Multiples of these rates for service tiers, by the tier's name in replies. */
   serviceTiers?: Readonly<Record<string, number>>
+  /** USD per call of a tool that the provider runs, by the name in `allow_tools`. */
+  calls?: Readonly<Record<string, number>>
   /** Other rates for a request with more input tokens than this. */
   longContext?: {
     aboveInputTokens: number

@@ -1,5 +1,6 @@
 /** Canonical requests: what decoders produce and encoders read. */
 import type { Embedding } from './embedding.js'
+import type { HostedTool } from './hosted-tools.js'
 import type { JsonObject, JsonValue } from './json.js'
 
 /**
@@ -194,6 +195,10 @@ export interface ChatRequest {
   native?: NativeField[]
   /** Headers that only those upstreams accept, by name in lower case. */
   nativeHeaders?: Readonly<Record<string, string>>
+  /** Tools and options that the provider runs or bills by itself. */
+  hosted?: HostedTool[]
+  /** Paths of input that only the provider has: a stored prompt, a cache, a container. */
+  unseen?: string[]
   /** Number of token ids that the client sent in place of text. */
   tokenIds?: number
   /** Set for embeddings, whose texts are the parts of one message. */

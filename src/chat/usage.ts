@@ -1,4 +1,5 @@
-/** Token counts of a reply. */
+/** Counts of a reply: its tokens, and calls that the provider bills by number. */
+import { addCalls, type CallCounts } from './hosted-tools.js'
 
 /**
  * Token counts as the upstream reported them; `undefined` means "not reported", never zero.
@@ -26,7 +27,12 @@ export interface Usage {
   outputText?: number
   outputImage?: number
   outputAudio?: number
+  /** Calls of tools that the provider ran; absent: none. */
+  calls?: CallCounts
 }
+
+/** A count of tokens. */
+export type TokenKind = Exclude<keyof Usage, 'calls'>
 
 /** Later counts replace earlier ones field by field, because usage within one reply is cumulative. */
 export function mergeUsage(earlier: Usage, later: Usage): Usage {
@@ -35,7 +41,7 @@ export function mergeUsage(earlier: Usage, later: Usage): Usage {
   return later
 }
 
-const COUNTS: readonly (keyof Usage)[] = [
+const COUNTS: readonly TokenKind[] = [
   'input',
   'output',
   'cacheRead',
@@ -57,6 +63,7 @@ export function addUsage(one: Usage, other: Usage): Usage {
     const count = other[name]
     if (count !== undefined) sum[name] = (sum[name] ?? 0) + count
   }
+  if (other.calls !== undefined) sum.calls = addCalls(sum.calls ?? {}, other.calls)
   return sum
 }
 
@@ -74,6 +81,8 @@ export function tokenCount(value: unknown): number | undefined {
 
 /** Limit for a plausible count: 50 times the largest context window. */
 const MAX_TOKENS = 100_000_000
+/** Limit for a plausible number of calls of one tool. */
+const MAX_CALLS = 100_000
 
 /** Whether a count is larger than any request can have. */
 export function isImplausible({
@@ -81,7 +90,9 @@ export function isImplausible({
   output = 0,
   cacheRead = 0,
   cacheWrite = 0,
+  calls,
 }: Usage): boolean {
+  if (calls !== undefined && Object.values(calls).some((count) => count > MAX_CALLS)) return true
   return Math.max(input, output, cacheRead, cacheWrite) > MAX_TOKENS
 }
 

@@ -198,8 +198,10 @@ export interface LimitConfig {
 export interface LimitingConfig {
   /** How a budget counts a model without a known price. */
   readonly unknownPrice: 'assume' | 'allow' | 'refuse'
-  /** US dollars per million tokens, for `assume`. */
-  readonly assumedPrice: { readonly input: number; readonly output: number }
+  /** US dollars per million tokens, and per call of a tool that the provider runs, for `assume`. */
+  readonly assumedPrice: { readonly input: number; readonly output: number; readonly call: number }
+  /** How a budget counts input that the gateway cannot see: as the whole context window, or 403. */
+  readonly unseenInput: 'reserve' | 'refuse'
   /** Reply tokens that a budget reserves if no maximum is known; null: the request is refused. */
   readonly unknownLength: number | null
   /** Tokens of a reply, for `tokens_per_minute`, if the request sets no maximum. */

@@ -73,12 +73,14 @@ function shownServer({ adminToken, ...server }: ServerConfig): JsonObject {
 }
 
 function maskedLimiting(limiting: LimitingConfig): JsonObject {
-  const { unknownPrice, assumedPrice, unknownLength, assumedOutputTokens, away } = limiting
+  const { unknownPrice, assumedPrice, unknownLength, unseenInput, assumedOutputTokens, away } =
+    limiting
   const { processes, budgetShare, budgetNanoUsd } = away
   return {
     unknown_price: unknownPrice,
     assumed_price: { ...assumedPrice },
     unknown_length: unknownLength ?? 'refuse',
+    unseen_input: unseenInput,
     assumed_output_tokens: assumedOutputTokens,
     away: { processes, budget_share: budgetShare, budget_usd: budgetNanoUsd / 1e9 },
   }
@@ -154,6 +156,7 @@ function maskedUpstream(upstream: UpstreamConfig): JsonObject {
     breaker: shownBreaker(upstream.breaker),
     probe: upstream.probe === null ? null : snakeKeys(upstream.probe),
     allow_betas: upstream.allowBetas === null ? null : [...upstream.allowBetas],
+    allow_tools: upstream.allowTools === null ? null : [...upstream.allowTools],
     quirks: {
       drop: [...quirks.drop],
       rename: { ...quirks.rename },

@@ -106,6 +106,7 @@ export function limitingOf({ limiting }: FileValues, workers: number): LimitingC
     unknownPrice: limiting.unknown_price,
     assumedPrice: limiting.assumed_price,
     unknownLength: limiting.unknown_length === 'refuse' ? null : limiting.unknown_length,
+    unseenInput: limiting.unseen_input,
     assumedOutputTokens: limiting.assumed_output_tokens,
     away: {
       processes: away.processes ?? workers,

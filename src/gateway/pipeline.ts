@@ -27,6 +27,7 @@ import { serveStoredResponse } from './stored-responses/serve-stored-responses.j
 import { choose, unknownModel, type Route } from './phases/choose-route.js'
 import { identify, type Identified } from './phases/identify.js'
 import { Intake, receive, type Call } from './phases/receive.js'
+import { permitTools } from './phases/permit-tools.js'
 import { relay, sent, type Delivery } from './phases/relay.js'
 import { errorHeaders, replyHeaders } from './phases/reply-headers.js'
 import type { Overload } from './overload/overload.js'
@@ -118,7 +119,8 @@ async function serveEndpoint(
   }
   const held = services.bodies.open(identity.accountId)
   const call = await receiveCall(x, { identity, resolved, held, results }, responses)
-  const route = choose(call, identity, x.generation)
+  const chosen = choose(call, identity, x.generation)
+  const route = permitTools(chosen, call, { identity, generation: x.generation })
   results.route = route
   assertRecordable(services.ledgerWriter)
   const { clientRequestId } = identified

@@ -1,7 +1,8 @@
 /**
- * Computes the cost of tokens, cached and reasoning tokens included, exactly and in whole nano-dollars. Pure;
- * the prices are those of the catalogue and the configuration.
+ * Computes the cost of tokens, cached and reasoning tokens included, and of calls of tools, exactly and in
+ * whole nano-dollars. Pure; the prices are those of the catalogue and the configuration.
  */
+import { isFreeCall, type CallCounts } from '../chat/hosted-tools.js'
 import type { ModelPrice } from '../chat/model.js'
 import type { Usage } from '../chat/usage.js'
 
@@ -26,11 +27,17 @@ export interface Price {
   /** The rates for prompts of more than `aboveInputTokens`; null if the length does not change the price. */
   readonly long: Rates | null
   readonly aboveInputTokens: number
+  /** Nano-dollars per call of a tool, by its name. */
+  readonly calls: Readonly<Record<string, number>>
+  /** Nano-dollars per call of any other tool that is not free; null if unknown. */
+  readonly otherCall: number | null
 }
 
 /** A US dollar per million tokens is 1e-6 dollars a token; in femto-dollars that is 1e9. */
 const FEMTO_PER_USD_PER_MILLION = 1e9
 const FEMTO_PER_NANO = 1_000_000
+const NANO_PER_USD = 1e9
+const NO_CALLS: Price['calls'] = {}
 
 /**
  * Prepares a price. If long prompts have their own rates without rates of the cache, the cache keeps its
@@ -46,7 +53,9 @@ export function priceOf(price: ModelPrice): Price {
     reasoning: rateOf(price.reasoning ?? price.output),
   }
   const { longContext, serviceTiers: tiers = {} } = price
-  if (longContext === undefined) return { tiers, usual, long: null, aboveInputTokens: 0 }
+  const calls = price.calls === undefined ? NO_CALLS : nanoPrices(price.calls)
+  const others = { tiers, usual, calls, otherCall: null }
+  if (longContext === undefined) return { ...others, long: null, aboveInputTokens: 0 }
   const input = rateOf(longContext.input)
   const long: Rates = {
     input,
@@ -56,7 +65,13 @@ export function priceOf(price: ModelPrice): Price {
     output: rateOf(longContext.output),
     reasoning: scaledRate(usual.reasoning, usual.output, rateOf(longContext.output)),
   }
-  return { tiers, usual, long, aboveInputTokens: longContext.aboveInputTokens }
+  return { ...others, long, aboveInputTokens: longContext.aboveInputTokens }
+}
+
+function nanoPrices(usd: Readonly<Record<string, number>>): Price['calls'] {
+  return Object.fromEntries(
+    Object.entries(usd).map(([name, price]) => [name, Math.round(price * NANO_PER_USD)]),
+  )
 }
 
 /**
@@ -68,8 +83,8 @@ const USUAL_TIERS: ReadonlySet<string> = new Set(['default', 'standard', 'on_dem
 /** The price of a service tier (null: not reported); null if it is unknown. */
 export function tierPrice(price: Price, tier: string | null): Price | null {
   if (tier === null || (USUAL_TIERS.has(tier) && !Object.hasOwn(price.tiers, tier))) return price
-  const factor = Object.hasOwn(price.tiers, tier) ? price.tiers[tier] : undefined
-  if (factor === undefined) return null
+  const factor = factorOf(price.tiers, tier)
+  if (factor === null) return null
   const { usual, long } = price
   return {
     ...price,
@@ -78,15 +93,36 @@ export function tierPrice(price: Price, tier: string | null): Price | null {
   }
 }
 
+/** The factor of a tier, or of several options such as `fast+inference_geo`; null if one is unknown. */
+function factorOf(tiers: Price['tiers'], tier: string): number | null {
+  let product = 1
+  for (const name of tier.split('+')) {
+    const factor = Object.hasOwn(tiers, name) ? tiers[name] : undefined
+    if (factor === undefined) return null
+    product *= factor
+  }
+  return product
+}
+
 /** The higher of the usual price and that of the tier, because the vendor may bill either. */
 export function higherPrice(price: Price, tier: string | null): Price | null {
   const ofTier = tierPrice(price, tier)
-  return ofTier === null || (tier !== null && (price.tiers[tier] ?? 1) > 1) ? ofTier : price
+  return ofTier === null || (tier !== null && (factorOf(price.tiers, tier) ?? 1) > 1)
+    ? ofTier
+    : price
+}
+
+/** An assumed price in US dollars: per million tokens, and per call of a tool. */
+export interface AssumedPrice {
+  readonly input: number
+  readonly output: number
+  readonly call: number
 }
 
 /** An assumed price for models of unknown price. Every kind of prompt token costs `input`. */
-export function flatPrice({ input, output }: { input: number; output: number }): Price {
-  return priceOf({ input, output, cacheRead: input, cacheWrite: input, cacheWrite1h: input })
+export function flatPrice({ input, output, call }: AssumedPrice): Price {
+  const price = { input, output, cacheRead: input, cacheWrite: input, cacheWrite1h: input }
+  return { ...priceOf(price), otherCall: Math.round(call * NANO_PER_USD) }
 }
 
 /** The price with the rates of `assumed` for all unknown rates. */
@@ -95,6 +131,7 @@ export function completedPrice(price: Price | null, assumed: Price): Price {
   const { usual, long } = price
   return {
     ...price,
+    otherCall: price.otherCall ?? assumed.otherCall,
     usual: completedRates(usual, assumed.usual),
     long: long === null ? null : completedRates(long, assumed.usual),
   }
@@ -122,11 +159,45 @@ export function isOutputFree({ usual, long }: Price): boolean {
   )
 }
 
+/** Whether all tokens are free. */
+export function isFree(price: Price): boolean {
+  const { usual, long } = price
+  return isOutputFree(price) && [usual, long ?? usual].every(isInputFree)
+}
+
+function isInputFree({ input, cacheWrite, cacheWrite1h }: Rates): boolean {
+  return input === 0 && (cacheWrite ?? 0) === 0 && (cacheWrite1h ?? 0) === 0
+}
+
+/** The price of one call of a tool in nano-dollars; null if it is unknown. */
+export function callNanoUsd({ calls, otherCall }: Price, name: string): number | null {
+  if (Object.hasOwn(calls, name)) return calls[name] ?? null
+  return isFreeCall(name) ? 0 : otherCall
+}
+
+/** The cost of these calls; null if a price is unknown. */
+export function callsNanoUsd(price: Price, counts: CallCounts): number | null {
+  let cost = 0
+  for (const [name, count] of Object.entries(counts)) {
+    const each = callNanoUsd(price, name)
+    if (each === null) return null
+    cost += each * count
+  }
+  return cost
+}
+
 /**
  * The cost, to the nearest nano-dollar; null if a needed price is unknown. Counts that contradict each other
  * (more tokens read from the cache than sent) never lower the cost.
  */
 export function costNanoUsd(price: Price, usage: Usage): number | null {
+  const tokens = tokensNanoUsd(price, usage)
+  if (usage.calls === undefined || tokens === null) return tokens
+  const calls = callsNanoUsd(price, usage.calls)
+  return calls === null ? null : tokens + calls
+}
+
+function tokensNanoUsd(price: Price, usage: Usage): number | null {
   const { cacheRead = 0, cacheWrite = 0, output = 0 } = usage
   const written1h = Math.min(usage.cacheWrite1h ?? 0, cacheWrite)
   const reasoning = Math.min(usage.reasoning ?? 0, output)

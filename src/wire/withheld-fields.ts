@@ -62,6 +62,8 @@ export const CHAT_FIELDS: OwnFields = {
     'provider',
     'service_tier',
     'stream',
+    'tools',
+    'web_search_options',
   ]),
 }
 
@@ -73,8 +75,10 @@ export const RESPONSES_FIELDS: OwnFields = {
     'conversation',
     'input',
     'max_output_tokens',
+    'max_tool_calls',
     'model',
     'previous_response_id',
+    'prompt',
     'provider',
     'service_tier',
     'store',

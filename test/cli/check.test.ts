@@ -104,7 +104,13 @@ void t.test('check lists the models that a budget cannot bound, and exits with 0
   const args = ['explain', 'llama-3', '--json', '--config', 'gateway.yaml']
   const explained = JSON.parse((await sluice(args, folder)).out) as object
   t.match(explained, {
-    budget: { price: 'assume', reply_tokens: null, free_replies: false, bounded: false },
+    budget: {
+      price: 'assume',
+      reply_tokens: null,
+      unseen_tokens: null,
+      free_replies: false,
+      bounded: false,
+    },
   })
 })
 

@@ -137,6 +137,7 @@ void t.test('omitted settings have the documented defaults', (t) => {
         breaker: { failures: 5, errorRate: 0.5, minRequests: 20, windowMs: 10_000, openMs: 30_000 },
         probe: null,
         allowBetas: null,
+        allowTools: null,
       },
     },
     routes: [
@@ -160,7 +161,8 @@ void t.test('omitted settings have the documented defaults', (t) => {
     limits: [],
     limiting: {
       unknownPrice: 'assume',
-      assumedPrice: { input: 10, output: 50 },
+      assumedPrice: { input: 10, output: 50, call: 0.05 },
+      unseenInput: 'reserve',
       unknownLength: 8192,
       assumedOutputTokens: 4_096,
       away: {

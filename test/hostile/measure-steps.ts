@@ -26,7 +26,7 @@ import {
 } from '../../src/wire/json/parse-body.js'
 import { TextLimit } from '../../src/wire/json/scan/text-limit.js'
 
-const BUDGET_PRICE = { price: null, isPriced: false, unknownLength: null }
+const BUDGET_PRICE = { price: null, isPriced: false, unknownLength: null, unknownCall: null }
 
 /** Facts that cause the maximum work in each encoder: every rule of its newest models. */
 const FACTS: Readonly<Record<DialectName, ModelFacts>> = {

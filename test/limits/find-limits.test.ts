@@ -32,6 +32,7 @@ function requestWith(
       digest: '',
       expiresAtMs: null,
       models: null,
+      allowTools: null,
       limits: null,
       labels: {},
       ...identity,

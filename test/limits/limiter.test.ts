@@ -52,7 +52,8 @@ class Scene {
       },
       settings: () => ({
         unknownPrice: 'refuse',
-        assumedPrice: { input: 10, output: 50 },
+        assumedPrice: { input: 10, output: 50, call: 0.05 },
+        unseenInput: 'reserve',
         unknownLength: null,
         assumedOutputTokens: 1,
         away: { processes: 1, budgetShare: 0.1, budgetNanoUsd: 100 },

@@ -1,4 +1,5 @@
 /** The notes of `sluice check`: surprising effects of a valid configuration file. */
+import { isHarmless } from '../../chat/hosted-tools.js'
 import { baseUrlNote } from '../../config/upstreams/base-url.js'
 import { factsFor } from '../../config/catalogue.js'
 import {
@@ -28,6 +29,7 @@ export function notesOf({ config, catalogue, sources }: Checked): string[] {
     ...Object.values(config.upstreams).flatMap((upstream) => [
       ...keyNotes(upstream),
       ...addressNotes(upstream),
+      ...toolNotes(upstream),
     ]),
     ...unreachableNotes(config.routes),
     ...config.routes.flatMap((route, index) =>
@@ -50,6 +52,13 @@ function keyNotes(upstream: UpstreamConfig): string[] {
 function addressNotes(upstream: UpstreamConfig): string[] {
   const note = baseUrlNote(upstream)
   return note === null ? [] : [`upstream ${upstream.name}: ${note}`]
+}
+
+/** Entries of `allow_tools` that need no permission. */
+function toolNotes({ name, allowTools }: UpstreamConfig): string[] {
+  return (allowTools ?? [])
+    .filter(isHarmless)
+    .map((tool) => `upstream ${name}: allow_tools has ${tool}, which every key may use`)
 }
 
 interface Loaded {

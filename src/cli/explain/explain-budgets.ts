@@ -14,6 +14,8 @@ export interface BudgetTerms {
   readonly price: 'known' | 'assume' | 'allow' | 'refuse'
   /** Maximum tokens of a reply; null if unknown. */
   readonly reply_tokens: number | null
+  /** Prompt tokens that are reserved for input that the gateway cannot see; null: such requests get 403. */
+  readonly unseen_tokens: number | null
   /** Whether reply tokens are free, so that no maximum is needed. */
   readonly free_replies: boolean
   /** Whether no request can cost more than the budget reserves for it. */
@@ -41,14 +43,15 @@ export class Budgets {
 
   /** The values for a model of an upstream. */
   terms(upstream: UpstreamConfig, model: string): BudgetTerms {
-    const { unknownPrice, unknownLength } = this.config.limiting
+    const { unknownPrice, unknownLength, unseenInput } = this.config.limiting
     const found = this.prices.find(upstream.name, model, null)
     const price = found !== null && isComplete(found) ? found : null
-    const { maxOutputTokens } = factsFor(this.catalogue, model)
+    const { maxOutputTokens, contextWindow } = factsFor(this.catalogue, model)
     const isFree = price !== null && isOutputFree(price)
     return {
       price: price === null ? unknownPrice : 'known',
       reply_tokens: maxOutputTokens ?? null,
+      unseen_tokens: unseenInput === 'refuse' ? null : (contextWindow ?? null),
       free_replies: isFree,
       bounded:
         price === null
@@ -103,7 +106,18 @@ export function termsText(terms: BudgetTerms, { limiting }: Config): string {
     allow: 'its price is not known: budgets count nothing (limiting.unknown_price: allow)',
     refuse: 'its price is not known: 403 under a budget (limiting.unknown_price: refuse)',
   }[terms.price]
-  return `${price}${lengthText(terms, limiting.unknownLength)}`
+  return `${price}${lengthText(terms, limiting.unknownLength)}${unseenText(terms, limiting)}`
+}
+
+function unseenText(terms: BudgetTerms, { unseenInput }: Config['limiting']): string {
+  if (terms.price === 'allow' || terms.price === 'refuse') return ''
+  const { unseen_tokens: tokens } = terms
+  if (tokens !== null) {
+    return `; ${tokens} prompt tokens if the gateway cannot see all input (limiting.unseen_input)`
+  }
+  const why =
+    unseenInput === 'refuse' ? 'limiting.unseen_input: refuse' : 'its context window is not known'
+  return `; 403 if the gateway cannot see all input (${why})`
 }
 
 function lengthText(terms: BudgetTerms, unknownLength: number | null): string {

@@ -4,6 +4,7 @@
  */
 import { requestOutcome } from '../../documentation/dialect-matrix/page.js'
 import { REQUEST_GROUPS } from '../../documentation/dialect-matrix/requests.js'
+import { ANY_TOOL } from '../../chat/hosted-tools.js'
 import type { ModelFacts } from '../../chat/model.js'
 import { factsFor } from '../../config/catalogue.js'
 import { isConfigured, type Catalogue, type ProbeConfig } from '../../config/config.js'
@@ -31,6 +32,8 @@ export interface CandidateExplanation {
   readonly api_keys: number
   readonly breaker: Readonly<Record<string, number>>
   readonly probe: { readonly path: string; readonly interval_ms: number } | null
+  /** Tools of the provider for keys without a list of their own; null: the default. */
+  readonly allow_tools: readonly string[] | null
   /** Keys of the body that its quirks drop. */
   readonly quirks_drop: readonly string[]
   /** Features of chat requests that translation drops and reports. */
@@ -112,6 +115,7 @@ function explainCandidate(
       open_seconds: breaker.openMs / 1_000,
     },
     probe: probeShown(probe),
+    allow_tools: upstream.allowTools,
     quirks_drop: quirks.drop,
     ...notCarried(wire_format.plain, facts, catalogue),
   }
@@ -192,6 +196,7 @@ function detailsOf({
   api_keys,
   breaker,
   probe,
+  allow_tools: tools,
   quirks_drop,
   loses,
   refuses,
@@ -203,11 +208,18 @@ function detailsOf({
     `dialect ${wire_format.plain}${wire_format.with_tools === wire_format.plain ? '' : `, with tools ${wire_format.with_tools}`}`,
     `breaker opens after ${failures} failures in a row or ${rate}, tests after ${open_seconds} s`,
     ...(probe === null ? [] : [`probe GET ${probe.path} every ${probe.interval_ms} ms`]),
+    ...(tools === null ? [] : [toolsText(tools)]),
     ...(api_keys > 1 ? [`${api_keys} API keys in rotation; a refused key cools down`] : []),
     ...(quirks_drop.length === 0 ? [] : [`quirks drop ${quirks_drop.join('; ')}`]),
     ...(loses.length === 0 ? [] : [`loses ${loses.join('; ')}`]),
     ...(refuses.length === 0 ? [] : [`refuses ${refuses.join('; ')}`]),
   ]
+}
+
+/** Without a list, keys with a budget or a list of models may use none that cost extra, other keys all. */
+function toolsText(tools: readonly string[]): string {
+  if (tools.length === 0) return 'allow_tools: no tool of the provider'
+  return tools.includes(ANY_TOOL) ? 'allow_tools: all' : `allow_tools: ${tools.join(', ')}`
 }
 
 function abortText(abort: NonNullable<CandidateExplanation['abort']>): string {

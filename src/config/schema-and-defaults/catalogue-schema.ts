@@ -1,5 +1,6 @@
 /** The schema of `models.yaml`, and the conversion of its entries to the code's spelling. */
 import { z } from 'zod'
+import { hostedToolName } from '../../chat/hosted-tools.js'
 import type { ModelFacts, ModelPrice } from '../../chat/model.js'
 
 const id = z.string().regex(/^[!-~]{1,256}$/, {
@@ -20,6 +21,11 @@ const words = (means: string) => z.array(word).max(32).optional().describe(means
 const count = (means: string) => tokens.optional().describe(means)
 const rate = (means: string) => usd.optional().describe(means)
 
+/** A name in `calls`. */
+const toolName = z.string().regex(/^[A-Za-z][\w-]{0,63}$/, {
+  error: 'must be the type of a tool, such as web_search',
+})
+
 /** Prices of a model, in the catalogue or of one upstream. */
 export const priceSchema = z.strictObject({
   input: rate('Prompt tokens.'),
@@ -33,6 +39,12 @@ export const priceSchema = z.strictObject({
     .optional()
     .describe(
       'Prices of service tiers, as a multiple of these rates: `{ flex: 0.5 }`. The price of any other tier except the standard one is unknown.',
+    ),
+  calls: z
+    .record(toolName, usd)
+    .optional()
+    .describe(
+      'US dollars per call of a tool that the provider runs, by its name in `allow_tools`: `{ web_search: 0.01 }`. The price of a call of any other tool is unknown, except for `mcp`, `url_context` and `web_fetch`, whose calls cost nothing by themselves.',
     ),
   long_context: z
     .strictObject({
@@ -224,6 +236,7 @@ export function priceFacts(values: z.output<typeof priceSchema>): ModelPrice {
     cacheWrite1h: values.cache_write_1h,
     reasoning: values.reasoning,
     serviceTiers: values.service_tiers,
+    calls: values.calls && callPrices(values.calls),
     longContext:
       long &&
       present<NonNullable<ModelPrice['longContext']>>({
@@ -234,6 +247,13 @@ export function priceFacts(values: z.output<typeof priceSchema>): ModelPrice {
         cacheWrite: long.cache_write,
       }),
   })
+}
+
+/** The prices by the names that requests and replies are counted under. */
+function callPrices(values: Readonly<Record<string, number>>): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(values).map(([name, price]) => [hostedToolName(name), price]),
+  )
 }
 
 /** The object without the keys whose value is `undefined`. */

@@ -86,6 +86,11 @@ export const limitingSchema = z
       .strictObject({
         input: usd.default(10).describe('Prompt tokens.'),
         output: usd.default(50).describe('Reply tokens.'),
+        call: usd
+          .default(0.05)
+          .describe(
+            'One call of a tool that the provider runs and whose price is unknown (`calls`), in US dollars.',
+          ),
       })
       .prefault({})
       .describe(
@@ -98,6 +103,12 @@ export const limitingSchema = z
       .default(8_192)
       .describe(
         'Number of reply tokens that a budget reserves if the request has no maximum and the longest reply of the model is unknown. A longer reply is charged in full when it ends. `refuse`: 400 unless the request has a maximum. A model whose price is 0 needs no maximum.',
+      ),
+    unseen_input: z
+      .enum(['reserve', 'refuse'])
+      .default('reserve')
+      .describe(
+        "How a budget counts a request with input that the gateway cannot see: a stored prompt, cache or container of the provider, files by id, documents by URL, videos, images by URL for models whose image tokens have no known maximum, and tools that the provider runs and whose results become input, such as a search of the web. `reserve`: the model's whole context window; the actual tokens are charged when the reply ends. `refuse`: 403. Requests without a budget are not affected.",
       ),
     assumed_output_tokens: whole(1, 10_000_000)
       .default(4_096)

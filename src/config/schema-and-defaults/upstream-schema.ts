@@ -3,6 +3,7 @@
  * resolves the values.
  */
 import { z } from 'zod'
+import { ALLOWED_TOOL, MAX_ALLOWED_TOOLS } from '../../chat/hosted-tools.js'
 import { http2Schema, proxySchema, upstreamTlsSchema } from '../upstreams/connection-settings.js'
 import { breakerSchema, probeSchema } from '../upstreams/health-settings.js'
 import { modelsSchema } from '../upstreams/listed-models.js'
@@ -154,6 +155,14 @@ export const upstreamSchema = z.strictObject({
     .optional()
     .describe(
       'Beta features that clients of the Messages format may request from an Anthropic upstream, as named in `anthropic-beta`; others are reported as lost. Default: all; `[]`: none.',
+    ),
+  allow_tools: z
+    .union([z.literal('*'), z.array(z.string().regex(ALLOWED_TOOL)).max(MAX_ALLOWED_TOOLS)], {
+      error: `must be "*" or a list of at most ${MAX_ALLOWED_TOOLS} names of tools, such as web_search`,
+    })
+    .optional()
+    .describe(
+      'Tools and options of the provider that requests may use, `"*"` for all: the type without a date (`web_search`, `web_fetch`, `code_interpreter`, `code_execution`, `file_search`, `image_generation`, …); `web_search` also for `web_search_options` and Google\'s search, `mcp` also for `mcp_servers`; `speed`, `inference_geo` and `service_tier` for values that cost more. Others get 403. A key\'s own list takes precedence. Default: none of those that cost extra or reach other models or hosts for keys with a budget or a list of models, all for other keys. Tools that the client runs need no entry.',
     ),
   allow_private_address: z
     .boolean()

@@ -2,6 +2,7 @@
  * Checks the rules of an upstream that span several keys, and resolves its keys and its preset to an
  * `UpstreamConfig`.
  */
+import { allowedTools, ANY_TOOL } from '../../chat/hosted-tools.js'
 import { isPrivateAddress } from '../../upstreams/private-addresses.js'
 import type { OnDisconnect, QuirksConfig, UpstreamConfig } from '../config.js'
 import type { KeySources } from '../fill-placeholders.js'
@@ -162,6 +163,7 @@ export function upstreamOf(
     ...connectionOf(values, readFile),
     native: nativeOf(values),
     allowBetas: values.allow_betas ?? null,
+    allowTools: allowToolsOf(values),
     quirks: quirksOf(values.quirks, preset?.quirks ?? PLAIN),
     embeddingQuirks: preset?.embeddings ?? PLAIN,
     completions: values.completions ?? preset?.completions === true,
@@ -178,6 +180,11 @@ export function upstreamOf(
     breaker: breakerOf(values.breaker),
     probe: probeOf(values.probe),
   }
+}
+
+function allowToolsOf({ allow_tools: allowed }: UpstreamValues): string[] | null {
+  if (allowed === undefined) return null
+  return allowed === ANY_TOOL ? [ANY_TOOL] : allowedTools(allowed)
 }
 
 /** Without duplicates: a key that was refused is not retried. */

@@ -113,6 +113,11 @@ export interface UpstreamConfig {
   readonly native: NativeConfig
   /** Beta features that clients may request from an Anthropic upstream; null: all. */
   readonly allowBetas: readonly string[] | null
+  /**
+   * Tools and options of the provider that requests may use if their key has no list; `*` is all. Null: the
+   * default.
+   */
+  readonly allowTools: readonly string[] | null
   readonly quirks: QuirksConfig
   /** Models that the file lists for it; their prices are in `prices`. */
   readonly models: readonly ModelFacts[]

@@ -12,7 +12,7 @@ import type {
   LimitReservation,
 } from '../../limits/reservation-types.js'
 import type { Limiter } from '../../limits/limiter.js'
-import { NO_LIMITS, type LimitDemand } from '../../limits/find-limits.js'
+import { needsOf, NO_LIMITS, type LimitDemand } from '../../limits/find-limits.js'
 import type { Logger } from '../../observe/log/log.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
 import { estimateCandidateCost } from '../reservation/estimate-candidate-cost.js'
@@ -101,8 +101,9 @@ export function admit(
     }
   }
   const { generation } = x
+  const { money } = needsOf(rules)
   const estimates = candidates.map((candidate) =>
-    estimateCandidateCost(generation, call.request, candidate),
+    estimateCandidateCost(generation, call, candidate, money),
   )
   const { clientRequestId } = routed
   const check = { x, identity, clientRequestId, call, candidates, modelName, estimates }

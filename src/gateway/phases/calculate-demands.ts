@@ -67,7 +67,7 @@ export class UnlimitedRequest implements AdmissionRequest {
   get unsettled(): LedgerEntry {
     const { routed, modelName } = this
     const { x, call, candidates } = routed
-    const estimate = estimateCandidateCost(x.generation, call.request, candidates[0])
+    const estimate = estimateCandidateCost(x.generation, call, candidates[0], false)
     return provisionalEntryOf(routed, modelName, estimate)
   }
 }

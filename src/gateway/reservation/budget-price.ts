@@ -21,6 +21,8 @@ export interface BudgetPrice {
   readonly isPriced: boolean
   /** Assumed tokens of a reply if the model's maximum is unknown; null: no assumption. */
   readonly unknownLength: number | null
+  /** Assumed nano-dollars of a call of unknown price; null: no assumption. */
+  readonly unknownCall: number | null
 }
 
 /** The budget prices of one generation of the configuration. */
@@ -38,9 +40,10 @@ export class BudgetPrices {
   of(usual: Price | null, tier: string | null): BudgetPrice {
     const { assumed, unknownLength } = this
     const known = usual === null ? null : higherPrice(usual, tier)
-    if (known !== null && isComplete(known)) return { price: known, isPriced: true, unknownLength }
+    const unknown = { unknownLength, unknownCall: assumed?.otherCall ?? null }
+    if (known !== null && isComplete(known)) return { price: known, isPriced: true, ...unknown }
     const price = assumed === null ? null : withAssumedPrice(usual, known, assumed)
-    return { price, isPriced: false, unknownLength }
+    return { price, isPriced: false, ...unknown }
   }
 
   /**

@@ -1,23 +1,42 @@
 /** Estimates the maximum cost of a request with one candidate, at the price of the candidate's upstream. */
-import type { ChatRequest } from '../../chat/request.js'
+import type { HostedTool } from '../../chat/hosted-tools.js'
 import type { Generation, Target } from '../generation/generation.js'
 import type { Candidate } from '../phases/choose-route.js'
+import type { Call } from '../phases/receive.js'
 import { estimateCost, type CostEstimate } from './estimate-max-cost.js'
+import { ALL_SEEN, hostedAt, unknownUseOf } from './unknown-use.js'
 
-/** The estimate for the candidate's model, price and service tier. */
+/**
+ * The estimate for the candidate's model, price and service tier. `isBudgeted`: money is limited, so that use
+ * which the request does not show is estimated too.
+ */
 export function estimateCandidateCost(
   generation: Generation,
-  request: ChatRequest,
-  { target, model }: Candidate,
+  call: Pick<Call, 'wire' | 'request'>,
+  { target, model }: Pick<Candidate, 'target' | 'model'>,
+  isBudgeted: boolean,
 ): CostEstimate {
+  const { request } = call
   const usual = generation.prices.find(target.upstream.config.name, model, null)
-  const budgetPrice = generation.budgetPrices.of(usual, requestedTier(request, target))
-  return estimateCost(request, generation.facts(model), budgetPrice)
+  const budgetPrice = generation.budgetPrices.of(usual, requestedTier(call, target))
+  const facts = generation.facts(model)
+  const unknownUse = isBudgeted ? unknownUseOf(call, target, facts.family) : ALL_SEEN
+  return estimateCost(request, facts, budgetPrice, unknownUse)
 }
 
-/** The service tier that the upstream is requested to use; null if none. */
-function requestedTier(request: ChatRequest, { dialect, upstream }: Target): string | null {
+/** The service tier, and other options with a price, that the upstream is requested to use; null if none. */
+function requestedTier(call: Pick<Call, 'wire' | 'request'>, target: Target): string | null {
+  const { dialect, upstream } = target
+  if (dialect === 'anthropic') return optionsOf(hostedAt(call, target))
   const isDropped = upstream.config.quirks.drop.includes('service_tier')
-  // Requests to Anthropic do not use the values of this field.
-  return dialect === 'anthropic' || isDropped ? null : (request.serviceTier ?? null)
+  return isDropped ? null : (call.request.serviceTier ?? null)
+}
+
+/** Anthropic's options with a price, as its replies name them. */
+function optionsOf(hosted: readonly HostedTool[]): string | null {
+  const names = hosted.flatMap(({ name }) => {
+    if (name === 'speed') return ['fast']
+    return name === 'inference_geo' ? [name] : []
+  })
+  return names.length === 0 ? null : names.sort().join('+')
 }

@@ -6,13 +6,20 @@ import { objectOf } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { promptSizeOf, inputTokens, maxInputTokens } from '../../ledger/estimate-tokens.js'
-import { isOutputFree, maxCostNanoUsd, type Price } from '../../ledger/price.js'
+import {
+  callNanoUsd,
+  isFree,
+  isOutputFree,
+  maxCostNanoUsd,
+  type Price,
+} from '../../ledger/price.js'
 import type { Call } from '../phases/receive.js'
 import type { BudgetPrice } from './budget-price.js'
+import { ALL_SEEN, type UnknownUse } from './unknown-use.js'
 
 /** The maximum usage of one request. */
 export interface CostEstimate {
-  /** Prompt tokens: an upper bound of the vendor's count. */
+  /** Prompt tokens: an upper bound of the vendor's count, unless `isUnbounded`. */
   readonly input: number
   /** Prompt tokens: the expected count of the vendor. */
   readonly likelyInput: number
@@ -26,6 +33,14 @@ export interface CostEstimate {
   readonly price: Price | null
   /** The price is the model's own, not `limiting.assumed_price`. */
   readonly isPriced: boolean
+  /** The path of input that the gateway cannot see; null if it sees all of it. */
+  readonly unseen: string | null
+  /** The gateway cannot see all input, and the model's context window is unknown. */
+  readonly isUnbounded: boolean
+  /** Maximum cost of the calls of tools that the provider runs, in nano-dollars. */
+  readonly callsNanoUsd: number
+  /** A tool whose calls have no known and no assumed price; null if there is none. */
+  readonly unknownCall: string | null
   /**
    * Maximum cost in nano-dollars; null if the price is unknown, or the length of a reply that is not free.
    */
@@ -42,28 +57,64 @@ export function estimateCost(
   request: ChatRequest,
   facts: ModelFacts,
   budgetPrice: BudgetPrice,
+  { unseen, calls }: UnknownUse = ALL_SEEN,
 ): CostEstimate {
-  const { price, isPriced, unknownLength } = budgetPrice
+  const { price, unknownLength } = budgetPrice
   const bulk = promptSizeOf(request)
   const { family, contextWindow = Number.POSITIVE_INFINITY } = facts
-  const input = Math.min(maxInputTokens(bulk, family), contextWindow)
+  const visible = Math.min(maxInputTokens(bulk, family), contextWindow)
+  const isUnbounded = unseen !== null && contextWindow === Number.POSITIVE_INFINITY
+  const input = unseen === null || isUnbounded ? visible : contextWindow
   const choices = Math.max(1, request.candidates ?? 1)
   const perChoice = maxOutputPerChoice(request) ?? facts.maxOutputTokens
   const output = perChoice === undefined ? null : perChoice * choices
+  const callCosts = maxCallCosts(calls, choices, budgetPrice)
+  const length = output ?? (unknownLength === null ? null : unknownLength * choices)
+  const hasCost = !isUnbounded || (price !== null && isFree(price))
+  const tokensNanoUsd = hasCost ? maxNanoUsd(price, input, length) : null
   return {
     input,
-    likelyInput: Math.min(inputTokens(bulk, family), input),
+    likelyInput: Math.min(inputTokens(bulk, family), visible),
     output,
     isOpen: request.maxOutputTokens === undefined,
     choices,
     price,
-    isPriced,
-    nanoUsd: maxNanoUsd(
-      price,
-      input,
-      output ?? (unknownLength === null ? null : unknownLength * choices),
-    ),
+    isPriced: budgetPrice.isPriced && callCosts.arePriced,
+    unseen,
+    isUnbounded,
+    callsNanoUsd: callCosts.nanoUsd,
+    unknownCall: callCosts.unknown,
+    nanoUsd: tokensNanoUsd === null ? null : tokensNanoUsd + callCosts.nanoUsd,
   }
+}
+
+/** The maximum cost of calls. */
+interface CallCosts {
+  readonly nanoUsd: number
+  /** Whether the price has the cost of each. */
+  readonly arePriced: boolean
+  readonly unknown: string | null
+}
+
+const NO_CALLS: CallCosts = { nanoUsd: 0, arePriced: true, unknown: null }
+
+function maxCallCosts(
+  calls: UnknownUse['calls'],
+  choices: number,
+  { price, unknownCall }: BudgetPrice,
+): CallCosts {
+  if (calls.length === 0) return NO_CALLS
+  let nanoUsd = 0
+  let arePriced = true
+  let unknown: string | null = null
+  for (const [name, count] of calls) {
+    const known = price === null ? null : callNanoUsd(price, name)
+    const each = known ?? unknownCall
+    arePriced &&= known !== null
+    if (each === null) unknown ??= name
+    else nanoUsd += each * count * choices
+  }
+  return { nanoUsd, arePriced, unknown }
 }
 
 function maxNanoUsd(price: Price | null, input: number, output: number | null): number | null {
@@ -108,23 +159,28 @@ function thinkingTokens(rest: ChatRequest['rest']): number {
  * the minimum per choice.
  */
 export function outputFor(estimate: CostEstimate, leftNanoUsd: number): number | null {
-  const { price, input, choices } = estimate
-  if (price === null) return null
+  const { price, input, choices, callsNanoUsd, isUnbounded } = estimate
+  if (price === null || isUnbounded) return null
   const base = maxCostNanoUsd(price, { input, output: 0 })
   const million = maxCostNanoUsd(price, { input, output: 1_000_000 })
-  if (base === null || million === null || base > leftNanoUsd) return null
+  if (base === null || million === null || base + callsNanoUsd > leftNanoUsd) return null
   const perToken = (million - base) / 1_000_000
   // One token less, so that rounding cannot exceed the remaining amount.
-  const affordable = perToken <= 0 ? 0 : Math.floor((leftNanoUsd - base) / perToken) - 1
+  const affordable =
+    perToken <= 0 ? 0 : Math.floor((leftNanoUsd - callsNanoUsd - base) / perToken) - 1
   const perChoice = Math.floor(affordable / choices)
   return perChoice < MIN_OUTPUT_TOKENS ? null : perChoice * choices
 }
 
 /** The estimate for a smaller maximum output. */
 export function shortened(estimate: CostEstimate, output: number): CostEstimate {
-  const { price, input } = estimate
-  const nanoUsd = price === null ? null : maxCostNanoUsd(price, { input, output })
-  return { ...estimate, output, nanoUsd }
+  const { price, input, callsNanoUsd } = estimate
+  const tokensNanoUsd = maxNanoUsd(price, input, output)
+  return {
+    ...estimate,
+    output,
+    nanoUsd: tokensNanoUsd === null ? null : tokensNanoUsd + callsNanoUsd,
+  }
 }
 
 /** The call with a maximum of output tokens set by the gateway. */

@@ -24,10 +24,10 @@ export function amountOf(
   model: string,
   { needs, limiting }: AmountRules,
 ): Amount {
-  const { assumedOutputTokens, unknownPrice } = limiting
+  const { assumedOutputTokens } = limiting
   return {
     tokens: needs.tokens ? likelyTokens(estimate, assumedOutputTokens) : 0,
-    nanoUsd: needs.money ? maxNanoUsd(estimate, model, unknownPrice) : 0,
+    nanoUsd: needs.money ? maxNanoUsd(estimate, model, limiting) : 0,
   }
 }
 
@@ -55,26 +55,46 @@ function likelyTokens({ likelyInput, output, isOpen }: CostEstimate, assumed: nu
 }
 
 /**
- * The maximum cost in nano-dollars. Throws `GatewayError` if the price or length is unknown and `limiting`
- * refuses such models.
+ * The maximum cost in nano-dollars. Throws `GatewayError` if the price, the length or the input is unknown
+ * and `limiting` refuses such requests.
  */
 export function maxNanoUsd(
-  { nanoUsd, price }: CostEstimate,
+  estimate: CostEstimate,
   model: string,
-  policy: LimitingConfig['unknownPrice'],
+  { unknownPrice, unseenInput }: Pick<LimitingConfig, 'unknownPrice' | 'unseenInput'>,
 ): number {
+  const { nanoUsd, price, unseen, unknownCall, isUnbounded } = estimate
+  if (unseen !== null && unseenInput === 'refuse') throw unseenRefusal(unseen)
+  if (unknownCall !== null && unknownPrice === 'refuse')
+    throw unknownCallRefusal(unknownCall, model)
   if (nanoUsd !== null) return nanoUsd
   if (price !== null) {
+    if (isUnbounded) throw unknownWindowRefusal(unseen ?? '', model)
     throw new GatewayError(
       'malformed_request',
       `A budget applies and the longest reply of '${model}' is not known: set max_completion_tokens in the request, or max_output_tokens of the model or limiting.unknown_length in the configuration.`,
       { param: 'max_completion_tokens' },
     )
   }
-  if (policy === 'allow') return 0
+  if (unknownPrice === 'allow') return 0
   throw new GatewayError(
     'forbidden',
     `A budget applies and the price of '${model}', or of the service_tier in the request, is not known: set a price under upstreams.NAME.prices or in the catalogue, or change limiting.unknown_price.`,
     { param: 'model' },
   )
+}
+
+function unseenRefusal(param: string): GatewayError {
+  const message = `A budget applies and the gateway cannot see the input that ${param} adds: send the content itself, or set limiting.unseen_input to reserve.`
+  return new GatewayError('forbidden', message, { param })
+}
+
+function unknownWindowRefusal(param: string, model: string): GatewayError {
+  const message = `A budget applies, the gateway cannot see the input that ${param} adds, and the context window of '${model}' is not known: send the content itself, or set context_window of the model in the configuration.`
+  return new GatewayError('forbidden', message, { param })
+}
+
+function unknownCallRefusal(tool: string, model: string): GatewayError {
+  const message = `A budget applies and the price of a call of '${tool}' by '${model}' is not known: set calls.${tool} of the price under upstreams.NAME.prices or in the catalogue, or change limiting.unknown_price.`
+  return new GatewayError('forbidden', message, { param: 'tools' })
 }

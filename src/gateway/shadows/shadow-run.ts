@@ -22,6 +22,7 @@ import { Results } from '../observe/phase-results.js'
 import { estimateCandidateCost } from '../reservation/estimate-candidate-cost.js'
 import type { Candidate, Handling } from '../phases/choose-route.js'
 import type { Identified } from '../phases/identify.js'
+import { permitsShadow } from '../phases/permit-tools.js'
 import type { Call } from '../phases/receive.js'
 import { sent } from '../phases/relay.js'
 import { send, type SendServices } from '../phases/send.js'
@@ -42,6 +43,7 @@ const SHADOW: Identity = {
   digest: null,
   expiresAtMs: null,
   models: null,
+  allowTools: null,
   limits: null,
   labels: NO_LABELS,
 }
@@ -147,12 +149,16 @@ export class ShadowRun implements RequestContext {
     return null
   }
 
-  /** Null if the target does not support the operation or is not configured. */
+  /**
+   * Null if the target does not support the operation, is not configured, or does not allow a tool of the
+   * request.
+   */
   private candidate(): Candidate | null {
     const { generation, original, shadow } = this
     const { request } = original.call
     const target = generation.target(shadow.target, request, original.call)
     if (target === null || !isConfigured(target.upstream.config)) return null
+    if (!permitsShadow(original.call, { target })) return null
     const model = shadow.target.model ?? request.model
     return { target, model, isFallback: false, latency: null, canary: null }
   }
@@ -162,11 +168,11 @@ export class ShadowRun implements RequestContext {
     const { original, generation, shadow, services } = this
     const { request } = original.call
     const { target, model } = candidate
-    const estimate = estimateCandidateCost(generation, request, candidate)
-    const { unknownPrice } = generation.snapshot.config.limiting
+    const estimate = estimateCandidateCost(generation, original.call, candidate, true)
+    const { limiting } = generation.snapshot.config
     let costNanoUsd: number
     try {
-      costNanoUsd = maxNanoUsd(estimate, model, unknownPrice)
+      costNanoUsd = maxNanoUsd(estimate, model, limiting)
     } catch (error) {
       if (error instanceof GatewayError) return 'spend'
       throw error

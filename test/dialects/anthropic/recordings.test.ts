@@ -126,6 +126,19 @@ function seen(reply: Reply): Omit<Naive, 'stop' | 'usage'> {
   return found
 }
 
+/** The calls of tools that Anthropic ran, and of advisors. */
+function callsIn(usage: JsonObject): Record<string, unknown> | undefined {
+  const { web_search_requests: search, web_fetch_requests: fetched } = objectOf(
+    usage.server_tool_use,
+  )
+  const advised = arrayOf(usage.iterations).filter(
+    (one) => objectOf(one).type === 'advisor_message',
+  )
+  const all = { web_search: search, web_fetch: fetched, advisor: advised.length }
+  const found = Object.entries(all).filter(([, count]) => typeof count === 'number' && count > 0)
+  return found.length === 0 ? undefined : Object.fromEntries(found)
+}
+
 /** The top-level counts, or the sums over the iterations. */
 function counts(usage: JsonObject, iterations: boolean): Record<string, unknown> {
   const parts = iterations ? arrayOf(usage.iterations).map(objectOf) : [usage]
@@ -142,6 +155,7 @@ function counts(usage: JsonObject, iterations: boolean): Record<string, unknown>
     cacheRead: sum(read),
     cacheWrite: sum(written),
     reasoning: objectOf(usage.output_tokens_details).thinking_tokens ?? undefined,
+    calls: callsIn(usage),
   }
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined))
 }

@@ -25,6 +25,7 @@ interface Naive {
   counts: Record<string, number>
   kinds: Record<string, JsonObject[]>
   blocked: boolean
+  searches: number
 }
 
 /** The chunks of a recording, in any of its stream formats. */
@@ -50,6 +51,7 @@ function readNaively(chunks: JsonObject[]): Naive {
     counts: {},
     kinds: {},
     blocked: false,
+    searches: 0,
   }
   for (const chunk of chunks) {
     if (isObject(chunk.promptFeedback)) naive.blocked = true
@@ -62,6 +64,7 @@ function readNaively(chunks: JsonObject[]): Naive {
     }
     const candidate = Array.isArray(chunk.candidates) ? chunk.candidates[0] : undefined
     if (!isObject(candidate)) continue
+    naive.searches = searchesIn(candidate, chunk.modelVersion) ?? naive.searches
     const reason = candidate.finishReason
     if (typeof reason === 'string') naive.finish = reason
     if (typeof reason === 'number') naive.finish = reason === 1 ? 'STOP' : 'MAX_TOKENS'
@@ -77,6 +80,14 @@ function readNaively(chunks: JsonObject[]): Naive {
   return naive
 }
 
+/** Up to generation 2.5 Google bills the prompt, later the queries. */
+function searchesIn({ groundingMetadata: metadata }: JsonObject, model: unknown): number | null {
+  if (!isObject(metadata) || !Array.isArray(metadata.webSearchQueries)) return null
+  const { length } = metadata.webSearchQueries
+  if (length === 0) return null
+  return typeof model === 'string' && model.startsWith('gemini-2') ? 1 : length
+}
+
 function expectedReason(naive: Naive): string {
   if (naive.finish === null && naive.blocked) return 'filter'
   if (naive.finish === 'STOP') return naive.calls.length > 0 ? 'tool-use' : 'stop'
@@ -90,8 +101,9 @@ const NAMES: ReadonlyMap<unknown, string> = new Map([
   ['AUDIO', 'Audio'],
 ])
 
-function expectedUsage({ counts, kinds }: Naive): Record<string, number> {
-  const usage: Record<string, number> = {}
+function expectedUsage({ counts, kinds, searches }: Naive): Record<string, unknown> {
+  const usage: Record<string, unknown> = {}
+  if (searches > 0) usage['calls'] = { web_search: searches }
   const { promptTokenCount: prompt, candidatesTokenCount: candidates } = counts
   const { thoughtsTokenCount: thoughts, cachedContentTokenCount: cached } = counts
   if (prompt !== undefined) usage['input'] = prompt + (counts['toolUsePromptTokenCount'] ?? 0)

@@ -54,11 +54,30 @@ function naive(response: JsonObject): Naive {
     opaque: items
       .map((item) => expectString(item.type))
       .filter((type) => !['message', 'reasoning', 'function_call'].includes(type)),
-    usage: countsOf(objectOf(response.usage)),
+    usage: { ...countsOf(objectOf(response.usage)), ...callsIn(items) },
   }
 }
 
-function countsOf(usage: JsonObject): unknown {
+/** The calls of hosted tools, which are billed by number. */
+const BILLED: Readonly<Record<string, string>> = {
+  code_interpreter_call: 'code_interpreter',
+  file_search_call: 'file_search',
+  image_generation_call: 'image_generation',
+  mcp_call: 'mcp',
+  web_search_call: 'web_search',
+}
+
+function callsIn(items: readonly JsonObject[]): { calls?: Record<string, number> } {
+  const calls: Record<string, number> = {}
+  for (const { type, action } of items) {
+    const name = BILLED[expectString(type)]
+    const isBilled = !['open_page', 'find_in_page'].some((free) => free === objectOf(action).type)
+    if (name !== undefined && isBilled) calls[name] = (calls[name] ?? 0) + 1
+  }
+  return Object.keys(calls).length === 0 ? {} : { calls }
+}
+
+function countsOf(usage: JsonObject): object {
   const input = objectOf(usage.input_tokens_details)
   const all = {
     input: usage.input_tokens,

@@ -63,8 +63,10 @@ export function decodeRequest(
     else rule(value, request, native)
   }
   readHeaders(headers, request, native)
-  const { all } = native
+  const { all, hosted, unseen } = native
   if (all !== undefined) request.native = all
+  if (hosted.length > 0) request.hosted = hosted
+  if (unseen.length > 0) request.unseen = unseen
   return request
 }
 
@@ -153,17 +155,17 @@ const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   [
     'speed',
     (v, _r, native) => {
-      if (oneOf(v, 'speed', SPEEDS) === 'fast') native.lost('speed')
+      if (oneOf(v, 'speed', SPEEDS) !== 'fast') return
+      native.lost('speed')
+      native.host({ name: 'speed', path: 'speed' })
     },
   ],
   ['thread', refuseThread],
-  anthropicOnly('container', (v, path) => (isObject(v) ? v : string(v, path))),
+  ['container', container],
   anthropicOnly('context_management', object),
   anthropicOnly('diagnostics', object),
-  anthropicOnly('inference_geo', string),
-  anthropicOnly('mcp_servers', (v, path) =>
-    array(v, path, 128).map((each, at) => object(each, `${path}[${at}]`)),
-  ),
+  ['inference_geo', inferenceGeo],
+  ['mcp_servers', mcpServers],
   anthropicOnly('user_profile_id', string),
   anthropicOnly('workspace_id', string),
 ])
@@ -188,6 +190,27 @@ function refuseThread(): never {
       },
     },
   )
+}
+
+/** A container of an earlier request, whose files only Anthropic has. */
+function container(value: JsonValue, _request: ChatRequest, native: NativeFields): void {
+  if (!isObject(value)) string(value, 'container')
+  native.lost('container')
+  native.unseen.push('container')
+}
+
+/** The region of the model; every one but `global` costs more. */
+function inferenceGeo(value: JsonValue, _request: ChatRequest, native: NativeFields): void {
+  native.lost('inference_geo')
+  if (string(value, 'inference_geo') === 'global') return
+  native.host({ name: 'inference_geo', path: 'inference_geo' })
+}
+
+function mcpServers(value: JsonValue, _request: ChatRequest, native: NativeFields): void {
+  const path = 'mcp_servers'
+  native.lost(path)
+  for (const [at, each] of array(value, path, 128).entries()) object(each, `${path}[${at}]`)
+  if (Array.isArray(value) && value.length > 0) native.host({ name: 'mcp', path })
 }
 
 function stopSequences(value: JsonValue, request: ChatRequest): void {

@@ -41,7 +41,7 @@ export class MessageTap implements StreamTap {
   private hasTool = false
 
   get tier(): string | null {
-    return this.meter.serviceTier ?? null
+    return this.meter.pricedTier ?? null
   }
 
   get isFinished(): boolean {
@@ -139,7 +139,7 @@ export function tapReply(body: JsonObject): TapResult {
     reason: raw === null ? null : finishReason(raw, hasTool, false),
     error: errorIn(body),
     model: nameOf(body),
-    tier: meter.serviceTier ?? null,
+    tier: meter.pricedTier ?? null,
   }
 }
 

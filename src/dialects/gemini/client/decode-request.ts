@@ -4,8 +4,15 @@
  *
  * Source: ai.google.dev/api/generate-content and the types of @google/genai 2, read 2026-11-20.
  */
+import {
+  addHosted,
+  addUnseen,
+  hostedToolName,
+  isHarmless,
+  tierOption,
+} from '../../../chat/hosted-tools.js'
 import type { JsonObject, JsonValue } from '../../../chat/json.js'
-import type { ChatRequest } from '../../../chat/request.js'
+import type { AssistantPart, ChatRequest, Message, UserPart } from '../../../chat/request.js'
 import {
   boolean,
   given,
@@ -79,6 +86,7 @@ function requestOf(body: JsonObject, endpoint: Endpoint, path: string): ChatRequ
     : null
   const { messages, unknown } = decodeContents(fields['contents'], path)
   request.messages = instruction === null ? messages : [instruction, ...messages]
+  if (messages.some(hasFileUri)) addUnseen(request, 'fileData.fileUri')
   for (const each of unknown) loseNative(request, each)
   readTools(fields, request, path)
   for (const [key, value] of Object.entries(fields)) {
@@ -93,11 +101,22 @@ function requestOf(body: JsonObject, endpoint: Endpoint, path: string): ChatRequ
   return request
 }
 
+/** Google reads any file, page or video at the address, also if the client states another media type. */
+function hasFileUri(message: Message): boolean {
+  return (message.parts as readonly (UserPart | AssistantPart)[]).some(
+    (part) => (part.type === 'image' || part.type === 'file') && part.source.kind !== 'base64',
+  )
+}
+
 /** Decodes the tools, then `toolConfig`, which is checked against them. */
 function readTools(fields: JsonObject, request: ChatRequest, path: string): void {
   const tools = decodeTools(fields['tools'], memberPath(path, 'tools'))
   request.tools = tools.functions
-  for (const each of tools.hosted) refuseNative(request, each, 'Google runs this tool')
+  for (const each of tools.hosted) {
+    refuseNative(request, each, 'Google runs this tool')
+    const name = hostedToolName(each.slice(each.lastIndexOf('.') + 1))
+    if (!isHarmless(name)) addHosted(request, { name, path: each })
+  }
   for (const each of tools.unknown) loseNative(request, each)
   const config = fields['toolConfig']
   if (!given(config)) return
@@ -143,6 +162,7 @@ function safetySettings(value: JsonValue, request: ChatRequest, path: string): v
 function cachedContent(value: JsonValue, request: ChatRequest, path: string): void {
   text(value, path, 16_384)
   refuseNative(request, path, 'it refers to content that Google stores')
+  addUnseen(request, path)
 }
 
 function labels(value: JsonValue, request: ChatRequest, path: string): void {
@@ -158,5 +178,7 @@ function serviceTier(value: JsonValue, request: ChatRequest, path: string): void
     'SERVICE_TIER_UNSPECIFIED',
   ])
   const tier = TIERS[name]
-  if (tier !== undefined) request.serviceTier = tier
+  if (tier === undefined) return
+  request.serviceTier = tier
+  addHosted(request, tierOption(tier, path))
 }

@@ -39,6 +39,9 @@ class WatchState {
     if (isObject(chunk.usageMetadata)) {
       this.usage = this.counts.update(chunk.usageMetadata) ?? this.usage
     }
+    this.counts.ground(chunk.candidates, this.model ?? '')
+    const { calls } = this.counts
+    if (calls !== undefined) this.usage = { ...this.usage, calls }
     if (objectOf(chunk.promptFeedback).blockReason !== undefined) this.blocked = true
     for (const candidate of arrayOf(chunk.candidates)) this.candidate(objectOf(candidate))
     if (this.blocked) this.hasContent = true

@@ -122,11 +122,20 @@ export class GeminiDecoder implements StreamDecoder {
     if (!this.started) this.start(value)
     const candidate = candidateOf(value.candidates, this.candidateIndex)
     if (candidate !== null && !this.candidate(candidate)) return
+    this.ground(value)
     if (isObject(value.promptFeedback)) this.feedback(value.promptFeedback)
     if (isObject(value.usageMetadata)) {
       const usage = this.counts.update(value.usageMetadata)
       if (usage !== null) this.sink.event({ type: 'usage', usage })
     }
+  }
+
+  /** Emits the calls of Google's tools at once, so that a truncated reply is charged too. */
+  private ground({ candidates, modelVersion }: JsonObject): void {
+    const { counts } = this
+    if (!counts.ground(candidates, stringOf(modelVersion) ?? this.request.model)) return
+    const { calls } = counts
+    if (calls !== undefined) this.sink.event({ type: 'usage', usage: { calls } })
   }
 
   private start(value: JsonObject): void {

@@ -5,6 +5,7 @@
  */
 import { EFFORTS } from '../../../chat/nearest-effort.js'
 import { isObject, type JsonObject, type JsonValue, objectOf } from '../../../chat/json.js'
+import { addHosted, hostedToolName, tierOption } from '../../../chat/hosted-tools.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import * as check from '../../../wire/json/check-fields.js'
 import {
@@ -87,14 +88,25 @@ const RULES: FieldRules = new Map<string, FieldRule>([
   ['reasoning', reasoning],
   ['verbosity', (v, r) => void (r.verbosity = oneOf(v, 'verbosity', ['low', 'medium', 'high']))],
   ['stream_options', streamOptions],
-  ['service_tier', (v, r) => void (r.serviceTier = oneOf(v, 'service_tier', SERVICE_TIERS))],
+  ['service_tier', serviceTier],
   keepInRest('logit_bias', logitBias),
   keepInRest('modalities', modalities),
   keepInRest('audio', object),
   keepInRest('prediction', finiteObject),
-  keepInRest('web_search_options', finiteObject),
+  ['web_search_options', webSearchOptions],
   keepInRest('store', boolean),
 ])
+
+function serviceTier(value: JsonValue, request: ChatRequest): void {
+  request.serviceTier = oneOf(value, 'service_tier', SERVICE_TIERS)
+  addHosted(request, tierOption(request.serviceTier, 'service_tier'))
+}
+
+function webSearchOptions(value: JsonValue, request: ChatRequest): void {
+  const path = 'web_search_options'
+  request.rest[path] = finiteObject(value, path)
+  addHosted(request, { name: hostedToolName(path), path })
+}
 
 function penalty(value: JsonValue, path: string): number {
   return number(value, path, { min: -2, max: 2 })

@@ -21,7 +21,7 @@ import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../../../wire/reply-faults.js'
 import type { StreamTap, TapRequest, TapResult } from '../../dialect.js'
 import { errorIn, STOPPED_WITH_ERROR } from '../upstream/decode-error.js'
 import { choiceOf } from '../upstream/decode-stream.js'
-import { usageOf } from '../upstream/reply/decode-usage.js'
+import { citesPages, ONE_SEARCH, usageOf } from '../upstream/reply/decode-usage.js'
 import { finishReason } from '../upstream/reply/map-stop-reason.js'
 import { FRAME_SLOTS } from '../shared/constants.js'
 import { textBytes, replyTextBytes } from './text-bytes.js'
@@ -160,6 +160,9 @@ export class ChunkTap implements StreamTap {
   private choice(choice: JsonObject): void {
     const delta = objectOf(choice['delta'])
     this.hasContent ||= hasContent(delta)
+    if (this.usage.calls === undefined && citesPages(delta)) {
+      this.usage = { ...this.usage, calls: ONE_SEARCH }
+    }
     this.hasCall ||= arrayOf(delta['tool_calls']).length > 0
     const reason = choice['finish_reason']
     const hasReason = typeof reason === 'string' && reason !== ''
@@ -179,6 +182,9 @@ function hasErrorReason(choice: JsonValue): boolean {
 export function tapReply(body: JsonObject): TapResult {
   const choice = choiceOf(body)
   const usage = usageOf(body['usage'])
+  if (usage.calls === undefined && arrayOf(body['choices']).some(hasCitedPages)) {
+    usage.calls = ONE_SEARCH
+  }
   const reason = stringOf(choice?.['finish_reason'])
   return {
     usage,
@@ -190,6 +196,10 @@ export function tapReply(body: JsonObject): TapResult {
     model: nameOf(body),
     tier: stringOf(body['service_tier']) ?? null,
   }
+}
+
+function hasCitedPages(choice: JsonValue): boolean {
+  return citesPages(objectOf(objectOf(choice)['message']))
 }
 
 function nameOf(body: JsonObject): string | null {

@@ -28,7 +28,7 @@ import { FRAME_SLOTS } from '../shared/constants.js'
 import { errorIn, STOPPED_WITH_ERROR } from './decode-error.js'
 import { citationOf } from './reply/decode-citations.js'
 import { decodeToolCall, toolCallIndex } from './reply/decode-tool-calls.js'
-import { usageOf } from './reply/decode-usage.js'
+import { citesPages, ONE_SEARCH, usageOf } from './reply/decode-usage.js'
 import { finishReason } from './reply/map-stop-reason.js'
 
 /** Members of a delta or message that are decoded here or have no meaning for clients (Groq's `channel`). */
@@ -62,6 +62,7 @@ export class ChunkDecoder implements StreamDecoder {
   private lacksReason = false
   private usage: JsonValue | undefined
   private tier: string | undefined
+  private hasSearched = false
   /** Names of non-empty members that have no canonical event. */
   private unknownMembers: Set<string> | null = null
   private readonly shapes = new FrameShapes<true>(FRAME_SLOTS)
@@ -149,6 +150,7 @@ export class ChunkDecoder implements StreamDecoder {
     const thought = stringOf(delta['reasoning_content']) ?? stringOf(delta['reasoning']) ?? ''
     let ok = blocks.text('thinking', thought)
     ok &&= this.content(content)
+    this.hasSearched ||= citesPages(delta)
     for (const item of arrayOf(delta['annotations'])) {
       const citation = citationOf(item)
       if (citation !== null) blocks.cite(citation)
@@ -216,6 +218,9 @@ export class ChunkDecoder implements StreamDecoder {
     for (const type of this.unknownMembers ?? []) {
       const index = this.blocks.next()
       this.sink.event({ type: 'opaque', index, provider: 'openai-chat', block: { type } })
+    }
+    if (this.hasSearched && usageOf(this.usage).calls === undefined) {
+      this.sink.event({ type: 'usage', usage: { calls: ONE_SEARCH } })
     }
     let reason: FinishReason = this.lacksReason ? 'stop' : finishReason(this.raw)
     if (reason === 'stop' && this.blocks.calls > 0) reason = 'tool-use'

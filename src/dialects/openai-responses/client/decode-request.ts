@@ -3,6 +3,7 @@
  *
  * Source: OpenAI API reference, "Create a model response", and the SDK's types, read 2026-11-20.
  */
+import { addHosted, addUnseen, tierOption } from '../../../chat/hosted-tools.js'
 import { EFFORTS } from '../../../chat/nearest-effort.js'
 import { isObject, type JsonObject, type JsonValue } from '../../../chat/json.js'
 import { longTextOf, longTextPart } from '../../../chat/long-text.js'
@@ -74,8 +75,30 @@ export function decodeRequest(body: JsonObject, historyItems = 0): ChatRequest {
   if (given(body['tools'])) decodeTools(body['tools'], request)
   const { namespaces } = request
   request.messages = messagesOf(body, { historyItems, isPartial, namespaces })
+  addStored(body['input'], request, historyItems)
   applyRules(body, RULES, request)
   return request
+}
+
+/** Types of items that the client runs, or that have their whole result in them. */
+const WHOLE_CALLS =
+  /^(?:apply_patch|computer|custom_tool|function|local_shell|mcp|shell|tool_search)_call$/
+
+/** Records the first item whose content only the provider has: reasoning, and results of hosted tools. */
+function addStored(input: JsonValue | undefined, request: ChatRequest, historyItems: number): void {
+  if (!Array.isArray(input)) return
+  const at = input.findIndex((item) => isObject(item) && isStored(item))
+  if (at !== -1) addUnseen(request, `input[${Math.max(0, at - historyItems)}]`)
+}
+
+function isStored(item: JsonObject): boolean {
+  const { type, id, output } = item
+  if (typeof type !== 'string') return false
+  if (type === 'reasoning') {
+    return typeof id === 'string' && typeof item['encrypted_content'] !== 'string'
+  }
+  if (type === 'computer_call_output') return isObject(output) && given(output['file_id'])
+  return type.endsWith('_call') && !WHOLE_CALLS.test(type)
 }
 
 /** The conversation, with the instructions first. */
@@ -132,7 +155,7 @@ const RULES: FieldRules = new Map<string, FieldRule>([
   ],
   ['prompt', prompt],
   ['reasoning', reasoning],
-  ['service_tier', (v, r) => void (r.serviceTier = oneOf(v, 'service_tier', SERVICE_TIERS))],
+  ['service_tier', serviceTier],
   ['store', (v) => void boolean(v, 'store')],
   ['stream_options', streamOptions],
   ['text', decodeText],
@@ -163,6 +186,12 @@ function prompt(value: JsonValue, request: ChatRequest): void {
   const refusal =
     'prompt: prompt templates are stored at OpenAI, and this model is of another format. Send the text as instructions and input'
   native(request, { path: 'prompt', refusal })
+  addUnseen(request, 'prompt')
+}
+
+function serviceTier(value: JsonValue, request: ChatRequest): void {
+  request.serviceTier = oneOf(value, 'service_tier', SERVICE_TIERS)
+  addHosted(request, tierOption(request.serviceTier, 'service_tier'))
 }
 
 function include(value: JsonValue, request: ChatRequest): void {

@@ -21,7 +21,7 @@ import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../../../wire/reply-faults.js'
 import type { StreamTap, TapRequest, TapResult } from '../../dialect.js'
 import { failedEvent } from '../client/encode-error.js'
 import { errorOfEvent, errorOfResponse } from '../upstream/decode-error.js'
-import { usageOf } from '../upstream/reply/decode-usage.js'
+import { callsOf, usageOf, withItem } from '../upstream/reply/decode-usage.js'
 import { endingOf } from '../upstream/reply/map-stop-reason.js'
 
 /** The values that differ between similar deltas: text, padding and numbers. */
@@ -106,6 +106,8 @@ export class EventTap implements StreamTap {
       this.error = errorOfResponse(response)
       return false
     }
+    const hosted = callsOf(response['output'])
+    if (hosted !== undefined) this.usage = { ...this.usage, calls: hosted }
     const calls = callsIn(response)
     this.reason = endingOf(response, isIncomplete || status === 'incomplete', calls).reason
     this.hasContent = true
@@ -139,6 +141,10 @@ export class EventTap implements StreamTap {
     const isAdded = type === 'response.output_item.added'
     if (isAdded && (kind === 'message' || kind === 'reasoning')) return
     this.hasContent = true
+    if (!isAdded) {
+      const calls = withItem(this.usage.calls, item)
+      if (calls !== undefined) this.usage = { ...this.usage, calls }
+    }
     if (isAdded && isCall(kind)) this.outputSize.calls += 1
   }
 }
@@ -147,6 +153,8 @@ export class EventTap implements StreamTap {
 export function tapReply(body: JsonObject): TapResult {
   const { status, error } = body
   const usage = usageOf(body['usage'])
+  const calls = callsOf(body['output'])
+  if (calls !== undefined) usage.calls = calls
   const isIncomplete = status === 'incomplete'
   let problem: WireError | null = null
   if (isObject(error) || status === 'failed' || status === 'cancelled') {

@@ -7,6 +7,7 @@
  *
  * Source: OpenAI API reference, "Responses: streaming events", and recordings, read 2026-11-20.
  */
+import type { CallCounts } from '../../../chat/hosted-tools.js'
 import type { EventSink } from '../../../chat/event.js'
 import {
   arrayOf,
@@ -26,7 +27,7 @@ import { errorOfEvent, errorOfResponse } from './decode-error.js'
 import { Blocks } from './reply/emit-blocks.js'
 import { Items, type Fragment, type ItemKey } from './reply/decode-items.js'
 import { logprobsOf } from './reply/decode-logprobs.js'
-import { usageOf } from './reply/decode-usage.js'
+import { callsOf, usageOf, withItem } from './reply/decode-usage.js'
 import { endingOf } from './reply/map-stop-reason.js'
 
 /** Decodes one stream. */
@@ -37,6 +38,8 @@ export class EventDecoder implements StreamDecoder {
   private readonly withLogprobs: boolean
   private readonly items: Items
   private id = ''
+  /** The calls of hosted tools so far. */
+  private calls: CallCounts | undefined
   private started = false
   private ended = false
 
@@ -121,9 +124,18 @@ export class EventDecoder implements StreamDecoder {
     const item = objectOf(event['item'])
     const key = numberOf(event['output_index']) ?? stringOf(item['id']) ?? null
     this.start({})
-    if (done) this.items.done(key, item)
+    if (done) this.done(key, item)
     else this.items.add(key, item)
     if (this.items.overflow) this.fail(MALFORMED_REPLY)
+  }
+
+  private done(key: ItemKey, item: JsonObject): void {
+    const calls = withItem(this.calls, item)
+    if (calls !== undefined && calls !== this.calls) {
+      this.calls = calls
+      this.sink.event({ type: 'usage', usage: { calls } })
+    }
+    this.items.done(key, item)
   }
 
   private start(response: JsonObject): void {
@@ -151,7 +163,10 @@ export class EventDecoder implements StreamDecoder {
 
   private conclude(response: JsonObject, incomplete: boolean): void {
     this.start(response)
-    this.items.reconcile(arrayOf(response['output']))
+    const output = arrayOf(response['output'])
+    const calls = callsOf(output)
+    if (calls !== undefined) this.sink.event({ type: 'usage', usage: { calls } })
+    this.items.reconcile(output)
     if (!this.items.finish()) return this.fail(MALFORMED_REPLY)
     this.ended = true
     const { reason, raw } = endingOf(response, incomplete, this.blocks.calls)

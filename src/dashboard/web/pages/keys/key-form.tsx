@@ -1,6 +1,6 @@
 /**
- * The form of a key's name, expiry, models, tools, limits and labels, for new and existing keys. An error appears
- * beside its field once the field was changed or the form was submitted.
+ * The form of a key's name, expiry, models, tools, limits and labels, for new and existing keys. An error
+ * appears beside its field once the field was changed or the form was submitted.
  */
 import { FormFoot } from '../../components/dialogs/dialog-foot.js'
 import {

@@ -168,12 +168,15 @@ function searchResult({ item, path }: Block): TextPart {
 /** Records a block that only Anthropic's models support. */
 function foreignBlock({ item, path }: Block, native: NativeFields): void {
   const type = stringOf(item.type) ?? ''
-  if (OPTIONAL.has(type)) native.lost(`messages.${type}`)
-  else
-    native.refused(
-      path,
-      `only Anthropic upstreams accept blocks of type ${JSON.stringify(type.slice(0, 80))}`,
-    )
+  if (OPTIONAL.has(type)) {
+    native.lost(`messages.${type}`)
+    return
+  }
+  native.unseen.push(path)
+  native.refused(
+    path,
+    `only Anthropic upstreams accept blocks of type ${JSON.stringify(type.slice(0, 80))}`,
+  )
 }
 
 function toolResult({ item, path }: Block, native: NativeFields): ToolResult {

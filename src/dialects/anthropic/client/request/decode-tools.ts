@@ -5,6 +5,7 @@
  * Source: Claude API reference, "Messages" and "Tools", read 2026-11-22.
  */
 import { isClosed } from '../../../../chat/json-schema/closed-schema.js'
+import { hostedTool } from '../../../../chat/hosted-tools.js'
 import type { JsonObject, JsonValue } from '../../../../chat/json.js'
 import type { ResponseFormat, Tool, ToolChoice } from '../../../../chat/request.js'
 import { cacheMark } from '../../../../wire/prompt-cache-markers.js'
@@ -49,6 +50,7 @@ export function decodeTools(value: JsonValue, native: NativeFields): Tools {
     if (type === 'custom') custom.push(decodeTool(item, path, native))
     else {
       native.lost(`tools.${type}`)
+      native.host(hostedTool(item, path))
       if (given(item.name)) defined.add(text(item.name, `${path}.name`, 128))
     }
   }

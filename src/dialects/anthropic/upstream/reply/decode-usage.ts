@@ -2,6 +2,7 @@
  * Decodes Anthropic's token counts.
  * Counts are cumulative: each field of a later report replaces the earlier value.
  */
+import { withCalls, type CallCounts } from '../../../../chat/hosted-tools.js'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../../chat/json.js'
 import { tokenCount, type Usage } from '../../../../chat/usage.js'
 
@@ -14,6 +15,9 @@ export class UsageMeter {
   private output: number | undefined
   private thinking: number | undefined
   private tier: string | undefined
+  private calls: CallCounts | undefined
+  private isFast = false
+  private hasGeo = false
 
   /** Reads a `usage` object. Absent and null fields keep their values. */
   take(usage: JsonObject): void {
@@ -27,18 +31,29 @@ export class UsageMeter {
     this.thinking =
       tokenCount(objectOf(usage.output_tokens_details).thinking_tokens) ?? this.thinking
     this.tier = stringOf(usage.service_tier) ?? this.tier
+    this.isFast ||= usage.speed === 'fast'
+    this.hasGeo ||= typeof usage.inference_geo === 'string' && !FREE_GEOS.has(usage.inference_geo)
+    this.calls = callsIn(usage) ?? this.calls
   }
 
   /** Clears all counts, for a message that starts again. */
   reset(): void {
     this.fresh = this.written = this.written1h = undefined
     this.read = this.output = this.thinking = undefined
+    this.calls = undefined
   }
 
   /** OpenAI's name of the service tier; undefined for batches, for which OpenAI has no name. */
   get serviceTier(): string | undefined {
     if (this.tier === 'standard') return 'default'
     return this.tier === 'priority' ? 'priority' : undefined
+  }
+
+  /** The name of the price: the tier, and options that multiply it. */
+  get pricedTier(): string | undefined {
+    const options = [this.isFast ? 'fast' : '', this.hasGeo ? 'inference_geo' : '']
+    const tiers = [this.serviceTier ?? '', ...options].filter((name) => name !== '')
+    return tiers.length < 2 ? tiers[0] : tiers.join('+')
   }
 
   /** The canonical usage so far. `input` includes cached tokens. */
@@ -53,8 +68,27 @@ export class UsageMeter {
     // Omitted if 0, which it nearly always is.
     if (this.written1h !== undefined && this.written1h > 0) usage.cacheWrite1h = this.written1h
     if (this.thinking !== undefined) usage.reasoning = this.thinking
+    if (this.calls !== undefined) usage.calls = this.calls
     return usage
   }
+}
+
+/** Places that do not change the price. */
+const FREE_GEOS: ReadonlySet<string> = new Set(['', 'global', 'not_available'])
+
+const REQUESTS = '_requests'
+
+/** The calls of server tools, and of advisors, whose tokens the counts leave out. */
+function callsIn(usage: JsonObject): CallCounts | undefined {
+  let calls: CallCounts | undefined
+  for (const [key, value] of Object.entries(objectOf(usage.server_tool_use))) {
+    if (!key.endsWith(REQUESTS)) continue
+    calls = withCalls(calls, key.slice(0, -REQUESTS.length), tokenCount(value) ?? 0)
+  }
+  const advised = arrayOf(usage.iterations).filter(
+    (one) => objectOf(one).type === 'advisor_message',
+  )
+  return withCalls(calls, 'advisor', advised.length)
 }
 
 const COUNTS = [

@@ -1,14 +1,16 @@
 /**
  * Decodes Gemini's token counts. Counts are cumulative: a later value replaces the earlier one.
  */
+import { addCalls, withCalls, type CallCounts } from '../../../../chat/hosted-tools.js'
 import {
   arrayOf,
+  isObject,
   type JsonObject,
   type JsonValue,
   objectOf,
   stringOf,
 } from '../../../../chat/json.js'
-import { tokenCount, type Usage } from '../../../../chat/usage.js'
+import { tokenCount, type TokenKind, type Usage } from '../../../../chat/usage.js'
 
 /** OpenAI's names of Google's service tiers. */
 const TIERS: ReadonlyMap<string, string> = new Map([
@@ -18,7 +20,7 @@ const TIERS: ReadonlyMap<string, string> = new Map([
 ])
 
 /** The modalities that OpenAI's format has; others (VIDEO, DOCUMENT) are only part of the totals. */
-type Kinds = Readonly<Record<'TEXT' | 'IMAGE' | 'AUDIO', keyof Usage>>
+type Kinds = Readonly<Record<'TEXT' | 'IMAGE' | 'AUDIO', TokenKind>>
 
 function countKinds(details: JsonValue | undefined, usage: Usage, kinds: Kinds): void {
   const counted = arrayOf(details).map(objectOf)
@@ -32,6 +34,19 @@ function countKinds(details: JsonValue | undefined, usage: Usage, kinds: Kinds):
   }
 }
 
+/** Models of the first generations are billed by the prompt, later ones by the query. */
+const BILLED_BY_PROMPT = /^(?:models\/)?gemini-[12]\b/
+
+/** The calls of Google's tools of one candidate. */
+function groundingCalls(metadata: JsonObject, model: string): CallCounts | undefined {
+  const queries = arrayOf(metadata.webSearchQueries).length
+  const sources = arrayOf(metadata.groundingChunks).map(objectOf)
+  const isSearch = queries > 0 || sources.some((source) => isObject(source.web))
+  const count = isSearch ? (BILLED_BY_PROMPT.test(model) ? 1 : Math.max(1, queries)) : 0
+  const maps = sources.some((source) => isObject(source.maps)) ? 1 : 0
+  return withCalls(withCalls(undefined, 'web_search', count), 'google_maps', maps)
+}
+
 /** The last value of every count. */
 export class Counts {
   private prompt: number | undefined
@@ -43,6 +58,29 @@ export class Counts {
   private tier: string | undefined
   private promptKinds: JsonValue | undefined
   private candidateKinds: JsonValue | undefined
+  /** The calls of each candidate, by its index. */
+  private grounding: Map<number, CallCounts> | null = null
+
+  /** Reads the last sources of every candidate of a chunk. Returns whether there are any. */
+  ground(candidates: JsonValue | undefined, model: string): boolean {
+    let isGrounded = false
+    for (const candidate of arrayOf(candidates)) {
+      const { groundingMetadata: metadata, index } = objectOf(candidate)
+      if (!isObject(metadata)) continue
+      const calls = groundingCalls(metadata, model)
+      if (calls === undefined) continue
+      this.grounding ??= new Map()
+      this.grounding.set(typeof index === 'number' ? index : 0, calls)
+      isGrounded = true
+    }
+    return isGrounded
+  }
+
+  /** The calls of Google's tools; undefined if there are none. */
+  get calls(): CallCounts | undefined {
+    if (this.grounding === null) return undefined
+    return [...this.grounding.values()].reduce(addCalls)
+  }
 
   /** Reads a chunk's `usageMetadata`. Returns the new usage; null if nothing changed. */
   update(metadata: JsonObject): Usage | null {

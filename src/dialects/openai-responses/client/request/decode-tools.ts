@@ -4,6 +4,7 @@
  *
  * Source: OpenAI API reference, "Create a model response", read 2026-11-20.
  */
+import { addHosted, hostedTool } from '../../../../chat/hosted-tools.js'
 import { type JsonObject, type JsonValue, stringOf } from '../../../../chat/json.js'
 import type {
   ChatRequest,
@@ -53,6 +54,7 @@ export function decodeTools(value: JsonValue, request: ChatRequest): void {
     else if (TYPE.test(type)) {
       finiteObject(item, path)
       native(request, { path: `tools.${type}` })
+      addHosted(request, hostedTool(item, path))
     } else refuse(`${path}.type`, 'must be the type of a tool, such as function or custom')
   }
 }
@@ -74,9 +76,11 @@ function decodeNamespace(
   const namespace = toolName(item['name'], `${path}.name`)
   for (const [at, entry] of array(item['tools'], `${path}.tools`, MAX_TOOLS).entries()) {
     const toolPath = `${path}.tools[${at}]`
-    const tool = clientTool(object(entry, toolPath), toolPath)
+    const each = object(entry, toolPath)
+    const tool = clientTool(each, toolPath)
     if (tool === null) {
       native(request, { path: 'tools.namespace' })
+      addHosted(request, hostedTool(each, toolPath))
       continue
     }
     const { name } = tool
