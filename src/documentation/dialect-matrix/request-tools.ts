@@ -64,7 +64,7 @@ export const TOOLS_GROUP: readonly RequestGroup[] = [
         members: { tool_choice: 'required' },
         emulated: {
           anthropic:
-            'models that cannot be forced are told to call; a reply without a call is requested a second time, then refused',
+            'models that cannot be forced are instructed to call; a reply without a call is requested a second time, then refused',
         },
       },
       {
