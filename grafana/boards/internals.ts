@@ -205,13 +205,13 @@ function store(): Row['panels'] {
     series({
       title: 'Ledger entries by source of their token counts',
       description:
-        'Reported by the upstream, estimated, none used, or settled for a process that crashed.',
+        'Reported by the upstream, estimated, assumed (the maximum that an unfinished request may have used), none used, or settled for a process that crashed.',
       unit: 'ops',
       width: 12,
       isStacked: true,
       queries: [
         query(
-          orNone(sum(rate(ROWS, kinds('reported|estimated|none|lost')), 'kind'), 'kind'),
+          orNone(sum(rate(ROWS, kinds('reported|estimated|assumed|none|lost')), 'kind'), 'kind'),
           '{{kind}}',
         ),
       ],

@@ -136,6 +136,8 @@ export interface LogConfig {
 export interface AfterDisconnectConfig {
   /** Maximum replies that are read in each process. */
   readonly maxStreams: number
+  /** Maximum replies of one key among them. */
+  readonly maxStreamsPerKey: number
   readonly maxMs: number
 }
 

@@ -15,6 +15,8 @@ import type { FrameSink } from '../wire/frames/framer-types.js'
  */
 export interface StreamDecoder extends FrameSink {
   end(): void
+  /** The stream ended before its terminator, so that counts after its content may be missing. */
+  readonly wasCut?: boolean
 }
 
 /** A decoder for several choices, of streams and of whole bodies. */

@@ -192,6 +192,7 @@ function sendAdmitted(
   // Without a spread: V8 would make a new hidden class for each request (docs/explanation/performance.md).
   const outbound = {
     exchange: x,
+    identity,
     call,
     route,
     held,

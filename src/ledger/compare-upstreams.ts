@@ -33,6 +33,8 @@ export interface ComparedFigures {
   readonly unpriced: number
   /** Requests whose tokens are estimated. */
   readonly estimated: number
+  /** Requests whose tokens are the maximum that they may have used. */
+  readonly assumed: number
 }
 
 /** Maximum number of times that are kept. Above it the percentiles are those of a random sample. */
@@ -58,6 +60,7 @@ export class ComparedUpstream {
   private priced = 0
   private unpriced = 0
   private estimated = 0
+  private assumed = 0
   private readonly timesMs: number[] = []
   private timesSeen = 0
   private readonly random: () => number
@@ -101,6 +104,7 @@ export class ComparedUpstream {
       costPerRequestNanoUsd: priced === 0 ? null : Math.round(costNanoUsd / priced),
       unpriced: this.unpriced,
       estimated: this.estimated,
+      assumed: this.assumed,
     }
   }
 
@@ -108,6 +112,7 @@ export class ComparedUpstream {
     this.inputTokens += usage.input ?? 0
     this.outputTokens += usage.output ?? 0
     if (source === 'estimated') this.estimated += 1
+    if (source === 'assumed') this.assumed += 1
     if (source !== 'none' && costNanoUsd === null) this.unpriced += 1
     if (source !== 'none' && costNanoUsd !== null) {
       this.priced += 1

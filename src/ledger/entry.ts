@@ -8,9 +8,10 @@ import type { ErrorKind } from '../errors.js'
 
 /**
  * The source of the token counts. `reported`: by the upstream. `estimated`: by the gateway, from the bytes
- * sent and received. `none`: no tokens were used.
+ * sent and received. `assumed`: the maximum that the request may have used, because its end was not received.
+ * `none`: no tokens were used.
  */
-export type UsageSource = 'reported' | 'estimated' | 'none'
+export type UsageSource = 'reported' | 'estimated' | 'assumed' | 'none'
 
 /** `ok`, or the kind of the error; `lost`: the process exited before the request was settled. */
 export type EntryOutcome = 'ok' | 'lost' | ErrorKind
@@ -61,6 +62,8 @@ export interface LedgerEntry {
   readonly costNanoUsd: number | null
   /** The charge on budgets if `costNanoUsd` is null; absent: the reserved amount. Not stored. */
   readonly budgetNanoUsd?: number
+  /** What limits of tokens count if `source` is `assumed`; absent: the reserved amount. Not stored. */
+  readonly rateTokens?: number
   /** Output tokens that the upstream generated after the client had left. */
   readonly tokensAfterDisconnect: number
   readonly losses: readonly string[]

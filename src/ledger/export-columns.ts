@@ -32,7 +32,7 @@ export const COLUMNS: readonly (readonly [
   ['status', 'The HTTP status; 499 if the client had left.', (row) => row.status],
   ['outcome', '`ok`, `lost`, or a kind of error.', (row) => row.outcome],
   ['finish_reason', 'Why the model stopped.', (row) => row.finish],
-  ['source', '`reported`, `estimated` or `none`.', (row) => row.source],
+  ['source', '`reported`, `estimated`, `assumed` or `none`.', (row) => row.source],
   ['input_tokens', 'Prompt tokens, cached ones included.', (row) => row.usage.input ?? null],
   ['output_tokens', 'Reply tokens, reasoning included.', (row) => row.usage.output ?? null],
   ['cache_read_tokens', 'Prompt tokens read from a cache.', (row) => row.usage.cacheRead ?? null],

@@ -30,6 +30,7 @@ export interface LedgerWriterOptions {
 export const ROW_KINDS = [
   'reported',
   'estimated',
+  'assumed',
   'none',
   'lost',
   'spooled',

@@ -252,6 +252,22 @@ export function maxCostNanoUsd(price: Price, { input, output }: MaxTokens): numb
   return maxCost
 }
 
+/**
+ * Token counts whose cost is the maximum cost of these tokens: the prompt is written to a cache if that costs
+ * more than reading it, and the output is reasoning if that costs more than text.
+ */
+export function dearestUsage(price: Price | null, { input, output }: MaxTokens): Usage {
+  const usage: Usage = { input, output }
+  if (price === null) return usage
+  const rates = longRates(price, input) ?? price.usual
+  const written = rates.cacheWrite ?? 0
+  const written1h = rates.cacheWrite1h ?? 0
+  if (Math.max(written, written1h) > (rates.input ?? 0)) usage.cacheWrite = input
+  if (usage.cacheWrite !== undefined && written1h > written) usage.cacheWrite1h = input
+  if ((rates.reasoning ?? 0) > (rates.output ?? 0)) usage.reasoning = output
+  return usage
+}
+
 function longRates({ long, aboveInputTokens }: Price, inputTokens: number): Rates | null {
   return inputTokens > aboveInputTokens ? long : null
 }

@@ -159,17 +159,29 @@ export class Limiter {
   }
 
   /**
-   * Ends an admitted request. Call it once, for every outcome. `spentNanoUsd` is null if the cost is unknown.
+   * Ends an admitted request. Call it once, for every outcome, and then `settled`. `spentNanoUsd` is null if
+   * the cost is unknown.
    */
   end(limitReservation: LimitReservation, spentNanoUsd: number | null): void {
     const { admissionRequest, taken, raised } = limitReservation
-    if (raised !== undefined) {
-      raised.isOver = true
-      this.lower(limitReservation)
-      this.local?.end(raised.locally, 0, true)
-    }
+    if (raised !== undefined) this.local?.end(raised.locally, 0, true)
     if (taken === 'slice') this.options.ledger.releaseSlots?.(admissionRequest.requestId)
     this.local?.end(admissionRequest.demands, spentNanoUsd, taken === 'nothing')
+  }
+
+  /**
+   * Releases raised amounts when the cost of the request has been settled: before that, another request could
+   * take them.
+   */
+  settled(limitReservation: LimitReservation, settling: Promise<unknown> | null): void {
+    const { raised } = limitReservation
+    if (raised === undefined) return
+    const release = (): void => {
+      raised.isOver = true
+      this.lower(limitReservation)
+    }
+    if (settling === null) release()
+    else void settling.then(release, release)
   }
 
   /** Records a reply of the store: ends the outage if the last failure is at least `CALM_MS` ago. */

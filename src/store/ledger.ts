@@ -64,7 +64,7 @@ export interface Admission {
   readonly demands: readonly Demand[]
   /**
    * The entry to write if the reservation ends without `settle` (its process was killed): outcome `lost`,
-   * tokens and cost as reserved, `estimated`.
+   * tokens and cost as reserved, `assumed`.
    */
   readonly unsettled: LedgerEntry
   /** How long the reservation lasts without `renew`. */

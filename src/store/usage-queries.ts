@@ -24,6 +24,8 @@ export interface UsageSum {
   readonly unpriced: number
   /** Requests whose tokens are estimated. */
   readonly estimated: number
+  /** Requests whose tokens are the maximum that they may have used, because their end was not received. */
+  readonly assumed: number
   /** Requests by time to first content: a count for each of `FIRST_CONTENT_BOUNDS_MS`, and one above. */
   readonly firstContent: readonly number[]
   /**

@@ -82,7 +82,7 @@ void t.test('omitted settings have the documented defaults', (t) => {
     telemetry: { otlp: null, captureContent: false },
     notify: [],
     onLoss: 'report',
-    afterDisconnect: { maxStreams: 100, maxMs: 120_000 },
+    afterDisconnect: { maxStreams: 100, maxStreamsPerKey: 10, maxMs: 120_000 },
     ledger: {
       keepDays: 30,
       hoursDays: 90,
@@ -133,7 +133,7 @@ void t.test('omitted settings have the documented defaults', (t) => {
         embeddingQuirks: PLAIN,
         completions: false,
         prices: {},
-        onDisconnect: 'cancel',
+        onDisconnect: null,
         breaker: { failures: 5, errorRate: 0.5, minRequests: 20, windowMs: 10_000, openMs: 30_000 },
         probe: null,
         allowBetas: null,

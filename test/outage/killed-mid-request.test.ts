@@ -159,7 +159,7 @@ async function countOf(batches: AsyncIterable<readonly LedgerEntry[]>): Promise<
 }
 
 const LOST_ENTRY = {
-  source: 'estimated',
+  source: 'assumed',
   upstream: 'openai',
   status: 500,
   errorMessage: /^The gateway process ended before this request did/,

@@ -110,6 +110,12 @@ export class Fold implements EventSink {
     return this.usage
   }
 
+  /** The blocks so far, for a reply that did not finish; ends the open block. */
+  partialBlocks(): readonly ReplyBlock[] {
+    if (this.fragments.length > 0) this.close(undefined)
+    return this.blocks
+  }
+
   event(event: ChatEvent): void {
     switch (event.type) {
       case 'start':

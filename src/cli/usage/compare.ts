@@ -137,6 +137,7 @@ function shownOf(side: ComparedFigures) {
     cost_per_request_usd: usd(side.costPerRequestNanoUsd),
     unpriced: side.unpriced,
     estimated: side.estimated,
+    assumed: side.assumed,
   }
 }
 
@@ -154,6 +155,7 @@ const ROWS: readonly (readonly [title: string, text: (side: ComparedFigures) => 
   ['cost per request', ({ costPerRequestNanoUsd }) => usdText(costPerRequestNanoUsd)],
   ['unpriced', ({ unpriced }) => String(unpriced)],
   ['estimated', ({ estimated }) => String(estimated)],
+  ['assumed', ({ assumed }) => String(assumed)],
 ]
 
 function tableOf(compared: Compared): string {

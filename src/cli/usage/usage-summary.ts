@@ -170,6 +170,7 @@ interface Total {
   readonly costNanoUsd: number
   readonly unpriced: number
   readonly estimated: number
+  readonly assumed: number
 }
 
 type Totals = readonly (readonly [group: string, total: Total])[]
@@ -198,6 +199,7 @@ function totalOf(sums: readonly UsageSum[]): Total {
     costNanoUsd: total.spendNanoUsd,
     unpriced: total.unpricedRequests,
     estimated: total.estimatedRequests,
+    assumed: total.assumedRequests,
   }
 }
 
@@ -216,7 +218,8 @@ function jsonOf(totals: Totals, names: ReadonlyMap<string, Names>, grouping: Gro
 
 function tableOf(totals: Totals, names: ReadonlyMap<string, Names>, grouping: Grouping): string {
   const shown = NAMES[grouping.by]
-  const counts = ['requests', 'errors', 'input', 'output', 'cost (USD)', 'unpriced', 'estimated']
+  const sources = ['unpriced', 'estimated', 'assumed']
+  const counts = ['requests', 'errors', 'input', 'output', 'cost (USD)', ...sources]
   const rows = totals.map(([group, total]) => [
     group,
     ...shown.map((name) => names.get(group)?.[name] ?? ''),
@@ -227,6 +230,7 @@ function tableOf(totals: Totals, names: ReadonlyMap<string, Names>, grouping: Gr
     usd(total.costNanoUsd) ?? '',
     String(total.unpriced),
     String(total.estimated),
+    String(total.assumed),
   ])
   return table([[headOf(grouping), ...shown, ...counts], ...rows])
 }

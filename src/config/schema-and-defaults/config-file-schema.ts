@@ -130,9 +130,9 @@ export const fileSchema = z.strictObject({
       'What to do with a field that cannot be translated: report it, or refuse the request with 400.',
     ),
   on_disconnect: onDisconnectSchema
-    .default('cancel')
+    .optional()
     .describe(
-      'What to do with the upstream when the client disconnects. `cancel`: close the connection. `drain`: read the reply to its end, so that its token count is exact. `drain_until_usage`: read it until the token counts arrive.',
+      'What to do with the upstream when the client disconnects. `cancel`: close the connection; the request is charged with the maximum that it may have cost. `drain`: read the reply to its end, so that its token count is exact. `drain_until_usage`: read it until the final token counts arrive. Default: `drain_until_usage` for requests under a budget, else `cancel`.',
     ),
   after_disconnect: afterDisconnectSchema
     .prefault({})

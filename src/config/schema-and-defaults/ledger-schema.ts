@@ -43,6 +43,11 @@ export const afterDisconnectSchema = z.strictObject({
     .describe(
       'Maximum replies of one process that are read after a disconnect; further ones are cancelled.',
     ),
+  max_streams_per_key: whole(0, 100_000)
+    .default(10)
+    .describe(
+      'Maximum replies of one key among them, so that one key cannot take all of them. A request whose reply is not read is charged with the maximum that it may have cost.',
+    ),
   max_ms: whole(1, 3_600_000).default(120_000).describe('Maximum time for which one is read.'),
 })
 
@@ -71,5 +76,9 @@ export function ledgerOf(
 export function afterDisconnectOf(
   values: z.output<typeof afterDisconnectSchema>,
 ): AfterDisconnectConfig {
-  return { maxStreams: values.max_streams, maxMs: values.max_ms }
+  return {
+    maxStreams: values.max_streams,
+    maxStreamsPerKey: values.max_streams_per_key,
+    maxMs: values.max_ms,
+  }
 }

@@ -133,7 +133,7 @@ function presetOf(values: UpstreamValues): Preset | null {
 export function upstreamOf(
   { name, values }: NamedUpstream,
   { keySources, readFile }: UpstreamContext,
-  onDisconnect: OnDisconnect,
+  onDisconnect: OnDisconnect | undefined,
 ): UpstreamConfig {
   const { timeouts } = values
   const sources = keySources.get(name) ?? []
@@ -176,7 +176,7 @@ export function upstreamOf(
         Object.entries(values.prices).map(([model, price]) => [model, priceFacts(price)]),
       ),
     },
-    onDisconnect: values.on_disconnect ?? onDisconnect,
+    onDisconnect: values.on_disconnect ?? onDisconnect ?? null,
     breaker: breakerOf(values.breaker),
     probe: probeOf(values.probe),
   }

@@ -129,8 +129,11 @@ export interface UpstreamConfig {
   readonly completions: boolean
   /** Prices that replace those of the catalogue, by model; `*` is every other model. */
   readonly prices: Readonly<Record<string, ModelPrice>>
-  /** What happens to its reply when the client disconnects. */
-  readonly onDisconnect: OnDisconnect
+  /**
+   * What happens to its reply when the client disconnects; null: `drain_until_usage` under a budget, else
+   * `cancel`.
+   */
+  readonly onDisconnect: OnDisconnect | null
   readonly breaker: BreakerConfig
   /** Null: no active health checks. */
   readonly probe: ProbeConfig | null

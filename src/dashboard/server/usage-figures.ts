@@ -24,6 +24,7 @@ interface Sum {
   spendNanoUsd: number
   unpricedRequests: number
   estimatedRequests: number
+  assumedRequests: number
   firstContent: number[]
 }
 
@@ -103,6 +104,7 @@ function without<S extends UsageSum>(a: S, b: UsageSum): S {
     costNanoUsd: left(({ costNanoUsd }) => costNanoUsd),
     unpriced: left(({ unpriced }) => unpriced),
     estimated: left(({ estimated }) => estimated),
+    assumed: left(({ assumed }) => assumed),
     firstContent: a.firstContent.map((_, at) => left((each) => each.firstContent[at] ?? 0)),
   }
 }
@@ -147,6 +149,7 @@ function newSum(): Sum {
     spendNanoUsd: 0,
     unpricedRequests: 0,
     estimatedRequests: 0,
+    assumedRequests: 0,
     firstContent: FIRST_CONTENT_BOUNDS_MS.map(() => 0).concat(0),
   }
 }
@@ -170,6 +173,7 @@ function add(to: Sum, sum: UsageSum): void {
   to.spendNanoUsd += sum.costNanoUsd
   to.unpricedRequests += sum.unpriced
   to.estimatedRequests += sum.estimated
+  to.assumedRequests += sum.assumed
   sum.firstContent.forEach(
     (count, at) => (to.firstContent[at] = (to.firstContent[at] ?? 0) + count),
   )

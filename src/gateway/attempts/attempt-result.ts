@@ -1,7 +1,9 @@
 /** The result of one attempt, for the ledger entry, the metrics and the log line. */
+import type { Usage } from '../../chat/usage.js'
 import type { ErrorKind } from '../../errors.js'
 import type { Outcome } from '../../observe/metrics/label-types.js'
 import type { Candidate } from '../phases/choose-route.js'
+import type { Call } from '../phases/receive.js'
 import type { ReplyResult } from '../streams/translated-stream.js'
 
 /** Why an attempt was made. */
@@ -27,6 +29,8 @@ export interface AttemptReason {
 
 const FIRST: AttemptReason = { occasion: 'first', after: null }
 
+const NO_USAGE: Usage = {}
+
 /** Filled in by the attempt while it runs. Durations are in ms; null is "not reached". */
 export class AttemptResult {
   readonly candidate: Candidate
@@ -50,8 +54,14 @@ export class AttemptResult {
   replyResult: ReplyResult | null = null
   /** Null while it runs. */
   outcome: Outcome | 'cancelled' | null = null
-  /** The upstream's counts are final although its reply was not read to the end. */
-  countsAreFinal = false
+  /** The request that was sent, with fetched media; null before that, and for native requests. */
+  call: Pick<Call, 'wire' | 'request'> | null = null
+  /** The counts of the earlier parts of a reply that this attempt continues. */
+  earlierUsage: Usage = NO_USAGE
+  /** A later attempt continues the reply: its counts include those of this attempt. */
+  isContinued = false
+  /** The upstream paused and its counts are final, although the reply is not complete. */
+  isPaused = false
   /** Output tokens at the time when the client left, if the rest of the reply was read; else null. */
   outputWhenLeft: number | null = null
   /** The connection has taken the whole request. */
@@ -78,6 +88,16 @@ export class AttemptResult {
     this.occasion = occasion
     this.after = after
   }
+}
+
+/** Whether the upstream has reported all tokens that it bills, although its reply may not be complete. */
+export function hasFinalCounts({ replyResult, isPaused, call }: AttemptResult): boolean {
+  if (replyResult === null) return false
+  const { usage, reason, outcome } = replyResult
+  if (usage.input === undefined || usage.output === undefined) return false
+  // With several choices, the counts of Gemini are final only when all choices have finished.
+  const isFinished = reason !== null && (call?.request.candidates ?? 1) === 1
+  return isPaused || isFinished || outcome === 'complete'
 }
 
 /** The result of sending a request. */

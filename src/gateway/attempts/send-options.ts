@@ -5,6 +5,7 @@ import type { Candidate, Handling } from '../phases/choose-route.js'
 import type { Reservation } from '../reservation/raise-reservation.js'
 import type { Deadlines } from '../in-flight/timeout-timer.js'
 import type { DrainedReplySlots } from '../in-flight/drained-reply-slots.js'
+import type { Payer } from './attempt/attempt-owner.js'
 import type { UpstreamStates } from './health/upstream-state.js'
 import type { Hedging } from './hedge/start-hedge.js'
 import type { Preparation } from './request/prepare-candidate.js'
@@ -17,6 +18,7 @@ export interface SendOptions {
   readonly held: HeldMemory
   readonly deadlines: Deadlines
   readonly drainedReplySlots: DrainedReplySlots
+  readonly payer: Payer
   /** In the order in which they are tried. */
   readonly candidates: readonly Candidate[]
   readonly handling: Handling

@@ -51,6 +51,11 @@ export class SendProgress implements SendResult {
     this.winner = result
   }
 
+  /** The rest of a reply is read until `ended`; with a hedge, there are two. */
+  drain(ended: Promise<void>): void {
+    this.drained = together(this.drained, ended)
+  }
+
   /** Adds the time of one step of translating the reply. */
   translated(ms: number): void {
     this.replyMs += ms
@@ -61,8 +66,10 @@ export class SendProgress implements SendResult {
    * promise.
    */
   hold(written: Promise<void>): void {
-    const { pendingWrites } = this
-    this.pendingWrites =
-      pendingWrites === null ? written : Promise.all([pendingWrites, written]).then(() => undefined)
+    this.pendingWrites = together(this.pendingWrites, written)
   }
+}
+
+function together(one: Promise<void> | null, other: Promise<void>): Promise<void> {
+  return one === null ? other : Promise.all([one, other]).then(() => undefined)
 }

@@ -12,7 +12,12 @@ import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 import type { Deadlines } from '../in-flight/timeout-timer.js'
 import type { DrainedReplySlots } from '../in-flight/drained-reply-slots.js'
 import { Attempt } from './attempt/attempt.js'
-import type { AttemptOwner, StartedAttempt, PreparedRequest } from './attempt/attempt-owner.js'
+import type {
+  AttemptOwner,
+  Payer,
+  StartedAttempt,
+  PreparedRequest,
+} from './attempt/attempt-owner.js'
 import type { CandidateTurn } from './candidate-turn.js'
 import { CandidateTurns } from './create-turns.js'
 import { NO_PARTS, type StartedReply, type EarlierParts } from './reply/started-reply.js'
@@ -46,6 +51,7 @@ export class Candidates implements AttemptOwner {
   readonly held: HeldMemory
   readonly deadlines: Deadlines
   readonly drainedReplySlots: DrainedReplySlots
+  readonly payer: Payer
   readonly timeoutMs: number
   readonly headHoldMs: number
   /** The attempts so far and their results. */
@@ -69,6 +75,7 @@ export class Candidates implements AttemptOwner {
     this.held = sending.held
     this.deadlines = sending.deadlines
     this.drainedReplySlots = sending.drainedReplySlots
+    this.payer = sending.payer
     this.timeoutMs = sending.timeoutMs
     this.sent = sending.sent
     this.turns = new CandidateTurns(candidates, sending.states, handling.stickyKey)
@@ -92,16 +99,23 @@ export class Candidates implements AttemptOwner {
     else this.attempt(turn, occasion)
   }
 
-  /** Makes an attempt if the limits of the request allow one more. */
-  private attempt(turn: CandidateTurn, occasion: Occasion): void {
+  /**
+   * Makes an attempt if the limits of the request allow one more; `ready` is its request if it is prepared
+   * already.
+   */
+  private attempt(
+    turn: CandidateTurn,
+    occasion: Occasion,
+    ready: PreparedRequest | null = null,
+  ): void {
     // The reservation of the admission covers the first attempt.
     const { reservation } = this.sending
-    if (occasion === 'first' || reservation === null) return this.prepare(turn, occasion)
+    if (occasion === 'first' || reservation === null) return this.prepare(turn, occasion, ready)
     const isCovered = reservation.cover(turn.candidate, this.sent.attempts)
-    if (isCovered === true) return this.prepare(turn, occasion)
+    if (isCovered === true) return this.prepare(turn, occasion, ready)
     isCovered
       .then((isRaised) => {
-        if (isRaised) this.prepare(turn, occasion)
+        if (isRaised) this.prepare(turn, occasion, ready)
         else this.skipUnaffordable(turn, occasion)
       })
       .catch((cause: unknown) => this.skipUnprepared(turn, cause))
@@ -112,16 +126,16 @@ export class Candidates implements AttemptOwner {
    * ones.
    */
   private skipUnaffordable(turn: CandidateTurn, occasion: Occasion): void {
-    turn.abandoned()
+    this.abandon(turn)
     if (occasion === 'hedge') this.sending.hedging?.deny(turn.candidate)
     else this.end(this.lastError)
   }
 
   /** Prepares an attempt and sends it. */
-  private prepare(turn: CandidateTurn, occasion: Occasion): void {
+  private prepare(turn: CandidateTurn, occasion: Occasion, ready: PreparedRequest | null): void {
     try {
       this.exchange.cancellation.check()
-      const prepared = this.sending.preparation.of(turn.candidate, turn.credential)
+      const prepared = ready ?? this.sending.preparation.of(turn.candidate, turn.credential)
       if (prepared instanceof Promise) {
         prepared
           .then((ready) => this.launch(turn, { prepared: ready, occasion }))
@@ -134,7 +148,7 @@ export class Candidates implements AttemptOwner {
 
   /** Skips a candidate that cannot take the request, unless it is the first one. */
   private skipUnprepared(turn: CandidateTurn, cause: unknown): void {
-    turn.abandoned()
+    this.abandon(turn)
     // A hedge that cannot be sent changes nothing.
     if (this.running.length > 0) return
     const isFirst = this.lastError === null || this.exchange.cancellation.reason !== null
@@ -142,15 +156,25 @@ export class Candidates implements AttemptOwner {
     else this.next('fallback')
   }
 
+  /** Ends the turn before anything is sent. */
+  private abandon(turn: CandidateTurn): void {
+    turn.abandoned()
+    this.sending.reservation?.decided(turn.candidate)
+  }
+
   private launch(turn: CandidateTurn, { prepared, occasion, parts = NO_PARTS }: Launch): void {
     // While the hedge was prepared, another attempt won or the client left.
-    if (occasion === 'hedge' && this.isSettled) return turn.abandoned()
+    if (occasion === 'hedge' && this.isSettled) return this.abandon(turn)
     const { hedging, preparation } = this.sending
     const after = this.lastError?.kind ?? null
     const { losses } = preparation
     const result = new AttemptResult(turn.candidate, losses, { occasion, after })
+    result.call = prepared.call
     result.replyResult = parts.stream?.translation ?? null
+    result.earlierUsage =
+      parts.stream?.translation.usage ?? parts.whole?.usage ?? result.earlierUsage
     this.sent.began(result)
+    this.sending.reservation?.decided(turn.candidate)
     const attempt = new Attempt(this, { result, prepared }, parts)
     turn.begin()
     this.running.push({ attempt, turn })
@@ -234,10 +258,9 @@ export class Candidates implements AttemptOwner {
     }
     switch (step.kind) {
       case 'amended':
-        return this.launch(turn, { prepared: step.prepared, occasion: 'amended' })
+        return this.attempt(turn, 'amended', step.prepared)
       case 'at_once':
-        if (step.prepared === null) return this.attempt(turn, 'retry')
-        return this.launch(turn, { prepared: step.prepared, occasion: 'retry' })
+        return this.attempt(turn, 'retry', step.prepared)
       case 'retry':
         return this.retryIn(step.waitMs, turn)
       case 'next_target':
@@ -267,11 +290,12 @@ export class Candidates implements AttemptOwner {
     const { call, outgoing } = started.prepared
     const rest = outgoing.next?.(resume)
     if (rest === undefined) return this.end(gatewayError(UNEXPECTED_FAILURE))
+    started.result.isContinued = true
     this.launch(own.turn, { prepared: { call, outgoing: rest }, occasion: 'rest', parts })
   }
 
   draining(ended: Promise<void>): void {
-    this.sent.drained = ended
+    this.sent.drain(ended)
   }
 
   threw(cause: unknown): void {

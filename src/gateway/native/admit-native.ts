@@ -102,8 +102,7 @@ export async function admitNative(
   const nanoUsd = native.nanoUsdPerRequest
   const provisional = { ...routed, request: null, model: null, modelName: 'other' }
   const unsettled = provisionalEntry(provisional, {
-    input: 0,
-    output: null,
+    usage: { input: 0 },
     nanoUsd,
     isPriced: nanoUsd !== null,
   })

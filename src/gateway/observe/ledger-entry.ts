@@ -65,7 +65,7 @@ export function entryOf(x: RequestContext, results: Results, nowMs: number): Led
   const { generation } = x
   const { authenticated, call, candidate, sent, replyResult } = results
   const outcome = outcomeOf(x, results)
-  const used = usageOf(x, results, outcome)
+  const used = usageOf(x, results)
   const attempts = sent?.attempts.length ?? 0
   const request = call?.request
   return {
@@ -90,6 +90,7 @@ export function entryOf(x: RequestContext, results: Results, nowMs: number): Led
     ...(used.costNanoUsd === null && used.budgetNanoUsd !== null
       ? { budgetNanoUsd: used.budgetNanoUsd }
       : {}),
+    ...(used.source === 'assumed' ? { rateTokens: used.rateTokens } : {}),
     tokensAfterDisconnect: used.tokensAfterDisconnect,
     losses: lossesOf(sent?.losses ?? [], replyResult?.lost ?? []),
     generation: generation.snapshot.generation,

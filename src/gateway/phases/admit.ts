@@ -103,7 +103,7 @@ export function admit(
   const { generation } = x
   const { money } = needsOf(rules)
   const estimates = candidates.map((candidate) =>
-    estimateCandidateCost(generation, call, candidate, money),
+    estimateCandidateCost(generation, call, candidate, { withUnknown: money }),
   )
   const { clientRequestId } = routed
   const check = { x, identity, clientRequestId, call, candidates, modelName, estimates }

@@ -15,7 +15,7 @@ import type { Logger } from '../../observe/log/log.js'
 import type { Exchange } from '../client-exchange.js'
 import { estimateCandidateCost } from '../reservation/estimate-candidate-cost.js'
 import { outputFor, type CostEstimate } from '../reservation/estimate-max-cost.js'
-import { provisionalEntry } from '../reservation/provisional-entry.js'
+import { maxUseOf, provisionalEntry } from '../reservation/provisional-entry.js'
 import { Reservation } from '../reservation/raise-reservation.js'
 import { amountOf, larger, NOTHING, type Amount } from '../reservation/reserved-amount.js'
 import type { Candidate } from './choose-route.js'
@@ -67,7 +67,9 @@ export class UnlimitedRequest implements AdmissionRequest {
   get unsettled(): LedgerEntry {
     const { routed, modelName } = this
     const { x, call, candidates } = routed
-    const estimate = estimateCandidateCost(x.generation, call, candidates[0], false)
+    const estimate = estimateCandidateCost(x.generation, call, candidates[0], {
+      withUnknown: true,
+    })
     return provisionalEntryOf(routed, modelName, estimate)
   }
 }
@@ -81,7 +83,7 @@ export function provisionalEntryOf(
   const { request } = call
   const [{ target, model }] = candidates
   const provisional = { x, identity, clientRequestId, request, target, model, modelName }
-  return provisionalEntry(provisional, estimate)
+  return provisionalEntry(provisional, maxUseOf(estimate))
 }
 
 /** The estimate with the highest cost; an unknown cost counts as the lowest. */
@@ -124,10 +126,7 @@ export function reservationOf(
   const maxAmounts = new Map(
     candidates.map((candidate, index) => [candidate, amounts[index] ?? NOTHING]),
   )
-  return new Reservation(
-    { x, request: call.request, limitReservation, limits, maxAmounts },
-    limiter,
-  )
+  return new Reservation({ x, call, limitReservation, limits, maxAmounts }, limiter)
 }
 
 /** Warns once per generation that a budget applies to a model without a price. */

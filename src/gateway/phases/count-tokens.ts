@@ -79,8 +79,7 @@ function admitCount(
   const limits = generation.limits.of({ identity, model: request.model, modelName, upstream })
   const provisional = { x, identity, clientRequestId, request, target, model, modelName }
   const unsettled = provisionalEntry(provisional, {
-    input: 0,
-    output: null,
+    usage: { input: 0 },
     nanoUsd: 0,
     isPriced: true,
   })

@@ -1,4 +1,5 @@
 /** Sends an admitted request to its upstreams, in order, until one begins a reply. */
+import type { Identity } from '../../accounts/account.js'
 import type { Escrow } from '../../reasoning/escrow.js'
 import { Candidates } from '../attempts/try-candidates.js'
 import { Hedging } from '../attempts/hedge/start-hedge.js'
@@ -20,6 +21,8 @@ export interface Outbound extends Pick<
   SendOptions,
   'exchange' | 'held' | 'states' | 'reservation'
 > {
+  /** The key that the request is charged to. */
+  readonly identity: Pick<Identity, 'accountId' | 'keyId'>
   readonly call: Call
   readonly route: Pick<Route, 'candidates' | 'handling'>
   readonly terms: ClientTerms
@@ -39,7 +42,7 @@ export interface ReasoningUse {
  * ends, and calls `ending` before the client gets the end.
  */
 export function send(
-  { exchange, call, route, held, states, reservation, terms, reasoning }: Outbound,
+  { exchange, call, route, held, states, reservation, terms, reasoning, identity }: Outbound,
   ending: () => Promise<void> | null,
   { deadlines, drainedReplySlots, escrow }: SendServices,
 ): Candidates {
@@ -57,6 +60,11 @@ export function send(
     held,
     deadlines,
     drainedReplySlots,
+    payer: {
+      accountId: identity.accountId,
+      keyId: identity.keyId,
+      hasBudget: reservation?.hasBudget ?? false,
+    },
     candidates,
     handling,
     states,

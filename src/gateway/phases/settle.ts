@@ -117,7 +117,10 @@ export class Observer {
     services.limiter.end(x.limitReservation, charged)
     if (x.limitReservation.taken !== 'nothing')
       services.budgets?.settled(x.limitReservation.admissionRequest.demands, charged)
-    return services.ledgerWriter.settle(entry, storeReservationOf(x.limitReservation), nowMs)
+    const { limiter, ledgerWriter } = services
+    const settling = ledgerWriter.settle(entry, storeReservationOf(x.limitReservation), nowMs)
+    limiter.settled(x.limitReservation, settling)
+    return settling
   }
 
   /** Counts the attempts on canary targets; `ended` is the outcome of the final attempt. */

@@ -3,24 +3,36 @@ import type { HostedTool } from '../../chat/hosted-tools.js'
 import type { Generation, Target } from '../generation/generation.js'
 import type { Candidate } from '../phases/choose-route.js'
 import type { Call } from '../phases/receive.js'
+import type { ReplyResult } from '../streams/translated-stream.js'
 import { estimateCost, type CostEstimate } from './estimate-max-cost.js'
 import { ALL_SEEN, hostedAt, unknownUseOf } from './unknown-use.js'
 
-/**
- * The estimate for the candidate's model, price and service tier. `isBudgeted`: money is limited, so that use
- * which the request does not show is estimated too.
- */
+/** The model and service tier that a reply names; null if it does not name them. */
+export type ServedBy = Pick<ReplyResult, 'model' | 'tier'>
+
+const NOT_SERVED: ServedBy = { model: null, tier: null }
+
+/** The settings of an estimate. */
+export interface EstimateOptions {
+  /** Use which the request does not show is estimated too. */
+  readonly withUnknown: boolean
+  /** What the reply names; its price and tier replace those of the request. */
+  readonly served?: ServedBy
+}
+
+/** The estimate for the candidate's model, price and service tier. */
 export function estimateCandidateCost(
   generation: Generation,
   call: Pick<Call, 'wire' | 'request'>,
   { target, model }: Pick<Candidate, 'target' | 'model'>,
-  isBudgeted: boolean,
+  { withUnknown, served = NOT_SERVED }: EstimateOptions,
 ): CostEstimate {
   const { request } = call
-  const usual = generation.prices.find(target.upstream.config.name, model, null)
-  const budgetPrice = generation.budgetPrices.of(usual, requestedTier(call, target))
+  const usual = generation.prices.find(target.upstream.config.name, model, served.model)
+  const tier = served.tier ?? requestedTier(call, target)
+  const budgetPrice = generation.budgetPrices.of(usual, tier)
   const facts = generation.facts(model)
-  const unknownUse = isBudgeted ? unknownUseOf(call, target, facts.family) : ALL_SEEN
+  const unknownUse = withUnknown ? unknownUseOf(call, target, facts.family) : ALL_SEEN
   return estimateCost(request, facts, budgetPrice, unknownUse)
 }
 

@@ -2,12 +2,15 @@
  * Estimates the maximum prompt tokens, output tokens and cost of a request before it is sent. Pure. The
  * estimate is based on bytes, without a tokenizer.
  */
+import type { CallCounts } from '../../chat/hosted-tools.js'
 import { objectOf } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest } from '../../chat/request.js'
+import type { Usage } from '../../chat/usage.js'
 import { promptSizeOf, inputTokens, maxInputTokens } from '../../ledger/estimate-tokens.js'
 import {
   callNanoUsd,
+  dearestUsage,
   isFree,
   isOutputFree,
   maxCostNanoUsd,
@@ -25,6 +28,8 @@ export interface CostEstimate {
   readonly likelyInput: number
   /** Output tokens of all choices: the client's maximum, else the model's; null if neither is known. */
   readonly output: number | null
+  /** The same with `limiting.unknown_length` for an unknown maximum; null if that is `refuse`. */
+  readonly longestOutput: number | null
   /** The client sets no maximum of output tokens. */
   readonly isOpen: boolean
   /** Requested number of choices. */
@@ -37,6 +42,8 @@ export interface CostEstimate {
   readonly unseen: string | null
   /** The gateway cannot see all input, and the model's context window is unknown. */
   readonly isUnbounded: boolean
+  /** Maximum calls of tools that the provider runs. */
+  readonly calls: CallCounts
   /** Maximum cost of the calls of tools that the provider runs, in nano-dollars. */
   readonly callsNanoUsd: number
   /** A tool whose calls have no known and no assumed price; null if there is none. */
@@ -69,23 +76,41 @@ export function estimateCost(
   const perChoice = maxOutputPerChoice(request) ?? facts.maxOutputTokens
   const output = perChoice === undefined ? null : perChoice * choices
   const callCosts = maxCallCosts(calls, choices, budgetPrice)
-  const length = output ?? (unknownLength === null ? null : unknownLength * choices)
+  const longestOutput = output ?? (unknownLength === null ? null : unknownLength * choices)
   const hasCost = !isUnbounded || (price !== null && isFree(price))
-  const tokensNanoUsd = hasCost ? maxNanoUsd(price, input, length) : null
+  const tokensNanoUsd = hasCost ? maxNanoUsd(price, input, longestOutput) : null
   return {
     input,
     likelyInput: Math.min(inputTokens(bulk, family), visible),
     output,
+    longestOutput,
     isOpen: request.maxOutputTokens === undefined,
     choices,
     price,
     isPriced: budgetPrice.isPriced && callCosts.arePriced,
     unseen,
     isUnbounded,
+    calls: countsOf(calls, choices),
     callsNanoUsd: callCosts.nanoUsd,
     unknownCall: callCosts.unknown,
     nanoUsd: tokensNanoUsd === null ? null : tokensNanoUsd + callCosts.nanoUsd,
   }
+}
+
+/** The maximum use of a request with this estimate; its cost is the estimated one. */
+export function maxUsage({ price, input, longestOutput, calls }: CostEstimate): Usage {
+  const usage: Usage =
+    longestOutput === null ? { input } : dearestUsage(price, { input, output: longestOutput })
+  return calls === NO_COUNTS ? usage : { ...usage, calls }
+}
+
+const NO_COUNTS: CallCounts = {}
+
+function countsOf(calls: UnknownUse['calls'], choices: number): CallCounts {
+  if (calls.length === 0) return NO_COUNTS
+  const counts: Record<string, number> = {}
+  for (const [name, count] of calls) counts[name] = (counts[name] ?? 0) + count * choices
+  return counts
 }
 
 /** The maximum cost of calls. */
@@ -179,6 +204,7 @@ export function shortened(estimate: CostEstimate, output: number): CostEstimate 
   return {
     ...estimate,
     output,
+    longestOutput: output,
     nanoUsd: tokensNanoUsd === null ? null : tokensNanoUsd + callsNanoUsd,
   }
 }

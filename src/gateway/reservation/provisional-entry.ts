@@ -4,8 +4,9 @@
  */
 import type { Identity } from '../../accounts/account.js'
 import { labelsText } from '../../accounts/labels.js'
+import type { Usage } from '../../chat/usage.js'
 import { UNEXPLAINED, type LedgerEntry } from '../../ledger/entry.js'
-import type { CostEstimate } from './estimate-max-cost.js'
+import { maxUsage, type CostEstimate } from './estimate-max-cost.js'
 import type { RequestContext } from '../client-exchange.js'
 import type { Target } from '../generation/generation.js'
 
@@ -26,15 +27,19 @@ export interface Provisional {
   readonly modelName: string
 }
 
+/** The maximum use of a request: its tokens, and their cost if its price is known. */
+export type MaxUse = Pick<CostEstimate, 'nanoUsd' | 'isPriced'> & { readonly usage: Usage }
+
+/** The maximum use of a request with this estimate. */
+export function maxUseOf(estimate: CostEstimate): MaxUse {
+  const { nanoUsd, isPriced } = estimate
+  return { usage: maxUsage(estimate), nanoUsd, isPriced }
+}
+
 /** The entry for a request that has used its maximum. */
 export function provisionalEntry(
   { x, identity, clientRequestId, request, target, model, modelName }: Provisional,
-  {
-    input,
-    output,
-    nanoUsd,
-    isPriced,
-  }: Pick<CostEstimate, 'input' | 'output' | 'nanoUsd' | 'isPriced'>,
+  { usage, nanoUsd, isPriced }: MaxUse,
 ): LedgerEntry {
   return {
     requestId: x.id,
@@ -52,8 +57,8 @@ export function provisionalEntry(
     status: 500,
     outcome: 'lost',
     finish: null,
-    usage: output === null ? { input } : { input, output },
-    source: 'estimated',
+    usage,
+    source: 'assumed',
     costNanoUsd: isPriced ? nanoUsd : null,
     tokensAfterDisconnect: 0,
     losses: [],

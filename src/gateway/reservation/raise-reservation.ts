@@ -3,21 +3,21 @@
  * of one attempt; before an attempt beside another one, or after one that the provider bills, the reservation
  * is raised.
  */
-import type { ChatRequest } from '../../chat/request.js'
 import type { LimitReservation } from '../../limits/reservation-types.js'
 import type { Limiter } from '../../limits/limiter.js'
-import { limitDemandsOf, type Limit } from '../../limits/find-limits.js'
+import { limitDemandsOf, needsOf, type Limit } from '../../limits/find-limits.js'
 import type { Demand, Raise } from '../../store/ledger.js'
 import type { AttemptResult } from '../attempts/attempt-result.js'
 import type { RequestContext } from '../client-exchange.js'
 import { usageOfAttempt } from '../observe/attempt-usage.js'
 import type { Candidate } from '../phases/choose-route.js'
+import type { Call } from '../phases/receive.js'
 import { isWithin, larger, NOTHING, sum, type Amount } from './reserved-amount.js'
 
 /** An admitted request. */
 export interface Reserved {
   readonly x: RequestContext
-  readonly request: ChatRequest
+  readonly call: Call
   readonly limitReservation: LimitReservation
   readonly limits: readonly Limit[]
   /** The maximum that one attempt on each candidate may use. */
@@ -26,30 +26,44 @@ export interface Reserved {
 
 /** The reservation of one request. */
 export class Reservation {
+  /** A budget is among the limits. */
+  readonly hasBudget: boolean
   private readonly limiter: Pick<Limiter, 'raise'>
   private readonly reserved: Reserved
   private covered: Amount = NOTHING
+  /** The candidates of attempts that `cover` was called for and that have not begun. */
+  private readonly expected: Candidate[] = []
   /** Raises run in sequence. */
   private last: Promise<unknown> = Promise.resolve()
 
   constructor(reserved: Reserved, limiter: Pick<Limiter, 'raise'>) {
     this.limiter = limiter
     this.reserved = reserved
+    this.hasBudget = needsOf(reserved.limits).money
     for (const maxAmount of reserved.maxAmounts.values())
       this.covered = larger(this.covered, maxAmount)
   }
 
   /**
    * Raises the reservation until it covers an attempt on `next` in addition to `attempts`. Returns true at
-   * once if it is covered already; resolves to false if a limit does not allow the raise.
+   * once if it is covered already; resolves to false if a limit does not allow the raise. Call `decided` when
+   * the attempt is among the attempts, or will not be made.
    */
   cover(next: Candidate, attempts: readonly AttemptResult[]): true | Promise<boolean> {
-    let needed = this.maxAmountOf(next)
+    this.expected.push(next)
+    let needed = NOTHING
+    for (const candidate of this.expected) needed = sum(needed, this.maxAmountOf(candidate))
     for (const attempt of attempts) needed = sum(needed, this.used(attempt))
     if (isWithin(needed, this.covered)) return true
     const raised = this.last.then(() => this.raise(needed))
     this.last = raised.catch(() => undefined)
     return raised
+  }
+
+  /** See `cover`. */
+  decided(candidate: Candidate): void {
+    const index = this.expected.indexOf(candidate)
+    if (index !== -1) this.expected.splice(index, 1)
   }
 
   private async raise(needed: Amount): Promise<boolean> {
@@ -67,9 +81,9 @@ export class Reservation {
   /** The amount that an attempt has used, or its maximum while it runs. */
   private used(attempt: AttemptResult): Amount {
     if (attempt.outcome === null) return this.maxAmountOf(attempt.candidate)
-    const { usage, budgetNanoUsd } = usageOfAttempt(attempt, attempt.outcome, this.reserved)
+    const { rateTokens, budgetNanoUsd } = usageOfAttempt(attempt, this.reserved)
     return {
-      tokens: (usage.input ?? 0) + (usage.output ?? 0),
+      tokens: rateTokens,
       nanoUsd: budgetNanoUsd ?? this.maxAmountOf(attempt.candidate).nanoUsd,
     }
   }

@@ -31,7 +31,7 @@ import type { ReportingServices } from '../phases/settle.js'
 import { unexpectedFailureOf, toGatewayError } from '../phases/send-error.js'
 import { maxNanoUsd } from '../reservation/reserved-amount.js'
 import type { ReplyTransform } from '../streams/reply-transform.js'
-import { provisionalEntry } from '../reservation/provisional-entry.js'
+import { maxUseOf, provisionalEntry } from '../reservation/provisional-entry.js'
 
 /** The account and the key of shadow requests in the ledger, so that they do not count for any customer. */
 export const SHADOW_ACCOUNT = 'shadow'
@@ -168,7 +168,9 @@ export class ShadowRun implements RequestContext {
     const { original, generation, shadow, services } = this
     const { request } = original.call
     const { target, model } = candidate
-    const estimate = estimateCandidateCost(generation, original.call, candidate, true)
+    const estimate = estimateCandidateCost(generation, original.call, candidate, {
+      withUnknown: true,
+    })
     const { limiting } = generation.snapshot.config
     let costNanoUsd: number
     try {
@@ -187,7 +189,7 @@ export class ShadowRun implements RequestContext {
     const { clientRequestId } = original.identified
     const parts = { identity: SHADOW, clientRequestId, request, target, model, modelName }
     const unsettled = {
-      ...provisionalEntry({ x: this, ...parts }, estimate),
+      ...provisionalEntry({ x: this, ...parts }, maxUseOf(estimate)),
       shadowOf: original.id,
     }
     const admissionRequest = { requestId: this.id, accountId: SHADOW_ACCOUNT, demands, unsettled }
@@ -213,7 +215,8 @@ export class ShadowRun implements RequestContext {
       const states = generation.shadowStates
       // The reasoning state of earlier turns is the account's own; that of the copy's reply is dropped.
       const reasoning = { accountId: identity.accountId, isKept: false }
-      const outbound = { exchange: this, call, route, held: this.held, reservation: null }
+      const { held } = this
+      const outbound = { exchange: this, identity: SHADOW, call, route, held, reservation: null }
       const sending = send(
         { ...outbound, terms: NO_TERMS, states, reasoning },
         () => null,

@@ -24,6 +24,7 @@ export class PassthroughTransform extends ReplyTransform {
 export class PassthroughStream implements Translation, FrameSink {
   outcome: ReplyResult['outcome'] = 'open'
   error: WireError | null = null
+  wasCut = false
   readonly breach = null
   readonly lost = []
   readonly resume = null
@@ -144,6 +145,7 @@ export class PassthroughStream implements Translation, FrameSink {
     if (this.outcome !== 'open') return
     if (this.ready !== '' && !this.ready.endsWith('\n\n')) this.ready += '\n\n'
     this.ready += this.tap.terminator
+    this.wasCut = this.tap.terminator !== ''
     this.complete()
   }
 

@@ -139,6 +139,8 @@ export class ReplyTransform extends Transform {
   }
 
   private hold(): Promise<void> | null {
+    // Without a client, the exchange ends when all its upstreams have.
+    if (this.isDrained) return null
     if (this.held === undefined) {
       const held = this.owner.ending()
       this.held = held

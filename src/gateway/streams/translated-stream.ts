@@ -32,6 +32,8 @@ export interface ReplyResult {
   readonly lost: readonly string[]
   /** Size of the output so far; of a whole reply only if `usage` lacks the output tokens. */
   readonly outputSize: OutputSize
+  /** The stream ended before its terminator, so that counts after its content may be missing. */
+  readonly wasCut?: boolean
 }
 
 /** The translation of one reply. After `complete` or `failed` it ignores input and returns no output. */
@@ -126,6 +128,10 @@ export class TranslatedStream implements Translation, EventSink {
 
   get lost(): readonly string[] {
     return this.losses.paths
+  }
+
+  get wasCut(): boolean {
+    return this.decoder.wasCut === true
   }
 
   get resume(): JsonObject | null {

@@ -68,6 +68,10 @@ export class WholeChoices implements WholeReply {
   /** The request has not been sent again, and may be. */
   private mayRepeat: boolean
 
+  get usage(): Usage {
+    return this.candidates[0]?.usage ?? {}
+  }
+
   private constructor(
     { ingress, request, seed, mayPause = false }: TranslationOptions,
     decoderFor: Decoding,

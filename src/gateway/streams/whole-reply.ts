@@ -11,7 +11,7 @@ import type { JsonObject, JsonValue } from '../../chat/json.js'
 import { withoutCodeFence, violatesSchema } from '../../chat/reply/json-reply.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { NO_OUTPUT, outputSizeOf } from '../../chat/reply/output-size.js'
-import { reportsOutput } from '../../chat/usage.js'
+import { reportsOutput, type Usage } from '../../chat/usage.js'
 import type { Egress, Ingress, Seed, StreamEncoder } from '../../dialects/dialect.js'
 import type { ErrorKind } from '../../errors.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
@@ -44,6 +44,8 @@ export interface WholeReply {
   readEvents(bytes: Buffer): JsonObject | null
   /** The error because of which the same request is sent again; null if the upstream only paused. */
   readonly repeatCause: ErrorKind | null
+  /** The counts of the parts so far. */
+  readonly usage: Usage
   /** The reply for the client, after the last body was read. */
   encode(): TranslatedReply
 }
@@ -64,6 +66,8 @@ export class SingleWholeReply implements WholeReply, EventSink {
   /** Null if the client requested a whole reply. */
   private readonly encoder: StreamEncoder | null
   private parts = 0
+  /** See `ReplyResult.wasCut`. */
+  private wasCut = false
 
   /** `isStreamed`: the client gets the events of a stream. */
   constructor(
@@ -99,11 +103,16 @@ export class SingleWholeReply implements WholeReply, EventSink {
     framer.end()
     if (framer.overflow && !this.grammar.ended) sink.event({ type: 'error', error: OVERFLOW })
     decoder.end()
+    this.wasCut = decoder.wasCut === true
     return this.joined?.resume ?? null
   }
 
   get repeatCause(): ErrorKind | null {
     return this.joined?.failure ?? null
+  }
+
+  get usage(): Usage {
+    return this.fold.partialUsage()
   }
 
   event(event: ChatEvent): void {
@@ -114,8 +123,9 @@ export class SingleWholeReply implements WholeReply, EventSink {
 
   /** Fold → the client's dialect. */
   encode(): TranslatedReply {
-    const { losses, ingress, request, seed, encoder } = this
-    return replyResultOf({ fold: this.fold, breach: this.grammar.breach, losses }, (reply) => {
+    const { losses, ingress, request, seed, encoder, wasCut } = this
+    const folded = { fold: this.fold, breach: this.grammar.breach, losses, wasCut }
+    return replyResultOf(folded, (reply) => {
       if (encoder !== null) return sizedText(encoder.take())
       if (violatesSchema(reply, request)) losses.drop('response_format.json_schema')
       return ingress.encodeReply(withoutCodeFence(reply, request), request, seed)
@@ -155,11 +165,13 @@ export interface FoldedReply {
   /** The violation of the grammar; null if there is none. */
   readonly breach: string | null
   readonly losses: LossList
+  /** See `ReplyResult.wasCut`. */
+  readonly wasCut?: boolean
 }
 
 /** The reply for the client; `encode` is called only if the fold has a reply. */
 export function replyResultOf(
-  { fold, breach, losses }: FoldedReply,
+  { fold, breach, losses, wasCut = false }: FoldedReply,
   encode: (reply: Reply) => SizedText,
 ): TranslatedReply {
   const reply = fold.reply()
@@ -175,7 +187,7 @@ export function replyResultOf(
       model: null,
       tier: null,
       lost: losses.paths,
-      outputSize: NO_OUTPUT,
+      outputSize: outputSizeOf(fold.partialBlocks()),
     }
   }
   const { usage, reason, model, serviceTier: tier = null } = reply
@@ -192,5 +204,6 @@ export function replyResultOf(
     tier,
     lost: losses.paths,
     outputSize: reportsOutput(usage) ? NO_OUTPUT : outputSizeOf(reply.blocks),
+    wasCut,
   }
 }

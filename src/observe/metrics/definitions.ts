@@ -236,7 +236,7 @@ export const DEFINITIONS = {
   }),
   usageRows: counter('sluice_usage_rows_total', ['kind'], {
     maxLines: 8,
-    help: 'Ledger entries by source of their token counts: reported, estimated, none (nothing was used). lost: settled for a process that crashed. Spool: spooled, replayed, damaged (unreadable line), dropped (written neither to the ledger nor to the spool).',
+    help: 'Ledger entries by source of their token counts: reported, estimated, assumed (the maximum that an unfinished request may have used), none (nothing was used). lost: settled for a process that crashed. Spool: spooled, replayed, damaged (unreadable line), dropped (written neither to the ledger nor to the spool).',
   }),
   tokensAfterDisconnect: counter('sluice_tokens_after_disconnect_total', ['upstream'], {
     maxLines: 40,

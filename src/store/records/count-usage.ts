@@ -9,13 +9,14 @@ import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../usage-queries.js'
 /**
  * The counters of one sum, changed in place. Sums in Redis have the indices as field names: first those of
  * `UsageSum` from `requests` to `estimated`, then one that is no longer used, the histogram of first content,
- * and failures by cause, in the order of `CAUSES`, which sums of earlier versions lack.
+ * failures by cause in the order of `CAUSES`, and `assumed`. Sums of earlier versions lack the last ones.
  */
 export type SumCounters = number[]
 
 const HISTOGRAM = 11
 const BY_CAUSE = HISTOGRAM + FIRST_CONTENT_BOUNDS_MS.length + 1
-const COUNTERS = BY_CAUSE + CAUSES.length
+const ASSUMED = BY_CAUSE + CAUSES.length
+const COUNTERS = ASSUMED + 1
 
 // Fractions and large numbers from the start. A typed array of this size has memory of its own, which costs
 // more.
@@ -36,13 +37,16 @@ export function addToSum(sum: SumCounters, entry: LedgerEntry): void {
   const tokens = [input, output, cacheRead, cacheWrite, reasoning]
   const marks = [isUnpriced ? 1 : 0, source === 'estimated' ? 1 : 0]
   addCounters(sum, [1, failures, ...tokens, costNanoUsd ?? 0, ...marks])
+  if (source === 'assumed') add(sum, ASSUMED, 1)
   if (cause !== null) add(sum, BY_CAUSE + CAUSES.indexOf(cause), 1)
   if (hops.firstContent !== undefined) add(sum, HISTOGRAM + bucketOf(hops.firstContent), 1)
 }
 
-/** Input and output tokens of the entry; null if they are unknown. */
-export function usedTokens({ usage, source }: LedgerEntry): number | null {
+/** Input and output tokens of the entry for limits of tokens; null: what was reserved. */
+export function usedTokens({ usage, source, rateTokens }: LedgerEntry): number | null {
   if (source === 'none') return 0
+  // An assumed maximum would block the limit for many minutes.
+  if (source === 'assumed') return rateTokens ?? null
   if (usage.input === undefined && usage.output === undefined) return null
   return (usage.input ?? 0) + (usage.output ?? 0)
 }
@@ -74,10 +78,11 @@ export function sumFromCounters(
   const [requests = 0, errors = 0, inputTokens = 0, outputTokens = 0, cacheReadTokens = 0] = sum
   const [cacheWriteTokens = 0, reasoningTokens = 0, costNanoUsd = 0] = sum.slice(5)
   const [unpriced = 0, estimated = 0] = sum.slice(8)
-  const [client = 0, limits = 0, gateway = 0, provider = 0] = sum.slice(BY_CAUSE)
+  const [client = 0, limits = 0, gateway = 0, provider = 0, assumed = 0] = sum.slice(BY_CAUSE)
   return {
     ...{ startMs, accountId, keyId, model, requests, errors, inputTokens, outputTokens },
     ...{ cacheReadTokens, cacheWriteTokens, reasoningTokens, costNanoUsd, unpriced, estimated },
+    assumed,
     firstContent: sum.slice(HISTOGRAM, BY_CAUSE),
     byCause: { client, limits, gateway, provider },
   }
@@ -91,6 +96,7 @@ export function countersFromSum(sum: UsageSum): SumCounters {
     0,
     ...Array.from({ length: BY_CAUSE - HISTOGRAM }, (_, at) => sum.firstContent[at] ?? 0),
     ...CAUSES.map((cause) => sum.byCause[cause]),
+    sum.assumed,
   ]
 }
 

@@ -27,7 +27,7 @@ export const HOPS = [
 const STAGES = [...HOPS, 'firstContent', 'overhead'] as const
 
 const dialectSchema = z.enum(['openai-chat', 'openai-responses', 'anthropic', 'gemini'])
-const sourceSchema = z.enum(['reported', 'estimated', 'none'])
+const sourceSchema = z.enum(['reported', 'estimated', 'assumed', 'none'])
 const outcomeSchema = z.custom<EntryOutcome>(
   (value) => typeof value === 'string' && isOutcome(value),
 )

@@ -1,4 +1,4 @@
--- The tables of the embedded store, version 6 (PRAGMA user_version); each to-version-N.sql changes the tables of
+-- The tables of the embedded store, version 7 (PRAGMA user_version); each to-version-N.sql changes the tables of
 -- version N - 1.
 -- Money is in whole nano-dollars (1e-9 USD); times are milliseconds since 1970 (UTC).
 -- `record` columns hold the JSON texts of src/store/records/account-and-key-records.ts, which all engines share.
@@ -232,6 +232,7 @@ CREATE TABLE usage_hours (
   errors_limits INTEGER NOT NULL,
   errors_gateway INTEGER NOT NULL,
   errors_provider INTEGER NOT NULL,
+  assumed INTEGER NOT NULL,
   PRIMARY KEY (start_ms, account_id, key_id, model)
 ) WITHOUT ROWID;
 
@@ -268,6 +269,7 @@ CREATE TABLE usage_days (
   errors_limits INTEGER NOT NULL,
   errors_gateway INTEGER NOT NULL,
   errors_provider INTEGER NOT NULL,
+  assumed INTEGER NOT NULL,
   PRIMARY KEY (start_ms, account_id, key_id, model)
 ) WITHOUT ROWID;
 -- Covers the query for the usage of every key.

@@ -51,6 +51,7 @@ void t.test('sums by hour, model and key', async (t) => {
     spendNanoUsd: 66_000,
     unpricedRequests: 1,
     estimatedRequests: 1,
+    assumedRequests: 0,
   })
   t.match(usage.points, [
     { startMs: hour, requests: 11, spendNanoUsd: 66_000 },

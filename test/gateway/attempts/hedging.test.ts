@@ -31,7 +31,7 @@ void t.test('the faster attempt is the reply, the other is cancelled', async (t)
     await eventually(() => gateway.emulator.open() === 0, 'the slower attempt is cancelled')
     t.equal(gateway.emulator.ledger[0]?.outcome, 'client_closed')
     const entry = await entryOf(gateway, seen.headers['x-request-id'] ?? '')
-    t.match(entry, { attempts: 2, attempted: 'openai:cancelled, openai:ok', source: 'estimated' })
+    t.match(entry, { attempts: 2, attempted: 'openai:cancelled, openai:ok', source: 'assumed' })
     const counted = gateway.emulator.ledger[1]?.counted?.input ?? 0
     t.ok((entry.usage.input ?? 0) > counted, 'the prompt of the loser is counted')
   }

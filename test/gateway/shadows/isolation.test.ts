@@ -159,7 +159,7 @@ void t.test('a drain cancels copies at once and writes their usage to the ledger
   await gateway.plane.drain()
   await until(() => emulators['other']?.open() === 0)
   const copies = (await rowsOf(gateway)).filter(({ shadowOf }) => shadowOf !== null)
-  t.match(copies, [{ outcome: 'draining', source: 'estimated', upstream: 'other' }])
+  t.match(copies, [{ outcome: 'draining', source: 'assumed', upstream: 'other' }])
 })
 
 void t.test('a copy continues after a reload', async (t) => {

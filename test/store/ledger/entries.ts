@@ -153,7 +153,7 @@ export async function summed(t: Test, { ledger }: LedgerUnderTest): Promise<void
     aRow({ hops: { firstContent: 50.1 }, costNanoUsd: null }),
     aRow({ hops: { firstContent: 1e9 }, source: 'estimated', usage: { output: 7, cacheWrite: 2 } }),
     aRow({ outcome: 'upstream_failed', status: 502, usage: {}, source: 'none', costNanoUsd: null }),
-    aRow({ model: 'other', hops: {} }),
+    aRow({ model: 'other', hops: {}, source: 'assumed' }),
     aRow({ keyId: 'key_two' }),
     aRow({ accountId: 'acc_bob' }),
     aRow({ atMs: NOON + HOUR - 1 }),
@@ -194,10 +194,12 @@ export async function summed(t: Test, { ledger }: LedgerUnderTest): Promise<void
     costNanoUsd: 3_000,
     unpriced: 1,
     estimated: 1,
+    assumed: 0,
     firstContent,
     byCause: { client: 0, limits: 0, gateway: 0, provider: 1 },
   }
   t.same(hours[0], expected, 'counts match the entries; an entry without tokens is not unpriced')
+  t.match(hours[1], { requests: 1, estimated: 0, assumed: 1 })
 
   const days = await sumsOf(ledger, { accountId: 'acc_ada', by: 'day', fromMs: NOON, toMs: NOON })
   t.equal(days.find(({ model, keyId }) => model !== 'other' && keyId === 'key_one')?.requests, 6)

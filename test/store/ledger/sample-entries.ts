@@ -118,7 +118,7 @@ export function anAdmission(
       outcome: 'lost',
       status: 500,
       finish: null,
-      source: 'estimated',
+      source: 'assumed',
       usage: { input: 900, output: 100 },
       costNanoUsd: Math.max(0, ...costs),
       ...row,

@@ -106,6 +106,7 @@ void t.test('a store of version 4 keeps the amounts that running requests hold',
     ]),
     'converts the holds of version 4',
   )
+  withoutAssumed(db)
   db.exec('PRAGMA user_version = 4')
   db.close()
 
@@ -139,6 +140,7 @@ void t.test(
     await first.close()
     const db = connect(path)
     withoutWeeks(db)
+    withoutAssumed(db)
     db.exec('PRAGMA user_version = 6')
     db.close()
 
@@ -154,6 +156,31 @@ void t.test(
     )
   },
 )
+
+void t.test('a store of version 6 then counts entries whose tokens are assumed', async (t) => {
+  const path = join(t.testdir(), 'store')
+  const clock = new TestClock()
+  const span = { accountId: 'acc_ada', fromMs: NOON, toMs: NOON } as const
+  const first = await opened(path, clock)
+  await first.ledger.append(aRow())
+  await first.ledger.sums({ ...span, by: 'hour' })
+  await first.close()
+  const db = connect(path)
+  withoutWeeks(db)
+  withoutAssumed(db)
+  db.exec('PRAGMA user_version = 6')
+  db.close()
+
+  const { ledger, close } = await opened(path, clock)
+  t.teardown(close)
+  for (const by of ['hour', 'day'] as const) {
+    t.match(await ledger.sums({ ...span, by }), [{ requests: 1, assumed: 0 }], by)
+  }
+  await ledger.append(aRow({ source: 'assumed' }))
+  for (const by of ['hour', 'day'] as const) {
+    t.match(await ledger.sums({ ...span, by }), [{ requests: 2, assumed: 1, estimated: 0 }], by)
+  }
+})
 
 async function opened(path: string, clock: TestClock) {
   const store = await openSqlite(path, { nowMs: clock.now })
@@ -181,6 +208,7 @@ function toVersion1(path: string): void {
     PRAGMA user_version = 1;
   `)
   withOldReservations(db)
+  withoutAssumed(db)
   withoutCauses(db)
   db.close()
 }
@@ -190,6 +218,7 @@ function toVersion2(path: string): void {
   const db = connect(path)
   withoutWeeks(db)
   withOldReservations(db)
+  withoutAssumed(db)
   withoutCauses(db)
   db.exec('PRAGMA user_version = 2')
   db.close()
@@ -199,11 +228,21 @@ function viewSql(db: ReturnType<typeof connect>, name: string): string {
   return textIn(db.prepare('SELECT sql FROM sqlite_schema WHERE name = ?').get(name) ?? {}, 'sql')
 }
 
-/** Removes the columns that version 7 added. */
+/** Removes the columns of limits that version 7 added. */
 function withoutWeeks(db: ReturnType<typeof connect>): void {
   for (const column of ['week', 'week_spent', 'week_reserved']) {
     db.exec(`ALTER TABLE limits DROP COLUMN ${column}`)
   }
+}
+
+/** Removes the columns of sums that version 7 added. */
+function withoutAssumed(db: ReturnType<typeof connect>): void {
+  const pending = viewSql(db, 'usage_pending')
+  db.exec('DROP VIEW usage_pending')
+  for (const table of ['usage_hours', 'usage_days']) {
+    db.exec(`ALTER TABLE ${table} DROP COLUMN assumed`)
+  }
+  db.exec(pending)
 }
 
 /** Removes the columns that version 3 added. */

@@ -36,6 +36,8 @@ export const figures = z.strictObject({
   unpricedRequests: count,
   /** Requests whose tokens the provider did not report; they are estimated. */
   estimatedRequests: count,
+  /** Requests whose end was not received; their tokens are the maximum that they may have used. */
+  assumedRequests: count,
   /**
    * From the arrival of a request to its first content; null if no request had content. Accurate to about a
    * tenth.
@@ -136,7 +138,7 @@ export const requestRow = z.strictObject({
     cacheWrite: count.optional(),
     reasoning: count.optional(),
   }),
-  source: z.enum(['reported', 'estimated', 'none']),
+  source: z.enum(['reported', 'estimated', 'assumed', 'none']),
   costNanoUsd: nanoUsd.nullable(),
   /** Output tokens that the upstream generated after the client disconnected. */
   tokensAfterDisconnect: count,

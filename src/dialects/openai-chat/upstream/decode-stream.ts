@@ -51,6 +51,7 @@ const MAX_UNKNOWN_MEMBERS = 16
 
 /** Decodes one stream. */
 export class ChunkDecoder implements StreamDecoder {
+  wasCut = false
   private readonly sink: EventSink
   private readonly blocks: Blocks
   private id = ''
@@ -90,7 +91,9 @@ export class ChunkDecoder implements StreamDecoder {
   }
 
   end(): void {
-    if (!this.ended) this.finish()
+    if (this.ended) return
+    this.wasCut = true
+    this.finish()
   }
 
   /** A whole reply is one chunk whose choice has a `message` and a reason. */

@@ -17,6 +17,7 @@ export interface AttemptOwner {
   readonly deadlines: Deadlines
   readonly held: HeldMemory
   readonly drainedReplySlots: DrainedReplySlots
+  readonly payer: Payer
   /** The client's deadline for the whole reply, in ms from its request; infinite if it sent none. */
   readonly timeoutMs: number
   /** How long the head of a stream may be held for its first content, in ms. */
@@ -33,6 +34,14 @@ export interface AttemptOwner {
   paused(attempt: StartedAttempt, parts: EarlierParts, resume: JsonObject): void
   /** The client has left, and the rest of the reply is read until `ended` resolves. */
   draining(ended: Promise<void>): void
+}
+
+/** The key that a request is charged to. */
+export interface Payer {
+  readonly accountId: string
+  readonly keyId: string
+  /** A budget applies to the request. */
+  readonly hasBudget: boolean
 }
 
 /** A started attempt, as its owner sees it. */

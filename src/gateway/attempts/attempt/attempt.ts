@@ -207,13 +207,13 @@ export class Attempt implements ReplyHandler, Timed {
     } else if (translation.resume !== null) {
       const { resume, repeatCause } = translation
       exchange.linger(repeatCause ?? 'ok')
+      result.isPaused = true
       if (this.drainedReply !== null) return
       translation.proceed()
       // The result of the next attempt includes the usage of all parts.
       result.replyResult = null
       this.owner.paused(this, { stream, whole: null, committed: this.isCommitted }, resume)
-    } else if (this.drainedReply?.isCounted(translation) === true) {
-      result.countsAreFinal = true
+    } else if (this.drainedReply?.isCounted() === true) {
       exchange.abandon()
     }
   }
@@ -221,8 +221,7 @@ export class Attempt implements ReplyHandler, Timed {
   /** The exchange was cancelled. If the client left, the rest of the reply may be read for its usage. */
   cancel(reason: GatewayError): void {
     if (reason.kind === 'client_gone' && isDrainable(this.exchange.phase)) {
-      const { exchange, drainedReplySlots } = this.owner
-      this.drainedReply = DrainedReply.of(this.result, exchange.generation, drainedReplySlots)
+      this.drainedReply = DrainedReply.of(this.result, this.owner)
     }
     const { drainedReply } = this
     if (drainedReply === null) return this.fail(reason.wire)
@@ -273,6 +272,7 @@ export class Attempt implements ReplyHandler, Timed {
   /** Another attempt was faster: cancels this one and drops its reply. */
   supersede(): void {
     if (this.exchange.isOver) return
+    this.exchange.noteConnection()
     this.result.outcome = 'cancelled'
     this.exchange.abandon()
     this.stream?.destroy()

@@ -1,12 +1,10 @@
 /** A reply that is read after its client has left, for the token counts at its end, within a time limit. */
 import { NO_OUTPUT } from '../../../chat/reply/output-size.js'
-import type { Usage } from '../../../chat/usage.js'
 import { outputTokens } from '../../../ledger/estimate-tokens.js'
 import type { DrainedReplySlots } from '../../in-flight/drained-reply-slots.js'
-import type { Generation } from '../../generation/generation.js'
-import type { ReplyResult } from '../../streams/translated-stream.js'
-import type { AttemptResult } from '../attempt-result.js'
+import { hasFinalCounts, type AttemptResult } from '../attempt-result.js'
 import type { Phase } from './attempt-and-total-timeouts.js'
+import type { AttemptOwner } from './attempt-owner.js'
 
 /** Whether the rest of a reply can be read in this phase after the client has left. */
 export function isDrainable(phase: Phase): boolean {
@@ -16,37 +14,45 @@ export function isDrainable(phase: Phase): boolean {
 /** The rest of one reply. The exchange waits for `ended` before its ledger entry is written. */
 export class DrainedReply {
   readonly ended: Promise<void>
-  private readonly drainedReplySlots: DrainedReplySlots
+  private readonly result: AttemptResult
+  private readonly slots: DrainedReplySlots
+  private readonly key: string
   private readonly untilUsage: boolean
   private readonly lateMs: number
-  /** The counts that had been reported when the client left. */
-  private readonly usage: Usage | null
   private resolve: () => void = () => undefined
 
-  /** Null if the configuration cancels the upstream, or the maximum number of drained replies is reached. */
+  /**
+   * Null if the configuration cancels the upstream, or if the maximum number of drained replies is reached.
+   */
   static of(
     result: AttemptResult,
-    generation: Generation,
-    drainedReplySlots: DrainedReplySlots,
+    owner: Pick<AttemptOwner, 'exchange' | 'payer' | 'drainedReplySlots'>,
   ): DrainedReply | null {
+    const { payer, drainedReplySlots, exchange } = owner
     const { onDisconnect } = result.candidate.target.upstream.config
-    const { maxStreams } = generation.snapshot.config.afterDisconnect
-    if (onDisconnect === 'cancel' || !drainedReplySlots.enter(maxStreams)) return null
-    return new DrainedReply(result, generation, drainedReplySlots)
+    const effect = onDisconnect ?? (payer.hasBudget ? 'drain_until_usage' : 'cancel')
+    if (effect === 'cancel') return null
+    const key = `${payer.accountId} ${payer.keyId}`
+    const { afterDisconnect } = exchange.generation.snapshot.config
+    if (!drainedReplySlots.enter(key, afterDisconnect)) return null
+    return new DrainedReply(result, owner, { key, untilUsage: effect === 'drain_until_usage' })
   }
 
   private constructor(
     result: AttemptResult,
-    generation: Generation,
-    drainedReplySlots: DrainedReplySlots,
+    {
+      exchange: { generation },
+      drainedReplySlots,
+    }: Pick<AttemptOwner, 'exchange' | 'drainedReplySlots'>,
+    { key, untilUsage }: { readonly key: string; readonly untilUsage: boolean },
   ) {
-    const { replyResult, candidate } = result
-    this.drainedReplySlots = drainedReplySlots
-    this.untilUsage = candidate.target.upstream.config.onDisconnect === 'drain_until_usage'
+    this.result = result
+    this.slots = drainedReplySlots
+    this.key = key
+    this.untilUsage = untilUsage
     this.lateMs = performance.now() + generation.snapshot.config.afterDisconnect.maxMs
-    this.usage = replyResult?.usage ?? null
-    const { family } = generation.facts(candidate.model)
-    result.outputWhenLeft = outputTokens(replyResult?.outputSize ?? NO_OUTPUT, family)
+    const { family } = generation.facts(result.candidate.model)
+    result.outputWhenLeft = outputTokens(result.replyResult?.outputSize ?? NO_OUTPUT, family)
     this.ended = new Promise((resolve) => {
       this.resolve = resolve
     })
@@ -57,16 +63,14 @@ export class DrainedReply {
     return nowMs > this.lateMs
   }
 
-  /** Whether the counts have arrived since the client left, with `drain_until_usage`. */
-  isCounted({ usage, outputSize }: ReplyResult): boolean {
-    if (!this.untilUsage || usage === this.usage || outputSize.bytes + outputSize.calls === 0)
-      return false
-    return usage.input !== undefined && usage.output !== undefined
+  /** Whether the final counts have arrived, with `drain_until_usage`. */
+  isCounted(): boolean {
+    return this.untilUsage && hasFinalCounts(this.result)
   }
 
   /** The attempt has ended. Frees the slot. */
   end(): void {
-    this.drainedReplySlots.leave()
+    this.slots.leave(this.key)
     this.resolve()
   }
 }

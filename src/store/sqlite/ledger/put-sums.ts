@@ -73,5 +73,6 @@ function putValues(sum: UsageSum, by: Bucket, lastUse: ReadonlyMap<string, numbe
     ...[sum.reasoningTokens, sum.costNanoUsd, sum.unpriced, sum.estimated],
     ...FIRST_CONTENT_COLUMNS.map((_, at) => sum.firstContent[at] ?? 0),
     ...CAUSES.map((cause) => sum.byCause[cause]),
+    sum.assumed,
   ]
 }

@@ -28,6 +28,7 @@ export const COUNTERS: readonly (readonly [column: string, added: string])[] = [
   ['estimated', "count(*) FILTER (WHERE source = 'estimated')"],
   ...histogram(),
   ...causes(),
+  ['assumed', "count(*) FILTER (WHERE source = 'assumed')"],
 ]
 /** The columns of `COUNTERS`. */
 export const COUNTER_COLUMNS = COUNTERS.map(([column]) => column)
@@ -114,6 +115,7 @@ export function readSum(text: string): UsageSum {
       gateway: count(CAUSES_AT + 2),
       provider: count(CAUSES_AT + 3),
     },
+    assumed: count(CAUSES_AT + CAUSES.length),
   }
 }
 

@@ -137,7 +137,12 @@ function Fact({ name, children }: { readonly name: string; readonly children: Re
   )
 }
 
-const SOURCES = { reported: 'reported by the provider', estimated: 'estimated', none: '' } as const
+const SOURCES = {
+  reported: 'reported by the provider',
+  estimated: 'estimated',
+  assumed: 'assumed: the maximum that it may have used',
+  none: '',
+} as const
 
 function TokenFacts({
   row: { usage, source, tokensAfterDisconnect },

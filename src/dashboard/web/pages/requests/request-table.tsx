@@ -17,13 +17,22 @@ export function Status({ row: { status, outcome } }: { readonly row: RequestRow 
   )
 }
 
+/** The mark before the tokens, and the words after them in the title. */
+const UNCERTAIN = {
+  reported: ['', ''],
+  estimated: ['≈ ', ', estimated'],
+  assumed: ['≤ ', ', assumed'],
+  none: ['', ''],
+} as const
+
 function Tokens({ usage, source }: Pick<RequestRow, 'usage' | 'source'>) {
   const { input, output } = usage
   if (input === undefined && output === undefined) return <Absent />
-  const title = `${input ?? '?'} in, ${output ?? '?'} out${source === 'estimated' ? ', estimated' : ''}`
+  const [mark, words] = UNCERTAIN[source]
+  const title = `${input ?? '?'} in, ${output ?? '?'} out${words}`
   return (
     <span title={title}>
-      {source === 'estimated' ? '≈ ' : ''}
+      {mark}
       {count(input ?? 0)} · {count(output ?? 0)}
     </span>
   )

@@ -68,13 +68,16 @@ export function UsagePage() {
 
 /** Notes about requests that the sums exclude or estimate. */
 function Unpriced({ usage: { total } }: { readonly usage: UsageReply }) {
-  if (total.unpricedRequests === 0 && total.estimatedRequests === 0) return null
-  const unpriced = `Spend leaves out ${plural(total.unpricedRequests, 'request')} of unknown price. `
-  const estimated = `Tokens of ${plural(total.estimatedRequests, 'request')} are estimated: the provider reported none.`
+  const { unpricedRequests, estimatedRequests, assumedRequests } = total
+  if (unpricedRequests + estimatedRequests + assumedRequests === 0) return null
+  const unpriced = `Spend leaves out ${plural(unpricedRequests, 'request')} of unknown price. `
+  const estimated = `Tokens of ${plural(estimatedRequests, 'request')} are estimated: the provider reported none. `
+  const assumed = `${plural(assumedRequests, 'request')} whose end was not received count with the maximum that they may have used.`
   return (
     <p className="soft note-line">
-      {total.unpricedRequests === 0 ? '' : unpriced}
-      {total.estimatedRequests === 0 ? '' : estimated}
+      {unpricedRequests === 0 ? '' : unpriced}
+      {estimatedRequests === 0 ? '' : estimated}
+      {assumedRequests === 0 ? '' : assumed}
     </p>
   )
 }
