@@ -43,7 +43,7 @@ for (const workers of [1, 4]) {
   void t.test(`${workers} workers`, { timeout: TIMEOUT_MS }, async (t) => {
     const served = await startServe(t, {
       server: `workers: ${workers}, drain_ms: 100`,
-      more: `limits:\n${limits}`,
+      more: `on_disconnect: cancel\nlimits:\n${limits}`,
       ...(STORE === undefined ? {} : { store: STORE }),
     })
     const store = await openStore(
