@@ -1,7 +1,7 @@
 /** The error that a client receives if a limit refuses its request, and how much of each budget is used. */
 import { GatewayError } from '../errors.js'
 import type { LimitState } from '../store/ledger.js'
-import { BUDGET_PERIODS, isBudget } from './arithmetic/budget-period.js'
+import { BUDGET_PERIODS, isBudget, isBudgetKind } from './arithmetic/budget-period.js'
 import type { LimitDemand } from './find-limits.js'
 
 /** The kind of a limit; the label of `sluice_limit_rejections_total`. */
@@ -61,15 +61,10 @@ export function refusalOf(
   const { kind, subject } = limitDemand.demand
   const error = new GatewayError('rate_limited', messageOf(limitDemand, limitState, seconds), {
     retryAfterSeconds: seconds,
-    ...(isBudget(kind) ? { code: 'insufficient_quota' } : {}),
+    ...(isBudgetKind(kind) ? { code: 'insufficient_quota' } : {}),
     ...(never || seconds > WORTH_WAITING_SECONDS ? { retryable: false } : {}),
   })
   return { kind, error, limit: `${subject} ${LIMIT_NAMES[kind]}` }
-}
-
-/** Whether the limit is an amount of money in a period. */
-function isBudget(kind: LimitKind): boolean {
-  return LIMIT_NAMES[kind].startsWith('usd_')
 }
 
 function waitMs({ demand }: LimitDemand, { retryAfterMs, resetMs }: LimitState): number {

@@ -243,6 +243,26 @@ void t.test('a client that leaves: the longest reply is charged', async (t) => {
   }
 })
 
+void t.test(
+  'a client that leaves while tools of the provider run: their use is charged',
+  async (t) => {
+    const gateway = await startGateway(t)
+    gateway.emulator.script({ times: 1, fault: { kind: 'hang' } })
+    const tools = [{ type: 'web_search_20250305', name: 'web_search', max_uses: 3 }]
+    const messages = [{ role: 'user', content: 'Search.' }]
+    const model = 'claude-sonnet-4-5'
+    const body = JSON.stringify({ model, max_tokens: MOST, stream: true, messages, tools })
+    const client = openClient(t, gateway, { body, path: '/v1/messages' })
+    const row = await rowAfter(t, gateway, async () => {
+      await eventually(() => gateway.emulator.open() === 1, 'the upstream gets the request')
+      client.socket.destroy()
+    })
+    t.match(row, { source: 'assumed', outcome: 'client_gone', usage: { output: MOST } })
+    t.equal(row.usage.input, 200_000, 'searches may fill the context window')
+    const tokensNanoUsd = 200_000 * 2 * 3_000 + MOST * 15_000
+  t.equal(row.costNanoUsd, tokensNanoUsd + 3 * 10_000_000, 'and each search costs a cent')
+})
+
 void t.test('a request that never reached an upstream has an entry without usage', async (t) => {
   const gateway = await startGateway(t)
   const cases: [string, string, string, number][] = [
