@@ -70,5 +70,5 @@ void t.test('SQLite', { timeout: 120_000 }, (t) => commands(t, undefined))
 const missing = redisMissing()
 void t.test('Redis', missing === false ? { timeout: 120_000 } : { skip: missing }, async (t) => {
   const server = await startRedis(t)
-  await commands(t, await freshDatabases(server)(t))
+  await commands(t, await freshDatabases(server)())
 })

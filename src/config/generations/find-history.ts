@@ -70,8 +70,9 @@ function settingIn(
   env: Env,
 ): string | undefined {
   const start = key === 'store' ? '^' : String.raw`\b`
-  const found = new RegExp(`${start}${key}:[ \\t]*(?:${VALUE.source})`, 'm').exec(text)
-  const written = found?.slice(1).find((each) => each !== undefined)
+  const pattern = new RegExp(`${start}${key}:[ \\t]*(?:${VALUE.source})`, 'm')
+  const [, inDouble, inSingle, bare] = pattern.exec(text) ?? []
+  const written = inDouble ?? inSingle ?? bare
   if (written === undefined) return undefined
   const { value, findings } = fillPlaceholders(written, surroundingsOf(path, env))
   return findings.length === 0 && typeof value === 'string' ? value : undefined

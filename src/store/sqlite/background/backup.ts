@@ -27,7 +27,8 @@ export type CopyProgress = (copiedBytes: number, storeBytes: number) => void
 
 /**
  * Copies the store at `path` to `file`, which must not exist; its mode is 0600. The copy has no running
- * requests, and is checked and synced. Rejects with `GatewayError(store_unavailable)` and removes the file then.
+ * requests, and is checked and synced. Rejects with `GatewayError(store_unavailable)` and removes the file
+ * then.
  */
 export async function backupSqlite(
   path: string,
