@@ -106,7 +106,7 @@ export const ERRORS = {
 /** The name of an error: metric label, log field and documentation heading. */
 export type ErrorKind = keyof typeof ERRORS
 
-/** An error in the words of a vendor. */
+/** An error as a vendor names it. */
 export interface NativeError {
   /** The vendor whose clients receive it. */
   readonly dialect: string

@@ -13,8 +13,8 @@ Every error of the data plane is one of these kinds. The body contains it as \`k
 { "error": { "message": "…", "type": "invalid_request_error", "code": null, "kind": "malformed_request", "param": "messages[3].content" } }
 \`\`\`
 
-\`code\` is the string that OpenAI's API has for the case, or null; in a 401 it is the number 401. If the upstream speaks OpenAI's
-formats, its own code is kept. \`insufficient_quota\` is also the code of a budget of the gateway. \`param\` is the path of the invalid request field, if there is one. \`retry-after\` is the time
+\`code\` is the string that OpenAI's API has for the case, or null; in a 401 it is the number 401. The code of an
+upstream with OpenAI's formats is kept. \`insufficient_quota\` is also the code of a budget of the gateway. \`param\` is the path of the invalid request field, if there is one. \`retry-after\` is the time
 in seconds after which a retry makes sense; \`x-should-retry: false\` advises against one. An error after the start of a stream
 is one \`data: {"error":…}\` without \`[DONE]\`, and the connection is closed: such a reply is incomplete.
 

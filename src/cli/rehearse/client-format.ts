@@ -119,7 +119,9 @@ export class Format {
       }
       case 'chat':
       case 'responses': {
-        const isError = stringOf(error['type']) !== undefined && numberOf(error['code']) === status
+        const { type, code } = error
+        const isCode = status === 401 ? code === 401 : code === null || typeof code === 'string'
+        const isError = stringOf(type) !== undefined && isCode
         return { kind: isError ? (stringOf(error['kind']) ?? '') : '', message }
       }
       default:

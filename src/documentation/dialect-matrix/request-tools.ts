@@ -73,7 +73,7 @@ export const TOOLS_GROUP: readonly RequestGroup[] = [
         members: { tool_choice: { type: 'function', function: { name: 'paint' } } },
         emulated: {
           anthropic:
-            'where it cannot be forced, only that tool is offered, and the reply is checked as for `required`',
+            'if the model cannot be forced, only that tool is offered, and the reply is checked as for `required`',
         },
       },
       {

@@ -211,7 +211,7 @@ for (const row of ROWS) {
         if (!APICallError.isInstance(error)) throw error
         t.equal(error.statusCode, status)
         t.equal(error.isRetryable, retry)
-        t.match(error.data, { error: { code: status } })
+        t.match(error.data, { error: { code: status === 429 ? 'rate_limit_exceeded' : null } })
         t.match(error.responseBody, /"kind":"upstream_/)
         const errors: unknown[] = []
         const onError = (event: { error: unknown }): void => void errors.push(event.error)

@@ -429,7 +429,7 @@ void t.test(
         type: 'invalid_request_error',
         details: { error_code: 'thread_unsupported_request', unsupported: ['thread'] },
       })
-      t.equal(gateway.emulator.ledger.length, before, 'no upstream was asked')
+      t.equal(gateway.emulator.ledger.length, before, 'nothing was sent to the upstream')
       const unthreaded = { ...params, unsupportedRequestBehavior: 'continue_unthreaded' } as const
       const thread = client.beta.messages.thread(unthreaded)
       await thread.send(userMessages('one'))

@@ -64,7 +64,7 @@ void t.test('a reply without a call is requested again and the client gets a cal
   }
 })
 
-void t.test('thinking with a budget gives way to a forced call', async (t) => {
+void t.test('thinking with a budget is disabled for a forced call', async (t) => {
   const { status, text, headers } = await post(
     gateway,
     '/v1/chat/completions',

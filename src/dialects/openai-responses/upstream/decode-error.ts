@@ -9,8 +9,10 @@ import { decodeErrorPayload } from '../../../wire/openai/decode-error.js'
 /** The error of a failed response; its status serves as the code if the response has no `error`. */
 export function errorOfResponse(response: JsonObject): WireError {
   const error = objectOf(response['error'])
-  const code = stringOf(error['code']) ?? stringOf(response['status']) ?? 'failed'
-  return decodeErrorPayload({ ...error, code })
+  const own = stringOf(error['code'])
+  const code = own ?? stringOf(response['status']) ?? 'failed'
+  const { code: named, ...decoded } = decodeErrorPayload({ ...error, code })
+  return own === undefined || named === undefined ? decoded : { ...decoded, code: named }
 }
 
 /** The error of an `error` event, whose members are in the event itself or in its `error`. */

@@ -79,7 +79,7 @@ void t.test('a forced choice that the model rejects is relaxed and reported', (t
   t.same(chosen({ mode: 'named', name: 'b' }, {}), [undefined, 'b', 1])
   t.same(chosen({ mode: 'allowed', required: true, names: ['a'] }, {}), [undefined, 'a', 1])
   const forced = chosen({ mode: 'required' }, OLDER, { reasoningEffort: 'high' })
-  t.same(forced, [{ type: 'any' }, 'ab', 1], 'thinking with a budget gives way to the call')
+  t.same(forced, [{ type: 'any' }, 'ab', 1], 'thinking with a budget is disabled for the call')
   const adaptive = { ...OLDER, thinkingTypes: ['adaptive'] }
   t.same(chosen({ mode: 'required' }, adaptive, { reasoningEffort: 'high' }), [
     { type: 'any' },

@@ -1,5 +1,5 @@
 /**
- * Goal: each kind of error has the status and `type` that clients depend on.
+ * Goal: each kind of error has the status, `type` and `code` that clients depend on.
  * Method: the whole table is written out, because a changed row breaks clients.
  */
 import t from 'tap'
@@ -49,6 +49,16 @@ const REPORTED = new Map<string, [status: number, type: string]>([
   ['upstream_timeout', [504, 'api_error']],
 ])
 
+/** `code` of the kinds that have one. */
+const CODES = new Map<string, string | number>([
+  ['unauthenticated', 401],
+  ['unknown_model', 'model_not_found'],
+  ['context_too_long', 'context_length_exceeded'],
+  ['rate_limited', 'rate_limit_exceeded'],
+  ['auth_throttled', 'rate_limit_exceeded'],
+  ['upstream_busy', 'rate_limit_exceeded'],
+])
+
 function isKind(name: string): name is ErrorKind {
   return name in ERRORS
 }
@@ -70,11 +80,17 @@ for (const kind of kinds) {
     const [status, type] = REPORTED.get(kind) ?? []
     const answer = encodeError({ kind, message: 'Why.', param: 'a[0]' })
     t.equal(answer.status, status)
-    t.match(errorOf(answer.body), { type, code: status, kind, param: 'a[0]', message: /Why\.$/ })
+    const code = CODES.get(kind) ?? null
+    t.match(errorOf(answer.body), { type, kind, param: 'a[0]', message: /^Why\.$/ })
+    t.equal(
+      errorOf(answer.body)['code'],
+      kind === 'untranslatable' ? 'unsupported_parameter' : code,
+    )
     const frame = encodeStreamError({ kind, message: 'Why.' })
     t.match(frame, /^data: [^\n]+\n\n$/, 'one frame')
     const reported = errorOf(frame.slice('data: '.length))
-    t.match(reported, { type, code: status, kind })
+    t.match(reported, { type, kind })
+    t.equal(reported['code'], code)
     t.notOk('param' in reported, 'an error without a field has no param')
     t.end()
   })
