@@ -34,6 +34,7 @@ export interface StoreParts extends Pick<
   | 'signInTokens'
   | 'auditTrail'
   | 'throttle'
+  | 'providerObjects'
   | 'fleet'
   | 'subscribe'
   | 'probe'

@@ -6,6 +6,7 @@ import type { Account, ApiKey, KeyLimits, KeyReference } from '../accounts/accou
 import type { AuditEntriesOf, AuditEntry, AuditTrail } from './audit-trail.js'
 import type { Fleet } from './fleet.js'
 import type { Ledger } from './ledger.js'
+import type { ProviderObjects } from './provider-objects.js'
 import type { SignInTokens } from './sign-in-tokens.js'
 import type { ThrottleStore } from './throttle.js'
 
@@ -82,6 +83,10 @@ export interface StoreCapacity {
   readonly auditEntriesPerAccount: number
   /** Audit entries of all accounts together; the oldest entry is removed first. */
   readonly auditEntries: number
+  /** Objects at providers that one account owns; the object that expires first is removed first. */
+  readonly providerObjectsPerAccount: number
+  /** The same of all accounts together; the account that adds one loses its own. */
+  readonly providerObjects: number
 }
 
 /** The capacity of every engine. */
@@ -89,6 +94,8 @@ export const STORE_CAPACITY: StoreCapacity = {
   keysPerAccount: 20_000,
   auditEntriesPerAccount: 5_000,
   auditEntries: 500_000,
+  providerObjectsPerAccount: 50_000,
+  providerObjects: 1_000_000,
 }
 
 /** The capacity of a shared cache. */
@@ -172,6 +179,8 @@ export interface Store {
   readonly signInTokens: SignInTokens
   readonly auditTrail: AuditTrail
   readonly throttle: ThrottleStore
+  /** The owners of objects at providers. */
+  readonly providerObjects: ProviderObjects
   /** The gateways that share the store; null for an embedded store. */
   readonly fleet: Fleet | null
   /** Durable before it resolves. */

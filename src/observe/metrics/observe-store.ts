@@ -66,6 +66,14 @@ export function observeStore(store: Store, metrics: Metrics, onFailure: OnFailur
       get: (names, nowMs) => now('shelf_get', () => store.cache.get(names, nowMs)),
       sweep: (room, nowMs) => timed('sweep', () => store.cache.sweep(room, nowMs)),
     },
+    providerObjects: {
+      put: (objects, nowMs) => timed('objects', () => store.providerObjects.put(objects, nowMs)),
+      find: (upstream, ids, nowMs) =>
+        now('objects', () => store.providerObjects.find(upstream, ids, nowMs)),
+      remove: (upstream, id) => timed('objects', () => store.providerObjects.remove(upstream, id)),
+      all: () => store.providerObjects.all(),
+      sweep: (nowMs) => timed('sweep', () => store.providerObjects.sweep(nowMs)),
+    },
     ledger: observedLedger(store.ledger, timed),
   }
 }

@@ -12,7 +12,7 @@ import { removeEndedKeys } from '../remove-ended-keys.js'
 import type { KeyEdit, Store } from '../store.js'
 import { canonical } from './checksum.js'
 import { MigrationRefused, refuseForeign } from './compare-stores.js'
-import { auditPages, budgetBatches, sumsOf, type Part, type Progress } from './read-parts.js'
+import { auditPages, budgetBatches, objectBatches, sumsOf, type Part, type Progress } from './read-parts.js'
 
 /** Concurrent writes. */
 const AT_ONCE = 64
@@ -60,6 +60,10 @@ export async function copyStore(from: Store, to: Store, progress: Progress): Pro
   for await (const batch of budgetBatches(from, Date.now())) {
     await to.ledger.putBudgets(batch)
     copied('budgets', batch.length)
+  }
+  for await (const batch of objectBatches(from, Date.now())) {
+    await to.providerObjects.put(batch, Date.now())
+    copied('objects', batch.length)
   }
 }
 

@@ -5,6 +5,7 @@ import type { ApiKey } from '../../accounts/account.js'
 import { periodOf } from '../../limits/arithmetic/budget-period.js'
 import type { AuditEntry } from '../audit-trail.js'
 import type { BudgetSpent } from '../ledger.js'
+import { endOf, type ProviderObject } from '../provider-objects.js'
 import type { UsageSum } from '../usage-queries.js'
 import { accountPages, everyAccount, keyPages } from '../list-all.js'
 import type { Store } from '../store.js'
@@ -12,9 +13,19 @@ import type { Store } from '../store.js'
 const AUDIT_PAGE = 1_000
 
 /** The parts, in the order in which they are copied. */
-export const PARTS = ['accounts', 'keys', 'trail', 'rows', 'hours', 'days', 'budgets'] as const
+export const PARTS = [
+  'accounts',
+  'keys',
+  'trail',
+  'rows',
+  'hours',
+  'days',
+  'budgets',
+  'objects',
+] as const
 /**
- * A kind of record; `rows` are ledger entries, `hours` and `days` the ledger's sums, `budgets` their spend.
+ * A kind of record; `rows` are ledger entries, `hours` and `days` the ledger's sums, `budgets` their spend,
+ * `objects` those of providers with their owners.
  */
 export type Part = (typeof PARTS)[number]
 
@@ -50,6 +61,8 @@ export function recordsOf(store: Store, part: Part, nowMs: number): AsyncIterabl
       return aged(everySum(store, 'day'), ({ startMs }) => startMs)
     case 'budgets':
       return aged(budgetBatches(store, nowMs), () => 0)
+    case 'objects':
+      return aged(objectBatches(store, nowMs), () => 0)
     default:
       return part satisfies never
   }
@@ -89,6 +102,16 @@ export async function* budgetBatches(
 ): AsyncGenerator<readonly BudgetSpent[]> {
   for await (const batch of store.ledger.budgets()) {
     yield batch.filter(({ kind, period }) => period >= periodOf(kind, nowMs))
+  }
+}
+
+/** Providers' objects that have not expired, in batches. */
+export async function* objectBatches(
+  store: Store,
+  nowMs: number,
+): AsyncGenerator<readonly ProviderObject[]> {
+  for await (const batch of store.providerObjects.all()) {
+    yield batch.filter((object) => endOf(object) > nowMs)
   }
 }
 

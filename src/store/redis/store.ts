@@ -11,6 +11,7 @@ import { RedisFleet } from './fleet.js'
 import { RedisAccounts } from './keys/accounts.js'
 import { RedisAuditTrail } from './keys/audit-trail.js'
 import { RedisKeys } from './keys/keys.js'
+import { RedisProviderObjects } from './keys/provider-objects.js'
 import { RedisSignInTokens } from './keys/sign-in-tokens.js'
 import { RedisThrottle } from './keys/throttle.js'
 import { RedisLedger } from './ledger/ledger.js'
@@ -64,6 +65,7 @@ function assemble(
     signInTokens: new RedisSignInTokens(engine),
     auditTrail,
     throttle: new RedisThrottle(engine),
+    providerObjects: new RedisProviderObjects(engine, capacity),
     fleet: new RedisFleet(engine),
     accounts: new RedisAccounts(engine, auditTrail),
     keys: new RedisKeys(engine, auditTrail, capacity.keysPerAccount),

@@ -89,6 +89,37 @@ CREATE TRIGGER trail_removed AFTER DELETE ON trail BEGIN
   UPDATE sizes SET entries = entries - 1 WHERE name = 'trail';
 END;
 
+-- Objects that clients created at providers, with the account that owns each. `expires_at_ms` is 2^53 - 1 for an object
+-- without an end. The triggers count the objects in all and of each account.
+CREATE TABLE provider_objects (
+  place INTEGER PRIMARY KEY AUTOINCREMENT,
+  upstream TEXT NOT NULL,
+  id TEXT NOT NULL,
+  account_id TEXT NOT NULL,
+  key_id TEXT NOT NULL,
+  expires_at_ms REAL NOT NULL,
+  facts TEXT NOT NULL,
+  UNIQUE (upstream, id)
+);
+CREATE INDEX provider_objects_by_account ON provider_objects (account_id, expires_at_ms, place);
+CREATE INDEX provider_objects_by_end ON provider_objects (expires_at_ms);
+INSERT INTO sizes VALUES ('objects', 0, 0);
+CREATE TRIGGER provider_object_added AFTER INSERT ON provider_objects BEGIN
+  UPDATE sizes SET entries = entries + 1 WHERE name = 'objects';
+  INSERT INTO sizes VALUES ('objects of ' || new.account_id, 1, 0)
+    ON CONFLICT (name) DO UPDATE SET entries = entries + 1;
+END;
+CREATE TRIGGER provider_object_moved AFTER UPDATE OF account_id ON provider_objects
+WHEN new.account_id <> old.account_id BEGIN
+  UPDATE sizes SET entries = entries - 1 WHERE name = 'objects of ' || old.account_id;
+  INSERT INTO sizes VALUES ('objects of ' || new.account_id, 1, 0)
+    ON CONFLICT (name) DO UPDATE SET entries = entries + 1;
+END;
+CREATE TRIGGER provider_object_removed AFTER DELETE ON provider_objects BEGIN
+  UPDATE sizes SET entries = entries - 1 WHERE name IN ('objects', 'objects of ' || old.account_id);
+  DELETE FROM sizes WHERE name = 'objects of ' || old.account_id AND entries <= 0;
+END;
+
 -- The amounts taken of limits. `account_id` is empty for a limit that accounts share. Rates are in 1/60,000 of a
 -- request or token that has not flowed back (src/limits/arithmetic/rate-limit.ts); `places` are slots of concurrent
 -- requests; `day`, `week` and `month` are days, weeks (from Monday) and months since 1970 (UTC). `..._reserved` is the

@@ -9,6 +9,7 @@ import { SqliteAccounts } from './keys/accounts.js'
 import { SqliteNotifications } from './keys/notifications.js'
 import { Engine } from './engine.js'
 import { SqliteKeys } from './keys/keys.js'
+import { SqliteProviderObjects } from './keys/provider-objects.js'
 import { SqliteLedger } from './ledger/ledger.js'
 import { SqliteSharedCache } from './shared-cache.js'
 import { SqliteSignInTokens } from './keys/sign-in-tokens.js'
@@ -39,6 +40,7 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
     signInTokens: new SqliteSignInTokens(engine),
     auditTrail,
     throttle: new SqliteThrottle(engine),
+    providerObjects: new SqliteProviderObjects(engine, capacity),
     fleet: null,
     accounts,
     keys: new SqliteKeys({ engine, accounts, auditTrail, notifications, capacity }),

@@ -11,6 +11,7 @@ import { bounds, identity, lists, removal, retention } from './lists.js'
 import { killedWriter, otherProcess } from '../processes/start-processes.js'
 import { aKey, anAccount } from './sample-records.js'
 import { CAPACITY, sharedCache, aValue, sharedCacheCapacity } from './shared-cache.js'
+import { providerObjects, providerObjectsCapacity } from './provider-objects.js'
 import { allAccounts, allKeys } from '../../helpers/lists.js'
 
 export type NewUrl = (t: Test) => string | Promise<string>
@@ -36,6 +37,8 @@ export function storeContract(engine: string, newUrl: NewUrl): void {
     void t.test('audit entries of changes', (t) => auditEntries(t, newUrl))
     void t.test('shared cache', (t) => sharedCache(t, newUrl))
     void t.test('capacity of the shared cache', (t) => sharedCacheCapacity(t, newUrl))
+    void t.test("owners of providers' objects", (t) => providerObjects(t, newUrl))
+    void t.test("capacity for providers' objects", (t) => providerObjectsCapacity(t, newUrl))
     void t.test('killed writer', (t) => killed(t, newUrl))
     void t.test('closing', (t) => closing(t, newUrl))
     t.end()

@@ -261,8 +261,14 @@ function withoutCauses(db: ReturnType<typeof connect>): void {
   db.exec(pending)
 }
 
+/** Removes what version 7 added. */
+function withoutObjects(db: ReturnType<typeof connect>): void {
+  db.exec("DROP TABLE provider_objects; DELETE FROM sizes WHERE name LIKE 'objects%'")
+}
+
 /** Restores the table of reservations and the holds of version 4. */
 function withOldReservations(db: ReturnType<typeof connect>): void {
+  withoutObjects(db)
   db.exec(`
     ALTER TABLE reservations RENAME TO reservations_5;
     CREATE TABLE reservations (

@@ -10,3 +10,33 @@ ALTER TABLE usage_hours ADD COLUMN assumed INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE usage_days ADD COLUMN assumed INTEGER NOT NULL DEFAULT 0;
 CREATE VIEW usage_pending AS SELECT *, start_ms / 86400000 * 86400000 AS day_ms FROM usage_hours WHERE
 (start_ms, account_id, key_id, model) > (SELECT start_ms, account_id, key_id, model FROM days_mark);
+-- Changes a store of version 6 to version 7: the owners of objects at providers.
+
+CREATE TABLE provider_objects (
+  place INTEGER PRIMARY KEY AUTOINCREMENT,
+  upstream TEXT NOT NULL,
+  id TEXT NOT NULL,
+  account_id TEXT NOT NULL,
+  key_id TEXT NOT NULL,
+  expires_at_ms REAL NOT NULL,
+  facts TEXT NOT NULL,
+  UNIQUE (upstream, id)
+);
+CREATE INDEX provider_objects_by_account ON provider_objects (account_id, expires_at_ms, place);
+CREATE INDEX provider_objects_by_end ON provider_objects (expires_at_ms);
+INSERT INTO sizes VALUES ('objects', 0, 0);
+CREATE TRIGGER provider_object_added AFTER INSERT ON provider_objects BEGIN
+  UPDATE sizes SET entries = entries + 1 WHERE name = 'objects';
+  INSERT INTO sizes VALUES ('objects of ' || new.account_id, 1, 0)
+    ON CONFLICT (name) DO UPDATE SET entries = entries + 1;
+END;
+CREATE TRIGGER provider_object_moved AFTER UPDATE OF account_id ON provider_objects
+WHEN new.account_id <> old.account_id BEGIN
+  UPDATE sizes SET entries = entries - 1 WHERE name = 'objects of ' || old.account_id;
+  INSERT INTO sizes VALUES ('objects of ' || new.account_id, 1, 0)
+    ON CONFLICT (name) DO UPDATE SET entries = entries + 1;
+END;
+CREATE TRIGGER provider_object_removed AFTER DELETE ON provider_objects BEGIN
+  UPDATE sizes SET entries = entries - 1 WHERE name IN ('objects', 'objects of ' || old.account_id);
+  DELETE FROM sizes WHERE name = 'objects of ' || old.account_id AND entries <= 0;
+END;
