@@ -41,6 +41,10 @@ export const ERRORS = {
     404,
     'No response with that id is stored for this account: it is unknown, has expired, or was not stored.',
   ),
+  unknown_object: clientRow(
+    404,
+    "This account created no such file, batch, cache or other object at the upstream; with `native_sharing: shared` the upstream's own answer counts.",
+  ),
   method_not_allowed: clientRow(405, 'The path exists, with another method.'),
   request_timeout: clientRow(408, 'The request did not arrive in time.'),
   body_too_large: clientRow(413, 'The body is larger than `server.max_body_bytes`.'),

@@ -16,6 +16,7 @@ export type {
   DialectChoice,
   NativeConfig,
   NativeRule,
+  NativeSharing,
   OnDisconnect,
   ProbeConfig,
   QuirksConfig,

@@ -20,6 +20,8 @@ import type { DrainedReplySlots } from './in-flight/drained-reply-slots.js'
 import type { Exchange } from './client-exchange.js'
 import { serveNative } from './native/serve-native.js'
 import type { Notify } from '../observe/webhooks/notification.js'
+import { guardCall } from './objects/guard-call.js'
+import type { OwnedObjects } from './objects/owned-objects.js'
 import { Results } from './observe/phase-results.js'
 import { admit, assertRecordable, type Admitted } from './phases/admit.js'
 import { authenticate } from './phases/find-client-key.js'
@@ -45,6 +47,7 @@ export interface Services extends ReportingServices {
   readonly drainedReplySlots: DrainedReplySlots
   readonly escrow: Escrow
   readonly responses: StoredResponses
+  readonly objects: OwnedObjects
   readonly bodies: BodyMemory
   readonly overload: Overload
   readonly notify: Notify
@@ -120,7 +123,11 @@ async function serveEndpoint(
   const held = services.bodies.open(identity.accountId)
   const call = await receiveCall(x, { identity, resolved, held, results }, responses)
   const chosen = choose(call, identity, x.generation)
-  const route = permitTools(chosen, call, { identity, generation: x.generation })
+  const permitted = permitTools(chosen, call, { identity, generation: x.generation })
+  results.route = permitted
+  const { accountId } = identity
+  const guarding = guardCall(call, permitted, { accountId, objects: services.objects })
+  const route = guarding instanceof Promise ? await guarding : guarding
   results.route = route
   assertRecordable(services.ledgerWriter)
   const { clientRequestId } = identified

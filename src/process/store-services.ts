@@ -4,6 +4,7 @@
 import { Authenticator } from '../auth/authenticator.js'
 import type { LedgerConfig, LimitingConfig, Snapshot } from '../config/config.js'
 import type { Services } from '../gateway/pipeline.js'
+import { OwnedObjects } from '../gateway/objects/owned-objects.js'
 import { StoredResponses } from '../gateway/stored-responses/stored-responses.js'
 import { LedgerWriter } from '../ledger/ledger-writer.js'
 import { Spool } from '../ledger/spool.js'
@@ -66,7 +67,10 @@ export function partsOf(
   store: Store,
   current: () => Snapshot,
   observers: Observers,
-): Pick<Services, 'authenticator' | 'escrow' | 'responses' | 'limiter' | 'ledgerWriter'> {
+): Pick<
+  Services,
+  'authenticator' | 'escrow' | 'responses' | 'objects' | 'limiter' | 'ledgerWriter'
+> {
   const authenticator = new Authenticator({
     store,
     settings: () => current().config.auth,
@@ -96,7 +100,8 @@ export function partsOf(
   })
   const limiter = newLimiter(store.ledger, () => current().config.limiting, observers)
   const ledgerWriter = openLedgerWriter(store.ledger, () => current().config.ledger, observers)
-  return { authenticator, escrow, responses, limiter, ledgerWriter }
+  const objects = new OwnedObjects({ store: store.providerObjects, now: () => Date.now() })
+  return { authenticator, escrow, responses, objects, limiter, ledgerWriter }
 }
 
 function newLimiter(

@@ -126,7 +126,7 @@ void t.test('omitted settings have the documented defaults', (t) => {
         tls: null,
         http2: false,
         proxy: 'env',
-        native: { rules: [], nanoUsdPerRequest: null },
+        native: { rules: [], nanoUsdPerRequest: null, sharing: 'account' },
         quirks: PLAIN,
         models: [],
         discover: false,

@@ -53,6 +53,9 @@ export interface TestGateway {
   readonly lines: readonly Record<string, unknown>[]
   readonly configFile: string
   readonly folder: string
+  /** The URL of the store, and the plans: for more accounts and keys. */
+  readonly store: string
+  readonly plans: Snapshot['config']['plans']
   /** Loads the current configuration file and applies it. */
   reload(): Snapshot
   /** `fetch` of an API path with the valid key and a JSON body. */
@@ -96,6 +99,8 @@ export async function startGateway(t: Test, settings: GatewaySettings = {}): Pro
     lines,
     configFile,
     folder,
+    store: first.config.store,
+    plans: first.config.plans,
     reload() {
       generation += 1
       const next = load()

@@ -70,12 +70,13 @@ void t.test('the credential is replaced, and no secret is forwarded', async (t) 
     t.equal(reply.status, 200)
     t.equal(reply.headers.get('set-cookie'), null)
     t.equal(reply.headers.get('x-api-key'), null)
-    t.equal(reply.headers.get('x-kept'), 'yes')
+    t.equal(reply.headers.get('x-kept'), null, 'an unlisted header')
     t.equal(reply.headers.get('x-sluice-upstream'), 'openai')
     t.match(reply.headers.get('x-request-id'), /^(?!req_upstream)/)
     const seen = provider.seen.at(-1)
     t.equal(seen?.url, '/v1/files?limit=2')
-    t.match(seen?.headers, { authorization: 'Bearer emulated', 'x-own': 'one', 'x-mine': '1' })
+    t.match(seen?.headers, { authorization: 'Bearer emulated', 'x-own': 'one' })
+    t.equal(seen?.headers['x-mine'], undefined, 'an unlisted header')
     t.notMatch(JSON.stringify(seen), gateway.secret)
     t.equal(seen?.headers.cookie, undefined)
     t.match(seen?.headers.host, /^127\.0\.0\.1:/)
@@ -166,12 +167,15 @@ void t.test('a body above max_body_bytes gets 413, with and without content-leng
 })
 
 void t.test('the body of a GET or DELETE is refused and does not reach the upstream', async (t) => {
-  const { gateway, provider } = await openStage(t)
+  const { gateway, provider, get } = await openStage(t)
+  const { id } = (await (await get('/v1/files', { method: 'POST', body: 'a' })).json()) as {
+    id: string
+  }
   const smuggled = 'GET /v1/denied HTTP/1.1\r\nhost: a\r\n\r\n'
   for (const method of ['GET', 'DELETE']) {
     const reply = await raw(
       gateway.port,
-      `${method} /native/openai/v1/files/a HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${gateway.secret}\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n${smuggled.length.toString(16)}\r\n${smuggled}\r\n0\r\n\r\n`,
+      `${method} /native/openai/v1/files/${id} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${gateway.secret}\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n${smuggled.length.toString(16)}\r\n${smuggled}\r\n0\r\n\r\n`,
     )
     t.match(reply, /^HTTP\/1\.1 400 /, method)
   }

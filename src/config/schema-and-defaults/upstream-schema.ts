@@ -7,7 +7,11 @@ import { ALLOWED_TOOL, MAX_ALLOWED_TOOLS } from '../../chat/hosted-tools.js'
 import { http2Schema, proxySchema, upstreamTlsSchema } from '../upstreams/connection-settings.js'
 import { breakerSchema, probeSchema } from '../upstreams/health-settings.js'
 import { modelsSchema } from '../upstreams/listed-models.js'
-import { nativePriceSchema, nativeSchema } from '../upstreams/native-settings.js'
+import {
+  nativePriceSchema,
+  nativeSharingSchema,
+  nativeSchema,
+} from '../upstreams/native-settings.js'
 import { PRESET_NAMES } from '../upstreams/presets.js'
 import { priceSchema } from './catalogue-schema.js'
 import { onDisconnectSchema } from './ledger-schema.js'
@@ -149,6 +153,7 @@ export const upstreamSchema = z.strictObject({
   proxy: proxySchema,
   native: nativeSchema,
   native_usd_per_request: nativePriceSchema,
+  native_sharing: nativeSharingSchema,
   allow_betas: z
     .array(z.string().regex(/^[\w.-]{1,64}$/, 'must be the name of a beta feature'))
     .max(256)

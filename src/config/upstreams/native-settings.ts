@@ -3,7 +3,7 @@
  * `config-file-schema.ts` and `resolve-upstream.ts`.
  */
 import { z } from 'zod'
-import type { NativeConfig, NativeRule } from '../config.js'
+import type { NativeConfig, NativeRule, NativeSharing } from '../config.js'
 import type { Path, ReportFinding } from '../problem.js'
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
@@ -29,10 +29,19 @@ export const nativePriceSchema = z
     'US dollars that a native request costs, in budgets and in the ledger, once the upstream has accepted it. Without it the cost is unknown, and a request under a budget is refused (403) unless `limiting.unknown_price` is `allow`.',
   )
 
+/** `upstreams.NAME.native_sharing:` */
+export const nativeSharingSchema = z
+  .enum(['account', 'shared'])
+  .default('account')
+  .describe(
+    'Who may use objects at the upstream, such as files, batches, caches, containers and stored prompts. `account`: only the account whose key created them through this gateway; lists show no others, and other ids are answered 404. `shared`: every key, as the upstream allows.',
+  )
+
 /** The values of these keys in the file's spelling. */
 export interface NativeValues {
   readonly native: readonly string[]
   readonly native_usd_per_request?: number | undefined
+  readonly native_sharing: NativeSharing
 }
 
 /** Reports invalid and duplicate entries. */
@@ -62,10 +71,12 @@ function problemOf(entry: string): string | null {
 }
 
 /** Only for values without findings of `checkNative`. */
-export function nativeOf({ native, native_usd_per_request: usd }: NativeValues): NativeConfig {
+export function nativeOf(values: NativeValues): NativeConfig {
+  const { native, native_usd_per_request: usd, native_sharing: sharing } = values
   return {
     rules: native.map(ruleOf),
     nanoUsdPerRequest: usd === undefined ? null : Math.round(usd * 1e9),
+    sharing,
   }
 }
 

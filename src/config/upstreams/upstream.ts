@@ -49,12 +49,19 @@ export interface NativeRule {
   readonly segments: readonly string[]
 }
 
+/**
+ * Who may use the objects (files, batches, caches, …) at an upstream: `account`, the account that created
+ * them through the gateway; `shared`, every account.
+ */
+export type NativeSharing = 'account' | 'shared'
+
 /** Native access to one upstream. */
 export interface NativeConfig {
   /** Empty if native access is off. */
   readonly rules: readonly NativeRule[]
   /** Null if the price is unknown. */
   readonly nanoUsdPerRequest: number | null
+  readonly sharing: NativeSharing
 }
 
 /** When the circuit breaker of an upstream opens, and for how long. */

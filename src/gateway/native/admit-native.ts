@@ -4,7 +4,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Identity } from '../../accounts/account.js'
-import { isConfigured } from '../../config/config.js'
+import { isConfigured, type NativeRule } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
 import { limitDemandsOf, needsOf } from '../../limits/find-limits.js'
 import { retryAfterSeconds } from '../../wire/retry-after.js'
@@ -21,6 +21,8 @@ export interface NativeCall {
   readonly target: Target
   readonly method: string
   readonly url: URL
+  /** The rules that allow it. */
+  readonly rules: readonly NativeRule[]
   readonly headers: Readonly<Record<string, string | string[]>>
   /**
    * Call with the status and headers of the reply: a credential that the upstream refuses or throttles rests.
@@ -56,12 +58,14 @@ export function openNative(x: Exchange, target: Target): NativeCall {
   }
   const { credentials } = x.generation.states.of(config.name)
   const { index, key } = credentials.next(new Set(), null) ?? { index: 0, key: null }
-  const { url = '' } = x.req
+  const { url = '', method = '' } = x.req
+  const segments = nativePathOf(x.path)?.segments ?? []
   const query = url.includes('?') ? url.slice(url.indexOf('?') + 1) : ''
   return {
     target,
-    method: x.req.method ?? '',
-    url: nativeUrl(config, nativePathOf(x.path)?.segments ?? [], query),
+    method,
+    url: nativeUrl(config, segments, query),
+    rules: config.native.rules.filter((rule) => isAllowed([rule], method, segments)),
     headers: headersForUpstream(x.req.headers, ownHeaders(config, target.egress, key)),
     replied: (status, headers) => {
       if (status !== 401 && status !== 403 && status !== 429) return

@@ -6,6 +6,8 @@ import { Transform, type TransformCallback } from 'node:stream'
 import type { JsonValue } from '../../chat/json.js'
 import type { Usage } from '../../chat/usage.js'
 import { GatewayError } from '../../errors.js'
+import { headerOf } from '../../http/message.js'
+import type { Exchange } from '../client-exchange.js'
 import { parseReply } from '../../wire/json/parse-body.js'
 
 /** A longer reply is not searched for `usage`. */
@@ -13,9 +15,10 @@ const MAX_SEARCHED_BYTES = 1024 * 1024
 
 /** Passes a request body. Fails with `GatewayError` at the first byte above the maximum. */
 export class RequestLimit extends Transform {
+  /** Called with the size of each chunk. */
+  onBytes: (bytes: number) => void
   private readonly maxBytes: number
   private readonly declaredBytes: number | null
-  private readonly onBytes: (bytes: number) => void
   private bytes = 0
 
   /** `declaredBytes`: the request's `content-length`; null if it has none. */
@@ -45,6 +48,24 @@ export class RequestLimit extends Transform {
   }
 }
 
+/** Methods whose requests have a body only if `content-length` announces one. */
+const BODILESS = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS'])
+
+/** The client's body within its limit. Throws `body_too_large` if the announced length is above it. */
+export function openBody(
+  { req, generation }: Exchange,
+  method: string,
+  intake: { bytes: number },
+): RequestLimit {
+  const length = headerOf(req, 'content-length')
+  const isBodiless = length === undefined && BODILESS.has(method)
+  const maxBytes = isBodiless ? 0 : generation.snapshot.config.server.maxBodyBytes
+  const declared = length === undefined ? null : Number(length)
+  if (declared !== null && declared > maxBytes) throw tooLarge(maxBytes)
+  const body = new RequestLimit(maxBytes, declared, (bytes) => (intake.bytes += bytes))
+  return req.pipe(body)
+}
+
 /**
  * The error of a body above `max_body_bytes`; with a maximum of 0, the error of a body without a length on a
  * method that usually has none.
@@ -64,6 +85,8 @@ export interface ReplyTapOptions {
   readonly isJson: boolean
   /** Called with the size of each chunk before the chunk is passed on. */
   readonly onBytes: (bytes: number) => void
+  /** Called with each chunk of a stream of events; absent if nothing reads them. */
+  readonly onChunk?: (chunk: Buffer) => void
   /** Called when the whole body has arrived; the end of the reply waits for the promise. */
   readonly ending: (usage: Usage) => Promise<void> | null
 }
@@ -84,6 +107,7 @@ export class ReplyTap extends Transform {
     this.bytes += chunk.length
     if (this.bytes > MAX_SEARCHED_BYTES) this.chunks = null
     this.chunks?.push(chunk)
+    this.options.onChunk?.(chunk)
     this.options.onBytes(chunk.length)
     callback(null, chunk)
   }

@@ -3,8 +3,8 @@
  * timeouts.
  */
 import type { Agent, IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { Readable } from 'node:stream'
 import { GatewayError, gatewayError, type ErrorKind } from '../../errors.js'
-import { headerOf } from '../../http/message.js'
 import { sendNative } from '../../http/native-proxy.js'
 import { beginReply } from '../../http/respond.js'
 import {
@@ -27,11 +27,9 @@ import { NOT_LISTED } from '../in-flight/in-flight-list.js'
 import { headersForClient } from './filter-headers.js'
 import type { NativeCall } from './admit-native.js'
 import type { NativeRun } from './native-run.js'
-import { ReplyTap, RequestLimit, tooLarge } from './body-streams.js'
+import type { ObjectReplies } from './object-replies.js'
+import { ReplyTap, usageIn, type RequestLimit } from './body-streams.js'
 import { nativeReplyResult } from './native-result.js'
-
-/** Methods whose requests have a body only if `content-length` announces one. */
-const BODILESS = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS'])
 
 const PROGRESS = { connecting: 'connecting', waiting: 'sent', stream: 'in reply' } as const
 
@@ -44,6 +42,12 @@ export function timeoutErrorOf(passedTimeout: PassedTimeout): GatewayError {
   return gatewayError(
     timeoutError(passedTimeout === 'idle' ? 'was silent for too long' : 'took too long'),
   )
+}
+
+/** The body of a request: the client's, and the stream that is sent. */
+export interface NativeBody {
+  readonly source: RequestLimit | null
+  readonly body: Readable
 }
 
 /**
@@ -61,7 +65,6 @@ export class NativeAttempt implements Timed {
   private beganMs = 0
   private abort: () => void = () => undefined
   private tap: ReplyTap | null = null
-  private limit: RequestLimit | null = null
   private resolve: () => void = () => undefined
   private reject: (error: GatewayError) => void = () => undefined
 
@@ -77,9 +80,17 @@ export class NativeAttempt implements Timed {
     })
   }
 
-  send(agent: Agent): Promise<void> {
+  /** Sends the body; `source` is the client's, of which it is made. */
+  send(agent: Agent, { source, body }: NativeBody): Promise<void> {
     const { x, call } = this
-    const body = this.limitedBody()
+    if (source !== null) {
+      const { onBytes } = source
+      source.onBytes = (bytes) => {
+        onBytes(bytes)
+        // The timeout for the first byte begins when the whole request is sent.
+        this.clock.begin(performance.now())
+      }
+    }
     this.beganMs = performance.now()
     this.clock.begin(this.beganMs)
     call.target.series.inflight(1)
@@ -88,6 +99,7 @@ export class NativeAttempt implements Timed {
       this.resolve = resolve
       this.reject = reject
       body.once('error', (error) => this.fail(error))
+      if (body.errored !== null) this.fail(body.errored)
       x.cancellation.onCancel((reason) => this.fail(reason))
       if (this.phase === 'over') return
       this.abort = sendNative({ ...call, agent, socket: x.req.socket }, body, {
@@ -95,24 +107,7 @@ export class NativeAttempt implements Timed {
         replied: (reply) => this.guard(() => this.begin(reply)),
         failed: (error) => this.failedInTransit(error),
       })
-      x.req.pipe(body)
     })
-  }
-
-  /** Throws `body_too_large` if the announced length is above the limit. */
-  private limitedBody(): RequestLimit {
-    const { req, generation } = this.x
-    const length = headerOf(req, 'content-length')
-    const isBodiless = length === undefined && BODILESS.has(this.call.method)
-    const maxBytes = isBodiless ? 0 : generation.snapshot.config.server.maxBodyBytes
-    const declared = length === undefined ? null : Number(length)
-    if (declared !== null && declared > maxBytes) throw tooLarge(maxBytes)
-    this.limit = new RequestLimit(maxBytes, declared, (bytes) => {
-      this.run.intake.bytes += bytes
-      // The timeout for the first byte begins when the whole request is sent.
-      this.clock.begin(performance.now())
-    })
-    return this.limit
   }
 
   private connected(): void {
@@ -133,7 +128,6 @@ export class NativeAttempt implements Timed {
     this.connected()
     const { x, call, run } = this
     const { result, delivery } = run
-    const { res } = x
     const nowMs = performance.now()
     const status = reply.statusCode ?? 0
     reply.once('error', (error) => this.failedInTransit(error))
@@ -147,7 +141,19 @@ export class NativeAttempt implements Timed {
     const statusError = statusErrorOf(status)
     if (statusError !== null) throw statusError
     result.replyResult = nativeReplyResult(status, {})
+    if (run.replies?.plan(status, reply.headers) === 'hold') {
+      void this.hold(reply, run.replies)
+      return
+    }
     const tap = this.tapOf(reply, status)
+    this.stream(reply, tap)
+  }
+
+  /** Passes the reply on as it arrives, after what the tap has already. */
+  private stream(reply: IncomingMessage, tap: ReplyTap): void {
+    const { x, run } = this
+    const { res } = x
+    const status = reply.statusCode ?? 0
     beginReply(res, status, headList(x, run, reply.headers))
     res.once('finish', () => this.finished())
     reply.pipe(tap).pipe(res)
@@ -155,9 +161,42 @@ export class NativeAttempt implements Timed {
     res.flushHeaders?.()
   }
 
+  /** Sends the reply when its objects have been read. */
+  private async hold(reply: IncomingMessage, replies: ObjectReplies): Promise<void> {
+    try {
+      const status = reply.statusCode ?? 0
+      const chunks: Buffer[] = []
+      let bytes = 0
+      for await (const chunk of reply as AsyncIterable<Buffer>) {
+        chunks.push(chunk)
+        bytes += chunk.length
+        this.run.intake.held.takeReply(chunk.length)
+        this.clock.received(performance.now())
+        if (bytes > replies.maxBytes) throw tooLong(replies)
+      }
+      if (this.phase === 'over') return
+      const body = await replies.read(Buffer.concat(chunks))
+      await replies.ended(status)
+      if (this.phase !== 'stream') return
+      const { x, run } = this
+      this.clock.ended()
+      run.result.replyResult = nativeReplyResult(status, usageIn(body.toString()))
+      run.delivery.sentBytes += body.length
+      run.delivery.relayMs = performance.now() - x.startedMs - (run.delivery.headMs ?? 0)
+      await run.ending()
+      const headers = { ...reply.headers, 'content-length': String(body.length) }
+      beginReply(x.res, status, headList(x, run, headers))
+      x.res.once('finish', () => this.finished())
+      x.res.end(body)
+    } catch (error) {
+      if (error instanceof GatewayError || !(error instanceof Error)) this.fail(error)
+      else this.failedInTransit(error)
+    }
+  }
+
   private tapOf(reply: IncomingMessage, status: number): ReplyTap {
     const { x, run } = this
-    const { result, delivery } = run
+    const { result, delivery, replies } = run
     const encoding = reply.headers['content-encoding'] ?? 'identity'
     this.tap = new ReplyTap({
       isJson: encoding === 'identity' && (reply.headers['content-type'] ?? '').includes('json'),
@@ -165,11 +204,15 @@ export class NativeAttempt implements Timed {
         delivery.sentBytes += bytes
         this.clock.received(performance.now())
       },
+      ...(replies?.plan(status, reply.headers) === 'events'
+        ? { onChunk: (chunk: Buffer) => replies.event(chunk) }
+        : {}),
       ending: (usage) => {
         this.clock.ended()
         result.replyResult = nativeReplyResult(status, usage)
         delivery.relayMs = performance.now() - x.startedMs - (delivery.headMs ?? 0)
-        return run.ending()
+        const recorded = run.ending()
+        return replies === null ? recorded : replies.ended(status).then(() => recorded ?? undefined)
       },
     })
     return this.tap
@@ -212,17 +255,15 @@ export class NativeAttempt implements Timed {
   }
 
   private end(kind: ErrorKind | 'ok'): void {
-    const { x, call, limit } = this
+    const { x, call } = this
     this.phase = 'over'
     this.deadlines.remove(this)
     x.cancellation.onCancel(null)
     call.target.series.inflight(-1)
     this.run.result.outcome = kind
     this.run.result.endedAtMs = performance.now()
-    if (limit !== null) x.req.unpipe(limit)
     this.tap?.unpipe()
     this.abort()
-    limit?.destroy()
   }
 }
 
@@ -234,6 +275,14 @@ export function nativeError(
   if (!(cause instanceof GatewayError)) return gatewayError(UNEXPECTED_FAILURE, cause)
   const { name } = candidate.target.upstream.config
   return gatewayError(withUpstream(cause.wire, name, status), cause.cause)
+}
+
+function tooLong(replies: ObjectReplies): GatewayError {
+  const what = replies.isList ? 'list: request fewer items at once' : 'reply'
+  return new GatewayError(
+    'upstream_malformed',
+    `The upstream sent more than ${replies.maxBytes} bytes, which cannot be checked for objects of other accounts (native_sharing: account), as its ${what}.`,
+  )
 }
 
 /**

@@ -107,7 +107,10 @@ export function nativeUrl(
 ): URL {
   const url = new URL(baseUrl)
   const base = url.pathname.split('/').filter((segment) => segment !== '')
-  if (VERSION.test(base.at(-1) ?? '') && VERSION.test(segments[0] ?? '')) base.pop()
+  // Google's paths for the bytes of files have the version second.
+  const [first = '', second = ''] = segments
+  const version = first === 'upload' || first === 'download' ? second : first
+  if (VERSION.test(base.at(-1) ?? '') && VERSION.test(version)) base.pop()
   url.pathname = `/${[...base, ...segments.map(encoded)].join('/')}`
   const own = Object.entries(query).map(([name, value]) => new URLSearchParams([[name, value]]))
   url.search = [keptQuery(clientQuery, query), ...own.map(String)].filter(Boolean).join('&')

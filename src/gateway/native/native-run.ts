@@ -3,6 +3,7 @@ import type { AttemptResult } from '../attempts/attempt-result.js'
 import type { Deadlines } from '../in-flight/timeout-timer.js'
 import type { Intake } from '../phases/receive.js'
 import type { Delivery } from '../phases/relay.js'
+import type { ObjectReplies } from './object-replies.js'
 
 /** The record of a native request while it runs. */
 export interface NativeRun {
@@ -11,6 +12,8 @@ export interface NativeRun {
   readonly delivery: NativeDelivery
   readonly rateHeaders: readonly string[]
   readonly deadlines: Deadlines
+  /** Reads the reply for its objects; null if the objects of the upstream are shared. */
+  readonly replies: ObjectReplies | null
   /** Writes the ledger entry before the client gets the end of the reply. */
   readonly ending: () => Promise<void> | null
 }

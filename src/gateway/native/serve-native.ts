@@ -6,7 +6,7 @@ import { GatewayError } from '../../errors.js'
 import type { Limiter } from '../../limits/limiter.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
 import { AttemptResult, NOTHING_SENT } from '../attempts/attempt-result.js'
-import { BodyMemory } from '../bodies/body-memory.js'
+import type { BodyMemory } from '../bodies/body-memory.js'
 import type { Deadlines } from '../in-flight/timeout-timer.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Results } from '../observe/phase-results.js'
@@ -14,20 +14,22 @@ import { assertRecordable } from '../phases/admit.js'
 import type { Authenticated } from '../phases/find-client-key.js'
 import { Intake } from '../phases/receive.js'
 import { NativeAttempt } from './native-attempt.js'
+import { guardObjects } from './guard-objects.js'
+import { openBody } from './body-streams.js'
+import type { OwnedObjects } from '../objects/owned-objects.js'
 import { admitNative, nativeTarget, openNative, type NativeCall } from './admit-native.js'
 import { NativeDelivery } from './native-run.js'
 import { WebSocketAttempt } from './websocket-attempt.js'
 
 /** The services that native requests use. */
 export interface NativeServices {
+  readonly bodies: BodyMemory
   readonly deadlines: Deadlines
+  readonly objects: OwnedObjects
   readonly limiter: Limiter
   readonly metrics: Metrics
   readonly ledgerWriter: { readonly isRefusing: boolean }
 }
-
-/** Native bodies are not buffered, so their memory is not limited. */
-const NOT_COUNTED = new BodyMemory(Number.POSITIVE_INFINITY)
 
 /** An authenticated native request, and the record of its results. */
 export interface NativeRequest {
@@ -54,24 +56,40 @@ export async function serveNative(
     throw new GatewayError('upstream_unreachable', agent?.problem ?? 'The upstream has no agent.')
   }
   assertRecordable(services.ledgerWriter)
-  const admission = await admitNative({ x, identity, clientRequestId, target }, services)
-  results.admission = admission
-  if (admission.kind === 'refused') throw admission.error
-  x.limitReservation = admission.limitReservation
-  x.cancellation.check()
-  const result = new AttemptResult(candidate, [])
-  results.sent = { ...NOTHING_SENT, attempts: [result], final: result }
-  const intake = new Intake(NOT_COUNTED.open(''))
+  const intake = new Intake(services.bodies.open(identity.accountId))
   results.intake = intake
-  const delivery = new NativeDelivery()
-  results.delivery = delivery
-  const { rateHeaders } = admission
-  const { deadlines } = services
-  const run = { result, intake, delivery, rateHeaders, deadlines, ending }
-  const sent = traced(x, call, result)
   const { upgrade: client } = x
-  if (client === null) await new NativeAttempt(x, sent, run).send(agent)
-  else results.error = await new WebSocketAttempt(x, sent, { run, client }).send(agent)
+  const source = client === null ? openBody(x, call.method, intake) : null
+  // Its error is read when the body is.
+  source?.on('error', () => undefined)
+  try {
+    const { objects } = services
+    const { body, replies } = await guardObjects(
+      { x, call, owner: identity, objects, held: intake.held },
+      source,
+    )
+    const admission = await admitNative({ x, identity, clientRequestId, target }, services)
+    results.admission = admission
+    if (admission.kind === 'refused') throw admission.error
+    x.limitReservation = admission.limitReservation
+    x.cancellation.check()
+    const result = new AttemptResult(candidate, [])
+    results.sent = { ...NOTHING_SENT, attempts: [result], final: result }
+    const delivery = new NativeDelivery()
+    results.delivery = delivery
+    const { rateHeaders } = admission
+    const { deadlines } = services
+    const run = { result, intake, delivery, rateHeaders, deadlines, replies, ending }
+    const sent = traced(x, call, result)
+    if (client !== null)
+      results.error = await new WebSocketAttempt(x, sent, { run, client }).send(agent)
+    else await new NativeAttempt(x, sent, run).send(agent, { source, body })
+  } finally {
+    if (source !== null) {
+      x.req.unpipe(source)
+      source.destroy()
+    }
+  }
 }
 
 /** The request with the headers of its trace in place of the client's. */

@@ -79,7 +79,7 @@ export class SqliteProviderObjects implements ProviderObjects {
   }
 
   sweep(nowMs: number): Promise<number> {
-    return inBatches(this.engine, "removing expired objects of providers", () =>
+    return inBatches(this.engine, 'removing expired objects of providers', () =>
       Number(this.engine.prepare(DELETE_EXPIRED).run(nowMs).changes),
     )
   }

@@ -20,6 +20,7 @@ const REPORTED = new Map<string, [status: number, type: string]>([
   ['unknown_endpoint', [404, 'invalid_request_error']],
   ['unknown_model', [404, 'invalid_request_error']],
   ['unknown_response', [404, 'invalid_request_error']],
+  ['unknown_object', [404, 'invalid_request_error']],
   ['method_not_allowed', [405, 'invalid_request_error']],
   ['request_timeout', [408, 'invalid_request_error']],
   ['body_too_large', [413, 'invalid_request_error']],

@@ -1,0 +1,175 @@
+/**
+ * Reads the replies of native requests for the objects in them: lists keep the account's own, created objects
+ * are recorded, deleted ones forgotten.
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import { isObject, type JsonObject } from '../../chat/json.js'
+import { GatewayError } from '../../errors.js'
+import { MAX_FACTS, type ProviderObject } from '../../store/provider-objects.js'
+import { parseReply } from '../../wire/json/parse-body.js'
+import type { OwnedObjects, Owner } from '../objects/owned-objects.js'
+import type { RequestScan } from '../objects/request-scan.js'
+import { objectInReply, objectsMade, type NamedObject } from '../objects/object-ids.js'
+import { filterList } from './filter-list.js'
+import type { StreamedScan } from './inspect-body.js'
+
+/** A longer list is refused, and the objects in another longer reply are not read. */
+const MAX_LIST_BYTES = 8 * 1024 * 1024
+const MAX_OBJECT_BYTES = 1024 * 1024
+const MAX_EVENT_BYTES = 1024 * 1024
+
+/** Actions of Google's models that create nothing. */
+const STATELESS =
+  /:(?:generateContent|streamGenerateContent|countTokens|embedContent|batchEmbedContents|predict)$/
+
+/** A request whose objects are checked. */
+export interface ObjectRequest {
+  readonly upstream: string
+  readonly owner: Owner
+  readonly method: string
+  readonly lastSegment: string
+  readonly named: NamedObject
+  /** The object that the path names. */
+  readonly object: ProviderObject | null
+  readonly scan: RequestScan | null
+  readonly stream: StreamedScan | null
+}
+
+/** How the body of a reply is read. `hold`: until it is complete; `events`: as it passes. */
+export type ReplyPlan = 'pass' | 'hold' | 'events'
+
+/** The objects of one request's reply. */
+export class ObjectReplies {
+  readonly request: ObjectRequest
+  private readonly objects: OwnedObjects
+  private line: Buffer[] | null = []
+  private lineBytes = 0
+  private recording: Promise<void> = Promise.resolve()
+
+  constructor(request: ObjectRequest, objects: OwnedObjects) {
+    this.request = request
+    this.objects = objects
+  }
+
+  /** Throws `upstream_malformed` for a list that cannot be read. */
+  plan(status: number, headers: IncomingHttpHeaders): ReplyPlan {
+    if (status < 200 || status > 299 || this.request.method === 'HEAD') return 'pass'
+    const type = headers['content-type'] ?? ''
+    const isEncoded = (headers['content-encoding'] ?? 'identity') !== 'identity'
+    const isJson = type.includes('json') && !type.includes('jsonl') && !isEncoded
+    if (this.isList) {
+      if (this.request.named.collection !== '' && !isJson && status !== 204) throw unreadableList()
+      return isJson ? 'hold' : 'pass'
+    }
+    if (!this.creates && !this.isObject) return 'pass'
+    if (this.creates && type.includes('event-stream')) return 'events'
+    return isJson ? 'hold' : 'pass'
+  }
+
+  /** The size at which a held reply is refused (a list) or passed on unread. */
+  get maxBytes(): number {
+    return this.isList ? MAX_LIST_BYTES : MAX_OBJECT_BYTES
+  }
+
+  /** A list must not be passed on unread. */
+  get isList(): boolean {
+    const { method, named } = this.request
+    return method === 'GET' && named.id === null && !named.isPublic
+  }
+
+  /** The body that the client gets instead of the upstream's. Rejects with `GatewayError`. */
+  async read(body: Buffer): Promise<Buffer> {
+    if (this.isList) {
+      const { upstream, owner } = this.request
+      const own = await filterList(body, (ids) =>
+        this.objects.isOwned(upstream, owner.accountId, ids),
+      )
+      if (own === null) throw unreadableList()
+      return own
+    }
+    const reply = parseReply(body.toString())
+    if (reply === null) return body
+    const nowMs = this.objects.nowMs()
+    if (this.creates) await this.created(reply, nowMs)
+    else await this.made(reply)
+    return body
+  }
+
+  /** A chunk of a stream of events: the first event names the object. */
+  event(chunk: Buffer): void {
+    if (this.line === null) return
+    const end = chunk.indexOf(0x0a)
+    this.line.push(end < 0 ? chunk : chunk.subarray(0, end))
+    this.lineBytes += chunk.length
+    if (end < 0) {
+      if (this.lineBytes > MAX_EVENT_BYTES) this.line = null
+      return
+    }
+    const text = Buffer.concat(this.line).toString()
+    this.line = []
+    this.lineBytes = 0
+    const event = text.startsWith('data:') ? parseReply(text.slice('data:'.length)) : null
+    const object = event === null ? null : (event['response'] ?? event['interaction'] ?? event)
+    if (isObject(object) && objectInReply(object, 0) !== null) {
+      this.line = null
+      this.recording = this.created(object, this.objects.nowMs())
+    } else if (end + 1 < chunk.length) this.event(chunk.subarray(end + 1))
+  }
+
+  /** Resolves when the end of the reply may be sent. */
+  async ended(status: number): Promise<void> {
+    await this.recording
+    const { method, named, upstream, object } = this.request
+    if (method === 'DELETE' && named.isWhole && object !== null && status < 300) {
+      await this.objects.forget(upstream, object.id)
+    }
+  }
+
+  private get isObject(): boolean {
+    return this.request.named.id !== null && this.request.method !== 'DELETE'
+  }
+
+  private get creates(): boolean {
+    const { method, named, lastSegment, scan } = this.request
+    if (method === 'GET' || method === 'DELETE' || named.id !== null) return false
+    if (named.collection === 'completions') return scan?.isStored === true
+    if (named.collection === 'responses') return scan?.isStored !== false
+    return named.collection !== '' || (lastSegment.includes(':') && !STATELESS.test(lastSegment))
+  }
+
+  private async created(reply: JsonObject, nowMs: number): Promise<void> {
+    // Google's reply to an upload.
+    const inner = reply['file']
+    const object =
+      objectInReply(reply, nowMs) ?? (isObject(inner) ? objectInReply(inner, nowMs) : null)
+    if (object === null) return
+    const { upstream, owner, stream } = this.request
+    const summary = stream?.summary ?? null
+    const facts = summary === null ? '' : JSON.stringify({ batch: summary })
+    await this.objects.record([
+      { upstream, ...object, ...owned(owner), facts: facts.length > MAX_FACTS ? '' : facts },
+    ])
+  }
+
+  /** Records what the provider made for an object of the account. */
+  private async made(reply: JsonObject): Promise<void> {
+    const { upstream, owner, object } = this.request
+    if (object === null) return
+    const facts = JSON.stringify({ of: object.id })
+    const made = objectsMade(reply).map((id) => {
+      return { upstream, id, ...owned(owner), expiresAtMs: null, facts }
+    })
+    await this.objects.record(made)
+  }
+}
+
+function owned({ accountId, keyId }: Owner): Owner {
+  return { accountId, keyId }
+}
+
+function unreadableList(): GatewayError {
+  return new GatewayError(
+    'upstream_malformed',
+    'The list of the upstream cannot be read, so that objects of other accounts could be in it (native_sharing: account).',
+  )
+}

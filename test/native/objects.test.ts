@@ -1,0 +1,282 @@
+/**
+ * Goal: with `native_sharing: account`, an account lists, reads, uses and deletes only objects that its own
+ * keys created at a shared provider account; other ids and unknown ones are 404 before the provider is asked.
+ * Method: two accounts, a provider with collections of every vendor, both stores.
+ */
+import t from 'tap'
+import { openAccounts, STORES, type Accounts } from './accounts.js'
+
+const OPENAI = '/native/openai'
+const GOOGLE = '/native/google'
+
+async function idOf(reply: Response): Promise<string> {
+  const text = await reply.text()
+  const { id, name, file } = JSON.parse(text) as { id?: string; name?: string; file?: object }
+  const found = id ?? name ?? (file as { name: string } | undefined)?.name
+  if (found === undefined) throw new Error(`no object: ${reply.status} ${text}`)
+  return found
+}
+
+/** The provider's requests during `step`. */
+async function asked({ provider }: Accounts, step: () => Promise<void>): Promise<string[]> {
+  const before = provider.seen.length
+  await step()
+  return provider.seen.slice(before).map(({ method, url }) => `${method} ${url}`)
+}
+
+function form(text: string, fields: Record<string, string> = {}): FormData {
+  const data = new FormData()
+  for (const [name, value] of Object.entries(fields)) data.append(name, value)
+  data.append('file', new Blob([text]), 'a.jsonl')
+  return data
+}
+
+for (const store of STORES) {
+  void t.test(`${store}: objects of another account do not exist`, async (t) => {
+    const scene = await openAccounts(t, store)
+    const { a, b } = scene
+    for (const path of [
+      `${OPENAI}/v1/vector_stores`,
+      `${OPENAI}/v1/batches`,
+      '/native/anthropic/v1/messages/batches',
+      `${GOOGLE}/v1beta/cachedContents`,
+      `${GOOGLE}/v1beta/files`,
+    ]) {
+      const own = await idOf(await a(path, { json: { note: 1 } }))
+      const other = await idOf(await b(path, { json: { note: 2 } }))
+      const at = (id: string): string => `${path}/${id.split('/').at(-1) ?? ''}`
+      const list = await (await b(path)).text()
+      t.match(list, `"${other}"`, `${path} lists the account's own`)
+      t.notMatch(list, `"${own}"`, `${path} lists no others`)
+      const both = JSON.parse(list) as Record<string, unknown>
+      const items = Object.values(both).find(Array.isArray) as unknown[]
+      t.equal(items.length, 1, path)
+      const requests = await asked(scene, async () => {
+        for (const method of ['GET', 'DELETE', 'POST']) {
+          const refused = await b(at(own), { method, ...(method === 'POST' ? { body: '{}' } : {}) })
+          t.equal(refused.status, 404, `${method} ${at(own)}`)
+          t.match(await refused.json(), { error: { kind: 'unknown_object' } })
+        }
+        t.equal((await b(`${at(own)}/content`)).status, 404)
+        t.equal((await b(`${at('unknown-1')}`)).status, 404, 'an unknown id')
+      })
+      t.strictSame(requests, [], 'the provider is not asked')
+      t.equal((await a(at(own))).status, 200, 'the owner reads it')
+      t.equal((await a(at(own), { method: 'DELETE' })).status, 200, 'and deletes it')
+      t.equal((await a(at(own))).status, 404, 'then it is unknown')
+    }
+    t.match(await (await b(`${OPENAI}/v1/models`)).json(), { object: 'list' }, 'models are public')
+    t.equal((await b(`${OPENAI}/v1/shared/files/file-public`)).status, 404, 'opened by its rule')
+  })
+
+  void t.test(`${store}: files, and the requests that name them`, async (t) => {
+    const scene = await openAccounts(t, store)
+    const { a, b, provider } = scene
+    const own = await idOf(await a(`${OPENAI}/v1/files`, { method: 'POST', body: form('hi') }))
+    const more = await idOf(await a(`${OPENAI}/v1/files`, { method: 'POST', body: form('ho') }))
+    const list = await (await a(`${OPENAI}/v1/files`)).text()
+    t.match(list, /"created_at":12345678901234567000/, 'numbers pass as they are')
+    t.strictSame(JSON.parse(await (await b(`${OPENAI}/v1/files`)).text()), {
+      object: 'list',
+      data: [],
+      first_id: null,
+      last_id: null,
+      has_more: false,
+    })
+    const bodies: [path: string, body: unknown][] = [
+      ['/v1/batches', { input_file_id: own, endpoint: '/v1/responses' }],
+      ['/v1/vector_stores', { file_ids: ['file-x', own] }],
+      ['/v1/responses', { input: [{ content: [{ type: 'input_file', file_id: own }] }] }],
+      ['/v1/responses', { tools: [{ type: 'file_search', vector_store_ids: [own] }] }],
+      ['/v1/responses', { prompt: { id: own } }],
+      ['/v1/responses', { previous_response_id: own }],
+      ['/v1/responses', { tools: [{ type: 'code_interpreter', container: own }] }],
+      ['/v1/responses', { conversation: { id: own } }],
+    ]
+    const requests = await asked(scene, async () => {
+      for (const [path, json] of bodies) {
+        t.equal((await b(OPENAI + path, { json })).status, 404, JSON.stringify(json))
+      }
+      const escaped = `{"input_\\u0066ile_id":"${own}"}`
+      const raw = { method: 'POST', headers: { 'content-type': 'text/plain' } }
+      t.equal((await b(`${OPENAI}/v1/batches`, { ...raw, body: escaped })).status, 404)
+      const twice = `{"input_file_id":"${own}","input_file_id":"x"}`
+      t.equal((await b(`${OPENAI}/v1/batches`, { ...raw, body: twice })).status, 404)
+      const wide = Buffer.from(`{"input_file_id":"${own}"}`, 'utf16le')
+      t.equal((await b(`${OPENAI}/v1/batches`, { ...raw, body: wide })).status, 400, 'UTF-16')
+      const loose = `{'input_file_id':'${own}'}`
+      t.equal((await b(`${OPENAI}/v1/batches`, { ...raw, body: loose })).status, 400)
+      const zipped = { 'content-encoding': 'gzip', 'content-type': 'application/json' }
+      const coded = { method: 'POST', headers: zipped, body: '\x1f\x8b' }
+      t.equal((await b(`${OPENAI}/v1/batches`, coded)).status, 415)
+      const fields = { method: 'POST', body: form('x', { file_id: own }) }
+      t.equal((await b(`${OPENAI}/v1/files`, fields)).status, 400, 'a field of a form')
+      t.equal((await b(`${OPENAI}/v1/vector_stores?file_id=${own}`)).status, 404, 'a query')
+    })
+    t.strictSame(requests, [])
+    const line = JSON.stringify({ body: { input: [{ file_id: own }] } })
+    const lines = { method: 'POST', body: form(`${line}\n${line}\n`, { purpose: 'batch' }) }
+    t.equal((await b(`${OPENAI}/v1/files`, lines)).status, 404, 'the lines of a batch')
+    t.equal((await a(`${OPENAI}/v1/files`, lines)).status, 200)
+    const pair = { json: { file_ids: [own, more] } }
+    t.equal((await a(`${OPENAI}/v1/vector_stores`, pair)).status, 200, 'of the owner')
+    t.equal(provider.seen.at(-1)?.body, JSON.stringify(pair.json), 'the body passes unchanged')
+    const call = { messages: [{ content: [{ type: 'tool_use', input: { file_id: own } }] }] }
+    t.equal((await b(`${OPENAI}/v1/images/edits`, { json: call })).status, 404, 'from the provider')
+    t.match(provider.seen.at(-1)?.url, 'images', 'data of a tool names no object')
+  })
+
+  void t.test(`${store}: objects that the provider makes for the account`, async (t) => {
+    const { a, b, provider } = await openAccounts(t, store)
+    const batch = await idOf(await a(`${OPENAI}/v1/batches`, { json: { metadata: {} } }))
+    const done = { id: batch, object: 'batch', status: 'completed', output_file_id: 'file-out' }
+    provider.replies.set(`GET /v1/batches/${batch}`, done)
+    provider.replies.set('GET /v1/files/file-out/content', '{"custom_id":"1"}\n')
+    t.equal((await a(`${OPENAI}/v1/files/file-out/content`)).status, 404, 'not known yet')
+    t.equal((await a(`${OPENAI}/v1/batches/${batch}`)).status, 200)
+    t.equal((await a(`${OPENAI}/v1/files/file-out/content`)).status, 200)
+    t.equal((await b(`${OPENAI}/v1/files/file-out/content`)).status, 404)
+    const upload = await a(`${GOOGLE}/upload/v1beta/files`, { method: 'POST', body: 'plain' })
+    const file = await idOf(upload)
+    t.equal((await a(`${GOOGLE}/v1beta/${file}`)).status, 200, 'an upload')
+    t.equal((await b(`${GOOGLE}/v1beta/${file}`)).status, 404)
+  })
+
+  void t.test(`${store}: translated requests`, async (t) => {
+    const scene = await openAccounts(t, store)
+    const { a, b, provider } = scene
+    const file = await idOf(await a(`${OPENAI}/v1/files`, { method: 'POST', body: form('hi') }))
+    const cache = await idOf(await a(`${GOOGLE}/v1beta/cachedContents`, { json: {} }))
+    const user = (content: unknown) => [{ role: 'user', content }]
+    const requests: [path: string, json: object][] = [
+      [
+        '/v1/chat/completions',
+        { model: 'gpt-4o', messages: user([{ type: 'file', file: { file_id: file } }]) },
+      ],
+      ['/v1/responses', { model: 'gpt-4.1', input: user([{ type: 'input_file', file_id: file }]) }],
+      ['/v1/responses', { model: 'gpt-4.1', input: 'hi', prompt: { id: 'pmpt_1' } }],
+      [
+        '/v1/responses',
+        {
+          model: 'gpt-4.1',
+          input: 'hi',
+          tools: [{ type: 'file_search', vector_store_ids: ['vs_of_another'] }],
+        },
+      ],
+      [
+        '/v1/messages',
+        {
+          model: 'claude-sonnet-4-5',
+          max_tokens: 9,
+          messages: user([{ type: 'document', source: { type: 'file', file_id: 'file_1' } }]),
+        },
+      ],
+      [
+        '/v1/messages',
+        {
+          model: 'claude-sonnet-4-5',
+          max_tokens: 9,
+          messages: user('x'),
+          container: 'container_1',
+        },
+      ],
+      [
+        '/v1beta/models/gemini-2.5-flash:generateContent',
+        { contents: [{ role: 'user', parts: [{ text: 'x' }] }], cachedContent: cache },
+      ],
+      [
+        '/v1beta/models/gemini-2.5-flash:generateContent',
+        {
+          contents: [
+            {
+              role: 'user',
+              parts: [
+                { fileData: { fileUri: `${provider.origin}.googleapis.com/v1beta/files/g9` } },
+              ],
+            },
+          ],
+        },
+      ],
+    ]
+    const sent = await asked(scene, async () => {
+      for (const [path, json] of requests) {
+        const reply = await b(path, { json })
+        t.equal(reply.status, 404, JSON.stringify(json))
+        t.match(await reply.text(), 'unknown_object')
+      }
+    })
+    t.strictSame(sent, [], 'the provider is not asked')
+    const [[path, json] = ['', {}]] = requests
+    await a(path, { json })
+    t.match(provider.seen.at(-1), { url: '/v1/chat/completions', body: file }, 'the owner asks it')
+    const tool = { name: 'f', parameters: { type: 'object', properties: { file_id: {} } } }
+    const plain = {
+      model: 'gpt-4o',
+      messages: user('x'),
+      tools: [{ type: 'function', function: tool }],
+    }
+    t.equal((await asked(scene, async () => void (await b(path, { json: plain })))).length, 1)
+  })
+
+  void t.test(`${store}: native_sharing: shared lets the provider decide`, async (t) => {
+    const { a, b, provider } = await openAccounts(t, store, { options: 'native_sharing: shared' })
+    const file = await idOf(await a(`${OPENAI}/v1/files`, { method: 'POST', body: form('hi') }))
+    t.match(await (await b(`${OPENAI}/v1/files`)).text(), file)
+    t.equal((await b(`${OPENAI}/v1/files/${file}`)).status, 200)
+    t.equal((await b(`${OPENAI}/v1/batches`, { json: { input_file_id: file } })).status, 200)
+    const json = {
+      model: 'gpt-4o',
+      messages: [{ role: 'user', content: [{ type: 'file', file: { file_id: file } }] }],
+    }
+    await b('/v1/chat/completions', { json })
+    t.equal(provider.seen.at(-1)?.url, '/v1/chat/completions')
+  })
+}
+
+void t.test('a list that cannot be read is refused', async (t) => {
+  const { a, provider } = await openAccounts(t, 'sqlite')
+  for (const list of ['data: {}', '{"data":[{"id":"file-1"}]}']) {
+    provider.replies.set('GET /v1/files', list)
+    t.equal((await a(`${OPENAI}/v1/files`)).status, 502, list)
+  }
+})
+
+void t.test('only listed headers pass, in both directions', async (t) => {
+  const { a, provider } = await openAccounts(t, 'sqlite')
+  const reply = await a(`${OPENAI}/v1/files`, {
+    headers: {
+      'openai-organization': 'org-x',
+      'openai-project': 'proj-x',
+      'x-http-method-override': 'DELETE',
+      'x-original-url': '/v1/files/file-1',
+      'x-amz-target': 'x',
+      'ocp-apim-subscription-key': 'x',
+      'x-goog-user-project': 'x',
+      'x-mine': '1',
+      'openai-beta': 'assistants=v2',
+      'anthropic-beta': 'files-api-2025-04-14',
+      'idempotency-key': 'i1',
+      'x-stainless-lang': 'js',
+      range: 'bytes=0-1',
+    },
+  })
+  const seen = provider.seen[0]?.headers ?? {}
+  const { connection, host, ...kept } = seen
+  t.ok(connection !== undefined && host !== undefined)
+  t.strictSame(Object.keys(kept).sort(), [
+    'accept',
+    'accept-encoding',
+    'accept-language',
+    'anthropic-beta',
+    'authorization',
+    'idempotency-key',
+    'openai-beta',
+    'range',
+    'user-agent',
+    'x-stainless-lang',
+  ])
+  t.strictSame(
+    [...reply.headers.keys()].filter((name) => /org|ratelimit/.test(name)),
+    [],
+  )
+})
