@@ -18,13 +18,17 @@ export function guardCall(
 ): Route | Promise<Route> {
   if (route.candidates.every(isShared)) return route
   const ids = idsInBody(call.body)
-  return ids.size === 0 ? route : withOwners([...ids], route, { accountId, objects })
+  return ids.size === 0 ? route : withOwners(call, [...ids], { route, accountId, objects })
 }
 
 async function withOwners(
+  call: Call,
   ids: readonly string[],
-  route: Route,
-  { accountId, objects }: { readonly accountId: string; readonly objects: OwnedObjects },
+  {
+    route,
+    accountId,
+    objects,
+  }: { readonly route: Route; readonly accountId: string; readonly objects: OwnedObjects },
 ): Promise<Route> {
   const allowed = new Map<string, boolean>()
   const candidates: Candidate[] = []
@@ -32,7 +36,9 @@ async function withOwners(
     const { name } = candidate.target.upstream.config
     const known =
       allowed.get(name) ??
-      (isShared(candidate) || (await objects.isOwned(name, accountId, ids)).every(Boolean))
+      (isShared(candidate) ||
+        refuses(call, candidate) ||
+        (await objects.isOwned(name, accountId, ids)).every(Boolean))
     allowed.set(name, known)
     if (known) candidates.push(candidate)
   }
@@ -48,4 +54,9 @@ async function withOwners(
 
 function isShared({ target }: Candidate): boolean {
   return target.upstream.config.native.sharing === 'shared'
+}
+
+/** Whether the request is refused for this candidate anyway, with a message that names the field. */
+function refuses({ wire, request }: Call, { target }: Candidate): boolean {
+  return target.wire !== wire && (request.native ?? []).some(({ refusal }) => refusal !== undefined)
 }

@@ -27,7 +27,7 @@ const FAILURES =
 
 const good = cases().filter(({ recording }) => recording.status === 200)
 t.setTimeout(240_000)
-const gateway = await startGateway(t)
+const gateway = await startGateway(t, { upstreamOptions: 'native_sharing: shared' })
 let turn = 0
 
 /** Sends any request in the client's format and gets the recording as its reply. */

@@ -52,7 +52,7 @@ function reasonOf({ recording }: Case): string {
 }
 
 void t.test('refusals keep their meaning', skipWithoutFixtures(), async (t) => {
-  const gateway = await startGateway(t)
+  const gateway = await startGateway(t, { upstreamOptions: 'native_sharing: shared' })
   const tally = new Tally()
   t.ok(refused.length > 0)
   for (const it of refused) {

@@ -49,7 +49,7 @@ const good = cases().filter(({ recording }) => recording.status === 200)
 const wholes = good.filter(({ recording }) => !recording.stream)
 const streams = good.filter(({ recording }) => recording.stream)
 t.setTimeout(120_000)
-const gateway = await startGateway(t)
+const gateway = await startGateway(t, { upstreamOptions: 'native_sharing: shared' })
 let turn = 0
 
 /** Sends any request and gets the recording as its reply. */

@@ -28,7 +28,7 @@ const MODELS = [
 
 const asked = PROVIDERS.flatMap((provider) => fixtures({ provider, api: 'chat.completions' }))
 t.setTimeout(120_000)
-const gateway = await startGateway(t)
+const gateway = await startGateway(t, { upstreamOptions: 'native_sharing: shared' })
 const { emulator } = gateway
 
 /** An expected refusal and its reason. */

@@ -29,7 +29,7 @@ const FAILURES =
 
 const good = cases().filter(({ recording }) => recording.status === 200)
 t.setTimeout(240_000)
-const gateway = await startGateway(t)
+const gateway = await startGateway(t, { upstreamOptions: 'native_sharing: shared' })
 overChat(gateway)
 let turn = 0
 

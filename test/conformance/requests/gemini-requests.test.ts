@@ -33,7 +33,10 @@ const google = await startRawUpstream(t, ({ url }) =>
     ? { type: 'text/event-stream', chunks: [`data: ${JSON.stringify(REPLY)}\r\n\r\n`] }
     : { type: 'application/json', chunks: [JSON.stringify(REPLY)] },
 )
-const gateway = await startGateway(t, { upstreams: { gemini: `${google.origin}/v1beta` } })
+const gateway = await startGateway(t, {
+  upstreams: { gemini: `${google.origin}/v1beta` },
+  upstreamOptions: 'native_sharing: shared',
+})
 const { emulator } = gateway
 
 /** An expected refusal and its reason. */

@@ -59,7 +59,11 @@ void t.test('for Anthropic, byte for byte', skipWithoutFixtures(), async (t) => 
   const taken: Taken = { body: '', path: '', headers: {} }
   const anthropic = await takingUpstream(t, taken)
   const more = 'fetch_media: { enabled: false }'
-  const gateway = await startGateway(t, { upstreams: { anthropic }, more })
+  const gateway = await startGateway(t, {
+    upstreams: { anthropic },
+    upstreamOptions: 'native_sharing: shared',
+    more,
+  })
   for (const { name, url, request_body, request_headers } of asked) {
     const path = new URL(url).pathname
     // Spaces that no serialiser makes.
@@ -85,7 +89,10 @@ void t.test('for Anthropic, byte for byte', skipWithoutFixtures(), async (t) => 
 void t.test('only the name of the model changes', skipWithoutFixtures(), async (t) => {
   const taken: Taken = { body: '', path: '', headers: {} }
   const anthropic = await takingUpstream(t, taken)
-  const gateway = await startGateway(t, { upstreams: { anthropic } })
+  const gateway = await startGateway(t, {
+    upstreams: { anthropic },
+    upstreamOptions: 'native_sharing: shared',
+  })
   const body =
     '{ "max_tokens":5,"model" : "claude-x" ,"messages":[{"role":"user","content":"\\u0048i 1e3"}]}'
   await send(gateway, '/v1/messages', { body })
@@ -128,7 +135,7 @@ function wordsOf(body: JsonObject): { words: string[]; tools: string[] } {
 
 for (const model of ['gpt-4o', 'gpt-5-pro', 'gemini-2.5-flash', 'gemini-3.5-flash']) {
   void t.test(`for ${model}, with all expressible content`, skipWithoutFixtures(), async (t) => {
-    const gateway = await startGateway(t)
+    const gateway = await startGateway(t, { upstreamOptions: 'native_sharing: shared' })
     const { emulator } = gateway
     const tally = new Tally()
     for (const { name, request_body } of asked) {
