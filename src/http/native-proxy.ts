@@ -2,11 +2,21 @@
  * Sends requests untranslated through http-proxy-3. It receives a request object that the gateway creates, so
  * that only the given headers and body reach the upstream.
  */
-import { type Agent, type ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
+import {
+  type Agent,
+  type ClientRequest,
+  IncomingMessage,
+  request as httpRequest,
+  ServerResponse,
+} from 'node:http'
+import { request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { createProxyServer, type ProxyServer, type ServerOptions } from 'http-proxy-3'
 import type { Upgrade } from './message.js'
+
+/** Maximum silence of an upstream while a body is read. */
+const READ_IDLE_MS = 60_000
 
 /** A request for an upstream. */
 export interface NativeRequest {
@@ -56,6 +66,27 @@ export function sendNative(
   proxy.on('proxyRes', (reply) => events.replied(reply))
   proxy.web(message, exchange)
   return () => void exchange.emit('close')
+}
+
+/** Reads the body of a `GET` request; false if its status is not 200, or it fails. */
+export function readNative(
+  { url, headers, agent }: Pick<NativeRequest, 'url' | 'headers' | 'agent'>,
+  onChunk: (chunk: Buffer) => void,
+): Promise<boolean> {
+  return new Promise((resolve) => {
+    const send = url.protocol === 'https:' ? httpsRequest : httpRequest
+    const request = send(url, { agent, headers, timeout: READ_IDLE_MS }, (reply) => {
+      const isResult = reply.statusCode === 200
+      if (isResult) reply.on('data', onChunk)
+      else reply.resume()
+      reply.once('end', () => resolve(isResult && reply.complete))
+      reply.once('error', () => resolve(false))
+    })
+    request.once('timeout', () => request.destroy())
+    request.once('error', () => resolve(false))
+    request.once('close', () => resolve(false))
+    request.end()
+  })
 }
 
 /** Opens a WebSocket and connects both sockets. The returned function cancels the attempt. */

@@ -184,6 +184,11 @@ export class Limiter {
     else void settling.then(release, release)
   }
 
+  /** Writes the reservation of work that outlives its request, if the store has none yet. */
+  keep(limitReservation: LimitReservation): void {
+    if (limitReservation.timesSeen !== null) this.reserve(limitReservation)
+  }
+
   /** Records a reply of the store: ends the outage if the last failure is at least `CALM_MS` ago. */
   storeReplied(): void {
     if (this.local === null) return
@@ -295,6 +300,12 @@ export class Limiter {
 /**
  * Copies the members one by one, because `unsettled` of an unlimited request is a getter that computes it.
  */
-function admissionOf({ requestId, accountId, demands, unsettled }: AdmissionRequest): Admission {
-  return { requestId, accountId, demands, unsettled, leaseMs: RESERVATION_MS }
+function admissionOf({
+  requestId,
+  accountId,
+  demands,
+  unsettled,
+  leaseMs = RESERVATION_MS,
+}: AdmissionRequest): Admission {
+  return { requestId, accountId, demands, unsettled, leaseMs }
 }

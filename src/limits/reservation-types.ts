@@ -8,8 +8,12 @@ import type {
   TakenFrom,
 } from '../store/ledger.js'
 
-/** A request to be admitted. The limiter itself sets how long the reservation is valid. */
-export type AdmissionRequest = Omit<Admission, 'leaseMs' | 'isTaken'>
+/**
+ * A request to be admitted. Without `leaseMs` the limiter itself sets how long the reservation is valid, and
+ * renews it while the request runs.
+ */
+export type AdmissionRequest = Omit<Admission, 'leaseMs' | 'isTaken'> &
+  Partial<Pick<Admission, 'leaseMs'>>
 
 /** The reservation of a running request, from its admission to its end. */
 export interface LimitReservation {

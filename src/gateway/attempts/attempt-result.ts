@@ -74,6 +74,8 @@ export class AttemptResult {
   isStreamed = false
   /** Collects the bytes of the reply if its content is recorded in the trace; else null. */
   captured: { take(chunk: Buffer): void } | null = null
+  /** The cost of a native request whose replies are charged apart; undefined: `native_usd_per_request`. */
+  nativeNanoUsd: number | null | undefined = undefined
   /** The reason for the attempt, and the failure before it. */
   readonly occasion: Occasion
   readonly after: ErrorKind | null

@@ -14,6 +14,7 @@ import { ownHeaders } from '../generation/upstream-headers.js'
 import { admitDemands, type ExactAdmission, type LimitServices } from '../phases/admit.js'
 import { provisionalEntry } from '../reservation/provisional-entry.js'
 import { headersForUpstream } from './filter-headers.js'
+import { unknownWorkPrice } from './metered-requests.js'
 import { isAllowed, nativePathOf, nativeUrl } from './native-path.js'
 
 /** A native request that the configuration allows, in the form in which it is sent. */
@@ -88,6 +89,8 @@ export interface RoutedNativeRequest {
   readonly identity: Identity
   readonly clientRequestId: string | null
   readonly target: Target
+  /** The maximum cost of a reply of a WebSocket; null: it is unknown; absent for other requests. */
+  readonly replyNanoUsd?: number | null
 }
 
 /**
@@ -103,8 +106,17 @@ export async function admitNative(
   const { name, native } = target.upstream.config
   const model = `native:${name}`
   const limits = generation.limits.of({ identity, model, modelName: model, upstream: name })
-  const nanoUsd = native.nanoUsdPerRequest
-  const provisional = { ...routed, request: null, model: null, modelName: 'other' }
+  const { replyNanoUsd } = routed
+  const nanoUsd =
+    replyNanoUsd === undefined
+      ? native.nanoUsdPerRequest
+      : replyNanoUsd === null
+        ? null
+        : replyNanoUsd + (native.nanoUsdPerRequest ?? 0)
+  const provisional = {
+    ...{ x, identity, clientRequestId: routed.clientRequestId, target },
+    ...{ request: null, model: null, modelName: 'other' },
+  }
   const unsettled = provisionalEntry(provisional, {
     usage: { input: 0 },
     nanoUsd,
@@ -113,6 +125,9 @@ export async function admitNative(
   const admissionRequest = { requestId: x.id, accountId: identity.accountId, unsettled }
   const { unknownPrice } = generation.snapshot.config.limiting
   if (nanoUsd === null && needsOf(limits).money && unknownPrice !== 'allow') {
+    if (replyNanoUsd === null) {
+      throw unknownWorkPrice('the replies of a WebSocket', name, 'the model in its address')
+    }
     throw new GatewayError(
       'forbidden',
       `A budget applies, and the price of a native request is not known: set native_usd_per_request for the upstream "${name}", or limiting.unknown_price to allow.`,

@@ -100,6 +100,19 @@ export function headersForUpstream(
   return headers
 }
 
+/** The headers of the upstream for a request of the gateway itself, with the credentials of another. */
+export function headersForReading(headers: Readonly<Record<string, string | string[]>>): Headers {
+  const own: Headers = {}
+  for (const [name, value] of Object.entries(headers)) {
+    if (!OF_ONE_REQUEST.test(name)) own[name] = value
+  }
+  return own
+}
+
+/** Headers of a client that are about its own request. */
+const OF_ONE_REQUEST =
+  /^(?:accept$|content-|if-|range$|idempotency-key$|x-goog-upload-|sec-websocket-|traceparent$|tracestate$)/
+
 /**
  * The upstream's headers for the client. The gateway's own request id and rate headers replace the
  * upstream's, and `server.cors` decides which pages may read the reply. `location` is kept if it is a path,

@@ -8,6 +8,9 @@ import type { Exchange } from '../client-exchange.js'
 import type { HeldMemory } from '../bodies/body-memory.js'
 import type { OwnedObjects, Owner } from '../objects/owned-objects.js'
 import { idInValue, isIdMember, objectInPath } from '../objects/object-ids.js'
+import type { ProviderObject } from '../../store/provider-objects.js'
+import type { RequestScan, RequestSummary } from '../objects/request-scan.js'
+import { batchIn } from './batches.js'
 import type { NativeCall } from './admit-native.js'
 import { inspectBody } from './inspect-body.js'
 import { nativePathOf } from './native-path.js'
@@ -24,9 +27,14 @@ export interface GuardedRequest {
 
 /** A request that names only objects of its account. */
 export interface Guarded {
+  /** The collection at the end of its path; '' for other paths. */
+  readonly collection: string
+  readonly lastSegment: string
   readonly body: Readable
   /** Reads the reply; null if objects are shared. */
   readonly replies: ObjectReplies | null
+  /** The requests of the batch that it creates, or of the files that it names; empty if they are unknown. */
+  readonly summaries: readonly RequestSummary[]
 }
 
 /**
@@ -39,33 +47,53 @@ export async function guardObjects(
 ): Promise<Guarded> {
   const { config } = call.target.upstream
   const body = source ?? new PassThrough()
-  if (config.native.sharing === 'shared') return { body, replies: null }
-  const upstream = config.name
-  const { accountId } = owner
   const segments = nativePathOf(x.path)?.segments ?? []
   const named = objectInPath(segments, call.rules)
+  const lastSegment = segments.at(-1) ?? ''
+  const collection = named.id === null ? named.collection : ''
+  const path = { collection, lastSegment }
+  if (config.native.sharing === 'shared') return { ...path, body, replies: null, summaries: [] }
+  const upstream = config.name
+  const { accountId } = owner
   const ids = idsInQuery(call.url)
   if (named.id !== null) ids.unshift(named.id)
   const own = ids.length === 0 ? [] : await objects.owned(upstream, accountId, ids)
   const object = named.id === null ? null : (own[0] ?? null)
   const method = call.method
-  const lastSegment = segments.at(-1) ?? ''
   const request = { upstream, owner, method, lastSegment, named, object }
   if (source === null) {
-    return { body, replies: new ObjectReplies({ ...request, scan: null, stream: null }, objects) }
+    const replies = new ObjectReplies({ ...request, scan: null, stream: null }, objects)
+    return { ...path, body, replies, summaries: [] }
   }
+  const inputs: ProviderObject[] = []
   const inspected = await inspectBody(source, {
     contentType: headerOf(x.req, 'content-type') ?? '',
     isEncoded: (headerOf(x.req, 'content-encoding') ?? 'identity') !== 'identity',
     isUpload: segments[0] === 'upload' && x.req.headers['x-goog-upload-command'] !== 'start',
     held,
-    check: async (list) => void (await objects.owned(upstream, accountId, list)),
+    check: async (list) => {
+      inputs.push(...(await objects.owned(upstream, accountId, list)))
+    },
   })
   const { scan, stream } = inspected
   return {
+    ...path,
     body: inspected.body,
     replies: new ObjectReplies({ ...request, scan, stream }, objects),
+    summaries: summariesOf(scan, inputs),
   }
+}
+
+/** A batch has its requests in files, or else in its own body. */
+function summariesOf(
+  scan: RequestScan | null,
+  inputs: readonly ProviderObject[],
+): RequestSummary[] {
+  const files = inputs.map(batchIn)
+  const known = files.flatMap((summary) => summary ?? [])
+  if (known.length > 0) return known.length === files.length ? known : []
+  const own = scan?.summary
+  return own === undefined || own.models.length + inputs.length === 0 ? [] : [own]
 }
 
 /** Parameters that name an object, such as the call that a WebSocket joins. */

@@ -3,6 +3,7 @@ import type { AttemptResult } from '../attempts/attempt-result.js'
 import type { Deadlines } from '../in-flight/timeout-timer.js'
 import type { Intake } from '../phases/receive.js'
 import type { Delivery } from '../phases/relay.js'
+import type { RealtimeSession } from './realtime-session.js'
 import type { ObjectReplies } from './object-replies.js'
 
 /** The record of a native request while it runs. */
@@ -14,6 +15,8 @@ export interface NativeRun {
   readonly deadlines: Deadlines
   /** Reads the reply for its objects; null if the objects of the upstream are shared. */
   readonly replies: ObjectReplies | null
+  /** Charges the replies of a WebSocket; null for other requests. */
+  readonly session: RealtimeSession | null
   /** Writes the ledger entry before the client gets the end of the reply. */
   readonly ending: () => Promise<void> | null
 }

@@ -5,11 +5,13 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { isObject, type JsonObject } from '../../chat/json.js'
 import { GatewayError } from '../../errors.js'
+import { withinTime } from '../../reasoning/limit-store-wait.js'
 import { MAX_FACTS, type ProviderObject } from '../../store/provider-objects.js'
 import { parseReply } from '../../wire/json/parse-body.js'
 import type { OwnedObjects, Owner } from '../objects/owned-objects.js'
 import type { RequestScan } from '../objects/request-scan.js'
 import { objectInReply, objectsMade, type NamedObject } from '../objects/object-ids.js'
+import { batchFactsOf, type BatchFacts } from './batches.js'
 import { filterList } from './filter-list.js'
 import type { StreamedScan } from './inspect-body.js'
 
@@ -41,6 +43,11 @@ export type ReplyPlan = 'pass' | 'hold' | 'events'
 /** The objects of one request's reply. */
 export class ObjectReplies {
   readonly request: ObjectRequest
+  /** The facts of the batch that the request creates; null for other requests. */
+  batch: BatchFacts | null = null
+  /** Called when a client reads a batch, or (null) its results. Never rejects. */
+  onBatch: (object: ProviderObject, reply: JsonObject | null) => Promise<void> = () =>
+    Promise.resolve()
   private readonly objects: OwnedObjects
   private line: Buffer[] | null = []
   private lineBytes = 0
@@ -119,7 +126,11 @@ export class ObjectReplies {
   /** Resolves when the end of the reply may be sent. */
   async ended(status: number): Promise<void> {
     await this.recording
-    const { method, named, upstream, object } = this.request
+    const { method, named, upstream, object, lastSegment } = this.request
+    const isResults = /^(?:content|results)$|:download$/.test(lastSegment)
+    if (isResults && object !== null && status < 300 && batchFactsOf(object) !== null) {
+      await withinTime(this.onBatch(object, null))
+    }
     if (method === 'DELETE' && named.isWhole && object !== null && status < 300) {
       await this.objects.forget(upstream, object.id)
     }
@@ -145,7 +156,8 @@ export class ObjectReplies {
     if (object === null) return
     const { upstream, owner, stream } = this.request
     const summary = stream?.summary ?? null
-    const facts = summary === null ? '' : JSON.stringify({ batch: summary })
+    const known = this.batch ?? (summary === null ? null : { batch: summary })
+    const facts = known === null ? '' : JSON.stringify(known)
     await this.objects.record([
       { upstream, ...object, ...owned(owner), facts: facts.length > MAX_FACTS ? '' : facts },
     ])
@@ -155,11 +167,13 @@ export class ObjectReplies {
   private async made(reply: JsonObject): Promise<void> {
     const { upstream, owner, object } = this.request
     if (object === null) return
-    const facts = JSON.stringify({ of: object.id })
+    const batch = batchFactsOf(object)
+    const facts = JSON.stringify({ of: object.id, ...batch })
     const made = objectsMade(reply).map((id) => {
       return { upstream, id, ...owned(owner), expiresAtMs: null, facts }
     })
     await this.objects.record(made)
+    if (batch !== null) await withinTime(this.onBatch(object, reply))
   }
 }
 

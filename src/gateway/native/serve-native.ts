@@ -2,7 +2,11 @@
  * Serves native requests: requests to an upstream's own endpoints, which are passed through without
  * translation. The request is authenticated already.
  */
+import type { Agent } from 'node:http'
+import { objectOf } from '../../chat/json.js'
 import { GatewayError } from '../../errors.js'
+import { readNative } from '../../http/native-proxy.js'
+import type { LedgerWriter } from '../../ledger/ledger-writer.js'
 import type { Limiter } from '../../limits/limiter.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
 import { AttemptResult, NOTHING_SENT } from '../attempts/attempt-result.js'
@@ -14,7 +18,20 @@ import { assertRecordable } from '../phases/admit.js'
 import type { Authenticated } from '../phases/find-client-key.js'
 import { Intake } from '../phases/receive.js'
 import { NativeAttempt } from './native-attempt.js'
-import { guardObjects } from './guard-objects.js'
+import { parseOrNull } from '../../wire/json/parse-or-null.js'
+import {
+  chargeBatch,
+  createsBatch,
+  planBatch,
+  releaseBatch,
+  type BatchFacts,
+  type ReadResults,
+} from './batches.js'
+import { headersForReading } from './filter-headers.js'
+import { guardObjects, type Guarded } from './guard-objects.js'
+import type { Metered } from './metered-requests.js'
+import type { ObjectReplies } from './object-replies.js'
+import { RealtimeSession } from './realtime-session.js'
 import { openBody } from './body-streams.js'
 import type { OwnedObjects } from '../objects/owned-objects.js'
 import { admitNative, nativeTarget, openNative, type NativeCall } from './admit-native.js'
@@ -28,7 +45,7 @@ export interface NativeServices {
   readonly objects: OwnedObjects
   readonly limiter: Limiter
   readonly metrics: Metrics
-  readonly ledgerWriter: { readonly isRefusing: boolean }
+  readonly ledgerWriter: Pick<LedgerWriter, 'isRefusing' | 'settle'>
 }
 
 /** An authenticated native request, and the record of its results. */
@@ -62,33 +79,107 @@ export async function serveNative(
   const source = client === null ? openBody(x, call.method, intake) : null
   // Its error is read when the body is.
   source?.on('error', () => undefined)
+  const metered = { x, identity, clientRequestId, target }
+  const session = client === null ? null : openSession(x, call, metered, services)
   try {
     const { objects } = services
-    const { body, replies } = await guardObjects(
+    const guarded = await guardObjects(
       { x, call, owner: identity, objects, held: intake.held },
       source,
     )
-    const admission = await admitNative({ x, identity, clientRequestId, target }, services)
+    const cost = session === null ? {} : { replyNanoUsd: session.reservedNanoUsd }
+    const admission = await admitNative({ ...metered, ...cost }, services)
     results.admission = admission
     if (admission.kind === 'refused') throw admission.error
     x.limitReservation = admission.limitReservation
     x.cancellation.check()
     const result = new AttemptResult(candidate, [])
+    const batch = await plannedBatch(call, metered, guarded, services)
     results.sent = { ...NOTHING_SENT, attempts: [result], final: result }
     const delivery = new NativeDelivery()
     results.delivery = delivery
     const { rateHeaders } = admission
     const { deadlines } = services
-    const run = { result, intake, delivery, rateHeaders, deadlines, replies, ending }
+    const { body, replies } = guarded
+    const run = { result, intake, delivery, rateHeaders, deadlines, replies, session, ending }
     const sent = traced(x, call, result)
-    if (client !== null)
-      results.error = await new WebSocketAttempt(x, sent, { run, client }).send(agent)
-    else await new NativeAttempt(x, sent, run).send(agent, { source, body })
+    if (replies !== null) watchBatches(replies, batch, { call: sent, agent, metered, services })
+    try {
+      if (client === null) await new NativeAttempt(x, sent, run).send(agent, { source, body })
+      else results.error = await new WebSocketAttempt(x, sent, { run, client }).send(agent)
+    } finally {
+      if (session !== null) await endSession(session, result)
+      const isRefused = !result.wasSent || (result.status ?? 0) >= 400
+      if (batch !== null && isRefused) await releaseBatch(metered, batch, services)
+    }
   } finally {
     if (source !== null) {
       x.req.unpipe(source)
       source.destroy()
     }
+  }
+}
+
+/** The session of a WebSocket, whose address names the model. */
+function openSession(
+  x: Exchange,
+  call: NativeCall,
+  metered: Metered,
+  services: NativeServices,
+): RealtimeSession {
+  return new RealtimeSession(metered, call.url.searchParams.get('model') ?? '', {
+    services,
+    onExhausted: (error) => x.cancellation.cancel(error),
+  })
+}
+
+/** A reply that was being generated when the session ended is charged its maximum. */
+async function endSession(session: RealtimeSession, result: AttemptResult): Promise<void> {
+  await session.ended()
+  const { reservedNanoUsd } = session
+  const { nanoUsdPerRequest } = result.candidate.target.upstream.config.native
+  const isUnknown = reservedNanoUsd === null && nanoUsdPerRequest === null
+  const inReply = session.isInReply ? (reservedNanoUsd ?? 0) : 0
+  result.nativeNanoUsd = isUnknown ? null : (nanoUsdPerRequest ?? 0) + inReply
+}
+
+/** Reserves the cost of a batch that the request creates; null for other requests. */
+async function plannedBatch(
+  { method }: NativeCall,
+  metered: Metered,
+  { summaries, collection, lastSegment }: Guarded,
+  services: NativeServices,
+): Promise<BatchFacts | null> {
+  if (!createsBatch(method, collection, lastSegment)) return null
+  return planBatch(metered, { summaries, lastSegment }, services)
+}
+
+/** Records the batch that a request creates, and charges one whose results a client reads. */
+function watchBatches(
+  replies: ObjectReplies,
+  batch: BatchFacts | null,
+  {
+    call,
+    agent,
+    metered,
+    services,
+  }: {
+    readonly call: NativeCall
+    readonly agent: Agent
+    readonly metered: Metered
+    readonly services: NativeServices
+  },
+): void {
+  replies.batch = batch
+  replies.onBatch = async (object, reply) => {
+    const { url } = call
+    const read: ReadResults = (results, onChunk) =>
+      readNative({ url: results, headers: headersForReading(call.headers), agent }, onChunk)
+    if (!(await chargeBatch(metered, { object, reply, url, read }, services))) return
+    // It is charged once; the ledger refuses a second entry in any case.
+    const { charge, ...rest } = objectOf(parseOrNull(object.facts))
+    void charge
+    await services.objects.record([{ ...object, facts: JSON.stringify(rest) }])
   }
 }
 

@@ -140,6 +140,9 @@ export class WebSocketAttempt implements Timed {
       return
     }
     this.phase = 'open'
+    const { session } = this.run
+    // Beside the pipe to the client, which pauses both.
+    if (session !== null) upstream.on('data', (chunk: Buffer) => session.read(chunk))
     this.deadlines.remove(this)
     // From now on the close of the client's connection ends the WebSocket and does not count as a client that
     // left early.

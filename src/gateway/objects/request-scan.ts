@@ -89,7 +89,8 @@ export class RequestScan {
     const id = idInMember(name, parent, value)
     if (id !== null) this.ids.add(id)
     if (this.ids.size > MAX_IDS) this.problem = 'the body names too many objects'
-    if (UNSEEN.has(name)) this.unseen += 1
+    // A line of a batch has the path of its endpoint as `url`.
+    if (UNSEEN.has(name) && !value.startsWith('/')) this.unseen += 1
     if (name === 'model' && this.models.size < MAX_MODELS) this.models.add(value)
     if (name === 'custom_id') this.named += 1
     if (name === 'store' && depth === 1) this.isStored = value === 'true'

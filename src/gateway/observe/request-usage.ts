@@ -42,12 +42,13 @@ function sumOfKnown(one: number | null, other: number | null): number | null {
   return one === null || other === null ? null : one + other
 }
 
-function usageOfNative({ wasSent, replyResult, status, candidate }: AttemptResult): Used {
+function usageOfNative(attempt: AttemptResult): Used {
+  const { wasSent, replyResult, status, candidate, nativeNanoUsd } = attempt
   const usage = replyResult === null || isImplausible(replyResult.usage) ? {} : replyResult.usage
   const source = Object.keys(usage).length === 0 ? 'none' : 'reported'
   // A request that the upstream refused costs nothing.
   const isFree = !wasSent || (status ?? 0) >= 400
   const { nanoUsdPerRequest } = candidate.target.upstream.config.native
-  const cost = isFree ? 0 : nanoUsdPerRequest
+  const cost = isFree ? 0 : nativeNanoUsd === undefined ? nanoUsdPerRequest : nativeNanoUsd
   return { ...NOTHING_USED, usage, source, costNanoUsd: cost, budgetNanoUsd: cost }
 }
