@@ -21,6 +21,7 @@ import type { Exchange } from './client-exchange.js'
 import { serveNative } from './native/serve-native.js'
 import type { Notify } from '../observe/webhooks/notification.js'
 import { guardCall } from './objects/guard-call.js'
+import { withReplyReader } from './objects/made-by-replies.js'
 import type { OwnedObjects } from './objects/owned-objects.js'
 import { Results } from './observe/phase-results.js'
 import { admit, assertRecordable, type Admitted } from './phases/admit.js'
@@ -121,12 +122,14 @@ async function serveEndpoint(
     return
   }
   const held = services.bodies.open(identity.accountId)
-  const call = await receiveCall(x, { identity, resolved, held, results }, responses)
+  const { objects } = services
+  const received = await receiveCall(x, { identity, resolved, held, results }, responses)
+  const call = withReplyReader(received, identity, objects)
   const chosen = choose(call, identity, x.generation)
   const permitted = permitTools(chosen, call, { identity, generation: x.generation })
   results.route = permitted
   const { accountId } = identity
-  const guarding = guardCall(call, permitted, { accountId, objects: services.objects })
+  const guarding = guardCall(call, permitted, { accountId, objects })
   const route = guarding instanceof Promise ? await guarding : guarding
   results.route = route
   assertRecordable(services.ledgerWriter)

@@ -30,7 +30,7 @@ export const MAX_OBJECTS_AT_ONCE = 1_000
  */
 export interface ProviderObjects {
   /**
-   * Stores objects of one account. An object of another account that has not expired stays as it is. If the
+   * Stores objects of one account. An object of another account that has not expired stays unchanged. If the
    * account, or the store, then has more than its maximum, the account's objects that expire first are
    * removed.
    */

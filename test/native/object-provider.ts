@@ -45,6 +45,11 @@ export async function startObjectProvider(t: Test): Promise<ObjectProvider> {
     if (!req.complete) return
     seen.push({ method, url, headers, body })
     const path = url.split('?')[0] ?? ''
+    if (headers['x-goog-upload-command'] === 'start') {
+      const url = `https://upload.example.com${path}?upload_id=up-1&upload_protocol=resumable`
+      res.writeHead(200, { 'x-goog-upload-url': url, 'x-goog-upload-status': 'active' }).end()
+      return
+    }
     const own = replies.get(`${method} ${path}`)
     if (own !== undefined) return send(res, own)
     const [collection, id] = split(path)
@@ -100,7 +105,9 @@ function page(path: string, list: readonly Item[]): Item {
 }
 
 function send(res: ServerResponse, value: unknown): void {
-  const type = typeof value === 'string' ? 'application/jsonl' : 'application/json'
+  const isEvents = typeof value === 'string' && value.startsWith('event:')
+  const text = isEvents ? 'text/event-stream' : 'application/jsonl'
+  const type = typeof value === 'string' ? text : 'application/json'
   res.writeHead(value === undefined ? 404 : 200, {
     'content-type': type,
     'openai-organization': 'org-operator',

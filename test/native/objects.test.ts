@@ -1,10 +1,12 @@
 /**
  * Goal: with `native_sharing: account`, an account lists, reads, uses and deletes only objects that its own
- * keys created at a shared provider account; other ids and unknown ones are 404 before the provider is asked.
+ * keys created at a shared provider account; other ids and unknown ones are 404 before the provider receives the request.
  * Method: two accounts, a provider with collections of every vendor, both stores.
  */
 import t from 'tap'
 import { openAccounts, STORES, type Accounts } from './accounts.js'
+
+t.setTimeout(120_000)
 
 const OPENAI = '/native/openai'
 const GOOGLE = '/native/google'
@@ -60,7 +62,7 @@ for (const store of STORES) {
         t.equal((await b(`${at(own)}/content`)).status, 404)
         t.equal((await b(`${at('unknown-1')}`)).status, 404, 'an unknown id')
       })
-      t.strictSame(requests, [], 'the provider is not asked')
+      t.strictSame(requests, [], 'no request reaches the provider')
       t.equal((await a(at(own))).status, 200, 'the owner reads it')
       t.equal((await a(at(own), { method: 'DELETE' })).status, 200, 'and deletes it')
       t.equal((await a(at(own))).status, 404, 'then it is unknown')
@@ -75,7 +77,7 @@ for (const store of STORES) {
     const own = await idOf(await a(`${OPENAI}/v1/files`, { method: 'POST', body: form('hi') }))
     const more = await idOf(await a(`${OPENAI}/v1/files`, { method: 'POST', body: form('ho') }))
     const list = await (await a(`${OPENAI}/v1/files`)).text()
-    t.match(list, /"created_at":12345678901234567000/, 'numbers pass as they are')
+    t.match(list, /"created_at":12345678901234567000/, 'numbers pass unchanged')
     t.strictSame(JSON.parse(await (await b(`${OPENAI}/v1/files`)).text()), {
       object: 'list',
       data: [],
@@ -127,7 +129,7 @@ for (const store of STORES) {
   })
 
   void t.test(`${store}: objects that the provider makes for the account`, async (t) => {
-    const { a, b, provider } = await openAccounts(t, store)
+    const { a, b, gateway, provider } = await openAccounts(t, store)
     const batch = await idOf(await a(`${OPENAI}/v1/batches`, { json: { metadata: {} } }))
     const done = { id: batch, object: 'batch', status: 'completed', output_file_id: 'file-out' }
     provider.replies.set(`GET /v1/batches/${batch}`, done)
@@ -136,8 +138,19 @@ for (const store of STORES) {
     t.equal((await a(`${OPENAI}/v1/batches/${batch}`)).status, 200)
     t.equal((await a(`${OPENAI}/v1/files/file-out/content`)).status, 200)
     t.equal((await b(`${OPENAI}/v1/files/file-out/content`)).status, 404)
-    const upload = await a(`${GOOGLE}/upload/v1beta/files`, { method: 'POST', body: 'plain' })
-    const file = await idOf(upload)
+    const start = await a(`${GOOGLE}/upload/v1beta/files`, {
+      json: { file: { displayName: 'a' } },
+      headers: { 'x-goog-upload-command': 'start', 'x-goog-upload-protocol': 'resumable' },
+    })
+    const url = new URL(start.headers.get('x-goog-upload-url') ?? '')
+    t.equal(url.origin, gateway.origin, 'the bytes go through the gateway')
+    const bytes = { method: 'POST', body: 'plain', headers: { 'x-goog-upload-offset': '0' } }
+    t.equal((await b(url.pathname + url.search, bytes)).status, 404, 'the upload of another')
+    const file = await idOf(await a(url.pathname + url.search, bytes))
+    t.equal(
+      provider.seen.at(-1)?.url,
+      '/upload/v1beta/files?upload_id=up-1&upload_protocol=resumable',
+    )
     t.equal((await a(`${GOOGLE}/v1beta/${file}`)).status, 200, 'an upload')
     t.equal((await b(`${GOOGLE}/v1beta/${file}`)).status, 404)
   })
@@ -205,10 +218,10 @@ for (const store of STORES) {
         t.match(await reply.text(), 'unknown_object')
       }
     })
-    t.strictSame(sent, [], 'the provider is not asked')
+    t.strictSame(sent, [], 'no request reaches the provider')
     const [[path, json] = ['', {}]] = requests
     await a(path, { json })
-    t.match(provider.seen.at(-1), { url: '/v1/chat/completions', body: file }, 'the owner asks it')
+    t.match(provider.seen.at(-1), { url: '/v1/chat/completions', body: file }, 'of the owner')
     const tool = { name: 'f', parameters: { type: 'object', properties: { file_id: {} } } }
     const plain = {
       model: 'gpt-4o',
@@ -216,6 +229,50 @@ for (const store of STORES) {
       tools: [{ type: 'function', function: tool }],
     }
     t.equal((await asked(scene, async () => void (await b(path, { json: plain })))).length, 1)
+  })
+
+  void t.test(`${store}: containers and responses of translated requests`, async (t) => {
+    const { a, b, provider } = await openAccounts(t, store)
+    const usage = { input_tokens: 1, output_tokens: 1 }
+    const message = {
+      ...{ id: 'msg_1', type: 'message', role: 'assistant', model: 'claude-sonnet-4-5', usage },
+      ...{ stop_reason: 'end_turn', stop_sequence: null, container: { id: 'container_9' } },
+      content: [
+        {
+          type: 'tool_use',
+          id: 't',
+          name: 'f',
+          input: { file_id: 'file_x', container: { id: 'x' } },
+        },
+      ],
+    }
+    provider.replies.set('POST /v1/messages', message)
+    const ask = (container: string | undefined): object => ({
+      ...{ model: 'claude-sonnet-4-5', max_tokens: 9, container },
+      messages: [{ role: 'user', content: 'x' }],
+      tools: [{ type: 'code_execution_20250825', name: 'code_execution' }],
+    })
+    t.equal((await a('/v1/messages', { json: ask(undefined) })).status, 200)
+    t.equal((await a('/v1/messages', { json: ask('container_9') })).status, 200, 'its own')
+    t.equal((await b('/v1/messages', { json: ask('container_9') })).status, 404)
+    t.equal((await a('/native/anthropic/v1/files/file_x')).status, 404, 'written by the model')
+    const item = { type: 'code_interpreter_call', id: 'ci', status: 'completed', code: '1' }
+    const response = {
+      ...{ id: 'resp_up', object: 'response', status: 'completed', model: 'gpt-4.1', usage },
+      ...{ created_at: 1, output: [{ ...item, container_id: 'cntr_9', outputs: [] }] },
+    }
+    const event = (type: string): string =>
+      `event: ${type}\ndata: ${JSON.stringify({ type, response })}\n\n`
+    provider.replies.set('POST /v1/responses', event('response.completed'))
+    const tools = [{ type: 'code_interpreter', container: { type: 'auto' } }]
+    const json = { model: 'gpt-4.1', input: 'x', stream: true, tools }
+    await (await a('/v1/responses', { json })).text()
+    t.equal((await b('/native/responses/v1/responses/resp_up')).status, 404)
+    provider.replies.set('GET /v1/responses/resp_up', response)
+    t.equal((await a('/native/responses/v1/responses/resp_up')).status, 200, 'the account reads it')
+    provider.replies.set('GET /v1/containers/cntr_9/files', { data: [] })
+    t.equal((await a('/native/responses/v1/containers/cntr_9/files')).status, 200)
+    t.equal((await b('/native/responses/v1/containers/cntr_9/files')).status, 404)
   })
 
   void t.test(`${store}: native_sharing: shared lets the provider decide`, async (t) => {

@@ -1,6 +1,6 @@
 /**
  * Charges a batch to the account that created it, once: under a budget its maximum cost is reserved before
- * the provider gets it, and its cost is read from its results as soon as a client asks for them.
+ * the provider gets it, and its cost is read from its results when a client requests them.
  */
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../chat/json.js'
 import { maxCostNanoUsd } from '../../ledger/price.js'
@@ -20,7 +20,7 @@ import {
   type MeterServices,
 } from './metered-requests.js'
 
-/** Results are kept for 29 days; a batch whose results nobody asks for is charged what was reserved. */
+/** Results are kept for 29 days; a batch whose results no client requests is charged what was reserved. */
 const LEASE_MS = 30 * 86_400_000
 /** One token has at least this many bytes of JSON. */
 const BYTES_PER_TOKEN = 2

@@ -127,7 +127,10 @@ export function headersForClient(upstream: IncomingHttpHeaders): Headers {
 
 function chosen(headers: IncomingHttpHeaders, isChosen: (name: string) => boolean): Headers {
   // A header that `connection` names is for one connection (RFC 9110, 7.6.1).
-  const named = (headers.connection ?? '').toLowerCase().split(/ *, */)
+  const named = (headers.connection ?? '')
+    .toLowerCase()
+    .split(',')
+    .map((name) => name.trim())
   const kept: Headers = {}
   for (const [name, value] of Object.entries(headers)) {
     if (value !== undefined && isChosen(name) && !named.includes(name)) kept[name] = value

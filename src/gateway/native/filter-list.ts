@@ -1,6 +1,6 @@
 /**
- * Removes objects of other accounts from a provider's list, by its bytes: the rest of the list stays as it is.
- * A long list is read in several turns of the event loop.
+ * Removes objects of other accounts from a provider's list, by its bytes: the rest of the list passes
+ * unchanged. A long list is read in several turns of the event loop.
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import { MemberScan } from '../../wire/json/scan/member-scan.js'
@@ -37,7 +37,7 @@ async function itemsOf(body: Buffer): Promise<Item[] | null> {
   const ranges: { readonly from: number; readonly to: number }[] = []
   const scan = new MemberScan({
     isLines: false,
-    wants: () => false,
+    selects: () => false,
     found: () => undefined,
     item: (from, to) => ranges.push({ from, to }),
   })

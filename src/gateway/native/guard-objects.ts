@@ -1,6 +1,6 @@
 /**
  * Lets a native request name only objects of its own account, if the upstream has `native_sharing: account`.
- * The provider is asked after that.
+ * The provider receives the request after that.
  */
 import { PassThrough, type Readable } from 'node:stream'
 import { headerOf } from '../../http/message.js'

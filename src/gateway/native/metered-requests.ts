@@ -137,7 +137,7 @@ export function meteredEntry(
 }
 
 /**
- * Charges work that is done: false if a limit is exhausted by it, which is charged all the same. Never
+ * Charges work that is done: false if a limit is exhausted by it, which is charged in any case. Never
  * rejects.
  */
 export async function chargeWork(

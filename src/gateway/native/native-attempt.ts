@@ -5,6 +5,7 @@
 import type { Agent, IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import { GatewayError, gatewayError, type ErrorKind } from '../../errors.js'
+import { headerOf, hostOf } from '../../http/message.js'
 import { sendNative } from '../../http/native-proxy.js'
 import { beginReply } from '../../http/respond.js'
 import {
@@ -141,6 +142,7 @@ export class NativeAttempt implements Timed {
     const statusError = statusErrorOf(status)
     if (statusError !== null) throw statusError
     result.replyResult = nativeReplyResult(status, {})
+    run.replies?.head(status, reply.headers)
     if (run.replies?.plan(status, reply.headers) === 'hold') {
       void this.hold(reply, run.replies)
       return
@@ -311,8 +313,24 @@ export function headList(
 ): string[] {
   const { replyHeaders } = result.candidate.target
   const list = ['x-request-id', x.id, ...replyHeaders, ...rateHeaders]
+  const upload = ownUploadUrl(x, headers)
+  if (upload !== null) list.push('x-goog-upload-url', upload)
   for (const [name, value] of Object.entries(headersForClient(headers))) {
     for (const item of Array.isArray(value) ? value : [value]) list.push(name, item)
   }
   return list
+}
+
+/**
+ * The address for the bytes of a file (Google's resumable uploads) below this gateway: at Google's own address,
+ * the file would belong to no account.
+ */
+function ownUploadUrl(x: Exchange, headers: IncomingHttpHeaders): string | null {
+  const url = headers['x-goog-upload-url']
+  const host = hostOf(x.req)
+  if (typeof url !== 'string' || host === undefined || !URL.canParse(url)) return null
+  const isTls = 'encrypted' in x.req.socket || headerOf(x.req, 'x-forwarded-proto') === 'https'
+  const { searchParams } = new URL(url)
+  searchParams.delete('key')
+  return `${isTls ? 'https' : 'http'}://${host}${x.path}?${searchParams.toString()}`
 }

@@ -1,6 +1,6 @@
 /**
  * Reads the replies of native requests for the objects in them: lists keep the account's own, created objects
- * are recorded, deleted ones forgotten.
+ * are recorded, records of deleted ones removed.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { isObject, type JsonObject } from '../../chat/json.js'
@@ -19,6 +19,9 @@ import type { StreamedScan } from './inspect-body.js'
 const MAX_LIST_BYTES = 8 * 1024 * 1024
 const MAX_OBJECT_BYTES = 1024 * 1024
 const MAX_EVENT_BYTES = 1024 * 1024
+
+/** An upload or a call lasts for hours. */
+const HEAD_KEPT_MS = 7 * 86_400_000
 
 /** Actions of Google's models that create nothing. */
 const STATELESS =
@@ -52,10 +55,27 @@ export class ObjectReplies {
   private line: Buffer[] | null = []
   private lineBytes = 0
   private recording: Promise<void> = Promise.resolve()
+  private hasHead = false
 
   constructor(request: ObjectRequest, objects: OwnedObjects) {
     this.request = request
     this.objects = objects
+  }
+
+  /**
+   * Records what the head of a reply names: the upload that the client continues, a call that it joins.
+   */
+  head(status: number, headers: IncomingHttpHeaders): void {
+    if (status < 200 || status > 299 || !this.creates) return
+    const upload = uploadIdIn(headers)
+    const call = headers.location?.split('/').at(-1)
+    const ids = [upload, call].flatMap((id) => (id === undefined || id === '' ? [] : [id]))
+    const { upstream, owner } = this.request
+    const expiresAtMs = this.objects.nowMs() + HEAD_KEPT_MS
+    const objects = ids.map((id) => ({ upstream, id, ...owned(owner), expiresAtMs, facts: '' }))
+    if (objects.length === 0) return
+    this.hasHead = true
+    this.recording = this.objects.record(objects)
   }
 
   /** Throws `upstream_malformed` for a list that cannot be read. */
@@ -63,6 +83,8 @@ export class ObjectReplies {
     if (status < 200 || status > 299 || this.request.method === 'HEAD') return 'pass'
     const type = headers['content-type'] ?? ''
     const isEncoded = (headers['content-encoding'] ?? 'identity') !== 'identity'
+    // The client may use what the head names as soon as it has it.
+    if (this.hasHead) return 'hold'
     const isJson = type.includes('json') && !type.includes('jsonl') && !isEncoded
     if (this.isList) {
       if (this.request.named.collection !== '' && !isJson && status !== 204) throw unreadableList()
@@ -132,7 +154,7 @@ export class ObjectReplies {
       await withinTime(this.onBatch(object, null))
     }
     if (method === 'DELETE' && named.isWhole && object !== null && status < 300) {
-      await this.objects.forget(upstream, object.id)
+      await this.objects.remove(upstream, object.id)
     }
   }
 
@@ -175,6 +197,14 @@ export class ObjectReplies {
     await this.objects.record(made)
     if (batch !== null) await withinTime(this.onBatch(object, reply))
   }
+}
+
+/** The id in the address that Google sends for the bytes of a file. */
+function uploadIdIn(headers: IncomingHttpHeaders): string | undefined {
+  const url = headers['x-goog-upload-url']
+  return typeof url === 'string' && URL.canParse(url)
+    ? (new URL(url).searchParams.get('upload_id') ?? undefined)
+    : undefined
 }
 
 function owned({ accountId, keyId }: Owner): Owner {

@@ -1,6 +1,6 @@
 /**
  * Lets a translated request name only objects of its own account (files, caches, containers, stored prompts),
- * at upstreams with `native_sharing: account`: others are not asked.
+ * at upstreams with `native_sharing: account`: no other upstream receives it.
  */
 import type { Candidate, Route } from '../phases/choose-route.js'
 import type { Call } from '../phases/receive.js'
@@ -8,8 +8,8 @@ import { idsInBody } from './object-ids.js'
 import { unknownObject, type OwnedObjects } from './owned-objects.js'
 
 /**
- * The route with the candidates that may be asked: it stays as it is if the request names no object. Rejects
- * with `unknown_object` if none is left.
+ * The route with the candidates that may receive the request: all of them if it names no object. Rejects with
+ * `unknown_object` if none is left.
  */
 export function guardCall(
   call: Call,

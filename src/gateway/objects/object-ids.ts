@@ -1,6 +1,6 @@
 /**
- * Where requests and replies of providers name objects that belong to an account: in paths, in members of
- * bodies, and in the objects themselves. Pure.
+ * Finds the ids of objects that belong to an account: in paths, in members of requests, and in the objects that
+ * replies contain. Pure.
  *
  * Sources: the API references of OpenAI, Anthropic and Gemini, read 2026-11-24.
  */

@@ -74,8 +74,8 @@ export class OwnedObjects {
     return valid.length === 0 ? Promise.resolve() : withinTime(this.put(valid, RETRIES))
   }
 
-  /** Forgets an object that was deleted. Never rejects: the record of one that is gone is harmless. */
-  forget(upstream: string, id: string): Promise<void> {
+  /** Removes the record of a deleted object. Never rejects: the record of one that is gone is harmless. */
+  remove(upstream: string, id: string): Promise<void> {
     return withinTime(this.options.store.remove(upstream, id).catch(() => undefined))
   }
 

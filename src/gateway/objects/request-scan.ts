@@ -52,7 +52,7 @@ export class RequestScan {
   constructor(isLines: boolean) {
     this.scan = new MemberScan({
       isLines,
-      wants: isWanted,
+      selects: isSelected,
       skips: isForeignData,
       found: (place, value) => this.found(place, value),
       opened: (name) => {
@@ -105,7 +105,7 @@ export class RequestScan {
 const NOT_STRICT =
   'the body must be JSON: one complete value without comments or control characters'
 
-function isWanted(name: string): boolean {
+function isSelected(name: string): boolean {
   return (
     mayNameObject(name) ||
     OUTPUT_LIMITS.has(name) ||

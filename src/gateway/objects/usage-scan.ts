@@ -37,7 +37,7 @@ export class UsageScan {
   constructor(isLines: boolean, onValue: (value: ScannedUsage) => void) {
     this.scan = new MemberScan({
       isLines,
-      wants: (name) =>
+      selects: (name) =>
         COUNTS.has(name) || name === 'type' || name === 'model' || name === 'modelVersion',
       found: (place, value) => this.found(place, value ?? ''),
       ended: () => {

@@ -27,6 +27,7 @@ import {
 import { TextLimit } from '../../wire/json/scan/text-limit.js'
 import type { Edit } from '../../wire/json/splice.js'
 import type { HeldMemory } from '../bodies/body-memory.js'
+import type { ReplyReader } from '../objects/made-by-replies.js'
 import type { Exchange } from '../client-exchange.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 import { LARGE_BYTES } from '../bodies/join-chunks.js'
@@ -55,6 +56,8 @@ export interface Call extends ResolvedEndpoint {
   readonly history?: Pick<ExpandedRequest, 'members' | 'bodyFor'>
   /** Stores the reply; absent if it must not be stored. */
   readonly keep?: KeepReply
+  /** Reads the upstream's bytes for objects that it makes; absent if it makes none. */
+  readonly replyReader?: ReplyReader
 }
 
 /** The state of a body while it is read. */

@@ -107,6 +107,7 @@ export class Attempt implements ReplyHandler, Timed {
 
   onResponseData(chunk: Buffer): void {
     this.result.captured?.take(chunk)
+    this.prepared.call.replyReader?.read(chunk, this.target)
     const { exchange } = this
     const { phase } = exchange
     if (phase === 'stream') {

@@ -9,9 +9,9 @@ import { isName, numberOf } from '../read-records.js'
 const PUT = `INSERT INTO provider_objects (upstream, id, account_id, key_id, expires_at_ms, facts)
   VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (upstream, id) DO UPDATE SET account_id = ?3, key_id = ?4,
   expires_at_ms = ?5, facts = ?6 WHERE account_id = ?3 OR expires_at_ms <= ?7`
-/** Removes the account's objects that expire first; at most `?2`. */
-const TRIM = `DELETE FROM provider_objects WHERE place IN (SELECT place FROM provider_objects
-  WHERE account_id = ?1 ORDER BY expires_at_ms, place LIMIT ?2)`
+/** Removes the objects of an account that expire first. */
+const TRIM = `DELETE FROM provider_objects WHERE place IN (
+  SELECT place FROM provider_objects WHERE account_id = ?1 ORDER BY expires_at_ms, place LIMIT ?2)`
 const SIZE = 'SELECT entries AS n FROM sizes WHERE name = ?'
 const FIND = 'SELECT * FROM provider_objects WHERE upstream = ? AND id = ?'
 const DELETE_EXPIRED = `DELETE FROM provider_objects WHERE place IN

@@ -1,11 +1,11 @@
 /**
  * Finds members by name in JSON that arrives in chunks, at any depth, without keeping the text: time linear in
- * its size, memory for the names and values that are wanted. Duplicate and escaped names are found. Only
+ * its size, memory for the names and values that are selected. Duplicate and escaped names are found. Only
  * strict JSON is accepted, because lenient parsers of providers read other texts in other ways.
  */
 import { parseOrNull } from '../parse-or-null.js'
 
-/** Where a value is. */
+/** The place of a value. */
 export interface MemberPlace {
   /** The member's name; for an item of an array, that of the array. */
   readonly name: string
@@ -19,11 +19,11 @@ export interface MemberPlace {
 export interface MemberScanOptions {
   /** Whether the text has several values, separated by line ends, each complete in its line. */
   readonly isLines: boolean
-  /** Whether the value of a member, and of a member whose object it contains, is wanted. */
-  readonly wants: (name: string) => boolean
+  /** Whether the value of a member, or its members, are to be reported. */
+  readonly selects: (name: string) => boolean
   /** Whether everything in the value of a member is ignored; absent: nothing is. */
   readonly skips?: (name: string, isArray: boolean) => boolean
-  /** Called with each wanted string, number or literal; null if it has more than `MAX_VALUE` bytes. */
+  /** Called with each selected string, number or literal; null if it has more than `MAX_VALUE` bytes. */
   readonly found: (place: MemberPlace, value: string | null) => void
   /** Called at the end of an object in an array that is a member of the root, with its range of bytes. */
   readonly item?: (from: number, to: number) => void
@@ -59,7 +59,7 @@ export class MemberScan {
   private inString = false
   private isName = false
   private isEscaped = false
-  /** The bytes of the current string or scalar; null if they are not wanted, or too long. */
+  /** The bytes of the current string or scalar; null if they are not selected, or too long. */
   private parts: Buffer[] | null = null
   private isTooLong = false
   /** Number of levels around the value that is ignored; 0 for none. */
@@ -157,7 +157,7 @@ export class MemberScan {
     this.isName = isName
     this.length = 0
     this.isTooLong = false
-    this.parts = isName || this.isWanted() ? [] : null
+    this.parts = isName || this.isSelected() ? [] : null
     return true
   }
 
@@ -226,7 +226,7 @@ export class MemberScan {
     if (scalar === '') return true
     this.scalar = ''
     if (!SCALAR.test(scalar)) return false
-    if (this.isWanted()) this.report(scalar)
+    if (this.isSelected()) this.report(scalar)
     this.endValue()
     return true
   }
@@ -237,11 +237,11 @@ export class MemberScan {
     if (isRoot) this.options.ended?.()
   }
 
-  private isWanted(): boolean {
+  private isSelected(): boolean {
     const level = this.levels.at(-1)
     if (level === undefined || this.skipped > 0) return false
-    const { wants } = this.options
-    return wants(level.member) || (!level.isArray && level.name !== '' && wants(level.name))
+    const { selects } = this.options
+    return selects(level.member) || (!level.isArray && level.name !== '' && selects(level.name))
   }
 
   private report(value: string | null): void {
