@@ -14,7 +14,7 @@ export interface ProviderObject {
   readonly keyId: string
   /** Null: the provider keeps it until it is deleted. */
   readonly expiresAtMs: number | null
-  /** What the gateway needs to know about it later, as JSON; at most `MAX_FACTS` characters, '' for nothing. */
+  /** What the gateway needs later, as JSON; at most `MAX_FACTS` characters, '' for nothing. */
   readonly facts: string
 }
 

@@ -92,7 +92,7 @@ function created(path: string, number: number, body: string): Item {
     '/v1/responses': ['resp_', 'response'],
   }
   const [prefix, object] = kinds[path] ?? ['obj_', 'object']
-  return { id: `${prefix}${number}`, object, note: 'a, "b"', created_at: 12345678901234567890 }
+  return { id: `${prefix}${number}`, object, note: 'a, "b"' }
 }
 
 function page(path: string, list: readonly Item[]): Item {

@@ -220,11 +220,11 @@ async function usageOf(
   const results = reply === null ? url : resultsUrl(reply, url)
   if (results === null) return used
   const scan = new UsageScan(true, add)
-  let isReadable = true
+  const text = { isReadable: true }
   const isRead = await read(results, (chunk) => {
-    isReadable &&= scan.write(chunk)
+    text.isReadable &&= scan.write(chunk)
   })
-  return isRead && isReadable && scan.end() ? used : null
+  return isRead && text.isReadable && scan.end() ? used : null
 }
 
 function isDone(reply: JsonObject): boolean {

@@ -1,6 +1,6 @@
 /**
- * Scans a multipart form that arrives in chunks: fields must not name objects, because their values would have
- * to be held back, and a file in JSON lines (the requests of a batch) is scanned like a body. Pure.
+ * Scans a multipart form that arrives in chunks: fields must not name objects, because their values would
+ * have to be held back, and a file in JSON lines (the requests of a batch) is scanned like a body. Pure.
  */
 import { isIdMember } from '../objects/object-ids.js'
 import { RequestScan, type RequestSummary } from '../objects/request-scan.js'

@@ -1,6 +1,6 @@
 /**
- * Reads the messages of one direction of a WebSocket from its bytes (RFC 6455), which pass on unchanged. Keeps
- * at most the head of a frame. Pure.
+ * Reads the messages of one direction of a WebSocket from its bytes (RFC 6455), which pass on unchanged. It
+ * keeps at most the head of a frame. Pure.
  */
 
 /** Callbacks for the messages. */

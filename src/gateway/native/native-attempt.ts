@@ -322,8 +322,8 @@ export function headList(
 }
 
 /**
- * The address for the bytes of a file (Google's resumable uploads) below this gateway: at Google's own address,
- * the file would belong to no account.
+ * The address for the bytes of a file (Google's resumable uploads) below this gateway: sent to Google's own
+ * address, the file would belong to no account.
  */
 function ownUploadUrl(x: Exchange, headers: IncomingHttpHeaders): string | null {
   const url = headers['x-goog-upload-url']

@@ -3,7 +3,6 @@
  * translation. The request is authenticated already.
  */
 import type { Agent } from 'node:http'
-import { objectOf } from '../../chat/json.js'
 import { GatewayError } from '../../errors.js'
 import { readNative } from '../../http/native-proxy.js'
 import type { LedgerWriter } from '../../ledger/ledger-writer.js'
@@ -18,7 +17,6 @@ import { assertRecordable } from '../phases/admit.js'
 import type { Authenticated } from '../phases/find-client-key.js'
 import { Intake } from '../phases/receive.js'
 import { NativeAttempt } from './native-attempt.js'
-import { parseOrNull } from '../../wire/json/parse-or-null.js'
 import {
   chargeBatch,
   createsBatch,
@@ -177,9 +175,7 @@ function watchBatches(
       readNative({ url: results, headers: headersForReading(call.headers), agent }, onChunk)
     if (!(await chargeBatch(metered, { object, reply, url, read }, services))) return
     // It is charged once; the ledger refuses a second entry in any case.
-    const { charge, ...rest } = objectOf(parseOrNull(object.facts))
-    void charge
-    await services.objects.record([{ ...object, facts: JSON.stringify(rest) }])
+    await services.objects.record([{ ...object, facts: '' }])
   }
 }
 

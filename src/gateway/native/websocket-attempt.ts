@@ -5,8 +5,7 @@
 import type { Agent, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Config } from '../../config/config.js'
-import type { GatewayError } from '../../errors.js'
-import { gatewayError } from '../../errors.js'
+import { GatewayError, gatewayError } from '../../errors.js'
 import { headerOf, type HttpRequest, type Upgrade } from '../../http/message.js'
 import { sendWebSocket } from '../../http/native-proxy.js'
 import { pathOf } from '../../http/request-guard.js'
@@ -17,6 +16,7 @@ import type { Exchange } from '../client-exchange.js'
 import { transportError } from '../transport-errors.js'
 import { requestIdIn } from '../attempts/reply/read-head.js'
 import { NOT_LISTED } from '../in-flight/in-flight-list.js'
+import { ClientFrames } from './client-frames.js'
 import { headList, nativeError, timeoutErrorOf, statusErrorOf } from './native-attempt.js'
 import { headersForClient } from './filter-headers.js'
 import type { NativeCall } from './admit-native.js'
@@ -140,7 +140,15 @@ export class WebSocketAttempt implements Timed {
       return
     }
     this.phase = 'open'
-    const { session } = this.run
+    const { session, replies } = this.run
+    if (replies !== null) {
+      const frames = new ClientFrames((ids) => {
+        replies.owned(ids).catch((error: unknown) => {
+          if (error instanceof GatewayError) this.fail(error)
+        })
+      })
+      this.client.socket.on('data', (chunk: Buffer) => frames.read(chunk))
+    }
     // Beside the pipe to the client, which pauses both.
     if (session !== null) upstream.on('data', (chunk: Buffer) => session.read(chunk))
     this.deadlines.remove(this)

@@ -1,6 +1,6 @@
 /**
- * Finds the ids of objects that belong to an account: in paths, in members of requests, and in the objects that
- * replies contain. Pure.
+ * Finds the ids of objects that belong to an account: in paths, in members of requests, and in the objects
+ * that replies contain. Pure.
  *
  * Sources: the API references of OpenAI, Anthropic and Gemini, read 2026-11-24.
  */
@@ -132,7 +132,8 @@ function isLiteral({ segments: pattern }: NativeRule, at: number, length: number
 
 /** Google's names have their collection; the ids of others are unique by themselves. */
 function idOf(collection: string, segment: string): string {
-  const id = segment.replace(/:[A-Za-z]+$/, '')
+  // An action of Google's follows the name; models of fine-tuning have colons.
+  const id = segment.startsWith('ft:') ? segment : segment.replace(/:[A-Za-z]+$/, '')
   return isResourceName(`${collection}/${id}`) ? `${collection}/${id}` : id
 }
 
@@ -151,7 +152,8 @@ function isResourceName(name: string): boolean {
 /** The id in a value that names an object: an id, a resource name, or the URL of one. */
 export function idInValue(value: string): string {
   if (!value.includes('/')) return value
-  const path = value.replace(/^[a-z]+:\/\/[^/]*/i, '').replace(/[?#].*$/, '')
+  const [address = ''] = value.split(/[?#]/)
+  const path = address.replace(/^[a-z]{1,10}:\/\/[^/]*/i, '')
   const segments = path.split('/').filter((segment) => segment !== '')
   return idOf(segments.at(-2) ?? '', segments.at(-1) ?? '')
 }
@@ -199,7 +201,7 @@ const ID_MEMBERS = new Set([
 const ID_OBJECTS = new Set(['container', 'conversation', 'prompt', 'source', 'video'])
 
 /** A file of the Files API; other URLs are public. */
-const GOOGLE_FILE = /^(?:https?:\/\/[^/]*googleapis\.com\/.*)?files\//i
+const GOOGLE_FILE = /^(?:https?:\/\/[^/]*googleapis\.com\/(?:[^?#]*\/)?)?files\//i
 
 /** Members with data of the client's own tools and schemas, in which providers read no ids. */
 const FOREIGN = new Set([
@@ -329,18 +331,20 @@ export function idsInBody(body: JsonObject): Set<string> {
   const pending: { readonly value: JsonObject | JsonValue[]; readonly name: string }[] = [
     { value: body, name: '' },
   ]
-  const take = (name: string, parent: string, value: JsonValue | undefined): void => {
+  const take = (name: string, parent: string | null, value: JsonValue | undefined): void => {
+    const isItem = parent === null
     if (typeof value === 'string') {
-      const isNamed = mayNameObject(name) || (name === 'id' && mayNameObject(parent))
-      const id = isNamed && name !== 'previous_response_id' ? idInMember(name, parent, value) : null
+      const isNamed = mayNameObject(name) || (name === 'id' && mayNameObject(parent ?? ''))
+      const id =
+        isNamed && name !== 'previous_response_id' ? idInMember(name, parent ?? '', value) : null
       if (id !== null) ids.add(id)
     } else if (typeof value === 'object' && value !== null) {
-      pending.push({ value, name })
+      pending.push({ value, name: isItem && !Array.isArray(value) ? '' : name })
     }
   }
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     const { value, name } = next
-    if (Array.isArray(value)) for (const item of value) take(name, '', item)
+    if (Array.isArray(value)) for (const item of value) take(name, null, item)
     else {
       for (const key in value) {
         // Long texts stay encoded, and are never ids.

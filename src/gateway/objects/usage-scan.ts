@@ -1,4 +1,4 @@
-/** Reads token counts from JSON that arrives in chunks: results of a batch, or events of a WebSocket. Pure. */
+/** Reads token counts in JSON that arrives in chunks: results of a batch, events of a WebSocket. Pure. */
 import { isImplausible, tokenCount, type Usage } from '../../chat/usage.js'
 import { MemberScan, type MemberPlace } from '../../wire/json/scan/member-scan.js'
 
