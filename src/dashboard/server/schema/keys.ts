@@ -107,10 +107,10 @@ export const changeKeyBody = z.strictObject({
 export const keyReply = z.strictObject({ key })
 
 /**
- * `POST /keys/{id}/rotate` with `{}` → 201 `rotatedKeyReply`: a new key with the name, expiry, models,
- * tools, limits and labels of the old one. Both work until the old one is revoked. A rotation may exceed the
- * plan's number of keys by one; the old key then expires after 24 hours. 403 `plan_limit` if the account
- * exceeds the plan already. `DELETE /keys/{id}` → `keyReply` revokes the key; requests with it fail within a second.
+ * `POST /keys/{id}/rotate` with `{}` → 201 `rotatedKeyReply`: a new key with the name, expiry, models, tools,
+ * limits and labels of the old one. Both work until the old one is revoked. A rotation may exceed the plan's
+ * number of keys by one; the old key then expires after 24 hours. 403 `plan_limit` if the account exceeds the
+ * plan already. `DELETE /keys/{id}` → `keyReply` revokes the key; requests with it fail within a second.
  */
 export const rotateKeyBody = z.strictObject({})
 /** The new key, its secret, and the expiry of the old key (null: it works until it is revoked). */
