@@ -123,7 +123,7 @@ export function meteredEntry(
     model,
     modelName: model === null ? 'other' : x.generation.modelLabel(model),
   }
-  const estimate = { input: 0, output: null, nanoUsd: cost, isPriced: cost !== null }
+  const estimate = { usage, nanoUsd: cost, isPriced: cost !== null }
   return {
     ...provisionalEntry(provisional, estimate),
     requestId,
