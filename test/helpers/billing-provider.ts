@@ -160,7 +160,7 @@ class Generation {
     const served = this.reply().then(() => 'served' as const)
     served.catch(() => undefined)
     const end = await Promise.race([left, served])
-    this.bill(end === 'served' ? this.total : await this.generatedWhenNoticed())
+    this.bill(end === 'served' ? this.total : this.generatedWhenNoticed())
   }
 
   private get total(): number {
@@ -173,7 +173,7 @@ class Generation {
   }
 
   /** Some providers notice a closed connection soon, others when the model has finished. */
-  private async generatedWhenNoticed(): Promise<number> {
+  private generatedWhenNoticed(): number {
     const { random } = this.asked
     const noticeMs = random() < 0.5 ? random() * 40 : Number.POSITIVE_INFINITY
     const generated = (performance.now() - this.beganMs + noticeMs) * RATE
@@ -232,7 +232,10 @@ class Generation {
 
   private head(type: string): void {
     this.res.writeHead(200, { 'content-type': type })
-    if (this.format !== 'messages') return void this.res.flushHeaders()
+    if (this.format !== 'messages') {
+      this.res.flushHeaders()
+      return
+    }
     const usage = { input_tokens: this.input, output_tokens: 1 }
     const message = { id: 'msg_1', type: 'message', role: 'assistant', model: 'claude-sonnet-4-5' }
     const start = { ...message, content: [], stop_reason: null, stop_sequence: null, usage }

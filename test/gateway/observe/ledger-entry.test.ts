@@ -260,8 +260,9 @@ void t.test(
     t.match(row, { source: 'assumed', outcome: 'client_gone', usage: { output: MOST } })
     t.equal(row.usage.input, 200_000, 'searches may fill the context window')
     const tokensNanoUsd = 200_000 * 2 * 3_000 + MOST * 15_000
-  t.equal(row.costNanoUsd, tokensNanoUsd + 3 * 10_000_000, 'and each search costs a cent')
-})
+    t.equal(row.costNanoUsd, tokensNanoUsd + 3 * 10_000_000, 'and each search costs a cent')
+  },
+)
 
 void t.test('a request that never reached an upstream has an entry without usage', async (t) => {
   const gateway = await startGateway(t)
