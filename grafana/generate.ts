@@ -1,6 +1,6 @@
 /**
- * Writes `grafana/dashboards/*.json` from the boards, and the Helm chart's copy of the alerts, because Helm reads
- * no file outside of a chart: `npm run generate`. Tests compare the files with their sources.
+ * Writes `grafana/dashboards/*.json` from the boards, and the Helm chart's copy of the alerts, because Helm
+ * reads no file outside of a chart: `npm run generate`. Tests compare the files with their sources.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { boardFiles } from './boards/index.js'

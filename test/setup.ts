@@ -1,7 +1,8 @@
 /**
  * Finds or installs the real parts that the suite needs before it starts.
- * On Debian as root it installs them, and Helm with Go; elsewhere it prints what to install. Under CI a missing
- * part is an error; otherwise the tests that need it are skipped with a message. Large clients come from npm.
+ * On Debian as root it installs them, and Helm with Go; elsewhere it prints what to install. Under CI a
+ * missing part is an error; otherwise the tests that need it are skipped with a message. Large clients come
+ * from npm.
  */
 import { execFileSync, spawnSync, type ExecFileSyncOptions } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'

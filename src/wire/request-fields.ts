@@ -24,7 +24,9 @@ const FORBIDDEN: ReadonlySet<string> = new Set([
   'fallbacks',
 ])
 
-/** The `model` field. Throws `malformed_request` if it is not a non-empty string, and as `checkModelId` does. */
+/**
+ * The `model` field. Throws `malformed_request` if it is not a non-empty string, and as `checkModelId` does.
+ */
 export function modelOf(body: JsonObject): string {
   const { model } = body
   if (typeof model !== 'string' || model === '') refuse('model', 'must be a non-empty string')

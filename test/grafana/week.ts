@@ -1,6 +1,6 @@
 /**
- * A simulated week of two gateways as input of `promtool test rules`: traffic by time of day, and the noise of
- * a healthy service. Samples are 15 s apart, the longest interval for which the alerts' times hold.
+ * A simulated week of two gateways as input of `promtool test rules`: traffic by time of day, and the noise
+ * of a healthy service. Samples are 15 s apart, the longest interval for which the alerts' times hold.
  */
 import { dice } from '../helpers/seeded-random.js'
 

@@ -191,8 +191,9 @@ async function answer(
 }
 
 /**
- * Throws for a host name that is not configured. A web page can make a browser send requests here under a name
- * of its own that resolves to this address, and read the replies (DNS rebinding); an address cannot be rebound.
+ * Throws for a host name that is not configured. A web page can make a browser send requests here under a
+ * name of its own that resolves to this address, and read the replies (DNS rebinding). An address cannot be
+ * rebound.
  */
 function assertHost({ host, hosts }: OpsOptions, { headers }: IncomingMessage): void {
   // Only HTTP/1.0 has requests without the header; browsers always send it.
