@@ -16,6 +16,8 @@ import type { DrainOptions, GatewayServer, ServerOptions } from './server-option
 import type { createTlsServer, TlsServer } from './tls/tls-server.js'
 
 const SWEEP_MS = 250
+/** A client that does not read is checked so often within its time. */
+const STALL_CHECKS = 10
 /**
  * Limits of the time for the last errors after the drain's deadline; the default is the duration of the
  * drain.
@@ -68,6 +70,7 @@ class Listener implements GatewayServer {
     this.connections = new Http1Connections({
       maxConnections: this.maxConnections,
       bodyGraceMs: options.requestTimeoutMs ?? headersTimeoutMs,
+      clientStallMs: this.clientStallMs,
       others: () => this.tls?.sessions.size ?? 0,
       serve: (exchange, isLast) =>
         this.serve(exchange, isLast || this.isDraining || options.closesConnections?.() === true),
@@ -100,10 +103,11 @@ class Listener implements GatewayServer {
           })
     this.server = this.tls?.server ?? createServer(settings)
     this.configure(this.server)
+    const clockMs = Math.min(checkingIntervalMs, this.clientStallMs / STALL_CHECKS)
     this.clock = setInterval(() => {
-      this.connections.checkBodies()
+      this.connections.checkClients()
       this.tls?.sessions.checkBodies()
-    }, checkingIntervalMs).unref()
+    }, clockMs).unref()
   }
 
   get port(): number {
