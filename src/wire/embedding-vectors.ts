@@ -4,9 +4,16 @@
  */
 import { isObject, type JsonObject } from '../chat/json.js'
 import type { Vector } from '../chat/embedding.js'
+import { ReplyScan } from './json/scan/reply-scan.js'
+import type { Steps } from './steps.js'
 
-/** A JSON array of numbers. */
-const NUMBERS = /\[\s*-?\d[-+\d.eE,\s]*\]/g
+/** The beginning of a JSON array of numbers, and a whole one. */
+const BEGINNING = /\[(?=\s*-?\d)/g
+const NUMBERS = /^\[\s*-?\d[-+\d.eE,\s]*\]$/
+/** A longer array is not a vector: the longest have 16,384 numbers of 25 digits. */
+const MAX_CHARS = 1024 * 1024
+/** Characters that are read in one step. */
+const STEP_CHARS = 1024 * 1024
 
 /** A reply in which each vector is replaced by its index in `arrays`. */
 export interface Outline {
@@ -15,13 +22,42 @@ export interface Outline {
   readonly arrays: readonly string[]
 }
 
-/** Replaces the arrays of numbers in a JSON object; null if the text is not a JSON object. Linear. */
-export function outlineOf(text: string): Outline | null {
+/**
+ * Replaces the arrays of numbers in a JSON object; null if the text is not a JSON object, or if the rest of it
+ * exceeds a limit of `ReplyScan`. Linear.
+ */
+export function* outlineOf(text: string): Steps<Outline | null> {
   const arrays: string[] = []
-  const outline = text.replace(NUMBERS, (found) => {
-    arrays.push(found)
-    return String(arrays.length - 1)
-  })
+  let outline = ''
+  let from = 0
+  let end = -1
+  let stepEnd = STEP_CHARS
+  BEGINNING.lastIndex = 0
+  while (BEGINNING.test(text)) {
+    const start = BEGINNING.lastIndex - 1
+    if (end < start) end = text.indexOf(']', start)
+    if (end === -1) break
+    const found = end - start < MAX_CHARS ? text.slice(start, end + 1) : ''
+    if (NUMBERS.test(found)) {
+      outline += text.slice(from, start) + String(arrays.length)
+      arrays.push(found)
+      from = end + 1
+      BEGINNING.lastIndex = from
+    }
+    if (BEGINNING.lastIndex < stepEnd) continue
+    const { lastIndex } = BEGINNING
+    stepEnd = lastIndex + STEP_CHARS
+    yield
+    BEGINNING.lastIndex = lastIndex
+  }
+  outline += text.slice(from)
+  yield
+  const scan = new ReplyScan({ maxTextBytes: Infinity, maxBytes: Infinity })
+  for (let at = 0; at < outline.length; at += STEP_CHARS) {
+    scan.add(outline.slice(at, at + STEP_CHARS), false)
+    yield
+  }
+  if (scan.excess !== null) return null
   try {
     const body: unknown = JSON.parse(outline)
     return isObject(body) ? { body, arrays } : null

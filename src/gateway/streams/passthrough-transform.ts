@@ -9,16 +9,15 @@ import type { StreamTap } from '../../dialects/dialect.js'
 import type { WireError } from '../../errors.js'
 import type { FrameSink } from '../../wire/frames/framer-types.js'
 import { SseFramer } from '../../wire/frames/sse-framer.js'
-import { OVERFLOW, TRUNCATED, type Translation, type ReplyResult } from './translated-stream.js'
-import { ReplyTransform, type ReplyOwner } from './reply-transform.js'
-import type { StreamForm } from './sse-or-json-array.js'
+import {
+  overflowError,
+  TRUNCATED,
+  type Translation,
+  type ReplyResult,
+} from './translated-stream.js'
 
-/** Passes the upstream's bytes to the client. */
-export class PassthroughTransform extends ReplyTransform {
-  constructor(tap: StreamTap, owner: ReplyOwner, form?: StreamForm) {
-    super(new PassthroughStream(tap), owner, form)
-  }
-}
+/** Larger events are not kept while they arrive, and only an outline of them is read. */
+const KEPT_BYTES = 256 * 1024
 
 /** The bytes without the frames that are not for the client. Pure and synchronous. */
 export class PassthroughStream implements Translation, FrameSink {
@@ -29,15 +28,24 @@ export class PassthroughStream implements Translation, FrameSink {
   readonly lost = []
   readonly resume = null
   readonly repeatCause = null
+  readonly isPending = false
   private readonly framer: SseFramer
   private readonly tap: StreamTap
   private ready = ''
   /** A frame was left out or added, so that the chunk cannot pass unchanged. */
   private isChanged = false
+  /** Characters of text in the parts of events that were not read. */
+  private omittedText = 0
 
-  constructor(tap: StreamTap) {
+  /** Of an event above `maxKeptBytes`, only an outline is read. */
+  constructor(tap: StreamTap, maxKeptBytes = KEPT_BYTES) {
     this.tap = tap
-    this.framer = new SseFramer(this, { bytes: true })
+    this.framer = new SseFramer(this, { bytes: true, maxKeptBytes })
+  }
+
+  /** Whether the tap reads an outline at the moment instead of the whole event. */
+  get readsOutline(): boolean {
+    return this.framer.isOutline
   }
 
   get usage(): Usage {
@@ -53,10 +61,12 @@ export class PassthroughStream implements Translation, FrameSink {
     return this.tap.tier
   }
   get outputSize(): OutputSize {
-    return this.tap.outputSize
+    const { outputSize } = this.tap
+    if (this.omittedText === 0) return outputSize
+    return { bytes: outputSize.bytes + this.omittedText, calls: outputSize.calls }
   }
   get content(): boolean {
-    return this.tap.hasContent || this.outcome === 'complete'
+    return this.tap.hasContent || this.outcome === 'complete' || this.framer.passesEvent
   }
 
   /** A stream that passes through cannot pause. */
@@ -68,8 +78,8 @@ export class PassthroughStream implements Translation, FrameSink {
     if (this.outcome !== 'open') return ''
     const startsBetweenEvents = this.framer.isBetweenEvents
     this.framer.write(chunk)
-    if (this.framer.overflow) this.fail(OVERFLOW)
     this.takeUnframed()
+    if (this.framer.overflow) this.overflow()
     // Latin-1 text is as long as its bytes, so an equal length means that the chunk passes unchanged.
     if (startsBetweenEvents && !this.isChanged && this.ready.length === chunk.length) {
       this.ready = ''
@@ -78,9 +88,14 @@ export class PassthroughStream implements Translation, FrameSink {
     return this.take()
   }
 
+  more(): string {
+    return ''
+  }
+
   end(): string | Buffer {
     if (this.outcome !== 'open') return ''
     this.framer.end()
+    if (this.framer.passesEvent) this.takeUnframed()
     this.settle()
     if (this.tap.isFinished) this.terminate()
     // Without a blank line after the last event, the error event that follows would become a part of it.
@@ -101,6 +116,8 @@ export class PassthroughStream implements Translation, FrameSink {
 
   frame(name: string, data: string): void {
     if (this.outcome !== 'open') return
+    if (this.framer.passesEvent) this.ready += this.framer.takeUnframed()
+    this.omittedText += this.framer.largeEvent?.omittedText ?? 0
     if (this.tap.frame(name, data)) {
       this.pass(this.framer.raw, this.tap)
     } else {
@@ -130,6 +147,12 @@ export class PassthroughStream implements Translation, FrameSink {
   private takeUnframed(): void {
     const unframed = this.framer.takeUnframed()
     if (this.outcome === 'open') this.ready += unframed
+  }
+
+  /** An event that is forwarded in part ends here, so that the error event is one of its own. */
+  private overflow(): void {
+    if (this.framer.passesEvent) this.ready += '\n\n'
+    this.fail(overflowError(this.framer))
   }
 
   private settle(): void {

@@ -116,6 +116,13 @@ export class ReplyTransform extends Transform {
       this.translation.fail(UNEXPECTED_FAILURE)
     }
     this.owner.translated(performance.now() - beganMs)
+    if (this.translation.isPending) {
+      this.emitEvents(ready)
+      setImmediate(() => {
+        if (!this.destroyed) this.step(() => this.translation.more(), done)
+      })
+      return
+    }
     const held = this.translation.outcome === 'complete' ? this.hold() : null
     if (held === null) this.emitOutput(ready)
     else {
@@ -130,12 +137,17 @@ export class ReplyTransform extends Transform {
 
   private emitOutput(ready: string | Buffer): void {
     if (this.destroyed || this.isDrained) return
-    const events = ready.length > 0 ? this.form.events(ready) : ''
-    if (events.length > 0) this.push(events)
+    this.emitEvents(ready)
     if (this.translation.outcome !== 'complete' || this.hasEnded) return
     this.hasEnded = true
     const end = this.form.end()
     if (end !== '') this.push(end)
+  }
+
+  private emitEvents(ready: string | Buffer): void {
+    if (this.destroyed || this.isDrained || ready.length === 0) return
+    const events = this.form.events(ready)
+    if (events.length > 0) this.push(events)
   }
 
   private hold(): Promise<void> | null {

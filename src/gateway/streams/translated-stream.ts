@@ -13,6 +13,7 @@ import { OutputMeter, type OutputSize } from '../../chat/reply/output-size.js'
 import { mergeUsage, type Usage } from '../../chat/usage.js'
 import type { Egress, Ingress, Seed, StreamDecoder, StreamEncoder } from '../../dialects/dialect.js'
 import type { ErrorKind, WireError } from '../../errors.js'
+import type { FrameSink } from '../../wire/frames/framer-types.js'
 import { SseFramer } from '../../wire/frames/sse-framer.js'
 import { LossList } from './translation-losses.js'
 
@@ -50,6 +51,13 @@ export interface Translation extends ReplyResult {
   write(chunk: Buffer): string | Buffer
   /** The upstream's connection ended. */
   end(): string | Buffer
+  /**
+   * A large event is waiting, because it is processed in turns of the event loop of its own: `more` is called
+   * once in each turn while this is true, and nothing else.
+   */
+  readonly isPending: boolean
+  /** Processes a part of what is waiting; returns its output. */
+  more(): string | Buffer
   /** The transport failed. */
   fail(error: WireError): void
   /** The error frame for the client; null if the format's frame does not depend on the stream. */
@@ -85,8 +93,30 @@ export const OVERFLOW: WireError = {
   message: 'The upstream sent a single event that is too large.',
 }
 
+/** The error of a part of a reply, such as `event`, that exceeds a limit of `ReplyScan`. */
+export function tooComplex(part: string, excess: string): WireError {
+  return {
+    kind: 'upstream_malformed',
+    message:
+      `The upstream's ${part} is too complex to be translated: it has ${excess}. Request less, such as fewer ` +
+      'choices or top_logprobs, or use a format that the upstream speaks.',
+  }
+}
+
+/** The error of a stream whose framer has stopped. */
+export function overflowError({ excess }: Pick<SseFramer, 'excess'>): WireError {
+  return excess === null ? OVERFLOW : tooComplex('event', excess)
+}
+
+/** A frame that waits. */
+interface WaitingFrame {
+  readonly name: string
+  readonly data: string
+  readonly isLarge: boolean
+}
+
 /** Chunks → frames → events → grammar → the client's dialect. */
-export class TranslatedStream implements Translation, EventSink {
+export class TranslatedStream implements Translation, EventSink, FrameSink {
   outcome: ReplyResult['outcome'] = 'open'
   error: WireError | null = null
   usage: Usage = {}
@@ -107,6 +137,10 @@ export class TranslatedStream implements Translation, EventSink {
   /** Takes the events of the decoder. */
   private readonly sink: EventSink
   private readonly encoder: StreamEncoder
+  /** A large frame and those after it, while their output is not complete; null if there is none. */
+  private waiting: WaitingFrame[] | null = null
+  /** The upstream's connection has ended behind the waiting frames. */
+  private hasEnded = false
 
   constructor({ egress, ingress, request, seed, ...options }: TranslationOptions) {
     const { mayPause = false, mayOmitCall = false } = options
@@ -119,7 +153,11 @@ export class TranslatedStream implements Translation, EventSink {
     const sink = this.joined ?? this.grammar
     this.sink = mayOmitCall ? new MustCall(sink) : sink
     this.decoder = egress.newDecoder(request, this.sink, mayPause)
-    this.framer = new SseFramer(this.decoder)
+    this.framer = new SseFramer(this)
+  }
+
+  get isPending(): boolean {
+    return this.waiting !== null
   }
 
   get breach(): string | null {
@@ -146,22 +184,60 @@ export class TranslatedStream implements Translation, EventSink {
     if (this.joined === null) return
     this.joined.startNextPart()
     this.decoder = this.egress.newDecoder(this.request, this.sink, true)
-    this.framer = new SseFramer(this.decoder)
+    this.framer = new SseFramer(this)
+    this.hasEnded = false
   }
 
   write(chunk: Buffer): string {
     if (this.outcome !== 'open') return ''
     this.framer.write(chunk)
-    if (this.framer.overflow) this.fail(OVERFLOW)
+    if (this.waiting === null) this.checkOverflow()
     return this.encoder.take()
   }
 
   end(): string {
     if (this.outcome !== 'open') return ''
     this.framer.end()
+    this.hasEnded = true
+    if (this.waiting === null) this.finish()
+    return this.encoder.take()
+  }
+
+  frame(name: string, data: string): void {
+    const isLarge = this.framer.largeEvent !== null
+    if (isLarge) this.waiting ??= []
+    if (this.waiting === null) this.decoder.frame(name, data)
+    else this.waiting.push({ name, data, isLarge })
+  }
+
+  /** Reads one large frame, or the small ones up to the next; the output follows in a turn of its own. */
+  more(): string {
+    const { waiting } = this
+    if (waiting === null) return ''
+    let next = this.outcome === 'open' ? waiting.shift() : undefined
+    if (next?.isLarge === true) {
+      this.decoder.frame(next.name, next.data)
+      return ''
+    }
+    const output = this.encoder.take()
+    for (; next !== undefined; next = waiting.shift()) {
+      this.decoder.frame(next.name, next.data)
+      if (waiting[0]?.isLarge === true) return output + this.encoder.take()
+    }
+    this.waiting = null
+    this.checkOverflow()
+    if (this.hasEnded) this.finish()
+    return output + this.encoder.take()
+  }
+
+  private checkOverflow(): void {
+    if (this.framer.overflow) this.fail(overflowError(this.framer))
+  }
+
+  private finish(): void {
+    if (this.outcome !== 'open') return
     this.decoder.end()
     if (this.resume === null) this.fail(TRUNCATED)
-    return this.encoder.take()
   }
 
   fail(error: WireError): void {

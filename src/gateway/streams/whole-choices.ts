@@ -15,8 +15,9 @@ import type { ErrorKind } from '../../errors.js'
 import type { Choice, ChoicesDecoder, Ingress, Seed } from '../../dialects/dialect.js'
 import { sizedText } from '../../wire/frames/sized-text.js'
 import { SseFramer } from '../../wire/frames/sse-framer.js'
+import type { Steps } from '../../wire/steps.js'
 import { LossList } from './translation-losses.js'
-import { note, OVERFLOW, type TranslationOptions } from './translated-stream.js'
+import { note, overflowError, type TranslationOptions } from './translated-stream.js'
 import { type TranslatedReply, replyResultOf, type WholeReply } from './whole-reply.js'
 
 /** One choice while it is read. */
@@ -100,14 +101,18 @@ export class WholeChoices implements WholeReply {
     return this.repeat()
   }
 
-  readEvents(bytes: Buffer): JsonObject | null {
+  *readEvents(chunks: readonly Buffer[]): Steps<JsonObject | null> {
     const decoder = this.next()
     const framer = new SseFramer(decoder)
-    framer.write(bytes)
+    for (const chunk of chunks) {
+      framer.write(chunk)
+      yield
+    }
     framer.end()
     if (framer.overflow) {
+      const error = overflowError(framer)
       for (const { grammar } of this.candidates) {
-        if (!grammar.ended) grammar.event({ type: 'error', error: OVERFLOW })
+        if (!grammar.ended) grammar.event({ type: 'error', error })
       }
     }
     decoder.end()

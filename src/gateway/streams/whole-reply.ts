@@ -17,10 +17,11 @@ import type { ErrorKind } from '../../errors.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import { sizedText, type SizedText } from '../../wire/frames/sized-text.js'
 import { SseFramer } from '../../wire/frames/sse-framer.js'
+import type { Steps } from '../../wire/steps.js'
 import { LossList } from './translation-losses.js'
 import {
   note,
-  OVERFLOW,
+  overflowError,
   TRUNCATED,
   type ReplyResult,
   type TranslationOptions,
@@ -40,8 +41,8 @@ export interface WholeReply {
    * which the rest is requested, or null after the last part.
    */
   read(body: JsonObject | JsonValue[]): JsonObject | null
-  /** The same, for the bytes of a complete event stream. */
-  readEvents(bytes: Buffer): JsonObject | null
+  /** The same, for a complete event stream, one chunk in each step. */
+  readEvents(chunks: readonly Buffer[]): Steps<JsonObject | null>
   /** The error because of which the same request is sent again; null if the upstream only paused. */
   readonly repeatCause: ErrorKind | null
   /** The counts of the parts so far. */
@@ -95,13 +96,18 @@ export class SingleWholeReply implements WholeReply, EventSink {
     return this.joined?.resume ?? null
   }
 
-  readEvents(bytes: Buffer): JsonObject | null {
+  *readEvents(chunks: readonly Buffer[]): Steps<JsonObject | null> {
     const sink = this.nextPart()
     const decoder = this.egress.newDecoder(this.request, sink, this.joined !== null)
     const framer = new SseFramer(decoder)
-    framer.write(bytes)
+    for (const chunk of chunks) {
+      framer.write(chunk)
+      yield
+    }
     framer.end()
-    if (framer.overflow && !this.grammar.ended) sink.event({ type: 'error', error: OVERFLOW })
+    if (framer.overflow && !this.grammar.ended) {
+      sink.event({ type: 'error', error: overflowError(framer) })
+    }
     decoder.end()
     this.wasCut = decoder.wasCut === true
     return this.joined?.resume ?? null

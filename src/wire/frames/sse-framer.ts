@@ -2,7 +2,9 @@
  * Splits the bytes of a `text/event-stream` into frames, by the rules of WHATWG HTML, "event stream
  * interpretation". Never throws: its properties report an event that is too large and a truncated end.
  */
+import { isAscii } from 'node:buffer'
 import { StringDecoder } from 'node:string_decoder'
+import { mayBeDeep, ReplyScan } from '../json/scan/reply-scan.js'
 import { isError, isWhole } from './event-data.js'
 import type { Framer, FrameSink } from './framer-types.js'
 
@@ -15,9 +17,22 @@ export interface SseOptions {
   maxEventBytes?: number
   /** Decode as Latin-1, which preserves all bytes, and keep the exact text of each frame in `raw`. */
   bytes?: boolean
+  /**
+   * With `bytes`: an event that is larger than this, or exceeds a limit of `ReplyScan`, is not kept. Its
+   * bytes are text without a frame as they arrive, and the data of its frame are an outline.
+   */
+  maxKeptBytes?: number
 }
 
 const MAX_EVENT_BYTES = 16 * 1024 * 1024
+/** Larger events are scanned while they arrive, because parsing them may take long. */
+const LARGE_BYTES = 256 * 1024
+/** Shorter events cannot be nested so deeply that reading them fails. */
+const SHALLOW_BYTES = 8 * 1024
+/** Chunks are read in parts of this size, so that a large event is noticed. */
+const PART_BYTES = 64 * 1024
+/** A longer object that is not in fields is not an error of an upstream. */
+const MAX_BARE_CHARS = 64 * 1024
 const CR = '\r'
 const LF = '\n'
 const COLON = 58
@@ -41,6 +56,7 @@ export class SseFramer implements Framer {
   private readonly sink: FrameSink
   private readonly max: number
   private readonly keepsRaw: boolean
+  private readonly maxKept: number | null
   /** Null if bytes are kept, because Latin-1 characters are not split by chunks. */
   private readonly decoder: StringDecoder | null
   /** The start of an incomplete line. */
@@ -70,17 +86,45 @@ export class SseFramer implements Framer {
   private knownName = ''
   private knownStart = ''
   private lastName = ''
+  /** The scan of the data of a large event; null for other events. */
+  private scan: ReplyScan | null = null
+  /** The incomplete line has data, and was scanned up to the end of the chunk. */
+  private isLineScanned = false
+  /** The open event is not kept. */
+  private isPassed = false
+  private limit: string | null = null
 
   constructor(sink: FrameSink, options: SseOptions = {}) {
     this.sink = sink
     this.max = options.maxEventBytes ?? MAX_EVENT_BYTES
     this.keepsRaw = options.bytes ?? false
+    this.maxKept = options.maxKeptBytes ?? null
     this.decoder = this.keepsRaw ? null : new StringDecoder('utf8')
   }
 
   /** True after an event exceeded the limit. Its text is dropped, and all later input is ignored. */
   get overflow(): boolean {
     return this.hasOverflowed
+  }
+
+  /** The limit of `ReplyScan` that the event exceeded before `overflow`; null if it was its size. */
+  get excess(): string | null {
+    return this.limit
+  }
+
+  /** The scan of the event that is open or being emitted, if it is larger than 256 KiB; else null. */
+  get largeEvent(): ReplyScan | null {
+    return this.scan
+  }
+
+  /** True while a frame is emitted whose data are an outline. */
+  get isOutline(): boolean {
+    return this.isPassed || (this.scan !== null && this.scan.excess !== null)
+  }
+
+  /** True while such an event is not kept: a part of it may have been forwarded. */
+  get passesEvent(): boolean {
+    return this.isPassed
   }
 
   /** True after end() if the stream ended within an incomplete event. */
@@ -123,8 +167,11 @@ export class SseFramer implements Framer {
   }
 
   write(chunk: Buffer): void {
-    if (this.isStopped()) return
-    this.feed(this.decoder === null ? chunk.toString('latin1') : this.decoder.write(chunk), false)
+    for (let at = 0; at === 0 || at < chunk.length; at += PART_BYTES) {
+      if (this.isStopped()) return
+      const part = chunk.length <= PART_BYTES ? chunk : chunk.subarray(at, at + PART_BYTES)
+      this.feed(this.decoder === null ? part.toString('latin1') : this.decoder.write(part), false)
+    }
   }
 
   end(): void {
@@ -136,7 +183,7 @@ export class SseFramer implements Framer {
     this.nextLine = 0
     if (tail !== '') this.line(tail, 0, tail.length)
     if (this.isStopped()) return
-    if (this.data === null ? isError(this.bare) : isWhole(this.data)) this.blank()
+    if (this.isTailWhole()) this.blank()
     else this.isTailTruncated = this.size > 0
     this.unframed += this.heldRaw
     this.heldRaw = ''
@@ -155,7 +202,63 @@ export class SseFramer implements Framer {
     this.partial += text.slice(rest)
     if (this.keepsRaw) this.heldRaw += text.slice(this.chunkFrom)
     this.chunkFrom = 0
+    if (this.size + this.partial.length > LARGE_BYTES) this.scanLarge(text.slice(rest))
     if (this.size + this.partial.length > this.max) this.drop()
+  }
+
+  private isTailWhole(): boolean {
+    if (this.scan !== null) return this.scan.isComplete
+    return this.data === null ? isError(this.bare) : isWhole(this.data)
+  }
+
+  /** Scans what arrived of a large event with the last chunk, whose incomplete line ends with `rest`. */
+  private scanLarge(rest: string): void {
+    if (this.keepsRaw && this.maxKept === null) return
+    if (this.isFirstLine) this.skipBom()
+    const { partial } = this
+    if (this.scan === null) {
+      this.scan = new ReplyScan()
+      if (this.data !== null) scanText(this.scan, this.data)
+    }
+    const { scan } = this
+    if (this.isLineScanned) scanText(scan, rest)
+    else if (partial.startsWith('data:')) {
+      this.isLineScanned = true
+      if (this.data !== null) scan.addLine()
+      scanText(scan, value(partial, 5, partial.length))
+    }
+    if (this.maxKept === null) {
+      if (scan.excess !== null) this.drop(scan.excess)
+      return
+    }
+    if (scan.excess !== null || this.size + partial.length > this.maxKept) this.isPassed = true
+    if (!this.isPassed) return
+    this.unframed += this.heldRaw
+    this.heldRaw = ''
+    this.data = ''
+    if (!this.isLineScanned) return
+    this.size += partial.length
+    this.partial = ''
+  }
+
+  private skipBom(): void {
+    this.isFirstLine = false
+    const bom = this.keepsRaw ? BOM_BYTES : BOM
+    if (this.partial.startsWith(bom)) this.partial = this.partial.slice(bom.length)
+  }
+
+  /** The end of a line of a large event that was scanned up to here. */
+  private scannedLine(text: string, at: number, end: number): void {
+    this.isLineScanned = false
+    if (this.scan !== null) scanText(this.scan, text.slice(at, end))
+    if (this.isPassed) this.size += end - at
+    else {
+      const line = this.partial + text.slice(at, end)
+      this.size += line.length
+      const data = value(line, 5, line.length)
+      this.data = this.data === null ? data : this.data + LF + data
+    }
+    this.partial = ''
   }
 
   /** Takes every complete line; returns the offset of the incomplete one. */
@@ -168,6 +271,7 @@ export class SseFramer implements Framer {
       if (this.size === 0) {
         const after = this.wholeFrame(text, at, cr)
         if (after > at) {
+          if (this.isStopped()) return 0
           at = after
           continue
         }
@@ -177,7 +281,8 @@ export class SseFramer implements Framer {
       if (end === Infinity) return at
       const after = end === cr && lf === cr + 1 ? end + 2 : end + 1
       this.nextLine = after
-      if (this.partial === '') this.line(text, at, end)
+      if (this.isLineScanned) this.scannedLine(text, at, end)
+      else if (this.partial === '') this.line(text, at, end)
       else {
         const line = this.partial + text.slice(at, end)
         this.partial = ''
@@ -231,16 +336,22 @@ export class SseFramer implements Framer {
     else if (end - start === 5 && source.startsWith('event', start)) this.name = ''
     else if (this.bare !== '' || source.charCodeAt(start) === BRACE) {
       this.bare += source.slice(start, end) + LF
+      if (this.bare.length > MAX_BARE_CHARS) this.bare = ''
     }
   }
 
   private addData(text: string): void {
-    this.data = this.data === null ? text : this.data + LF + text
+    if (this.scan !== null) {
+      if (this.data !== null) this.scan.addLine()
+      scanText(this.scan, text)
+    }
+    if (!this.isPassed) this.data = this.data === null ? text : this.data + LF + text
   }
 
   private blank(): void {
-    const { name, bare } = this
-    const data = this.data ?? (isError(bare) ? bare : null)
+    const { name, bare, scan } = this
+    const kept = this.isPassed ? (scan?.outline ?? '') : this.data
+    const data = kept ?? (isError(bare) ? bare : null)
     this.name = ''
     this.data = null
     this.bare = ''
@@ -248,6 +359,8 @@ export class SseFramer implements Framer {
     if (name === this.lastName) this.cacheName(name)
     this.lastName = name
     if (data !== null && data !== '') this.deliver(name, data, this.nextLine)
+    this.scan = null
+    this.isPassed = false
   }
 
   /** Copies the name, because a slice would keep the whole chunk in memory. */
@@ -257,8 +370,14 @@ export class SseFramer implements Framer {
     this.knownName = Buffer.from(name).toString()
   }
 
-  private deliver(name: string, data: string, after: number): void {
+  private deliver(name: string, found: string, after: number): void {
+    const data = found.length > SHALLOW_BYTES ? this.shallow(found) : found
+    if (data === null) return
     if (!this.keepsRaw) return this.sink.frame(name, data)
+    if (this.isPassed) {
+      this.addUnframed(after)
+      return this.sink.frame(name, data)
+    }
     this.leadLength = this.unframed.length
     this.rawText = this.unframed + this.heldRaw + this.chunk.slice(this.chunkFrom, after)
     this.unframed = ''
@@ -266,6 +385,22 @@ export class SseFramer implements Framer {
     this.chunkFrom = after
     this.sink.frame(name, data)
     this.rawText = ''
+    this.scan = null
+  }
+
+  /** The data; their outline, or null and an overflow, if an event of ordinary size exceeds a limit. */
+  private shallow(data: string): string | null {
+    if (this.scan !== null || (this.keepsRaw && this.maxKept === null)) return data
+    if (!mayBeDeep(data)) return data
+    const scan = new ReplyScan()
+    scanText(scan, data)
+    if (scan.excess === null) return data
+    if (this.maxKept === null) {
+      this.drop(scan.excess)
+      return null
+    }
+    this.scan = scan
+    return scan.outline
   }
 
   private addUnframed(after: number): void {
@@ -279,8 +414,11 @@ export class SseFramer implements Framer {
     return this.hasOverflowed
   }
 
-  private drop(): void {
+  private drop(limit: string | null = null): void {
+    this.limit = limit
     this.hasOverflowed = true
+    this.scan = null
+    this.isLineScanned = false
     this.partial = ''
     this.name = ''
     this.data = null
@@ -289,6 +427,10 @@ export class SseFramer implements Framer {
     this.heldRaw = ''
     this.unframed = ''
   }
+}
+
+function scanText(scan: ReplyScan, text: string): void {
+  scan.add(text, isAscii(Buffer.from(text)))
 }
 
 function find(text: string, what: string, from: number): number {

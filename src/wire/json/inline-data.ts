@@ -111,7 +111,7 @@ function decoded(bytes: Buffer, isPlain: boolean): string {
  * Replaces the marks in the value with the long strings, in place. The value references the bytes until all
  * its long texts have been read.
  */
-export function putData(value: JsonObject, source: LongStrings): void {
+export function putData(value: JsonObject | JsonValue[], source: LongStrings): void {
   if (source.data.length > 0) new Filling(source).fill(value)
 }
 

@@ -3,7 +3,11 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { WireError } from '../../../errors.js'
-import { joinChunks } from '../../bodies/join-chunks.js'
+import { isAscii } from 'node:buffer'
+import { ReplyScan } from '../../../wire/json/scan/reply-scan.js'
+import type { Steps } from '../../../wire/steps.js'
+import { inTurns } from '../../bodies/in-turns.js'
+import { joinChunks, LARGE_BYTES } from '../../bodies/join-chunks.js'
 import type { Target } from '../../generation/generation.js'
 import type { WholeReply } from '../../streams/whole-reply.js'
 import { isEventStream } from '../reply/read-head.js'
@@ -17,6 +21,11 @@ export class CollectedReply {
   private readonly target: Target
   private chunks: Buffer[] = []
   private bytes = 0
+  /** Set for a large reply in JSON, which is scanned while it arrives. */
+  private scan: ReplyScan | null = null
+  /** Number of chunks that were scanned. */
+  private scanned = 0
+  private isScanning = false
 
   constructor(
     owner: Pick<AttemptOwner, 'exchange' | 'held' | 'translated'>,
@@ -32,17 +41,44 @@ export class CollectedReply {
     this.bytes += chunk.length
     if (this.bytes > roomFor(isReply)) return false
     this.chunks.push(chunk)
+    if (this.bytes > LARGE_BYTES && isReply && !isEventStream(this.headers)) this.startScan()
     return true
+  }
+
+  /** Scans what has arrived, in turns of the event loop of its own. */
+  private startScan(): void {
+    this.scan ??= new ReplyScan()
+    if (this.isScanning) return
+    this.isScanning = true
+    void inTurns(this.scanSteps(this.scan)).finally(() => {
+      this.isScanning = false
+    })
+  }
+
+  private *scanSteps(scan: ReplyScan): Steps<ReplyScan> {
+    for (;;) {
+      const chunk = this.chunks[this.scanned]
+      if (chunk === undefined) return scan
+      this.scanned += 1
+      scan.add(chunk.toString('latin1'), isAscii(chunk))
+      yield
+    }
   }
 
   /** Reads the whole reply; `begun` has the earlier parts, null if there are none. Throws as `readReply`. */
   read(prepared: PreparedRequest, begun: WholeReply | null): ReadReply | Promise<ReadReply> {
     const beganMs = performance.now()
-    const bytes = joinChunks(this.chunks)
-    const reply = { bytes, target: this.target, isEvents: isEventStream(this.headers), begun }
-    const read = readReply(reply, prepared, this.owner)
-    this.owner.translated(performance.now() - beganMs)
-    return read
+    const { chunks, bytes, target, owner } = this
+    const scan = this.scan === null ? null : this.scanSteps(this.scan)
+    const isEvents = isEventStream(this.headers)
+    const { exchange, held } = owner
+    const read = readReply(
+      { chunks, bytes, scan, target, isEvents, begun },
+      { prepared, exchange, held },
+    )
+    const translated = (): void => owner.translated(performance.now() - beganMs)
+    if (!(read instanceof Promise)) translated()
+    return read instanceof Promise ? read.finally(translated) : read
   }
 
   /** The error in the body. Throws what the codec throws. */

@@ -2,14 +2,16 @@
  * Reads the reply to a request for embeddings. The upstream's own bytes pass if both sides use the same
  * format and its vectors have the form that the client requested.
  */
-import { setImmediate as turn } from 'node:timers/promises'
 import type { Vector, Vectors } from '../../../chat/embedding.js'
 import { NO_OUTPUT } from '../../../chat/reply/output-size.js'
 import type { Usage } from '../../../chat/usage.js'
 import type { Seed } from '../../../dialects/dialect.js'
 import type { WireError } from '../../../errors.js'
 import { promptSizeOf, inputTokens } from '../../../ledger/estimate-tokens.js'
-import { outlineOf, vectorText } from '../../../wire/embedding-vectors.js'
+import { outlineOf, vectorText, type Outline } from '../../../wire/embedding-vectors.js'
+import type { ReplyScan } from '../../../wire/json/scan/reply-scan.js'
+import type { Steps } from '../../../wire/steps.js'
+import { joinedSteps } from '../../bodies/in-turns.js'
 import type { Generation, Target } from '../../generation/generation.js'
 import type { Call } from '../../phases/receive.js'
 import type { ReplyResult } from '../../streams/translated-stream.js'
@@ -30,8 +32,10 @@ const MALFORMED: WireError = {
   message: "The upstream's reply contains no embeddings.",
 }
 
-/** Digits that are read as numbers in one turn of the event loop; they take about 5 ms. */
-const TURN_CHARS = 1024 * 1024
+/** The outline of a reply that is not a JSON object. */
+const NO_OUTLINE: Outline = { body: {}, arrays: [] }
+/** Digits that are read as numbers in one step; they take about 5 ms. */
+const STEP_CHARS = 1024 * 1024
 
 /** The request that a reply with vectors belongs to. */
 export interface VectorsRequest {
@@ -43,35 +47,53 @@ export interface VectorsRequest {
   readonly seed: Seed
 }
 
-/** Returns a promise only if many numbers have to be converted to another form. */
-export function readVectors(
-  bytes: Buffer,
+/**
+ * Reads a reply in steps; `scanning` is null for a small one. Of a large one that passes, only the outline is
+ * read.
+ */
+export function* vectorSteps(
+  chunks: Buffer[],
+  scanning: Steps<ReplyScan> | null,
   { call, target, generation, seed }: VectorsRequest,
-): VectorsReply | Promise<VectorsReply> {
+): Steps<VectorsReply> {
   const { request, ingress } = call
-  const outline = outlineOf(bytes.toString('utf8'))
-  const read = outline === null ? null : (target.egress.readVectors?.(outline) ?? null)
+  const { readVectors } = target.egress
+  const form = request.embedding?.base64 === true ? 'base64' : 'json'
+  const scan = scanning === null ? null : yield* scanning
+  const bytes = yield* joinedSteps(chunks)
+  yield
+  if (scan?.isComplete === true && target.wire === call.wire) {
+    const outline = Buffer.from(scan.outline, 'latin1').toString('utf8')
+    const read = readVectors?.((yield* outlineOf(outline)) ?? NO_OUTLINE) ?? null
+    if (read === null) return failed(MALFORMED)
+    if ('kind' in read) return failed(read)
+    if (isInForm(read.vectors, form)) return passedReply(bytes, bytes.length, read)
+  }
+  const outline = yield* outlineOf(bytes.toString('utf8'))
+  const read = outline === null ? null : (readVectors?.(outline) ?? null)
   if (read === null) return failed(MALFORMED)
   if ('kind' in read) return failed(read)
-  const form = request.embedding?.base64 === true ? 'base64' : 'json'
-  const isSameForm = read.vectors.every((vector) => vector.form === form)
+  const isSameForm = isInForm(read.vectors, form)
   if (isSameForm && target.wire === call.wire) return passedReply(bytes, bytes.length, read)
-  const write = (vectors: readonly Vector[] | null): VectorsReply => {
-    const usage = counted(read.usage, call, generation)
-    const body =
-      vectors === null
-        ? null
-        : (ingress.encodeVectors?.({ ...read, vectors, usage }, request, seed) ?? null)
-    return body === null ? failed(MALFORMED) : passedReply(body, Buffer.byteLength(body), read)
-  }
-  return isSameForm ? write(read.vectors) : inForm(read.vectors, form).then(write)
+  yield
+  const vectors = isSameForm ? read.vectors : yield* inForm(read.vectors, form)
+  if (vectors === null) return failed(MALFORMED)
+  yield
+  const usage = counted(read.usage, call, generation)
+  const body = ingress.encodeVectors?.({ ...read, vectors, usage }, request, seed) ?? null
+  yield
+  return body === null ? failed(MALFORMED) : passedReply(body, Buffer.byteLength(body), read)
 }
 
-/** Converts the vectors in several turns of the event loop; null if one is damaged. */
-async function inForm(
+function isInForm(vectors: readonly Vector[], form: Vector['form']): boolean {
+  return vectors.every((vector) => vector.form === form)
+}
+
+/** Converts the vectors; null if one is damaged. */
+function* inForm(
   vectors: readonly Vector[],
   form: Vector['form'],
-): Promise<readonly Vector[] | null> {
+): Steps<readonly Vector[] | null> {
   const converted: Vector[] = []
   let chars = 0
   for (const vector of vectors) {
@@ -79,9 +101,9 @@ async function inForm(
     if (json === null) return null
     converted.push({ form, text: form === 'json' ? json : json.slice(1, -1) })
     chars += vector.text.length
-    if (chars < TURN_CHARS) continue
+    if (chars < STEP_CHARS) continue
     chars = 0
-    await turn()
+    yield
   }
   return converted
 }

@@ -2,17 +2,25 @@
  * Reads a reply: passes its bytes if both sides use the same format, else translates it, whole or as a
  * stream.
  */
-import type { JsonObject } from '../../../chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../../chat/json.js'
 import { NO_OUTPUT } from '../../../chat/reply/output-size.js'
+import { reportsOutput } from '../../../chat/usage.js'
 import type { Seed } from '../../../dialects/dialect.js'
 import type { WireError } from '../../../errors.js'
+import { parseLatin1 } from '../../../wire/frames/parse-latin1.js'
+import { parseExactSteps } from '../../../wire/json/exact-numbers.js'
+import { putData, withoutData } from '../../../wire/json/inline-data.js'
 import { parseArray, parseReply } from '../../../wire/json/parse-body.js'
+import { mayBeDeep, ReplyScan } from '../../../wire/json/scan/reply-scan.js'
 import { copiesOf } from '../../bodies/body-memory.js'
+import { atOnce, type Steps } from '../../../wire/steps.js'
+import { encodedText, inTurns, joinedSteps } from '../../bodies/in-turns.js'
+import { joinChunks, LARGE_BYTES } from '../../bodies/join-chunks.js'
 import { WholeChoices } from '../../streams/whole-choices.js'
 import type { RequestContext } from '../../client-exchange.js'
 import type { Target } from '../../generation/generation.js'
 import type { Call } from '../../phases/receive.js'
-import { PassthroughTransform } from '../../streams/passthrough-transform.js'
+import { PassthroughStream } from '../../streams/passthrough-transform.js'
 import { ReplyTransform, type ReplyOwner } from '../../streams/reply-transform.js'
 import {
   ArrayForm,
@@ -21,16 +29,19 @@ import {
   type StreamForm,
 } from '../../streams/sse-or-json-array.js'
 import {
+  tooComplex,
   TranslatedStream,
   type ReplyResult,
   type TranslationOptions,
 } from '../../streams/translated-stream.js'
 import { SingleWholeReply, type WholeReply } from '../../streams/whole-reply.js'
 import type { AttemptOwner, PreparedRequest } from '../attempt/attempt-owner.js'
-import { readVectors } from './read-embeddings.js'
+import { vectorSteps } from './read-embeddings.js'
 
 /** A larger whole reply is refused; the largest recorded one is a 2 MB image. */
 const MAX_REPLY_BYTES = 64 * 1024 * 1024
+/** A streamed reply that may be stored is read whole up to this size. No larger one is stored. */
+const MAX_STORED_BYTES = 4 * 1024 * 1024
 /** Bytes of an error body that are read. */
 const MAX_ERROR_BYTES = 64 * 1024
 
@@ -54,8 +65,13 @@ export function openReplyStream(
   const { egress } = target
   if (egress.newTap !== null && passes(call, target)) {
     const { includeUsage } = call.request
-    const tap = egress.newTap({ includeUsage, onWhole: keeper(call, target) })
-    return new PassthroughTransform(tap, owner, formOf(call))
+    const keep = keeper(call, target)
+    const onWhole = (reply: JsonObject): void => {
+      if (!stream.readsOutline) keep?.(reply)
+    }
+    const tap = egress.newTap({ includeUsage, onWhole })
+    const stream = new PassthroughStream(tap, keep === undefined ? undefined : MAX_STORED_BYTES)
+    return new ReplyTransform(stream, owner, formOf(call))
   }
   const translation = new TranslatedStream(translationOf(prepared, target, exchange))
   return new ReplyTransform(translation, owner, formOf(call))
@@ -92,34 +108,41 @@ export type ReadReply =
 
 /** A whole reply before it is read. */
 export interface UnreadReply {
-  readonly bytes: Buffer
+  /** Emptied while the reply is read. */
+  readonly chunks: Buffer[]
+  readonly bytes: number
   readonly target: Target
   /** It arrived as a stream: the gateway requested one, or the upstream supports no other form. */
   readonly isEvents: boolean
+  /** The rest of the scan of a large reply that is JSON; null for any other. */
+  readonly scan: Steps<ReplyScan> | null
   /** The earlier parts if the upstream paused; null if there are none. */
   readonly begun: WholeReply | null
 }
 
+/** The request of a reply, and the memory for its copies. */
+type ReplyOf = Pick<AttemptOwner, 'exchange' | 'held'> & { readonly prepared: PreparedRequest }
+
 /**
- * Reads a whole reply, or one part of it; returns a promise only for many vectors. Throws `overloaded` if
- * there is no memory for its copies.
+ * Reads a whole reply, or one part of it; returns a promise for a large reply, and for many vectors. Throws
+ * `overloaded` if there is no memory for its copies.
  */
-export function readReply(
-  { bytes, target, isEvents, begun }: UnreadReply,
-  prepared: PreparedRequest,
-  { exchange, held }: Pick<AttemptOwner, 'exchange' | 'held'>,
-): ReadReply | Promise<ReadReply> {
-  const { call } = prepared
+export function readReply(reply: UnreadReply, of: ReplyOf): ReadReply | Promise<ReadReply> {
+  const { call } = of.prepared
   const { stream, embedding } = call.request
-  held.takeReply(copiesOf(bytes))
-  if (embedding !== undefined) {
-    const seed = seedOf(exchange, call, target)
-    return readVectors(bytes, { call, target, generation: exchange.generation, seed })
-  }
-  const whole = (): WholeReply => begun ?? newWhole(translationOf(prepared, target, exchange))
-  const isArray = call.endpoint.array === true
-  if (isEvents) return readOn(whole(), isArray, (reply) => reply.readEvents(bytes))
+  const { target, isEvents } = reply
+  if (embedding !== undefined) return readVectorsOf(reply, of)
+  if (reply.bytes > LARGE_BYTES) return inTurns(largeReply(reply, of))
+  const bytes = joinChunks(reply.chunks)
+  of.held.takeReply(copiesOf(bytes))
+  const whole = (): WholeReply => wholeOf(reply, of)
+  if (isEvents) return readOn(whole(), call, (reply) => atOnce(reply.readEvents([bytes])))
   const text = bytes.toString('utf8')
+  if (mayBeDeep(text)) {
+    const scan = new ReplyScan()
+    scan.add(bytes.toString('latin1'), false)
+    if (scan.excess !== null) return outlined(bytes, scan, reply, of)
+  }
   const body = parseReply(text)
   const parsed = body ?? (stream ? parseArray(text) : null)
   if (parsed === null) return refused(NOT_JSON)
@@ -129,7 +152,125 @@ export function readReply(
     if (tap.error === null) keeper(call, target)?.(body)
     return passReply(bytes, tap)
   }
-  return readOn(whole(), isArray, (reply) => reply.read(parsed))
+  return readOn(whole(), call, (reply) => reply.read(parsed))
+}
+
+function readVectorsOf(
+  { chunks, target, bytes, scan }: UnreadReply,
+  { prepared: { call }, exchange, held }: ReplyOf,
+): ReadReply | Promise<ReadReply> {
+  const { generation } = exchange
+  held.takeReply(bytes * 2)
+  const seed = seedOf(exchange, call, target)
+  const steps = vectorSteps(chunks, scan, { call, target, generation, seed })
+  return scan === null ? atOnce(steps) : inTurns(steps)
+}
+
+/**
+ * Reads a large reply in steps. If both sides use the same format, only an outline is read; a reply that
+ * exceeds a limit of `ReplyScan` cannot be translated.
+ */
+function* largeReply(reply: UnreadReply, of: ReplyOf): Steps<ReadReply> {
+  if (reply.isEvents || reply.scan === null) return yield* largeEvents(reply, of)
+  const { chunks, bytes, target } = reply
+  const { call } = of.prepared
+  const scan = yield* reply.scan
+  const isPassed = passes(call, target) && !call.request.stream && target.egress.tapReply !== null
+  const isKept = isPassed && call.keep !== undefined && bytes <= MAX_STORED_BYTES
+  const needsValue = scan.excess === null && (!isPassed || isKept)
+  if (needsValue) of.held.takeReply(bytes * (scan.isAscii ? 2 : 4))
+  else if (!isPassable(call, target)) return outlined(Buffer.of(), scan, reply, of)
+  else of.held.takeReply(bytes)
+  let body: Buffer | null = yield* joinedSteps(chunks)
+  yield
+  if (!needsValue) return outlined(body, scan, reply, of)
+  const value = yield* parsedSteps(body, scan)
+  if (isPassed) {
+    if (isObject(value)) keeper(call, target)?.(value)
+    return outlined(body, scan, reply, of)
+  }
+  // The memory of the bytes is free for the encoded reply.
+  body = null
+  if (!isObject(value) && !(Array.isArray(value) && call.request.stream)) return refused(NOT_JSON)
+  yield
+  const whole = wholeOf(reply, of)
+  const resume = whole.read(value)
+  yield
+  return resume === null
+    ? yield* encodedSteps(whole, call)
+    : { kind: 'paused', reply: whole, resume }
+}
+
+/** The encoded reply in bytes, which Node could not write in steps as text. */
+function* encodedSteps(reply: WholeReply, call: Call): Steps<ReadReply> {
+  const answer = encoded(reply, call)
+  const { body, bytes } = answer
+  if (typeof body !== 'string' || bytes < LARGE_BYTES) return answer
+  yield
+  return { ...answer, body: yield* encodedText(body, bytes) }
+}
+
+function* largeEvents(reply: UnreadReply, of: ReplyOf): Steps<ReadReply> {
+  const { chunks } = reply
+  for (const chunk of chunks) of.held.takeReply(copiesOf(chunk))
+  const whole = wholeOf(reply, of)
+  const resume = yield* whole.readEvents(chunks)
+  chunks.length = 0
+  yield
+  return resume === null
+    ? yield* encodedSteps(whole, of.prepared.call)
+    : { kind: 'paused', reply: whole, resume }
+}
+
+/** The value of a JSON text within the limits of `ReplyScan`; null for any other text. */
+function* parsedSteps(bytes: Buffer, { isAscii, data }: ReplyScan): Steps<JsonValue> {
+  const longStrings = { bytes, isPlain: isAscii, data }
+  const text = withoutData(longStrings)
+  if (text === null) return null
+  yield
+  try {
+    const value = yield* parseExactSteps(text)
+    yield
+    if (typeof value === 'object' && value !== null) putData(value, longStrings)
+    return value
+  } catch {
+    return null
+  }
+}
+
+/**
+ * A reply of which only an outline is read: passes its bytes if both sides use the same format, else refuses
+ * it. The counts of its usage apply in both cases.
+ */
+function outlined(
+  bytes: Buffer,
+  scan: ReplyScan,
+  { target }: UnreadReply,
+  { prepared: { call } }: ReplyOf,
+): ReadReply {
+  const outline = scan.isComplete ? parseLatin1(scan.outline) : null
+  if (outline === null && scan.excess === null) return refused(NOT_JSON)
+  const error = tooComplex('reply', scan.excess ?? '')
+  const tap = outline === null ? null : (target.egress.tapReply?.(outline) ?? null)
+  if (tap === null) return refused(error)
+  const { usage, outputSize: read } = tap
+  const size = { bytes: read.bytes + scan.omittedText, calls: read.calls }
+  if (isPassable(call, target)) {
+    return passReply(bytes, { ...tap, outputSize: reportsOutput(usage) ? NO_OUTPUT : size })
+  }
+  // A refused reply has output too, which the provider bills.
+  const outputSize = { ...size, bytes: Math.max(1, size.bytes) }
+  const replyResult = resultOf({ ...tap, outputSize, error: tap.error ?? error })
+  return { kind: 'answer', body: '', bytes: 0, replyResult }
+}
+
+/** Whether the upstream's body has the format that the client expects. */
+function isPassable(call: Call, target: Target): boolean {
+  return target.wire === call.wire && !call.request.stream
+}
+
+function wholeOf({ begun, target }: UnreadReply, { prepared, exchange }: ReplyOf): WholeReply {
+  return begun ?? newWhole(translationOf(prepared, target, exchange))
 }
 
 /** Stores a reply that passes through; the upstream stores it too. */
@@ -153,20 +294,24 @@ export function streamsOn(call: Call, target: Target, isEvents: boolean): boolea
   return target.egress.wholeOnly?.(request) !== true || passes(call, target)
 }
 
-/** `isArray`: the events of the stream become one JSON array. */
 function readOn(
   reply: WholeReply,
-  isArray: boolean,
+  call: Call,
   read: (reply: WholeReply) => JsonObject | null,
 ): ReadReply {
   const resume = read(reply)
-  if (resume !== null) return { kind: 'paused', reply, resume }
+  return resume === null ? encoded(reply, call) : { kind: 'paused', reply, resume }
+}
+
+/** The reply for the client. The events of a stream become one JSON array if the client requested that. */
+function encoded(reply: WholeReply, { endpoint }: Call): ReadReply & { readonly kind: 'answer' } {
   const replyResult = reply.encode()
-  if (isArray && replyResult.error === null) {
-    const body = arrayOfEvents(replyResult.body)
-    return { kind: 'answer', body, bytes: body.length, replyResult }
+  const { body, bytes } = replyResult
+  if (endpoint.array !== true || replyResult.error !== null) {
+    return { kind: 'answer', body, bytes, replyResult }
   }
-  return { kind: 'answer', body: replyResult.body, bytes: replyResult.bytes, replyResult }
+  const array = arrayOfEvents(body)
+  return { kind: 'answer', body: array, bytes: array.length, replyResult }
 }
 
 /**
@@ -179,40 +324,21 @@ function passes({ wire, request }: Call, target: Target): boolean {
   return (request.candidates ?? 1) > 1 || request.logprobs === true
 }
 
-function passReply(
-  bytes: Buffer,
-  tap: Pick<ReplyResult, 'usage' | 'reason' | 'error' | 'model' | 'tier' | 'outputSize'>,
-): ReadReply {
-  const { usage, reason, error, model, tier, outputSize } = tap
+type Tapped = Pick<ReplyResult, 'usage' | 'reason' | 'error' | 'model' | 'tier' | 'outputSize'>
+
+function passReply(bytes: Buffer, tap: Tapped): ReadReply {
+  return { kind: 'answer', body: bytes, bytes: bytes.length, replyResult: resultOf(tap) }
+}
+
+function resultOf({ usage, reason, error, model, tier, outputSize }: Tapped): ReplyResult {
   const outcome = error === null ? 'complete' : 'failed'
   // Member by member, without a spread (docs/explanation/performance.md).
-  const replyResult: ReplyResult = {
-    outcome,
-    error,
-    breach: null,
-    usage,
-    reason,
-    model,
-    tier,
-    lost: [],
-    outputSize,
-  }
-  return { kind: 'answer', body: bytes, bytes: bytes.length, replyResult }
+  return { outcome, error, breach: null, usage, reason, model, tier, lost: [], outputSize }
 }
 
 function refused(error: WireError): ReadReply {
-  const replyResult: ReplyResult = {
-    outcome: 'failed',
-    error,
-    breach: null,
-    usage: {},
-    reason: null,
-    model: null,
-    tier: null,
-    lost: [],
-    outputSize: NO_OUTPUT,
-  }
-  return { kind: 'answer', body: '', bytes: 0, replyResult }
+  const nothing = { usage: {}, reason: null, model: null, tier: null, outputSize: NO_OUTPUT }
+  return { kind: 'answer', body: '', bytes: 0, replyResult: resultOf({ ...nothing, error }) }
 }
 
 function seedOf(x: RequestContext, call: Call, target: Target): Seed {

@@ -1,0 +1,42 @@
+/**
+ * Goal: while the gateway reads a large reply, it holds at most four times the bytes of the reply.
+ * Method: the garbage is collected and the memory is measured in each turn of the event loop.
+ */
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import t from 'tap'
+import { openReplyStage } from './reply-stage.js'
+
+const MOST = 4
+t.setTimeout(170_000)
+
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as () => void
+
+function heldBytes(): number {
+  collect()
+  const { heapUsed, external } = process.memoryUsage()
+  return heapUsed + external
+}
+
+void t.test('the memory of large replies', async (t) => {
+  const { reply } = await openReplyStage(t)
+  await reply('an event of 15 MiB of numbers, another format')
+  for (const name of [
+    '60 MiB of nested lists, the same format',
+    '30 MiB of empty lists, another format',
+    'an image of 12 MB, another format',
+    '24 MiB of embeddings',
+    'an event of 15 MiB of escaped quotes, the same format',
+  ]) {
+    for (let round = 0; round < 3; round += 1) collect()
+    const before = heldBytes()
+    let mostBytes = 0
+    const timer = setInterval(() => (mostBytes = Math.max(mostBytes, heldBytes())), 10)
+    const { sourceBytes, status, head } = await reply(name)
+    clearInterval(timer)
+    const times = (mostBytes - before) / sourceBytes
+    t.ok(status === 200 || head.includes('too complex'), `${name}: ${head.slice(0, 200)}`)
+    t.ok(times <= MOST, `${name}: ${times.toFixed(2)} times the body`)
+  }
+})
