@@ -7,6 +7,7 @@ import type { Reply, ReplyBlock } from '../chat/reply/fold.js'
 import type { ChatRequest, Message } from '../chat/request.js'
 import type { EscrowConfig } from '../config/config.js'
 import type { SharedCache, CachedValue } from '../store/store.js'
+import { atOnce, type Steps } from '../wire/steps.js'
 import { StateCache, type CachedState } from './state-cache.js'
 import { Seal } from './encrypt-state.js'
 import { hasState, readState, restored, writeState } from './serialize-state.js'
@@ -41,11 +42,13 @@ const SWEEP_MS = 60_000
 const ENTRY_BYTES = 300
 /** One reply may use this fraction of the store: 1/64. */
 const SHARE = 64
+/** Messages that are read in one step. */
+const STEP_MESSAGES = 128
 
 type AssistantMessage = Extract<Message, { role: 'assistant' }>
 
 /** An assistant turn of a request, and the name of its state. */
-interface NamedTurn {
+export interface NamedTurn {
   /** The index of the message. */
   readonly messageIndex: number
   readonly message: AssistantMessage
@@ -79,13 +82,24 @@ export class Escrow {
     return this.options.settings().enabled
   }
 
+  /** Names the assistant turns of a request, in steps; null if there are none. */
+  turnsOf({ messages }: ChatRequest, scope: Scope): Steps<readonly NamedTurn[]> | null {
+    if (!messages.some(({ role }) => role === 'assistant')) return null
+    return this.namedTurns(messages, scope)
+  }
+
   /**
    * The request with the stored state of its turns; the same object if none was found. Synchronous if all
-   * turns are in memory or the store is synchronous.
+   * turns are in memory or the store is synchronous. `named`: the result of `turnsOf`, if it is known.
    */
-  restore(request: ChatRequest, scope: Scope): ChatRequest | Promise<ChatRequest> {
-    if (!request.messages.some(({ role }) => role === 'assistant')) return request
-    const turns = this.namedTurns(request.messages, scope)
+  restore(
+    request: ChatRequest,
+    scope: Scope,
+    named: readonly NamedTurn[] | null = null,
+  ): ChatRequest | Promise<ChatRequest> {
+    const steps = named === null ? this.turnsOf(request, scope) : null
+    const turns = steps === null ? (named ?? []) : atOnce(steps)
+    if (turns.length === 0) return request
     const nowMs = this.options.now()
     const cachedStates = turns.map(({ name }) => this.cached(name, nowMs))
     const missing = turns.filter((_, index) => cachedStates[index] === null).map(({ name }) => name)
@@ -136,7 +150,7 @@ export class Escrow {
   }
 
   /** The assistant turns with the names under which their state would be stored. */
-  private namedTurns(messages: readonly Message[], scope: Scope): NamedTurn[] {
+  private *namedTurns(messages: readonly Message[], scope: Scope): Steps<readonly NamedTurn[]> {
     const turns = new TurnNames()
     const named: NamedTurn[] = []
     for (const [messageIndex, message] of messages.entries()) {
@@ -145,6 +159,7 @@ export class Escrow {
         const name = this.nameOf(scope, turns.addReply(turnOf(message)))
         named.push({ messageIndex, message, name })
       }
+      if (messageIndex % STEP_MESSAGES === STEP_MESSAGES - 1) yield
     }
     return named
   }

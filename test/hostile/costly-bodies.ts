@@ -216,6 +216,16 @@ const TURNS: readonly Hostile[] = [
       }),
   },
   {
+    name: '9,999 messages of 800 characters',
+    make: () =>
+      body({
+        messages: many(9_999, (at) => ({
+          role: at % 2 === 0 ? 'user' : 'assistant',
+          content: 'x'.repeat(800),
+        })),
+      }),
+  },
+  {
     name: '4,096 parts in a message',
     make: () =>
       body({

@@ -10,13 +10,15 @@ import { GatewayError } from '../../src/errors.js'
 import { estimateCost } from '../../src/gateway/reservation/estimate-max-cost.js'
 import { LossList } from '../../src/gateway/streams/translation-losses.js'
 import {
-  bodyOf,
   render,
+  renderSteps,
   type Rendered,
 } from '../../src/gateway/attempts/request/render-for-upstream.js'
-import { joinChunks } from '../../src/gateway/bodies/join-chunks.js'
+import { joinChunks, LARGE_BYTES } from '../../src/gateway/bodies/join-chunks.js'
 import { callFrom, type Call } from '../../src/gateway/phases/receive.js'
+import type { Message } from '../../src/chat/request.js'
 import { turnOf, TurnNames } from '../../src/reasoning/name-turns.js'
+import type { Steps } from '../../src/wire/steps.js'
 import {
   examine,
   MAX_TEXT_BYTES,
@@ -111,29 +113,37 @@ function run(
   const dialect = EGRESSES.find((each) => each.dialect === encoder)?.dialect ?? client.dialect
   const facts = FACTS[dialect]
   const bounds = watch.time('estimateCost', () => estimateCost(request, facts, BUDGET_PRICE))
-  watch.time('turns', () => {
-    const turns = new TurnNames()
-    for (const message of request.messages) {
-      if (message.role === 'assistant') turns.addReply(turnOf(message))
-      else turns.addMessage(message)
-    }
-  })
-  const sent = watch.time('render', () => rendered(call, encoder, dialect))
+  watch.steps('turns', nameTurns(request.messages))
+  const sent = rendered(call, encoder, { dialect, watch })
   return [call, bounds, sent]
 }
 
-function rendered(call: Call, encoder: string, dialect: DialectName): Pick<Rendered, 'body'> {
+/** In steps of as many messages as in `reasoning/escrow.ts`. */
+function* nameTurns(messages: readonly Message[]): Steps<void> {
+  const turns = new TurnNames()
+  for (const [at, message] of messages.entries()) {
+    if (message.role === 'assistant') turns.addReply(turnOf(message))
+    else turns.addMessage(message)
+    if (at % 128 === 127) yield
+  }
+}
+
+function rendered(
+  call: Call,
+  encoder: string,
+  { dialect, watch }: { dialect: DialectName; watch: StepTimer },
+): Pick<Rendered, 'body'> {
   const egress = EGRESSES.find((each) => each.dialect === dialect)?.egress
   if (egress === undefined) throw new Error(`no encoder ${dialect}`)
-  const losses = new LossList()
-  if (encoder === call.dialect) {
-    // As for a client of another format.
-    const encodedBody = egress.encodeRequest(call.request, FACTS[dialect], losses)
-    return bodyOf(encodedBody, egress, call.raw.length)
-  }
-  const destination = { wire: dialect, egress, model: 'm', facts: FACTS[dialect] }
+  // As for a client of another format.
+  const wire = encoder === call.dialect ? 'openai-embeddings' : dialect
+  const destination = { wire, egress, model: 'm', facts: FACTS[dialect] } as const
   const options = { quirks: NO_QUIRKS, allowSyntheticUser: true }
-  return render(call, { ...destination, ...options }, losses)
+  const losses = new LossList()
+  if (call.raw.length > LARGE_BYTES) {
+    return watch.steps('render', renderSteps(call, { ...destination, ...options }, losses))
+  }
+  return watch.time('render', () => render(call, { ...destination, ...options }, losses))
 }
 
 /**
@@ -142,6 +152,14 @@ function rendered(call: Call, encoder: string, dialect: DialectName): Pick<Rende
  */
 class StepTimer {
   slowest = { step: '', ms: 0 }
+
+  /** Each step runs in a turn of its own if it takes long. */
+  steps<T>(name: string, steps: Steps<T>): T {
+    for (let at = 1; ; at += 1) {
+      const { done, value } = this.time(`${name} ${at}`, () => steps.next())
+      if (done === true) return value
+    }
+  }
 
   time<T>(step: string, work: () => T): T {
     const cpu = process.cpuUsage()

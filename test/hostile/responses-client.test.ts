@@ -39,6 +39,12 @@ const BODIES: Readonly<Record<string, JsonObject>> = {
   'items of one letter': {
     input: many(9_000, (at) => ({ role: at % 2 === 0 ? 'user' : 'assistant', content: 'x' })),
   },
+  'items of 800 letters': {
+    input: many(9_999, (at) => ({
+      role: at % 2 === 0 ? 'user' : 'assistant',
+      content: 'x'.repeat(800),
+    })),
+  },
   'reasoning between calls': {
     tools: [TOOL],
     input: [asked, ...many(1_500, (at) => [reasoning(100), call(at), output(at)]).flat()],

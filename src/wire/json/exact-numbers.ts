@@ -4,6 +4,7 @@
  * begins with a mark, a Unicode noncharacter, which is reserved for use inside a program.
  */
 import type { JsonObject, JsonValue } from '../../chat/json.js'
+import type { Steps } from '../steps.js'
 
 const MARK = '\uFDD0'
 /** Integers of up to 15 digits are exact. */
@@ -23,6 +24,17 @@ export function parseExact(text: string): JsonValue {
   const value = JSON.parse(text) as JsonValue
   if (!hasLongInteger(text) && !LARGE_EXPONENT.test(text)) return value
   const marked = withMarks(text)
+  return marked === text ? value : (JSON.parse(marked) as JsonValue)
+}
+
+/** The same in steps of a few milliseconds for a text of some megabytes. */
+export function* parseExactSteps(text: string): Steps<JsonValue> {
+  const value = JSON.parse(text) as JsonValue
+  yield
+  if (!hasLongInteger(text) && !LARGE_EXPONENT.test(text)) return value
+  yield
+  const marked = withMarks(text)
+  yield
   return marked === text ? value : (JSON.parse(marked) as JsonValue)
 }
 

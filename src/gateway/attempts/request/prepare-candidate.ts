@@ -2,7 +2,6 @@
  * Prepares the request for each candidate: in its dialect, with the media and the reasoning state that it
  * needs. A request is encoded once for each dialect and model, for all attempts.
  */
-import { setImmediate as turn } from 'node:timers/promises'
 import type { JsonObject } from '../../../chat/json.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import { isConfigured, type QuirksConfig } from '../../../config/config.js'
@@ -14,10 +13,18 @@ import type { RequestContext } from '../../client-exchange.js'
 import { LossList, lossRefusal } from '../../streams/translation-losses.js'
 import type { Candidate } from '../../phases/choose-route.js'
 import type { Call } from '../../phases/receive.js'
+import { inTurns } from '../../bodies/in-turns.js'
 import { LARGE_BYTES } from '../../bodies/join-chunks.js'
 import type { PreparedRequest } from '../attempt/attempt-owner.js'
 import { fetchMedia } from './inline-media.js'
-import { bodyOf, render, type Outgoing, type Rendered } from './render-for-upstream.js'
+import {
+  bodyOf,
+  render,
+  renderSteps,
+  type Destination,
+  type Outgoing,
+  type Rendered,
+} from './render-for-upstream.js'
 import { withRestoredReasoning, type Memory } from './restore-reasoning.js'
 
 /** The request, and the services that preparing it uses. */
@@ -115,12 +122,16 @@ export class Preparation {
       }
     }
     const beganMs = performance.now()
-    const isLarge = call.raw.length > LARGE_BYTES
-    if (isLarge) await turn()
-    const restoredCall = await this.withReasoning(fetched, candidate)
-    if (isLarge) await turn()
+    const restored = await this.withReasoning(fetched, candidate)
     exchange.cancellation.check()
-    return this.encode(restoredCall, { candidate, credential, beganMs })
+    const attempt = { candidate, credential, beganMs }
+    if (call.raw.length + (fetched.fetchedBytes ?? 0) <= LARGE_BYTES) {
+      return this.encode(restored, attempt)
+    }
+    const losses = new LossList()
+    const rendered = await inTurns(renderSteps(restored, this.destination(candidate), losses))
+    exchange.cancellation.check()
+    return this.keep({ call: restored, rendered, losses: losses.paths }, attempt)
   }
 
   /** The call with the stored reasoning of its history; the call itself if the model does not reason. */
@@ -144,17 +155,30 @@ export class Preparation {
     )
   }
 
-  private encode(call: Call, { candidate, credential, beganMs }: AttemptToEncode): PreparedRequest {
-    const { target, model } = candidate
+  private encode(call: Call, attempt: AttemptToEncode): PreparedRequest {
+    const losses = new LossList()
+    const rendered = render(call, this.destination(attempt.candidate), losses)
+    return this.keep({ call, rendered, losses: losses.paths }, attempt)
+  }
+
+  private destination({ target, model }: Candidate): Destination {
     const { wire, egress, upstream, quirks } = target
     const { generation } = this.request.exchange
     const { allowSyntheticUser } = generation.snapshot.config
     const { name, allowBetas: betas } = upstream.config
     const facts = generation.facts(model)
-    const destination = { name, wire, egress, model, facts, quirks, betas, allowSyntheticUser }
-    const losses = new LossList()
-    const rendered = render(call, destination, losses)
-    const encoded = { wire, model, quirks, betas, name, call, rendered, losses: losses.paths }
+    return { name, wire, egress, model, facts, quirks, betas, allowSyntheticUser }
+  }
+
+  /** Keeps the encoded request for later attempts. */
+  private keep(
+    { call, rendered, losses }: Pick<Encoded, 'call' | 'rendered' | 'losses'>,
+    { candidate, credential, beganMs }: AttemptToEncode,
+  ): PreparedRequest {
+    const { target, model } = candidate
+    const { wire, quirks, upstream } = target
+    const { name, allowBetas: betas } = upstream.config
+    const encoded = { wire, model, quirks, betas, name, call, rendered, losses }
     this.encoded.push(encoded)
     const prepared = this.prepared(encoded, candidate, credential)
     this.translateMs += performance.now() - beganMs

@@ -13,7 +13,8 @@ import { applyQuirks, quirkEdits } from '../../../upstreams/apply-quirks.js'
 import { stringifyExact } from '../../../wire/json/exact-numbers.js'
 import { sizedText } from '../../../wire/frames/sized-text.js'
 import { splice, type Edit } from '../../../wire/json/splice.js'
-import { largeEdit, writeJson } from '../../../wire/json/write-json.js'
+import { jsonSteps, largeEdit, writeJson } from '../../../wire/json/write-json.js'
+import { atOnce, type Steps } from '../../../wire/steps.js'
 import { reportNative } from '../../../dialects/report-native-fields.js'
 import { LARGE_BYTES } from '../../bodies/join-chunks.js'
 import type { Call } from '../../phases/receive.js'
@@ -71,37 +72,65 @@ export interface Outgoing {
  * Renders the call for an upstream. Reports fields that are left out to `losses`; throws
  * `GatewayError(untranslatable)` for fields that must not be left out.
  */
-export function render(
-  call: Pick<
-    Call,
-    'wire' | 'raw' | 'members' | 'body' | 'request' | 'added' | 'fetchedBytes' | 'history'
-  >,
+export function render(call: RenderedCall, destination: Destination, losses: Losses): Rendered {
+  if (destination.wire === call.wire) return edited(call, destination, losses)
+  const sourceBytes = call.raw.length + (call.fetchedBytes ?? 0)
+  if (sourceBytes > LARGE_BYTES) return atOnce(renderSteps(call, destination, losses))
+  const { path, accept, streams, encodedBody, headers } = encoded(call, destination, losses)
+  const { body, bytes } = bodyOf(encodedBody, destination.egress, sourceBytes)
+  return { path, accept, streams, body, bytes, encodedBody, headers }
+}
+
+/** The same for a large request, in steps. */
+export function* renderSteps(
+  call: RenderedCall,
   destination: Destination,
   losses: Losses,
-): Rendered {
-  const { wire, egress, model, facts, quirks } = destination
+): Steps<Rendered> {
+  if (destination.wire === call.wire) return edited(call, destination, losses)
+  const { encodedBody, ...head } = encoded(call, destination, losses)
+  yield
+  const body = yield* jsonSteps(encodedBody)
+  return { ...head, encodedBody, body, bytes: body.length }
+}
+
+/** The part of a call that is rendered. */
+type RenderedCall = Pick<
+  Call,
+  'wire' | 'raw' | 'members' | 'body' | 'request' | 'added' | 'fetchedBytes' | 'history'
+>
+
+/** The client's own bytes with the edits that this upstream needs. */
+function edited(call: RenderedCall, destination: Destination, losses: Losses): Rendered {
+  const { egress, model, facts, quirks } = destination
   const report = (path: string): void => losses.drop(path, 'no-equivalent')
-  if (wire === call.wire) {
-    const { history } = call
-    const source = history?.bodyFor(destination.name, report) ?? call.body
-    const edits = historyEdits(source, history?.members ?? [])
-    edits.push(...egress.edits(source, model, { model: facts, losses }))
-    if (call.added !== undefined) edits.push(call.added(facts))
-    edits.push(...quirkEdits({ body: call.body, dialectEdits: edits }, quirks, report))
-    const body = edits.length === 0 ? call.raw : splice(call.raw, call.members, edits)
-    const streams = call.request.stream
-    const { path, accept } = egress.target(model, streams)
-    const headers = passedHeaders(call, destination, losses)
-    return { path, accept, streams, body, bytes: body.length, encodedBody: null, headers }
-  }
+  const { history } = call
+  const source = history?.bodyFor(destination.name, report) ?? call.body
+  const edits = historyEdits(source, history?.members ?? [])
+  edits.push(...egress.edits(source, model, { model: facts, losses }))
+  if (call.added !== undefined) edits.push(call.added(facts))
+  edits.push(...quirkEdits({ body: call.body, dialectEdits: edits }, quirks, report))
+  const body = edits.length === 0 ? call.raw : splice(call.raw, call.members, edits)
+  const streams = call.request.stream
+  const { path, accept } = egress.target(model, streams)
+  const headers = passedHeaders(call, destination, losses)
+  return { path, accept, streams, body, bytes: body.length, encodedBody: null, headers }
+}
+
+/** The conversation in the upstream's dialect, before it is serialized. */
+function encoded(
+  call: RenderedCall,
+  destination: Destination,
+  losses: Losses,
+): Omit<Rendered, 'body' | 'bytes' | 'encodedBody'> & { readonly encodedBody: JsonObject } {
+  const { egress, model, facts, quirks } = destination
+  const report = (path: string): void => losses.drop(path, 'no-equivalent')
   reportNative(call.request, losses)
   const request = requestFor(call.request, destination)
   const encodedBody = applyQuirks(egress.encodeRequest(request, facts, losses), quirks, report)
   const streams = request.stream
   const { path, accept } = egress.target(model, streams)
-  const headers = egress.headers(encodedBody)
-  const { body, bytes } = bodyOf(encodedBody, egress, call.raw.length + (call.fetchedBytes ?? 0))
-  return { path, accept, streams, body, bytes, encodedBody, headers }
+  return { path, accept, streams, encodedBody, headers: egress.headers(encodedBody) }
 }
 
 /** The headers that the body needs, and the client's headers of this format. */

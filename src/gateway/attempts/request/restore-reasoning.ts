@@ -19,6 +19,8 @@ import type {
 import type { WireError } from '../../../errors.js'
 import type { Escrow, Scope } from '../../../reasoning/escrow.js'
 import type { SizedText } from '../../../wire/frames/sized-text.js'
+import { inTurns } from '../../bodies/in-turns.js'
+import { LARGE_BYTES } from '../../bodies/join-chunks.js'
 import type { Candidate } from '../../phases/choose-route.js'
 import type { Call } from '../../phases/receive.js'
 
@@ -47,7 +49,11 @@ export function withRestoredReasoning(
     if (written !== null) hold?.(written)
   }
   const ingress = hold === null ? call.ingress : new ReplyObservingIngress(call.ingress, keep)
-  const request = escrow.restore(call.request, scope)
+  const turns = call.raw.length > LARGE_BYTES ? escrow.turnsOf(call.request, scope) : null
+  const request =
+    turns === null
+      ? escrow.restore(call.request, scope)
+      : inTurns(turns).then((named) => escrow.restore(call.request, scope, named))
   return request instanceof Promise
     ? request.then((restored) => withHistory(call, ingress, restored))
     : withHistory(call, ingress, request)
