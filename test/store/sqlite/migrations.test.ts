@@ -92,7 +92,7 @@ void t.test('a store of version 4 keeps the amounts that running requests hold',
   await first.ledger.admit(lost)
   await first.close()
   const db = connect(path)
-  withoutWeeks(db)
+  toVersion6(db)
   withOldReservations(db)
   t.equal(
     db.prepare('SELECT holds FROM reservations WHERE request_id = ?').get(settled.requestId)?.[
@@ -106,7 +106,6 @@ void t.test('a store of version 4 keeps the amounts that running requests hold',
     ]),
     'converts the holds of version 4',
   )
-  withoutAssumed(db)
   db.exec('PRAGMA user_version = 4')
   db.close()
 
@@ -139,9 +138,7 @@ void t.test(
     await first.ledger.admit(running)
     await first.close()
     const db = connect(path)
-    withoutWeeks(db)
-    withoutAssumed(db)
-    db.exec('PRAGMA user_version = 6')
+    toVersion6(db)
     db.close()
 
     const { ledger, close } = await opened(path, clock)
@@ -166,9 +163,7 @@ void t.test('a store of version 6 then counts entries whose tokens are assumed',
   await first.ledger.sums({ ...span, by: 'hour' })
   await first.close()
   const db = connect(path)
-  withoutWeeks(db)
-  withoutAssumed(db)
-  db.exec('PRAGMA user_version = 6')
+  toVersion6(db)
   db.close()
 
   const { ledger, close } = await opened(path, clock)
@@ -190,6 +185,7 @@ async function opened(path: string, clock: TestClock) {
 /** Converts a store of this version to version 1. */
 function toVersion1(path: string): void {
   const db = connect(path)
+  toVersion6(db)
   db.exec(`
     DROP TABLE entry_places;
     DELETE FROM usage_hours WHERE key_id = '*';
@@ -208,7 +204,6 @@ function toVersion1(path: string): void {
     PRAGMA user_version = 1;
   `)
   withOldReservations(db)
-  withoutAssumed(db)
   withoutCauses(db)
   db.close()
 }
@@ -216,9 +211,8 @@ function toVersion1(path: string): void {
 /** Converts a store of this version to version 2. */
 function toVersion2(path: string): void {
   const db = connect(path)
-  withoutWeeks(db)
+  toVersion6(db)
   withOldReservations(db)
-  withoutAssumed(db)
   withoutCauses(db)
   db.exec('PRAGMA user_version = 2')
   db.close()
@@ -228,21 +222,19 @@ function viewSql(db: ReturnType<typeof connect>, name: string): string {
   return textIn(db.prepare('SELECT sql FROM sqlite_schema WHERE name = ?').get(name) ?? {}, 'sql')
 }
 
-/** Removes the columns of limits that version 7 added. */
-function withoutWeeks(db: ReturnType<typeof connect>): void {
+/** Converts a store of this version to version 6. */
+function toVersion6(db: ReturnType<typeof connect>): void {
   for (const column of ['week', 'week_spent', 'week_reserved']) {
     db.exec(`ALTER TABLE limits DROP COLUMN ${column}`)
   }
-}
-
-/** Removes the columns of sums that version 7 added. */
-function withoutAssumed(db: ReturnType<typeof connect>): void {
   const pending = viewSql(db, 'usage_pending')
   db.exec('DROP VIEW usage_pending')
   for (const table of ['usage_hours', 'usage_days']) {
     db.exec(`ALTER TABLE ${table} DROP COLUMN assumed`)
   }
   db.exec(pending)
+  db.exec("DROP TABLE provider_objects; DELETE FROM sizes WHERE name LIKE 'objects%'")
+  db.exec('PRAGMA user_version = 6')
 }
 
 /** Removes the columns that version 3 added. */
@@ -261,14 +253,8 @@ function withoutCauses(db: ReturnType<typeof connect>): void {
   db.exec(pending)
 }
 
-/** Removes what version 7 added. */
-function withoutObjects(db: ReturnType<typeof connect>): void {
-  db.exec("DROP TABLE provider_objects; DELETE FROM sizes WHERE name LIKE 'objects%'")
-}
-
 /** Restores the table of reservations and the holds of version 4. */
 function withOldReservations(db: ReturnType<typeof connect>): void {
-  withoutObjects(db)
   db.exec(`
     ALTER TABLE reservations RENAME TO reservations_5;
     CREATE TABLE reservations (
