@@ -35,7 +35,7 @@ export function watchErrorRate(options: ErrorRateOptions): void {
   setInterval(() => void watch.read().catch(() => null), INTERVAL_MS).unref()
 }
 
-/** Judges the share of 5xx replies. */
+/** Reports a high share of 5xx replies, and its end. */
 export class ErrorRateWatch {
   private readonly options: ErrorRateOptions
   /** The first one is the start of the gateway. */
@@ -57,10 +57,10 @@ export class ErrorRateWatch {
     this.readings.push(counts)
     if (this.readings.length > READINGS + 1) this.readings.shift()
     const [first] = this.readings
-    if (first !== undefined) this.judge(difference(counts, first))
+    if (first !== undefined) this.compare(difference(counts, first))
   }
 
-  private judge(counts: Counts): void {
+  private compare(counts: Counts): void {
     const each = [...counts]
     const requests = each.reduce((sum, [, { all }]) => sum + all, 0)
     const failed = each.reduce((sum, [, count]) => sum + count.failed, 0)

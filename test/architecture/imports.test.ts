@@ -112,7 +112,7 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   ],
   yaml: [/^config\/yaml\.ts$/, /^documentation\/openapi\.ts$/],
   zod: [
-    /^cli\/restart\.ts$/,
+    /^cli\/(?:restart|demo\/demo)\.ts$/,
     /^config\//,
     /^cli\/plan\/fetch-recent-heads\.ts$/,
     /^documentation\/configuration-pages\.ts$/,

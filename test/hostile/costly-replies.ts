@@ -38,7 +38,7 @@ export interface CostlyReply {
   readonly model: string
   readonly client: keyof typeof CLIENTS
   /** Members of the client's request. */
-  readonly asks?: Readonly<Record<string, unknown>>
+  readonly fields?: Readonly<Record<string, unknown>>
   readonly expected: Expected
   /** The output tokens that the ledger has afterwards. */
   readonly output: number | null
@@ -109,7 +109,7 @@ export const COSTLY_REPLIES: readonly CostlyReply[] = [
     name: '128 choices with 20 logprobs for each of 100 tokens',
     model: 'gpt-4o',
     client: 'chat',
-    asks: { n: 128, logprobs: true, top_logprobs: 20 },
+    fields: { n: 128, logprobs: true, top_logprobs: 20 },
     expected: 'passed',
     output: 1234,
     headers: JSON_TYPE,
@@ -142,13 +142,16 @@ export const COSTLY_REPLIES: readonly CostlyReply[] = [
       {
         ...common,
         ...{ name: `an event of 15 MiB of ${name}, the same format`, client: 'chat' },
-        ...{ expected: 'passed', asks: { stream: true, stream_options: { include_usage: true } } },
+        ...{
+          expected: 'passed',
+          fields: { stream: true, stream_options: { include_usage: true } },
+        },
         ...{ headers: EVENTS_TYPE, body: stream },
       },
       {
         ...common,
         ...{ name: `an event of 15 MiB of ${name}, another format`, client: 'messages' },
-        ...{ expected: 'refused', output: null, asks: { stream: true } },
+        ...{ expected: 'refused', output: null, fields: { stream: true } },
         ...{ headers: EVENTS_TYPE, body: stream },
       },
     ]
@@ -166,7 +169,7 @@ export const COSTLY_REPLIES: readonly CostlyReply[] = [
     name: 'an event of 2 MB of text with escapes, another format',
     model: 'gpt-4o',
     client: 'messages',
-    asks: { stream: true },
+    fields: { stream: true },
     expected: 'translated',
     output: 1234,
     headers: EVENTS_TYPE,
@@ -177,7 +180,7 @@ export const COSTLY_REPLIES: readonly CostlyReply[] = [
     name: '130,000 tokens and 1,000 calls, another format',
     model: 'gpt-4o',
     client: 'messages',
-    asks: { tools: [{ name: 'look', input_schema: { type: 'object' } }] },
+    fields: { tools: [{ name: 'look', input_schema: { type: 'object' } }] },
     expected: 'translated',
     output: 1234,
     headers: JSON_TYPE,
@@ -205,7 +208,7 @@ export const COSTLY_REPLIES: readonly CostlyReply[] = [
     name: '24 MiB of embeddings',
     model: 'text-embedding-3-small',
     client: 'embeddings',
-    asks: { input: many(1_000, () => 'Hi') },
+    fields: { input: many(1_000, () => 'Hi') },
     expected: 'passed',
     output: 0,
     headers: JSON_TYPE,

@@ -39,7 +39,7 @@ upstream.listen(0, '127.0.0.1', () => {
 function ask({ name, port, secret }: ReplyOrder): void {
   const reply = COSTLY_REPLIES.find((each) => each.name === name)
   if (reply === undefined) throw new Error(`no reply ${name}`)
-  const { client, model, asks } = reply
+  const { client, model, fields } = reply
   current = Buffer.from(reply.body())
   headers = { ...reply.headers, 'content-length': current.length }
   const { path, more } = CLIENTS[client]
@@ -48,7 +48,7 @@ function ask({ name, port, secret }: ReplyOrder): void {
   const body = JSON.stringify({
     ...(client === 'embeddings' ? { model } : messages),
     ...more,
-    ...asks,
+    ...fields,
   })
   const sent = { 'content-type': 'application/json', authorization: `Bearer ${secret}` }
   const req = request({ host: '127.0.0.1', port, method: 'POST', path, headers: sent }, (res) => {

@@ -1,4 +1,4 @@
-/** Goal: forms and WebSocket frames are read whatever their chunks are, and paths name the right object. */
+/** Goal: forms and WebSocket frames are read in chunks of any size, and paths name the right object. */
 import t from 'tap'
 import { FormScan } from '../../src/gateway/native/form-scan.js'
 import { FrameReader } from '../../src/gateway/native/frame-reader.js'

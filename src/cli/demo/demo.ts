@@ -292,7 +292,7 @@ function welcome(login: Login, { port, opsPort, file, isKept }: DemoPlace): stri
   const chat = 'chat/completions'
   return `
 Sluice is up at ${base}. All replies are EMULATED: no provider is called, nothing is billed.
-The dashboard's last 24 hours are SAMPLE DATA: requests, tokens and costs that nobody made.
+The dashboard's last 24 hours are SAMPLE DATA: requests, tokens and costs are made up.
 
 A whole reply from the Anthropic upstream, in the chat-completions format:
 

@@ -5,7 +5,7 @@ import { didYouMean } from '../../config/suggest-spelling.js'
 import { createRouter } from '../../routing/router.js'
 
 /** A dated or numbered id of a model in the catalogue ends like this: `-2026-04-23`, `-001`, `-latest`. */
-const VERSION = /-(?:latest|\d[\d-]*)$/
+const VERSION = /-(?:latest|\d{1,8}(?:-\d{1,4}){0,2})$/
 
 /**
  * The models of a configuration: those of exact routes, those of the catalogue that a route matches, and as

@@ -69,14 +69,17 @@ function settingIn(
   key: 'store' | 'spool' | 'ops_host' | 'ops_port',
   env: Env,
 ): string | undefined {
-  const start = key === 'store' ? '^' : String.raw`\b`
-  const pattern = new RegExp(`${start}${key}:[ \\t]*(?:${VALUE.source})`, 'm')
-  const [, inDouble, inSingle, bare] = pattern.exec(text) ?? []
-  const written = inDouble ?? inSingle ?? bare
-  if (written === undefined) return undefined
-  const { value, findings } = fillPlaceholders(written, surroundingsOf(path, env))
-  return findings.length === 0 && typeof value === 'string' ? value : undefined
+  for (const [, name, inDouble, inSingle, bare] of text.matchAll(SETTING)) {
+    if (name !== key) continue
+    const { value, findings } = fillPlaceholders(
+      inDouble ?? inSingle ?? bare ?? '',
+      surroundingsOf(path, env),
+    )
+    return findings.length === 0 && typeof value === 'string' ? value : undefined
+  }
+  return undefined
 }
 
 /** A text in double, single or no quotes; without quotes, `}` and `,` end it except in `${…}`. */
-const VALUE = /"([^"\n]{1,4096})"|'([^'\n]{1,4096})'|((?:\$\{[^}\n]{1,256}\}|[^\s"'#,}]){1,4096})/
+const SETTING =
+  /(^store|\b(?:spool|ops_host|ops_port)):[ \t]*(?:"([^"\n]{1,4096})"|'([^'\n]{1,4096})'|((?:\$\{[^}\n]{1,256}\}|[^\s"'#,}]){1,4096}))/gm

@@ -6,7 +6,7 @@ import { arrayOf, objectOf, stringOf, type JsonObject } from '../../chat/json.js
 import { MemberScan, type MemberPlace } from '../../wire/json/scan/member-scan.js'
 import type { Target } from '../generation/generation.js'
 import { isAllowed } from '../native/native-path.js'
-import type { Call } from '../phases/receive.js'
+import type { Call, ReplyReader } from '../phases/receive.js'
 import type { OwnedObjects, Owner } from './owned-objects.js'
 
 const KEPT_MS = 31 * 86_400_000
@@ -15,12 +15,6 @@ const CONTAINER_DEPTH = 3
 const MEMBERS = new Set(['container', 'container_id', 'file_id', 'id', 'response'])
 /** Members with data that the model wrote. */
 const WRITTEN = new Set(['args', 'arguments', 'metadata'])
-
-/** Reads the replies of the upstreams to one request. */
-export interface ReplyReader {
-  /** A chunk of the reply of an attempt at the target. */
-  read(chunk: Buffer, target: Target): void
-}
 
 /** The call, with a reader of its replies if the provider may make objects for it. */
 export function withReplyReader(call: Call, owner: Owner, objects: OwnedObjects): Call {
@@ -57,7 +51,7 @@ class MadeByReplies implements ReplyReader {
     const { native } = target.upstream.config
     if (native.sharing === 'shared') return
     const { hasContainer, isStored } = this.options
-    // Nothing but native access reaches a response that the provider stores.
+    // Only native access reaches a response that the provider stores.
     const isOpen = isStored && isAllowed(native.rules, 'GET', ['v1', 'responses', 'resp_'])
     if (!hasContainer && !isOpen) return
     let scan = this.scans.get(target)

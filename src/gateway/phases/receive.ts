@@ -27,8 +27,8 @@ import {
 import { TextLimit } from '../../wire/json/scan/text-limit.js'
 import type { Edit } from '../../wire/json/splice.js'
 import type { HeldMemory } from '../bodies/body-memory.js'
-import type { ReplyReader } from '../objects/made-by-replies.js'
 import type { Exchange } from '../client-exchange.js'
+import type { Target } from '../generation/generation.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 import { LARGE_BYTES } from '../bodies/join-chunks.js'
 import { RequestTransform } from '../streams/request-transform.js'
@@ -38,6 +38,12 @@ import { RequestTransform } from '../streams/request-transform.js'
  * Never rejects.
  */
 export type KeepReply = (reply: JsonObject, upstream: string | null) => Promise<void>
+
+/** Reads the replies of the upstreams to one request. */
+export interface ReplyReader {
+  /** A chunk of the reply of an attempt at the target. */
+  read(chunk: Buffer, target: Target): void
+}
 
 /** A parsed and checked request. */
 export interface Call extends ResolvedEndpoint {

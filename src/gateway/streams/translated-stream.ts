@@ -99,7 +99,7 @@ export function tooComplex(part: string, excess: string): WireError {
     kind: 'upstream_malformed',
     message:
       `The upstream's ${part} is too complex to be translated: it has ${excess}. Request less, such as fewer ` +
-      'choices or top_logprobs, or use a format that the upstream speaks.',
+      'choices or top_logprobs, or use a format of the upstream.',
   }
 }
 

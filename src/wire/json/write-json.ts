@@ -1,7 +1,7 @@
 /**
  * Serialises large values to bytes in steps, identical to those of `stringifyExact`. Long strings without
  * escapes, such as base64, are copied once, while the serialiser would read each character and copy the text
- * again. Other texts are serialised in pieces.
+ * again. Other texts are serialised in fragments.
  */
 import { transcode } from 'node:buffer'
 import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
@@ -92,9 +92,9 @@ function* withEscapes(parts: readonly (Buffer | Long)[]): Steps<(Buffer | Long)[
       escaped.push(part)
       continue
     }
-    const pieces = new Parts()
-    yield* pieces.addText(part.text)
-    escaped.push(...pieces.list)
+    const fragments = new Parts()
+    yield* fragments.addText(part.text)
+    escaped.push(...fragments.list)
   }
   return escaped
 }
@@ -111,7 +111,7 @@ function isLong(part: Long | Buffer): part is Long {
   return !Buffer.isBuffer(part)
 }
 
-/** A value as JSON in pieces, with long strings between them. */
+/** A value as JSON in fragments, with long strings between them. */
 class Parts {
   readonly list: (Buffer | Long)[] = []
   /** The containers whose parts are written one by one, and the approximate sizes of their items. */
@@ -120,7 +120,7 @@ class Parts {
   /** Characters that were read or written since the last step. */
   private done = 0
 
-  /** Whether the value is written in one piece. */
+  /** Whether the value is written in one fragment. */
   isSmall(value: JsonValue): boolean {
     return this.measure(value) <= PIECE_CHARS
   }
@@ -136,7 +136,7 @@ class Parts {
     this.flush()
   }
 
-  /** Adds a string in pieces. */
+  /** Adds a string in fragments. */
   *addText(text: string): Steps<void> {
     yield* this.long(text)
     this.flush()
@@ -150,7 +150,7 @@ class Parts {
     }
   }
 
-  /** The approximate size of the value. Notes containers that are larger than a piece. */
+  /** The approximate size of the value. Notes containers that are larger than a fragment. */
   private measure(value: JsonValue | undefined): number {
     if (typeof value === 'string') {
       return mayBeData(value) ? Math.max(value.length, PIECE_CHARS + 1) : value.length + 2

@@ -1,5 +1,5 @@
 /**
- * Goal: members are found at any depth, in any chunks, however they are escaped or repeated; only strict JSON
+ * Goal: members are found at any depth, in any chunks, also if they are escaped or repeated; only strict JSON
  * is accepted; a large body takes little time in each turn.
  */
 import t from 'tap'

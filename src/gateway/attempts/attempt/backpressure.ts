@@ -6,9 +6,9 @@ import { joinChunks } from '../../bodies/join-chunks.js'
 import type { ReplyTransform } from '../../streams/reply-transform.js'
 import type { UpstreamExchange } from './upstream-exchange.js'
 
-/** The upstream is paused while so many bytes wait. */
+/** The upstream is paused while this number of bytes waits. */
 const PAUSE_BYTES = 64 * 1024
-/** A read of so many bytes is one of a fast stream. Models send less than a tenth of it. */
+/** A read of this number of bytes is one of a fast stream. Models send less than a tenth of it. */
 const FAST_BYTES = 16 * 1024
 /** Fast streams are translated for this time in one turn, all of them together. */
 const FAST_MS = 4

@@ -1,6 +1,6 @@
 /**
  * Removes the running requests from a copy of a store: they run in the store that was copied, which charges
- * them. In the copy, nobody renews their reservations, and each would be charged as lost.
+ * them. In the copy, no process renews their reservations, and each would be charged as lost.
  */
 import { numberIn, textIn, type Connection } from '../driver.js'
 import { chargeActualUsage } from './charge-actual-usage.js'

@@ -102,7 +102,7 @@ export class ReplyScan {
   private isInWord = false
   /** The string or word is in the outline unless it is long. */
   private isKept = false
-  private piece = ''
+  private fragment = ''
   private length = 0
   private stringStart = 0
   private hasEscape = false
@@ -185,7 +185,7 @@ export class ReplyScan {
       default:
         this.isInWord = true
         this.isKept = this.begin()
-        this.piece = String.fromCharCode(code)
+        this.fragment = String.fromCharCode(code)
         this.length = 1
     }
   }
@@ -263,7 +263,7 @@ export class ReplyScan {
     this.isInString = true
     this.isKey = this.expectsKey
     this.isKept = !this.isKey && this.begin()
-    this.piece = ''
+    this.fragment = ''
     this.length = 0
     this.hasEscape = false
     this.hasOther = false
@@ -301,7 +301,7 @@ export class ReplyScan {
     this.length += chars
     if (!isAscii) this.hasOther = true
     if (this.length <= OUTLINE_CHARS && (this.isKept || this.isKey)) {
-      this.piece += text.slice(from, quote)
+      this.fragment += text.slice(from, quote)
     }
     if (quote === text.length) return quote
     this.isInString = false
@@ -312,16 +312,16 @@ export class ReplyScan {
 
   private endKey(): void {
     // A name that is too long for the outline is marked by its length.
-    this.key = this.length <= OUTLINE_CHARS ? this.piece : ' '.repeat(OUTLINE_CHARS + 1)
+    this.key = this.length <= OUTLINE_CHARS ? this.fragment : ' '.repeat(OUTLINE_CHARS + 1)
     if (this.excess !== null) return
-    this.names.add(this.length <= OUTLINE_CHARS ? this.piece : String(this.before + this.length))
+    this.names.add(this.length <= OUTLINE_CHARS ? this.fragment : String(this.before + this.length))
     if (this.names.size > MAX_NAMES) this.excess = `more than ${MAX_NAMES} different names`
   }
 
   private endString(): void {
     const { length } = this
     const isShort = length <= OUTLINE_CHARS
-    if (this.isKept) this.out += isShort ? `"${this.piece}"` : '""'
+    if (this.isKept) this.out += isShort ? `"${this.fragment}"` : '""'
     if (!(this.isKept && isShort) && TEXT_MEMBERS.has(this.key)) this.omittedText += length
     if (length < DATA_BYTES || this.hasEscape || this.hasOther) return
     this.data.push({ start: this.stringStart, end: this.stringStart + length })
@@ -333,7 +333,7 @@ export class ReplyScan {
     let at = from
     while (at < text.length && isInWord(text.charCodeAt(at))) at += 1
     this.length += at - from
-    if (this.isKept && this.length <= OUTLINE_CHARS) this.piece += text.slice(from, at)
+    if (this.isKept && this.length <= OUTLINE_CHARS) this.fragment += text.slice(from, at)
     if (at === text.length) return at
     this.endWord()
     return at
@@ -341,7 +341,7 @@ export class ReplyScan {
 
   private endWord(): void {
     this.isInWord = false
-    if (this.isKept) this.out += this.length <= OUTLINE_CHARS ? this.piece : '0'
+    if (this.isKept) this.out += this.length <= OUTLINE_CHARS ? this.fragment : '0'
   }
 }
 
