@@ -15,7 +15,7 @@ const QUOTE = 34
 const NOT_INLINE_DATA = /[^!-~]|["\\]/
 const CHECKED_CHARS = 256
 /** Characters that are serialised at once, and in one step. */
-const PIECE_CHARS = 64 * 1024
+const FRAGMENT_CHARS = 64 * 1024
 const STEP_CHARS = 512 * 1024
 /** Bytes that are copied in one step. */
 const COPIED_BYTES = 2 * 1024 * 1024
@@ -122,7 +122,7 @@ class Parts {
 
   /** Whether the value is written in one fragment. */
   isSmall(value: JsonValue): boolean {
-    return this.measure(value) <= PIECE_CHARS
+    return this.measure(value) <= FRAGMENT_CHARS
   }
 
   /** Adds a value. */
@@ -153,13 +153,13 @@ class Parts {
   /** The approximate size of the value. Notes containers that are larger than a fragment. */
   private measure(value: JsonValue | undefined): number {
     if (typeof value === 'string') {
-      return mayBeData(value) ? Math.max(value.length, PIECE_CHARS + 1) : value.length + 2
+      return mayBeData(value) ? Math.max(value.length, FRAGMENT_CHARS + 1) : value.length + 2
     }
     if (typeof value !== 'object' || value === null) return 8
     let sum = 2
     if (!Array.isArray(value)) {
       for (const key of Object.keys(value)) sum += key.length + 4 + this.measure(value[key])
-      if (sum > PIECE_CHARS) this.large.set(value, [])
+      if (sum > FRAGMENT_CHARS) this.large.set(value, [])
       return sum
     }
     const sizes: number[] = []
@@ -168,13 +168,13 @@ class Parts {
       sizes.push(size)
       sum += size
     }
-    if (sum > PIECE_CHARS) this.large.set(value, sizes)
+    if (sum > FRAGMENT_CHARS) this.large.set(value, sizes)
     return sum
   }
 
   private *write(value: JsonValue): Steps<void> {
     const sizes = this.large.get(value)
-    if (typeof value === 'string' && value.length > PIECE_CHARS) {
+    if (typeof value === 'string' && value.length > FRAGMENT_CHARS) {
       if (mayBeData(value)) {
         this.flush()
         this.list.push({ text: value, isPlain: true })
@@ -193,7 +193,7 @@ class Parts {
       if (at > 0) this.text += ','
       let end = at
       let size = 0
-      while (end < items.length && size + (sizes[end] ?? 0) <= PIECE_CHARS) {
+      while (end < items.length && size + (sizes[end] ?? 0) <= FRAGMENT_CHARS) {
         size += sizes[end] ?? 0
         end += 1
       }
@@ -222,7 +222,7 @@ class Parts {
   private *long(text: string): Steps<void> {
     this.text += '"'
     for (let at = 0; at < text.length;) {
-      let end = at + PIECE_CHARS
+      let end = at + FRAGMENT_CHARS
       // The halves of a pair of surrogates stay together.
       if (isHighSurrogate(text.charCodeAt(end - 1))) end -= 1
       this.put(JSON.stringify(text.slice(at, end)).slice(1, -1))
@@ -235,7 +235,7 @@ class Parts {
   private put(json: string): void {
     this.text += json
     this.done += json.length
-    if (this.text.length > PIECE_CHARS) this.flush()
+    if (this.text.length > FRAGMENT_CHARS) this.flush()
   }
 
   private *pause(): Steps<void> {
