@@ -30,5 +30,5 @@ async function transpile(roots, outbase, outdir) {
   process.stdout.write(`${outdir}: ${String(changed.length)} files transpiled\n`)
 }
 
-await transpile(['src', 'test', 'bench', 'grafana'], '.', 'build')
+await transpile(['src', 'test', 'bench', 'grafana', 'docs/generate'], '.', 'build')
 await transpile(['src'], 'src', 'dist')

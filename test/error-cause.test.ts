@@ -3,8 +3,7 @@
  * Method: the ten failures of the how-to, and each kind of the table of errors.
  */
 import t from 'tap'
-import { ERRORS } from '../src/errors.js'
-import { CAUSES, causeOf, outcomesOf, type Cause } from '../src/error-cause.js'
+import { ERRORS, CAUSES, causeOf, outcomesOf, type Cause } from '../src/errors.js'
 import type { EntryOutcome } from '../src/ledger/entry.js'
 
 void t.test('the cause is who can act on the failure', (t) => {

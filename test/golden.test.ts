@@ -8,20 +8,26 @@
 import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import type { ChatEvent } from '../src/chat/event.js'
-import { Fold, type Reply } from '../src/chat/reply/fold.js'
-import { Grammar } from '../src/chat/grammar.js'
-import { arrayOf, objectOf, stringOf, type JsonObject, type JsonValue } from '../src/chat/json.js'
-import type { ModelFacts } from '../src/chat/model.js'
-import type { ChatRequest } from '../src/chat/request.js'
+import type { ChatEvent } from '../src/formats/chat/event.js'
+import { Fold, type Reply } from '../src/formats/chat/fold.js'
+import { Grammar } from '../src/formats/chat/grammar.js'
+import {
+  arrayOf,
+  objectOf,
+  stringOf,
+  type JsonObject,
+  type JsonValue,
+} from '../src/formats/chat/json.js'
+import type { ModelFacts } from '../src/formats/chat/model.js'
+import type { ChatRequest } from '../src/formats/chat/request.js'
 import { createCatalogue, factsFor } from '../src/config/catalogue.js'
 import type { EscrowConfig } from '../src/config/config.js'
-import type { DialectName } from '../src/dialects/dialect.js'
+import type { DialectName } from '../src/formats/dialect.js'
 import { GatewayError } from '../src/errors.js'
 import { TranslatedStream } from '../src/gateway/streams/translated-stream.js'
 import { translateReply } from '../src/gateway/streams/whole-reply.js'
-import { Escrow } from '../src/reasoning/escrow.js'
-import { SseFramer } from '../src/wire/frames/sse-framer.js'
+import { Escrow } from '../src/gateway/reasoning/escrow.js'
+import { SseFramer } from '../src/formats/wire/frames/sse-framer.js'
 import {
   client,
   SEED,
@@ -29,7 +35,7 @@ import {
   upstream,
   type Transcript,
 } from './properties/transcript-streams.js'
-import { FakeSharedCache } from './reasoning/fake-shared-cache.js'
+import { FakeSharedCache } from './gateway/reasoning/fake-shared-cache.js'
 
 const SETTINGS: EscrowConfig = {
   enabled: true,

@@ -5,7 +5,7 @@
 import { fileURLToPath } from 'node:url'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isObject, stringOf } from '../../src/chat/json.js'
+import { isObject, stringOf } from '../../src/formats/chat/json.js'
 import { freePorts, listening, type Children } from '../processes/children.js'
 import { startGateway, type RunningGateway } from '../processes/gateway.js'
 import { residentBytes } from '../processes/machine.js'

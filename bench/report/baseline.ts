@@ -10,7 +10,7 @@ import {
   objectOf,
   stringOf,
   type JsonObject,
-} from '../../src/chat/json.js'
+} from '../../src/formats/chat/json.js'
 import { packageFile } from '../../src/files/package-file.js'
 import { shown, type Figure, type SuiteResult } from './figures.js'
 import type { Stamp } from '../processes/machine.js'

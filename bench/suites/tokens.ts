@@ -8,8 +8,8 @@ import {
   objectOf,
   type JsonObject,
   type JsonValue,
-} from '../../src/chat/json.js'
-import type { ModelFamily } from '../../src/chat/model.js'
+} from '../../src/formats/chat/json.js'
+import type { ModelFamily } from '../../src/formats/chat/model.js'
 import {
   inputTokens,
   jsonBytes,

@@ -1,11 +1,11 @@
-/** Operations on accounts, for the dashboard and the command line. `create-key.ts` creates their keys. */
+/** Operations on accounts, for the dashboard and the command line. `keys.ts` creates their keys. */
 import type { PlanConfig } from '../config/config.js'
-import type { Store } from '../store/store.js'
+import { GatewayError } from '../errors.js'
 import type { AuditEntriesOf, AuditEntry } from '../store/audit-trail.js'
+import type { Store } from '../store/store.js'
 import type { Account, PlanName } from './account.js'
-import { hashPassword, newPassword } from './password.js'
 import { randomBase62, type RandomBytes } from './key-secret.js'
-import { noAccount, refused, unforeseen } from './refusals.js'
+import { hashPassword, newPassword } from './password.js'
 
 /** The limits of the plans on keys. */
 export type Plans = Readonly<Record<PlanName, Pick<PlanConfig, 'priceUsd' | 'maxKeys'>>>
@@ -113,4 +113,19 @@ export function checkedEmail(text: string): string {
   if (!EMAIL.test(email))
     throw refused('This is not an e-mail address, such as team@example.com', 'email')
   return email
+}
+
+/** Ids and digests are random, so a collision means a broken random source. */
+export function unforeseen(kind: string, outcome: string): GatewayError {
+  return new GatewayError('bug', `the store refused a new ${kind}: ${outcome}`)
+}
+
+/** The account does not exist. */
+export function noAccount(): GatewayError {
+  return refused('there is no such account', 'account')
+}
+
+/** A value that is not accepted; `param` names the field. */
+export function refused(message: string, param: string): GatewayError {
+  return new GatewayError('malformed_request', message, { param })
 }

@@ -5,18 +5,17 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
-import { opsAddressIn } from '../config/generations/find-history.js'
+import { opsAddressIn } from '../config/generations/history.js'
 import { loadConfig } from '../config/load-config.js'
 import { machineName } from '../process/process-identity.js'
-import { problemLines } from './check/check.js'
-import type { Command } from './command.js'
-import { configPath } from './config-option.js'
+import { problemLines } from './check.js'
+import { configPath, type Command } from './command.js'
 import {
   findGateway,
   loadGeneration,
   requestGateway,
   type FoundGateway,
-} from './generations/running-gateway.js'
+} from './running-gateway.js'
 import { processTerminal, type Terminal } from './with-store.js'
 
 /** `sluice restart`. */

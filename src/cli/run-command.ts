@@ -4,10 +4,9 @@
  */
 import { basename } from 'node:path'
 import { COMMANDS } from './commands.js'
-import { didYouMean } from '../config/suggest-spelling.js'
+import { didYouMean } from '../config/problem.js'
 import { packageVersion } from '../files/package-file.js'
-import { printFailure } from './exit-status.js'
-import { outputFailure, OutputFailed } from './output/standard-output.js'
+import { printFailure, outputFailure, OutputFailed } from './exit-status.js'
 import { UsageError, usageMessage } from './usage-error.js'
 
 async function main(argv: readonly string[]): Promise<number> {

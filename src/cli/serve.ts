@@ -1,8 +1,7 @@
 /** `sluice serve`: runs the gateway until a signal ends it. */
 import cluster from 'node:cluster'
 import { parseArgs } from 'node:util'
-import type { Command } from './command.js'
-import { configPath } from './config-option.js'
+import { configPath, type Command } from './command.js'
 
 /** `sluice serve`. */
 export const command: Command = {

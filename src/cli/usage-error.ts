@@ -1,5 +1,5 @@
 /** The error of wrong usage of a command, and its messages with suggestions for misspelt words. */
-import { didYouMean, suggestionText } from '../config/suggest-spelling.js'
+import { didYouMean, suggestionText } from '../config/problem.js'
 
 /** Wrong usage of a command: the message names the option; the program exits with 2. */
 export class UsageError extends Error {

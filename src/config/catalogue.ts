@@ -2,7 +2,7 @@
  * Finds a model in the catalogue by its id. This file reads no YAML and no schema, so that workers do not
  * load them; `schema/catalogue-schema.ts` does.
  */
-import type { ModelFacts } from '../chat/model.js'
+import type { ModelFacts } from '../formats/chat/model.js'
 import type { Catalogue, UpstreamConfig } from './config.js'
 
 /** The catalogue of these models; ids and variants are unique. */

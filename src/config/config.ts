@@ -1,29 +1,13 @@
 /**
  * The configuration as the code reads it: checked, with defaults and secrets, immutable.
- * `schema-and-defaults/config-file-schema.ts` declares the keys of the file, and `load-config.ts` reads it.
+ * `schema/config-file-schema.ts` declares the keys of the file, and `load-config.ts` reads it.
  */
-import type { ModelFacts } from '../chat/model.js'
 import type { KeyLimits, PlanName } from '../accounts/account.js'
-import type { TlsFiles } from '../http/tls/read-tls-files.js'
-import type { LogLevel } from '../observe/log/log.js'
-import type { NotifyGroup } from '../observe/webhooks/notification.js'
-import type { RouteConfig } from './routes/route.js'
-import type { UpstreamConfig } from './upstreams/upstream.js'
-
-export { isConfigured } from './upstreams/upstream.js'
-export type {
-  BreakerConfig,
-  DialectChoice,
-  NativeConfig,
-  NativeRule,
-  NativeSharing,
-  OnDisconnect,
-  ProbeConfig,
-  QuirksConfig,
-  TimeoutsConfig,
-  UpstreamConfig,
-  UpstreamTlsConfig,
-} from './upstreams/upstream.js'
+import type { ModelFacts, ModelPrice } from '../formats/chat/model.js'
+import type { DialectName } from '../formats/dialect.js'
+import type { TlsFiles } from '../http/read-tls-files.js'
+import type { LogLevel } from '../observe/log.js'
+import type { NotifyGroup } from '../observe/notification.js'
 
 /**
  * Thresholds for refusing requests that the process cannot serve in time. Lists have one threshold per level.
@@ -280,4 +264,240 @@ export interface Snapshot {
   readonly changes: readonly SettingChange[]
   /** Changed settings that need a restart, such as `server.port`; `config` has the values in force. */
   readonly waitingForRestart: readonly string[]
+}
+
+/**
+ * An upstream, and the model that is requested from it.
+ *
+ * A route as the code reads it: its models, conditions, targets and failure handling. Part of `config.ts`.
+ */
+export interface TargetName {
+  readonly upstream: string
+  /** Null: the model that the client requested. */
+  readonly model: string | null
+}
+
+/** When a target is taken out of use because too many of its requests failed. */
+export interface AbortConfig {
+  /** Share of failures from which on it is taken out of use, above 0 to 1. */
+  readonly errorRate: number
+  /** Minimum requests in the window. */
+  readonly minRequests: number
+  readonly windowMs: number
+}
+
+/** One of the upstreams that share the requests of a route. */
+export interface TargetConfig extends TargetName {
+  /** Relative to the other targets; 0 receives no request. At least one target of a route is above 0. */
+  readonly weight: number
+  /** Null: it stays in use regardless of failures. */
+  readonly abort: AbortConfig | null
+}
+
+/** Copies of some requests to another target, whose replies are dropped. */
+export interface ShadowConfig extends TargetName {
+  /** Of the requests of the route, 0 to 100. */
+  readonly percent: number
+  /** Maximum cost in a day of the calendar (UTC). */
+  readonly nanoUsdPerDay: number
+  /** Maximum number in progress. */
+  readonly concurrent: number
+}
+
+/** Conditions of a route; all must hold. Null: no condition. */
+export interface WhenConfig {
+  /** Labels that the key must have; empty: no condition. */
+  readonly labels: Readonly<Record<string, string>>
+  readonly images: boolean | null
+  readonly tools: boolean | null
+  readonly minPromptTokens: number | null
+}
+
+/** Retries of a request before its first content. */
+export interface RetryConfig {
+  /** Maximum attempts on one target, the first included. */
+  readonly attempts: number
+  /** Retries as a share of the upstream's requests in the last 10 seconds. */
+  readonly budget: number
+  readonly maxWaitMs: number
+  /** Whether a request that may have been executed is sent to the next target. */
+  readonly nonIdempotent: boolean
+}
+
+/** A second request when the first content is late. */
+export interface HedgeConfig {
+  readonly afterMs: number
+  /** Estimated cost of hedges as a share of the cost of all requests of the route in the last 10 minutes. */
+  readonly extraSpend: number
+}
+
+/** Which model ids go to which upstreams. */
+export interface RouteConfig {
+  readonly match: { readonly model: string } | { readonly prefix: string }
+  /** Null: the route takes every request for its models. */
+  readonly when: WhenConfig | null
+  /** At least one. */
+  readonly targets: readonly TargetConfig[]
+  readonly sticky: 'none' | 'conversation' | 'key'
+  readonly balance: 'weighted' | 'least_latency'
+  /** Tried in order after the targets. */
+  readonly fallback: readonly TargetName[]
+  readonly retry: RetryConfig
+  /** Null: no hedging. */
+  readonly hedge: HedgeConfig | null
+  /** Null: no copies. */
+  readonly shadow: ShadowConfig | null
+}
+
+/** The wire format of an upstream; `openai` picks chat completions or Responses per model and request. */
+export type DialectChoice = DialectName | 'openai'
+
+/** Time limits of one attempt, in milliseconds. */
+interface TimeoutsConfig {
+  readonly connectMs: number
+  /** Maximum time to the first byte of a streamed reply. */
+  readonly firstByteMs: number
+  /** The same for a reply that is not streamed. */
+  readonly firstByteWholeMs: number
+  readonly idleMs: number
+  readonly totalMs: number
+}
+
+/** Edits to request bodies for an upstream that deviates from its dialect; data, not code. */
+export interface QuirksConfig {
+  readonly drop: readonly string[]
+  readonly rename: Readonly<Record<string, string>>
+  readonly set: Readonly<Record<string, unknown>>
+  /** The same for each entry of `messages`; `roles` maps role names. */
+  readonly messages: {
+    readonly drop: readonly string[]
+    readonly rename: Readonly<Record<string, string>>
+    readonly roles: Readonly<Record<string, string>>
+  }
+  /** Replies in the client's own format: passed through as bytes, or decoded and encoded again. */
+  readonly replies: 'pass' | 'rewrite'
+}
+
+/** What the gateway does with the upstream when the client disconnects. */
+export type OnDisconnect = 'cancel' | 'drain' | 'drain_until_usage'
+
+/** TLS with one upstream: PEM texts, or null for the default. */
+export interface UpstreamTlsConfig {
+  readonly ca: string | null
+  readonly cert: string | null
+  readonly key: string | null
+  readonly serverName: string | null
+}
+
+/** An endpoint that clients may call untranslated. */
+export interface NativeRule {
+  readonly method: string
+  /** Segments of the provider's path; `*` matches one or more. */
+  readonly segments: readonly string[]
+}
+
+/**
+ * Who may use the objects (files, batches, caches, …) at an upstream: `account`, the account that created
+ * them through the gateway; `shared`, every account.
+ */
+export type NativeSharing = 'account' | 'shared'
+
+/** Native access to one upstream. */
+export interface NativeConfig {
+  /** Empty if native access is off. */
+  readonly rules: readonly NativeRule[]
+  /** Null if the price is unknown. */
+  readonly nanoUsdPerRequest: number | null
+  readonly sharing: NativeSharing
+}
+
+/** When the circuit breaker of an upstream opens, and for how long. */
+export interface BreakerConfig {
+  /** Consecutive failures. */
+  readonly failures: number
+  /** Share of failed attempts within `windowMs`, 0 to 1. */
+  readonly errorRate: number
+  /** Attempts within `windowMs` before the rate applies. */
+  readonly minRequests: number
+  readonly windowMs: number
+  readonly openMs: number
+}
+
+/** An active health check. */
+export interface ProbeConfig {
+  /** Path below the base URL. */
+  readonly path: string
+  readonly intervalMs: number
+}
+
+/** A service that the gateway sends requests to. */
+export interface UpstreamConfig {
+  readonly name: string
+  /** The preset that supplies its defaults; null if the file names none. */
+  readonly preset: string | null
+  readonly dialect: DialectChoice
+  /** Without a trailing slash. */
+  readonly baseUrl: string
+  /** Replaces the dialect's path; contains `{model}` for the model. Null: the dialect's path. */
+  readonly path: string | null
+  /** Query parameters added to the URL of every request. */
+  readonly query: Readonly<Record<string, string>>
+  /** The header that carries the key without a prefix; null: the dialect's own form. */
+  readonly keyHeader: string | null
+  /**
+   * In file order, without duplicates. Empty if the upstream needs no key, or if the variables of its keys
+   * are not set and it is unconfigured: see `isConfigured`.
+   */
+  readonly apiKeys: readonly string[]
+  /** The variables and files that the keys come from, for the 503's message; null if the file names none. */
+  readonly apiKeySource: string | null
+  /** The variables of these that are not set. */
+  readonly unsetKeyVariables: readonly string[]
+  readonly headers: Readonly<Record<string, string>>
+  readonly timeouts: TimeoutsConfig
+  readonly maxConnections: number
+  /** Whether `base_url` may resolve to a loopback, private or link-local address. */
+  readonly allowPrivateAddress: boolean
+  /** Null: the system's authorities, no client certificate. */
+  readonly tls: UpstreamTlsConfig | null
+  /** Whether HTTP/2 may be negotiated. */
+  readonly http2: boolean
+  /** `env`, `none` or the URL of a proxy, which may contain a password. */
+  readonly proxy: string
+  readonly native: NativeConfig
+  /** Beta features that clients may request from an Anthropic upstream; null: all. */
+  readonly allowBetas: readonly string[] | null
+  /**
+   * Tools and options of the provider that requests may use if their key has no list; `*` is all. Null: the
+   * default.
+   */
+  readonly allowTools: readonly string[] | null
+  readonly quirks: QuirksConfig
+  /** Models that the file lists for it; their prices are in `prices`. */
+  readonly models: readonly ModelFacts[]
+  /** Whether the gateway reads the upstream's own list of models. */
+  readonly discover: boolean
+  /** `quirks` for embeddings. */
+  readonly embeddingQuirks: QuirksConfig
+  /** Whether it supports OpenAI's legacy completions. */
+  readonly completions: boolean
+  /** Prices that replace those of the catalogue, by model; `*` is every other model. */
+  readonly prices: Readonly<Record<string, ModelPrice>>
+  /**
+   * What happens to its reply when the client disconnects; null: `drain_until_usage` under a budget, else
+   * `cancel`.
+   */
+  readonly onDisconnect: OnDisconnect | null
+  readonly breaker: BreakerConfig
+  /** Null: no active health checks. */
+  readonly probe: ProbeConfig | null
+}
+
+/**
+ * Whether requests can be sent to the upstream: its key is set, or it needs none.
+ *
+ * The configuration of one upstream as the code reads it. Part of `config.ts`.
+ */
+export function isConfigured(upstream: UpstreamConfig): boolean {
+  return upstream.apiKeys.length > 0 || upstream.apiKeySource === null
 }

@@ -10,14 +10,10 @@ import { parseEnv } from 'node:util'
 import type { z } from 'zod'
 import { readBoundedFile, whyUnreadable } from '../files/bounded-file.js'
 import { packageFile } from '../files/package-file.js'
-import {
-  catalogueSchema,
-  duplicateIds,
-  factsOfCatalogue,
-} from './schema-and-defaults/catalogue-schema.js'
+import { catalogueSchema, duplicateIds, factsOfCatalogue } from './schema/catalogue-schema.js'
 import { createCatalogue, withListed } from './catalogue.js'
 import type { Catalogue, Config } from './config.js'
-import { readTlsFiles, TlsFileError, type TlsFiles } from '../http/tls/read-tls-files.js'
+import { readTlsFiles, TlsFileError, type TlsFiles } from '../http/read-tls-files.js'
 import { fillPlaceholders, type Surroundings } from './fill-placeholders.js'
 import {
   findingsOf,
@@ -28,8 +24,8 @@ import {
   type Finding,
 } from './problem.js'
 import { resolveConfig } from './resolve-config.js'
-import { fileSchema } from './schema-and-defaults/config-file-schema.js'
-import { checkTranslatable } from './routes/check-embedding-targets.js'
+import { fileSchema } from './schema/config-file-schema.js'
+import { checkTranslatable } from './resolve-routes.js'
 import { located, parseYaml } from './yaml.js'
 
 /** Variables by name, as in `process.env`. */

@@ -1,6 +1,6 @@
 /** The configuration in force with masked secrets, in the file's spelling. */
 import { createHash } from 'node:crypto'
-import { isObject, objectOf, type JsonObject, type JsonValue } from '../chat/json.js'
+import { isObject, objectOf, type JsonObject, type JsonValue } from '../formats/chat/json.js'
 import {
   isConfigured,
   type Config,
@@ -13,10 +13,12 @@ import {
   type Snapshot,
   type UpstreamConfig,
   type UpstreamTlsConfig,
+  type AbortConfig,
+  type RouteConfig,
+  type ShadowConfig,
 } from './config.js'
-import { hideSecrets } from '../secrets/redact-secrets.js'
+import { hideSecrets } from '../secrets.js'
 import { shownAmounts, shownLimit } from './resolve-limits.js'
-import type { AbortConfig, RouteConfig, ShadowConfig } from './routes/route.js'
 
 /**
  * The snapshot in the file's spelling, for `/config` on the ops port. Keys, header values and texts set into

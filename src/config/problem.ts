@@ -3,8 +3,7 @@
  * the file, since any value may be a secret.
  */
 import { z } from 'zod'
-import { hideSecrets } from '../secrets/redact-secrets.js'
-import { nearest, suggestionText } from './suggest-spelling.js'
+import { hideSecrets } from '../secrets.js'
 
 /** More problems than a person reads at once. */
 export const MAX_PROBLEMS = 100
@@ -277,3 +276,135 @@ export function shownKey(key: string): string {
 }
 
 const HIDDEN = '(hidden)'
+
+/** A longer line is cut to this length around the column. */
+const MAX_COLUMNS = 160
+/** Keys whose values may be or contain secrets. */
+const SECRET_KEY =
+  /(?:keys?|token|secret|password|passphrase|authorization)$|^(?:headers|query|escrow)$/i
+/** The readable parts of a line that may contain a secret: keys and placeholders. */
+const SHOWN = /\$\{[\w:/.-]*\}|\b[a-z_]{1,40}:(?=\s|$)|[\s{}[\],:"'-]+/g
+/** A word of at least this length of letters and digits may be a key. */
+const LONG_WORD = /[\w+/=-]{20,}/g
+
+/**
+ * Two lines: the source line after its number, and the caret. Null if there is no such line. `line` and
+ * `column` count from 1.
+ *
+ * Prints the line of a file with a problem and a caret under its column, for a terminal. Values that may be
+ * secrets are replaced with asterisks of the same length.
+ */
+export function excerpt(text: string, line: number, column: number): string | null {
+  const lines = text.split(/\r\n|\n/)
+  const source = lines[line - 1]
+  if (source === undefined || source.trim() === '') return null
+  const from = column <= MAX_COLUMNS ? 0 : column - 1 - MAX_COLUMNS / 2
+  const masked = masking(source, isWithinSecrets(lines, line - 1))
+  // Control characters could move the caret or control the terminal.
+  const shown = masked.slice(from, from + MAX_COLUMNS).replace(/[\p{Cc}\p{Cf}]/gu, ' ')
+  const number = String(line).padStart(4)
+  const caret = '^'.padStart(column - from)
+  return `${number} | ${shown.trimEnd()}\n${' '.repeat(number.length)} | ${caret}`
+}
+
+/** The line with asterisks in place of possible secrets; its length does not change. */
+function masking(source: string, isSecret: boolean): string {
+  if (isSecret || !/[\w"']\s*:(?:\s|$)/.test(source)) return maskAll(source)
+  const start = secretStart(source) ?? source.length
+  return maskKnownForms(source.slice(0, start)) + maskAll(source.slice(start))
+}
+
+/**
+ * The column where the value of the first possibly secret key starts, or a URL with a password; else null.
+ */
+function secretStart(source: string): number | null {
+  const address = source.indexOf('://')
+  const end = address === -1 || !source.includes('@', address) ? null : address
+  for (const { 0: word, index } of source.slice(0, end ?? source.length).matchAll(/[\w.-]+/g)) {
+    const after = index + word.length
+    const colon = /^["']?\s{0,16}:/.exec(source.slice(after, after + 20))
+    if (colon !== null && SECRET_KEY.test(word)) return after + colon[0].length
+  }
+  return end
+}
+
+function maskAll(part: string): string {
+  let masked = ''
+  let from = 0
+  for (const { 0: readable, index } of part.matchAll(SHOWN)) {
+    masked += '*'.repeat(index - from) + readable
+    from = index + readable.length
+  }
+  return masked + '*'.repeat(part.length - from)
+}
+
+function maskKnownForms(part: string): string {
+  const masked = part.replace(LONG_WORD, (word) =>
+    /\d/.test(word) && /[a-z]/i.test(word) ? '*'.repeat(word.length) : word,
+  )
+  // `hideSecrets` changes the length, so a line with other possible secrets is masked completely.
+  return hideSecrets(masked) === masked ? masked : maskAll(part)
+}
+
+/** Whether a key around the line may contain secrets. */
+function isWithinSecrets(lines: readonly string[], index: number): boolean {
+  let indent = indentOf(lines[index] ?? '')
+  for (let at = index - 1; at >= 0 && indent > 0; at--) {
+    const above = lines[at] ?? ''
+    if (above.trim() === '' || indentOf(above) >= indent) continue
+    if (secretStart(above) !== null) return true
+    indent = indentOf(above)
+  }
+  return false
+}
+
+function indentOf(line: string): number {
+  return line.length - line.trimStart().length
+}
+
+/** The candidate that is at most two edits (one for short words) away, or null. */
+export function nearest(word: string, candidates: Iterable<string>): string | null {
+  let best: string | null = null
+  let bestDistance = word.length <= 4 ? 2 : 3
+  for (const candidate of candidates) {
+    if (Math.abs(candidate.length - word.length) >= bestDistance) continue
+    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase())
+    if (distance < bestDistance) {
+      best = candidate
+      bestDistance = distance
+    }
+  }
+  return best
+}
+
+/** ` (did you mean "…"?)` if a candidate is similar to the word, else empty. */
+export function didYouMean(word: string, candidates: Iterable<string>): string {
+  return suggestionText(nearest(word, candidates))
+}
+
+/** The same text for a known suggestion; empty for null. */
+export function suggestionText(suggestion: string | null): string {
+  return suggestion === null ? '' : ` (did you mean "${suggestion}"?)`
+}
+
+/** Edits: insertion, deletion, replacement, and swapping two neighbours. */
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
+  let before: number[] = []
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const same = a[i - 1] === b[j - 1]
+      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
+      const best = Math.min(
+        (row[j] ?? 0) + 1,
+        (next[j - 1] ?? 0) + 1,
+        (row[j - 1] ?? 0) + (same ? 0 : 1),
+      )
+      next.push(swapped ? Math.min(best, (before[j - 2] ?? 0) + 1) : best)
+    }
+    before = row
+    row = next
+  }
+  return row[b.length] ?? 0
+}

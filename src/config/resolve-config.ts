@@ -3,23 +3,22 @@
  * reads, and checks the rules that span several keys.
  */
 import { resolve } from 'node:path'
-import { isRedisUrl, parseRedisUrl } from '../store/redis/connection/parse-address.js'
-import { parseSqliteAddress } from '../store/sqlite-address.js'
+import { isRedisUrl, parseRedisUrl, parseSqliteAddress } from '../store/store-address.js'
 import type { Config, PlanConfig } from './config.js'
 import { amountsOf, checkLimits, limitingOf, limitsOf } from './resolve-limits.js'
 import type { Finding, Path, ReportFinding } from './problem.js'
-import { checkRoutes, routesOf } from './routes/resolve-routes.js'
-import { checkDashboard, dashboardOf } from './schema-and-defaults/dashboard-schema.js'
-import { afterDisconnectOf, ledgerOf } from './schema-and-defaults/ledger-schema.js'
-import type { FileValues } from './schema-and-defaults/config-file-schema.js'
-import { checkServer, serverOf, type ServerContext } from './schema-and-defaults/server-schema.js'
-import { checkTelemetry, notifyOf, telemetryOf } from './schema-and-defaults/telemetry-schema.js'
+import { checkRoutes, routesOf } from './resolve-routes.js'
+import { checkDashboard, dashboardOf } from './schema/dashboard-schema.js'
+import { afterDisconnectOf, ledgerOf } from './schema/ledger-schema.js'
+import type { FileValues } from './schema/config-file-schema.js'
+import { checkServer, serverOf, type ServerContext } from './schema/server-schema.js'
+import { checkTelemetry, notifyOf, telemetryOf } from './schema/telemetry-schema.js'
 import {
   checkUpstream,
   isPrivateHost,
   upstreamOf,
   type UpstreamContext,
-} from './upstreams/resolve-upstream.js'
+} from './resolve-upstream.js'
 
 /** Inputs for resolving the values, besides the values themselves. */
 export interface ResolveContext extends UpstreamContext, ServerContext {}

@@ -3,11 +3,11 @@
  * requests with limits.
  */
 import type { KeyLimits } from '../accounts/account.js'
-import type { JsonObject } from '../chat/json.js'
+import type { JsonObject } from '../formats/chat/json.js'
 import type { LimitConfig, LimitingConfig } from './config.js'
 import type { Path, ReportFinding } from './problem.js'
-import type { FileValues } from './schema-and-defaults/config-file-schema.js'
-import { reportUnknownUpstream } from './upstreams/unknown-upstream.js'
+import type { FileValues } from './schema/config-file-schema.js'
+import { reportUnknownUpstream } from './resolve-routes.js'
 
 type LimitValues = FileValues['limits'][number]
 /** The keys that set a limit, and their names in the code. */

@@ -1,13 +1,11 @@
 /**
  * Embeddings of OpenAI and Gemini: one vector per text, the same for the same text and size.
  */
-import { arrayOf, numberOf, objectOf, stringOf } from '../chat/json.js'
-import type { JsonObject, JsonValue } from '../chat/json.js'
+import { arrayOf, numberOf, objectOf, stringOf } from '../formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../formats/chat/json.js'
 import { tokensOf, wholeReply, type ParsedRequest, type Reply } from './emulated-exchange.js'
-import { checkGeminiKey } from './gemini/decode-request.js'
-import { refuseGemini, WHOLE as GEMINI } from './gemini/errors.js'
-import { checkOpenAiKey } from './openai/decode-chat-request.js'
-import { refuseOpenAi, WHOLE as OPENAI } from './openai/errors.js'
+import { checkGeminiKey, refuseGemini, WHOLE as GEMINI } from './gemini-requests.js'
+import { checkOpenAiKey, refuseOpenAi, WHOLE as OPENAI } from './openai-requests.js'
 import { seededRandom, hashOf } from './seeded-random.js'
 
 const MAX_OPENAI_INPUTS = 2048

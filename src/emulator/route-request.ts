@@ -2,18 +2,24 @@
  * Routes a request to a provider and its endpoint.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import { anthropicCount, anthropicReply } from './anthropic/messages.js'
-import { anthropicFrames } from './anthropic/errors.js'
-import { completionsReply } from './openai/completions.js'
+import type { JsonValue } from '../formats/chat/json.js'
+import { anthropicCount, anthropicReply } from './anthropic-replies.js'
+import { anthropicFrames, checkAnthropicKey } from './anthropic-requests.js'
 import { geminiEmbeddings, openAiEmbeddings } from './embeddings.js'
-import { geminiCount, geminiReply } from './gemini/generate-content.js'
-import { geminiFrames } from './gemini/errors.js'
-import { modelsReply } from './models.js'
-import { openAiReply } from './openai/chat-completions.js'
-import { openAiFrames } from './openai/errors.js'
-import { responsesCount, responsesReply, responsesFrames } from './openai/responses.js'
-import { errorReply, Refusal } from './emulated-exchange.js'
-import type { ParsedRequest, Provider, Reply, FrameWriter } from './emulated-exchange.js'
+import {
+  errorReply,
+  Refusal,
+  wholeReply,
+  type ParsedRequest,
+  type Provider,
+  type Reply,
+  type FrameWriter,
+} from './emulated-exchange.js'
+import { geminiCount, geminiReply } from './gemini-replies.js'
+import { geminiFrames, checkGeminiKey } from './gemini-requests.js'
+import { completionsReply, openAiReply } from './openai-chat-replies.js'
+import { openAiFrames, checkOpenAiKey } from './openai-requests.js'
+import { responsesCount, responsesReply, responsesFrames } from './openai-responses.js'
 
 /** A provider and the path below its base. */
 export interface Endpoint {
@@ -113,4 +119,63 @@ function notFound(request: ParsedRequest): Reply {
   const frames = framesOf(request)
   const message = `Invalid URL (${request.method} ${request.path})`
   return errorReply(404, frames.wholeHeaders, frames.errorBody(404, message))
+}
+
+const OPENAI = ['gpt-4o', 'gpt-4o-mini', 'gpt-4.1', 'gpt-5', 'gpt-5-mini', 'gpt-5.4', 'o4-mini']
+const ANTHROPIC = ['claude-opus-4-5', 'claude-sonnet-4-5', 'claude-haiku-4-5', 'claude-sonnet-4-6']
+const GEMINI = ['gemini-2.5-flash', 'gemini-2.5-pro', 'gemini-3-flash-preview']
+
+/** The reply to `GET /models` and `GET /models/{id}`. */
+function modelsReply(request: ParsedRequest): Reply {
+  const id = /^\/models\/(.+)$/.exec(request.path)?.[1]
+  switch (request.provider) {
+    case 'openai':
+      checkOpenAiKey(request)
+      return reply(openAiFrames.wholeHeaders, id === undefined ? openAiList() : openAiModel(id))
+    case 'anthropic':
+      checkAnthropicKey(request)
+      return reply(anthropicFrames.wholeHeaders, id === undefined ? claudeList() : claudeModel(id))
+    case 'gemini':
+      checkGeminiKey(request)
+      return reply(geminiFrames.wholeHeaders, id === undefined ? geminiList() : geminiModel(id))
+  }
+}
+
+function reply(headers: Readonly<Record<string, string>>, body: JsonValue): Reply {
+  return wholeReply(headers, JSON.stringify(body, undefined, 2))
+}
+
+function openAiList(): JsonValue {
+  return { object: 'list', data: OPENAI.map(openAiModel) }
+}
+
+function openAiModel(id: string): JsonValue {
+  return { id, object: 'model', created: 1_700_000_000, owned_by: 'system' }
+}
+
+function claudeList(): JsonValue {
+  return {
+    data: ANTHROPIC.map(claudeModel),
+    has_more: false,
+    first_id: ANTHROPIC[0] ?? null,
+    last_id: ANTHROPIC.at(-1) ?? null,
+  }
+}
+
+function claudeModel(id: string): JsonValue {
+  return { type: 'model', id, display_name: id, created_at: '2025-01-01T00:00:00Z' }
+}
+
+function geminiList(): JsonValue {
+  return { models: GEMINI.map(geminiModel) }
+}
+
+function geminiModel(id: string): JsonValue {
+  return {
+    name: `models/${id}`,
+    displayName: id,
+    inputTokenLimit: 1_048_576,
+    outputTokenLimit: 65_536,
+    supportedGenerationMethods: ['generateContent', 'countTokens'],
+  }
 }

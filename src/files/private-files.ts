@@ -2,7 +2,7 @@
  * Makes existing files of the gateway private to its user. `cli/run-command.ts` sets the umask for new files;
  * an older version, a copy or a restored backup may have left wider permissions.
  */
-import { chmodSync, lstatSync, readdirSync } from 'node:fs'
+import { chmodSync, lstatSync, readdirSync, mkdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 /** Files of stores and spools, by their endings. Other files are not touched. */
@@ -62,4 +62,34 @@ function restrictFolder(folder: string, depth: number, warn: (reason: string) =>
 function restrictMode(path: string, mode: number): void {
   const now = lstatSync(path).mode
   if ((now & OTHERS) !== 0) chmodSync(path, now & mode)
+}
+
+/**
+ * Creates the folder and its missing parents with mode 0700. An existing folder keeps its mode. Throws an
+ * Error that names the folder and the system's error code if it cannot be created.
+ *
+ * Creates folders for the gateway's own files. Node's recursive `mkdir` is not used: it never returns if a
+ * file system returns ENOENT for a new folder in an existing one, as /proc does.
+ */
+export function createFolder(path: string): void {
+  if (isFolder(path)) return
+  const parent = dirname(path)
+  if (parent !== path) createFolder(parent)
+  try {
+    mkdirSync(path, { mode: 0o700 })
+  } catch (error) {
+    // Another process may have created it first.
+    if (isFolder(path)) return
+    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error)
+    throw new Error(`cannot create the folder '${path}' (${code})`, { cause: error })
+  }
+}
+
+/** False also if the path cannot be examined. */
+function isFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory()
+  } catch {
+    return false
+  }
 }

@@ -1,6 +1,6 @@
 /**
  * One request with its reply: identity, sockets and cancellation. The values that the phases return are in
- * `observe/phase-results.ts`.
+ * `phases/phase-results.ts`.
  */
 import type { Identity } from '../accounts/account.js'
 import { GatewayError } from '../errors.js'
@@ -8,10 +8,9 @@ import type { HttpRequest, HttpResponse, Upgrade } from '../http/message.js'
 import { pathOf } from '../http/request-guard.js'
 import { isSent, REFUSED } from '../http/respond.js'
 import type { LimitReservation } from '../limits/reservation-types.js'
-import { Cancellation } from './cancellation.js'
-import type { Generation } from './generation/generation.js'
-import type { RequestTrace } from './observe/forward-client-trace.js'
-import { NOT_LISTED, type InFlightItem } from './in-flight/in-flight-list.js'
+import type { Generation } from './generation.js'
+import { NOT_LISTED, type InFlightItem } from './in-flight-list.js'
+import type { RequestTrace } from './report/forward-client-trace.js'
 
 /**
  * The context of sending and recording a request: an exchange with a client, or a shadow request, which has
@@ -94,5 +93,36 @@ export class Exchange implements InFlightItem, RequestContext {
   private closed(): void {
     if (this.endedWithError || isSent(this.res)) return
     this.cancellation.cancel(new GatewayError('client_gone', 'The client closed the connection.'))
+  }
+}
+
+/**
+ * Cancels at most once, for the first reason, and calls the current listener.
+ *
+ * Cancels an exchange: the client left, a deadline passed, or the server shuts down. The semantics are those
+ * of `AbortController`, with one listener at a time, because one phase at a time owns the exchange; it costs
+ * 0.1 µs per request instead of 5.5 µs.
+ */
+export class Cancellation {
+  /** The reason of the cancellation; null before it. */
+  reason: GatewayError | null = null
+  private listener: ((reason: GatewayError) => void) | null = null
+
+  /** Later reasons are ignored. */
+  cancel(reason: GatewayError): void {
+    if (this.reason !== null) return
+    this.reason = reason
+    this.listener?.(reason)
+  }
+
+  /** Replaces the listener; calls it at once if the exchange is cancelled already. */
+  onCancel(listener: ((reason: GatewayError) => void) | null): void {
+    this.listener = listener
+    if (this.reason !== null) listener?.(this.reason)
+  }
+
+  /** Throws the reason if the exchange is cancelled. */
+  check(): void {
+    if (this.reason !== null) throw this.reason
   }
 }

@@ -3,43 +3,40 @@
  * inputs and returns a value. `Results` collects these values; the ledger entry, the metrics and the log line
  * are made from them.
  */
-import type { Identity } from '../accounts/account.js'
-import { assertModelAllowed } from '../accounts/check-allowed-models.js'
-import type { Authenticator } from '../auth/authenticator.js'
-import type { ResolvedEndpoint } from '../dialects/index.js'
+import { assertModelAllowed, type Identity } from '../accounts/account.js'
+import type { Authenticator } from '../accounts/authentication/authenticator.js'
+import type { ResolvedEndpoint } from '../formats/index.js'
 import { gatewayError, type GatewayError } from '../errors.js'
 import { answerPreflight, isPreflight } from '../http/cors.js'
 import { sendReply } from '../http/respond.js'
-import type { Escrow } from '../reasoning/escrow.js'
-import { checkModelId } from '../wire/request-fields.js'
+import type { Escrow } from './reasoning/escrow.js'
+import { checkModelId } from '../formats/wire/request-fields.js'
 import type { Candidates } from './attempts/try-candidates.js'
-import type { BodyMemory, HeldMemory } from './bodies/body-memory.js'
+import type { BodyMemory, HeldMemory } from './body-memory.js'
 import { countTokens } from './phases/count-tokens.js'
-import type { Deadlines } from './in-flight/timeout-timer.js'
-import type { DrainedReplySlots } from './in-flight/drained-reply-slots.js'
+import type { Deadlines } from './deadlines.js'
+import type { DrainedReplySlots } from './in-flight-list.js'
 import type { Exchange } from './client-exchange.js'
 import { serveNative } from './native/serve-native.js'
-import type { Notify } from '../observe/webhooks/notification.js'
+import type { Notify } from '../observe/notification.js'
 import { guardCall } from './objects/guard-call.js'
 import { withReplyReader } from './objects/made-by-replies.js'
 import type { OwnedObjects } from './objects/owned-objects.js'
-import { Results } from './observe/phase-results.js'
+import { Results } from './phases/phase-results.js'
 import { admit, assertRecordable, type Admitted } from './phases/admit.js'
-import { authenticate } from './phases/find-client-key.js'
-import { serveStoredResponse } from './stored-responses/serve-stored-responses.js'
+import { authenticate } from './phases/authenticate.js'
+import { serveStoredResponse, type StoredResponses } from './stored-responses.js'
 import { choose, unknownModel, type Route } from './phases/choose-route.js'
 import { identify, type Identified } from './phases/identify.js'
 import { Intake, receive, type Call } from './phases/receive.js'
 import { permitTools } from './phases/permit-tools.js'
 import { relay, sent, type Delivery } from './phases/relay.js'
 import { errorHeaders, replyHeaders } from './phases/reply-headers.js'
-import type { Overload } from './overload/overload.js'
-import { send } from './phases/send.js'
-import { termsOf } from './phases/timeout-and-idempotency.js'
-import { Observer, type ReportingServices } from './phases/settle.js'
+import type { Overload } from './overload.js'
+import { send, termsOf } from './phases/send.js'
+import { Settlement, type ReportingServices } from './phases/settle.js'
 import { sendErrorReply, toGatewayError, unexpectedFailureOf } from './phases/send-error.js'
-import type { Shadows } from './shadows/shadows.js'
-import type { StoredResponses } from './stored-responses/stored-responses.js'
+import type { Shadows } from './shadows.js'
 
 /** The services that all requests of a process share. */
 export interface Services extends ReportingServices {
@@ -60,7 +57,7 @@ export interface Services extends ReportingServices {
 /** Serves one request to its end. Never rejects. */
 export async function serve(x: Exchange, services: Services): Promise<void> {
   const results = new Results()
-  const observer = new Observer(x, results, services)
+  const settlement = new Settlement(x, results, services)
   try {
     if (isPreflight(x.req, x.generation.snapshot.config.server.cors.origins)) {
       answerPreflight(x.req, x.res, ['x-request-id', x.id])
@@ -79,20 +76,20 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     x.cancellation.check()
     const { resolved } = identified
     if (resolved === null) {
-      await serveNative(x, { authenticated, results, ending: observer.ending }, services)
+      await serveNative(x, { authenticated, results, ending: settlement.ending }, services)
     } else {
       const { identity } = authenticated
-      await serveEndpoint(x, { identity, identified, resolved, observer }, services)
+      await serveEndpoint(x, { identity, identified, resolved, settlement }, services)
     }
   } catch (thrown) {
-    await replyWithError(x, withSuggestion(toGatewayError(thrown), x, results), observer)
+    await replyWithError(x, withSuggestion(toGatewayError(thrown), x, results), settlement)
   } finally {
     const drained = results.sent?.drained ?? null
     if (drained !== null) await drained
-    const recorded = observer.ending()
+    const recorded = settlement.ending()
     if (recorded !== null) await recorded
     results.intake?.held.end()
-    observer.report()
+    settlement.report()
     services.ended(x)
   }
 }
@@ -103,16 +100,16 @@ interface AuthenticatedRequest {
   readonly identified: Identified
   readonly resolved: ResolvedEndpoint
   /** Has the results of the phases. */
-  readonly observer: Observer
+  readonly settlement: Settlement
 }
 
 /** Serves an authenticated request. Rejects with `GatewayError`. */
 async function serveEndpoint(
   x: Exchange,
-  { identity, identified, resolved, observer }: AuthenticatedRequest,
+  { identity, identified, resolved, settlement }: AuthenticatedRequest,
   services: Services,
 ): Promise<void> {
-  const { results } = observer
+  const { results } = settlement
   const { responses } = services
   const dialect = identified.dialect ?? resolved.dialect
   const own = { ...resolved, dialect }
@@ -136,7 +133,7 @@ async function serveEndpoint(
   const { clientRequestId } = identified
   const routed = { x, identity, clientRequestId, call, candidates: route.candidates }
   if (resolved.endpoint.operation === 'count') {
-    return countTokens(routed, observer, services)
+    return countTokens(routed, settlement, services)
   }
   const admitting = admit(routed, services)
   const admission = admitting instanceof Promise ? await admitting : admitting
@@ -144,12 +141,12 @@ async function serveEndpoint(
   if (admission.kind === 'refused') throw admission.error
   x.limitReservation = admission.limitReservation
   x.cancellation.check()
-  const admitted = { identity, identified, admission, route, held, observer }
+  const admitted = { identity, identified, admission, route, held, settlement }
   const sending = sendAdmitted(x, admitted, services)
   const reply = await sending.reply
   // The ledger entry is written before the client gets the end: a stream delays its end, a whole reply waits
   // here.
-  const recorded = reply.kind === 'whole' ? observer.ending() : null
+  const recorded = reply.kind === 'whole' ? settlement.ending() : null
   if (recorded !== null) await recorded
   const headers = replyHeaders(x, results, reply.kind)
   const { deadlines } = services
@@ -187,16 +184,16 @@ interface AdmittedRequest {
   readonly admission: Admitted
   readonly route: Route
   readonly held: HeldMemory
-  readonly observer: Observer
+  readonly settlement: Settlement
 }
 
 /** Sends the request, and a copy of it if the route has a shadow target and the request is in its sample. */
 function sendAdmitted(
   x: Exchange,
-  { identity, identified, admission, route, held, observer }: AdmittedRequest,
+  { identity, identified, admission, route, held, settlement }: AdmittedRequest,
   services: Services,
 ): Candidates {
-  const { results } = observer
+  const { results } = settlement
   const { generation } = x
   const { call, reservation } = admission
   // Without a spread: V8 would make a new hidden class for each request (docs/explanation/performance.md).
@@ -211,7 +208,7 @@ function sendAdmitted(
     states: generation.states,
     reasoning: { accountId: identity.accountId, isKept: true },
   }
-  const sending = send(outbound, observer.ending, services)
+  const sending = send(outbound, settlement.ending, services)
   results.sent = sending.sent
   const { shadow } = route
   if (shadow === null) return sending
@@ -255,7 +252,7 @@ function withSuggestion(
 async function replyWithError(
   x: Exchange,
   error: GatewayError,
-  { results, ending }: Observer,
+  { results, ending }: Settlement,
 ): Promise<void> {
   results.error = error
   results.failure = unexpectedFailureOf(error)

@@ -7,8 +7,15 @@ import type { Duplex } from 'node:stream'
 import type { ErrorKind, WireError } from '../errors.js'
 import { newRequestId } from './request-id.js'
 import type { HttpRequest, HttpResponse, Upgrade } from './message.js'
-import { breachOf, interrupt, refuseSocket, TOO_MANY } from './refuse-request.js'
-import { abandonIfStalled, isBodyLate, LATE_BODY } from './slow-clients.js'
+import {
+  breachOf,
+  interrupt,
+  refuseSocket,
+  TOO_MANY,
+  abandonIfStalled,
+  isBodyLate,
+  LATE_BODY,
+} from './refuse-request.js'
 
 /** Time for the rest of an unread body before its connection closes. */
 const DRAIN_BODY_MS = 250

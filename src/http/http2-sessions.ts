@@ -14,9 +14,15 @@ import type { ErrorKind } from '../errors.js'
 import type { Exchange } from './http1-connections.js'
 import { newRequestId } from './request-id.js'
 import type { HttpRequest } from './message.js'
-import { interrupt, refuseRequest, TOO_MANY } from './refuse-request.js'
+import {
+  interrupt,
+  refuseRequest,
+  TOO_MANY,
+  abandonIfStalled,
+  isBodyLate,
+  LATE_BODY,
+} from './refuse-request.js'
 import { MAX_HEAD_BYTES } from './request-guard.js'
-import { abandonIfStalled, isBodyLate, LATE_BODY } from './slow-clients.js'
 
 /** What the sessions need from the listener. Times are in milliseconds. */
 export interface Http2SessionsOptions {

@@ -2,8 +2,8 @@
  * The ledger entry of one request: account, model, upstream, tokens and cost. Contains no text of the
  * conversation.
  */
-import type { Usage } from '../chat/usage.js'
-import type { DialectName } from '../dialects/dialect.js'
+import type { Usage } from '../formats/chat/usage.js'
+import type { DialectName } from '../formats/dialect.js'
 import type { ErrorKind } from '../errors.js'
 
 /**

@@ -3,10 +3,10 @@
  * maximum that a request may need. The rates are fitted to recorded traffic; `docs/reference/ledger.md`
  * states the error.
  */
-import type { JsonValue } from '../chat/json.js'
-import type { ModelFamily } from '../chat/model.js'
-import type { OutputSize } from '../chat/reply/output-size.js'
-import type { ChatRequest, MediaSource, ThinkingPart, UserPart } from '../chat/request.js'
+import type { JsonValue } from '../formats/chat/json.js'
+import type { ModelFamily } from '../formats/chat/model.js'
+import type { OutputSize } from '../formats/chat/output-size.js'
+import type { ChatRequest, MediaSource, ThinkingPart, UserPart } from '../formats/chat/request.js'
 
 /** The sizes of the parts of a request that become tokens. */
 export interface PromptSize {

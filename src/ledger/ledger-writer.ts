@@ -3,14 +3,16 @@
  * on disk while the ledger is unavailable. A client waits at most 500 ms for its entry.
  */
 import type { LedgerConfig } from '../config/config.js'
-import type { Logger } from '../observe/log/log.js'
-import type { Reservation, Ledger } from '../store/ledger.js'
-import { PendingSettlements } from './pending-settlements.js'
+import type { Logger } from '../observe/log.js'
+import type { Reservation, Ledger, Retention } from '../store/ledger.js'
 import type { LedgerEntry } from './entry.js'
-import { retentionAt } from './retention-cutoffs.js'
-import type { Segment } from './spool-segment.js'
-import type { Spool } from './spool.js'
-import { readSpoolLine, writeSpoolLine, type SpooledEntry } from './spool-line.js'
+import {
+  readSpoolLine,
+  writeSpoolLine,
+  type Segment,
+  type Spool,
+  type SpooledEntry,
+} from './spool.js'
 
 /** The parts that a writer uses. */
 export interface LedgerWriterOptions {
@@ -296,4 +298,111 @@ function within<Value>(ms: number, promise: Promise<Value>): Promise<Value> {
     const timer = setTimeout(() => reject(new Error('the ledger did not answer in time')), ms)
     promise.then(resolve, reject).finally(() => clearTimeout(timer))
   })
+}
+
+/** The longest time that a client waits for its entry, in ms. */
+const SETTLE_MS = 500
+const SWEEP_MS = 100
+
+/** One entry on its way to the ledger. */
+interface PendingSettlement {
+  readonly entry: SpooledEntry
+  readonly sinceMs: number
+  readonly resolve: () => void
+  /** Its position in the list; `NOT_LISTED` once it is removed. */
+  listIndex: number
+}
+
+const NOT_LISTED = -1
+
+/**
+ * Holds a timer until `close`.
+ *
+ * Ledger entries that have been sent to the ledger and are not confirmed yet. An entry that the ledger does
+ * not confirm within 500 ms is abandoned, so that its client does not wait longer.
+ */
+class PendingSettlements {
+  /**
+   * Unordered. Settled entries are removed at once, because keeping them would cost garbage collection time.
+   */
+  private readonly pending: PendingSettlement[] = []
+  private readonly timer: NodeJS.Timeout
+  private readonly onAbandoned: (entry: SpooledEntry) => void
+
+  /** `onAbandoned` is called for an entry that the ledger refused or did not confirm in time. */
+  constructor(onAbandoned: (entry: SpooledEntry) => void) {
+    this.onAbandoned = onAbandoned
+    this.timer = setInterval(() => this.abandonOld(), SWEEP_MS).unref()
+  }
+
+  /**
+   * Resolves when `settle` has resolved, or the entry is abandoned. The time limit counts from `sinceMs`
+   * (monotonic).
+   */
+  add(entry: SpooledEntry, sinceMs: number, settle: () => Promise<unknown>): Promise<void> {
+    return new Promise((resolve) => {
+      const settlement = { entry, sinceMs, resolve, listIndex: this.pending.length }
+      this.pending.push(settlement)
+      settle().then(
+        () => {
+          if (this.remove(settlement)) resolve()
+        },
+        () => this.abandon(settlement),
+      )
+    })
+  }
+
+  /** Waits until all entries are settled or abandoned, and stops the timer. */
+  async close(): Promise<void> {
+    while (this.pending.length > 0) {
+      await new Promise((resolve) => setTimeout(resolve, SWEEP_MS / 4))
+    }
+    clearInterval(this.timer)
+  }
+
+  private abandon(settlement: PendingSettlement): void {
+    if (!this.remove(settlement)) return
+    this.onAbandoned(settlement.entry)
+    settlement.resolve()
+  }
+
+  private remove(settlement: PendingSettlement): boolean {
+    const { listIndex } = settlement
+    if (listIndex === NOT_LISTED) return false
+    const last = this.pending.pop()
+    if (last !== undefined && last !== settlement) {
+      this.pending[listIndex] = last
+      last.listIndex = listIndex
+    }
+    settlement.listIndex = NOT_LISTED
+    return true
+  }
+
+  private abandonOld(): void {
+    const oldestMs = performance.now() - SETTLE_MS
+    // From the end: an entry that moves into a free position has been checked already.
+    for (let index = this.pending.length - 1; index >= 0; index -= 1) {
+      const settlement = this.pending[index]
+      if (settlement !== undefined && settlement.sinceMs <= oldestMs) this.abandon(settlement)
+    }
+  }
+}
+
+const DAY_MS = 86_400_000
+
+/**
+ * The times before which entries and sums are removed.
+ *
+ * The retention of ledger entries and of their sums by hour and day; the store's ledger
+ * removes older ones.
+ */
+function retentionAt(
+  nowMs: number,
+  { keepDays, hoursDays, daysDays }: Pick<LedgerConfig, 'keepDays' | 'hoursDays' | 'daysDays'>,
+): Retention {
+  return {
+    entriesBeforeMs: nowMs - keepDays * DAY_MS,
+    hoursBeforeMs: nowMs - hoursDays * DAY_MS,
+    daysBeforeMs: nowMs - daysDays * DAY_MS,
+  }
 }

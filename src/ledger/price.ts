@@ -2,9 +2,9 @@
  * Computes the cost of tokens, cached and reasoning tokens included, and of calls of tools, exactly and in
  * whole nano-dollars. Pure; the prices are those of the catalogue and the configuration.
  */
-import { isFreeCall, type CallCounts } from '../chat/hosted-tools.js'
-import type { ModelPrice } from '../chat/model.js'
-import type { Usage } from '../chat/usage.js'
+import { isFreeCall, type CallCounts } from '../formats/chat/hosted-tools.js'
+import type { ModelPrice } from '../formats/chat/model.js'
+import type { Usage } from '../formats/chat/usage.js'
 
 /** Femto-dollars (1e-15) of one token; null if the price is unknown. */
 type Rate = number | null

@@ -19,11 +19,16 @@ import {
   rmSync,
   statSync,
   writeSync,
+  readFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { createFolder } from '../files/create-folder.js'
-import { OwnerLock } from './owner-lock.js'
-import { checksummedLines, isMissing, SegmentFile, type Segment } from './spool-segment.js'
+import { crc32 } from 'node:zlib'
+import { createFolder } from '../files/private-files.js'
+import type { BudgetDemand, Reservation } from '../store/ledger.js'
+import { isBudget, isBudgetKind } from '../store/limit-arithmetic.js'
+import { readEntry, writeEntry } from '../store/records/entry-text.js'
+import { connect, isBusy, type Connection } from '../store/sqlite/driver.js'
+import type { LedgerEntry } from './entry.js'
 
 /** Maximum size of a segment: small enough to be read at once, large enough for 10,000 entries. */
 const SEGMENT_BYTES = 8 * 1024 * 1024
@@ -244,4 +249,193 @@ function ownerOf(name: string): string {
 
 function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0
+}
+
+/** One segment file. `lines` reads it. */
+export interface Segment {
+  readonly path: string
+  /** The lines whose checksum is right, in order; empty if the file does not exist any more. */
+  lines(): string[]
+  /** The number of truncated or damaged lines that the last call of `lines` found. */
+  readonly damaged: number
+}
+
+/** A segment file on disk. */
+class SegmentFile implements Segment {
+  readonly path: string
+  damaged = 0
+
+  constructor(path: string) {
+    this.path = path
+  }
+
+  lines(): string[] {
+    this.damaged = 0
+    const good: string[] = []
+    for (const line of textOf(this.path).split('\n')) {
+      if (line === '') continue
+      const text = line.slice(SUM_BYTES + 1)
+      if (line.slice(0, SUM_BYTES + 1) === `${checksum(text)} `) good.push(text)
+      else this.damaged += 1
+    }
+    return good
+  }
+}
+
+/** Empty if the file does not exist any more: another process has read and removed it. */
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    if (isMissing(error)) return ''
+    throw error
+  }
+}
+
+/** Whether the error means that a file does not exist. */
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT'
+}
+
+function checksum(text: string): string {
+  return crc32(text).toString(16).padStart(SUM_BYTES, '0')
+}
+
+const SUM_BYTES = 8
+const [BLANK, BREAK] = [0x20, 0x0a]
+const DIGITS = Buffer.from('0123456789abcdef')
+/** Reused by each call of `checksummedLines`. */
+let scratch = Buffer.allocUnsafeSlow(64 * 1024)
+
+/** One line for each text, with its checksum at the beginning. The buffer is valid until the next call. */
+function checksummedLines(texts: readonly string[]): Buffer {
+  let maxBytes = 0
+  for (const text of texts) maxBytes += SUM_BYTES + 2 + 3 * text.length
+  if (maxBytes > scratch.length) scratch = Buffer.allocUnsafeSlow(2 * maxBytes)
+  let offset = 0
+  for (const text of texts) {
+    const from = offset + SUM_BYTES + 1
+    const end = from + scratch.write(text, from)
+    let sum = crc32(scratch.subarray(from, end))
+    for (let digit = from - 2; digit >= offset; digit -= 1) {
+      scratch[digit] = DIGITS[sum & 0xf] ?? 0
+      sum >>>= 4
+    }
+    scratch[from - 1] = BLANK
+    scratch[end] = BREAK
+    offset = end + 1
+  }
+  return scratch.subarray(0, offset)
+}
+
+/** A spooled entry and the reservation of its request. */
+export interface SpooledEntry {
+  readonly row: LedgerEntry
+  readonly reservation: Reservation | undefined
+}
+
+/**
+ * The text of a line, without line breaks.
+ *
+ * A line is the row's text, then, after a tab (which the text of a row never has), the reservation as JSON,
+ * `["nothing",[["usd_day","key:…",0,LIMIT,COST],…]]`. Rates are left out: they are whole again by the time
+ * that the store is back.
+ */
+export function writeSpoolLine({ row, reservation }: SpooledEntry): string {
+  const text = writeEntry(row)
+  // A reservation in the store is corrected by the store.
+  if (reservation === undefined || reservation.takenFrom === 'reserved') return text
+  const budgets = reservation.demands.filter(isBudget)
+  if (budgets.length === 0) return text
+  const parts = budgets.map(({ kind, subject, shared, limitNanoUsd, costNanoUsd }) => [
+    kind,
+    subject,
+    shared ? 1 : 0,
+    limitNanoUsd,
+    costNanoUsd,
+  ])
+  return `${text}\t${JSON.stringify([reservation.takenFrom, parts])}`
+}
+
+/** Reads a line. Throws an Error that names the damaged part and contains no values. */
+export function readSpoolLine(line: string): SpooledEntry {
+  const tab = line.indexOf('\t')
+  if (tab < 0) return { row: readEntry(line), reservation: undefined }
+  return { row: readEntry(line.slice(0, tab)), reservation: readReservation(line.slice(tab + 1)) }
+}
+
+function readReservation(text: string): Reservation {
+  const [taken, parts] = listOf(parsed(text))
+  if (taken !== 'slice' && taken !== 'nothing') throw damaged()
+  return { takenFrom: taken, demands: listOf(parts).map(readBudget) }
+}
+
+function readBudget(part: unknown): BudgetDemand {
+  const [kind, subject, shared, limitNanoUsd, costNanoUsd] = listOf(part)
+  if (!isBudgetKind(kind) || typeof subject !== 'string') throw damaged()
+  if (typeof limitNanoUsd !== 'number' || typeof costNanoUsd !== 'number') throw damaged()
+  return { kind, subject, shared: shared === 1, limitNanoUsd, costNanoUsd }
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  if (!Array.isArray(value)) throw damaged()
+  return value
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // The parser's own message quotes the text.
+    throw damaged()
+  }
+}
+
+function damaged(): Error {
+  return new Error('the reservation of a spooled entry is not a list of budgets')
+}
+
+/**
+ * A lock that this process holds.
+ *
+ * A lock on a file that ends with its process, also after a crash. It is SQLite's lock on a database: the
+ * kernel keeps it with the open file, so it is valid across PID namespaces, in contrast to process ids. The
+ * file stays empty.
+ */
+class OwnerLock {
+  private readonly path: string
+  private readonly database: Connection
+
+  private constructor(path: string, database: Connection) {
+    this.path = path
+    this.database = database
+  }
+
+  /**
+   * Takes the lock, and creates its file (mode 0600) if it is missing. Null if another process holds it.
+   * Throws if the file cannot be created or opened.
+   */
+  static take(path: string): OwnerLock | null {
+    // SQLite would create the file with the mode of the umask. The file is closed before SQLite opens it,
+    // because closing it later would release the lock.
+    if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
+    const database = connect(path)
+    try {
+      database.exec(
+        'PRAGMA journal_mode = MEMORY; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE',
+      )
+      return new OwnerLock(path, database)
+    } catch (error) {
+      database.close()
+      if (isBusy(error)) return null
+      throw error
+    }
+  }
+
+  /** Releases the lock. `isOver`: no process needs the file any more, so it is removed. */
+  release(isOver: boolean): void {
+    // Removed while the lock is held, so that no other process can lock a file that does not exist any more.
+    if (isOver) rmSync(this.path, { force: true })
+    this.database.close()
+  }
 }

@@ -3,10 +3,10 @@
  * store decides which process reports. Reservations of this process do not count as used; those of other
  * processes do, so a notification may come early.
  */
-import type { Notify } from '../observe/webhooks/notification.js'
+import type { Notify } from '../observe/notification.js'
 import type { ThrottleStore } from '../store/throttle.js'
 import type { BudgetDemand, Demand } from '../store/ledger.js'
-import { BUDGET_PERIODS, isBudget, periodOf } from './arithmetic/budget-period.js'
+import { BUDGET_PERIODS, isBudget, periodOf } from '../store/limit-arithmetic.js'
 import type { Decision } from './reservation-types.js'
 import type { LimitDemand } from './find-limits.js'
 

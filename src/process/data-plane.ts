@@ -3,34 +3,37 @@
  * configuration snapshots from its caller.
  */
 import { randomUUID } from 'node:crypto'
-import type { ServerConfig, Snapshot } from '../config/config.js'
-import { causeOf } from '../error-cause.js'
-import { rowOf } from '../errors.js'
-import type { ErrorKind } from '../errors.js'
 import type { Account } from '../accounts/account.js'
 import { NO_LABELS } from '../accounts/labels.js'
+import type { ServerConfig, Snapshot } from '../config/config.js'
 import { remoteConfigControl, type ConfigControl } from '../dashboard/server/config-control.js'
 import type { GatewayStatus } from '../dashboard/server/gateway-status.js'
+import { causeOf, rowOf, type ErrorKind } from '../errors.js'
 import {
   newCanaryMonitor,
   type CanaryMonitor,
   type CanaryOrder,
-} from '../gateway/canaries/canary-monitor.js'
-import type { CanaryReport } from '../gateway/canaries/canary-counts.js'
+  type CanaryReport,
+} from '../gateway/canary-monitor.js'
 import type { PreAuthenticated } from '../gateway/client-exchange.js'
 import { Gateway } from '../gateway/gateway.js'
-import type { RequestHead } from '../gateway/observe/recent-requests.js'
 import { isWebSocket, opensWebSockets } from '../gateway/native/websocket-attempt.js'
+import type { Services } from '../gateway/pipeline.js'
+import type { RequestHead } from '../gateway/report/recent-requests.js'
+import type { CanaryState } from '../gateway/routing/router.js'
 import { TrustedProxies } from '../http/client-address.js'
 import { corsHeaders } from '../http/cors.js'
-import { openServer } from '../http/server.js'
-import type { ServerOptions } from '../http/server-options.js'
-import { expiryOf, whenExpired } from '../http/tls/read-tls-files.js'
-import { drainRequests } from './drain-requests.js'
+import { expiryOf, whenExpired } from '../http/read-tls-files.js'
+import { openServer, type ServerOptions, type GatewayServer } from '../http/server.js'
+import { BudgetWatch } from '../limits/budget-watch.js'
+import type { Logger } from '../observe/log.js'
+import type { Metrics } from '../observe/metrics/metrics.js'
+import type { Notify } from '../observe/notification.js'
+import type { Store } from '../store/store.js'
 import { FleetWatch } from './fleet-watch.js'
 import { LazyDashboard } from './lazy-dashboard.js'
-import type { Notify } from '../observe/webhooks/notification.js'
 import { openTracing } from './open-tracing.js'
+import { readinessOf, type Readiness } from './ops/readiness.js'
 import {
   openObservedStore,
   partsOf,
@@ -39,12 +42,6 @@ import {
   removingEndedKeys,
   type Observers,
 } from './store-services.js'
-import { watchFor } from './open-budget-watch.js'
-import type { Logger } from '../observe/log/log.js'
-import type { Metrics } from '../observe/metrics/metrics.js'
-import { readinessOf, type Readiness } from './ops/readiness.js'
-import type { CanaryState } from '../routing/canary-state.js'
-import type { Store } from '../store/store.js'
 
 /** One running data plane. */
 export interface DataPlane {
@@ -286,4 +283,47 @@ function playgroundOf({ id, email, plan }: Account, path: string): PreAuthentica
     labels: NO_LABELS,
   }
   return { identity, path }
+}
+
+/**
+ * The share of `drain_ms`, and its maximum, in which clients and load balancers notice that the gateway is
+ * not ready: until its end connections are accepted and idle ones stay open.
+ */
+const LAME_DUCK = { share: 1 / 10, maxMs: 5000 }
+/** For a worker that is replaced: longer, since only idle connections delay its end. */
+const LAME_DUCK_REPLACED = { share: 1 / 3, maxMs: 10_000 }
+
+/** How the requests of a listener end. */
+export interface DrainRequestsOptions {
+  /** The time for all requests, in ms; the lame-duck phase is a part of it. */
+  readonly drainMs: number
+  /** Another process listens on the same address. */
+  readonly isReplaced: boolean
+}
+
+/**
+ * Lets the requests of the listener end: first the lame-duck phase, then the rest of `drainMs`, after which
+ * the gateway ends the open ones with an error. Never rejects.
+ */
+async function drainRequests(
+  server: GatewayServer,
+  gateway: Gateway,
+  { drainMs, isReplaced }: DrainRequestsOptions,
+): Promise<void> {
+  const { share, maxMs } = isReplaced ? LAME_DUCK_REPLACED : LAME_DUCK
+  const lameDuckMs = Math.min(maxMs, drainMs * share)
+  const onDeadline = (): void => gateway.endAll()
+  await server.drain(drainMs - lameDuckMs, { lameDuckMs, isReplaced, onDeadline })
+}
+
+/** Without `notify` no budget is watched. */
+function watchFor(
+  notify: Notify | undefined,
+  { throttle: attempts }: Pick<Store, 'throttle'>,
+  snapshot: () => Snapshot,
+): Pick<Services, 'budgets' | 'notify'> {
+  if (notify === undefined) return { budgets: null, notify: () => undefined }
+  const isWanted = (): boolean =>
+    snapshot().config.notify.some(({ events }) => events.includes('budget'))
+  return { budgets: new BudgetWatch({ attempts, notify, isWanted }), notify }
 }

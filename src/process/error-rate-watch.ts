@@ -3,7 +3,7 @@
  * metrics of all its processes, so that a request costs nothing, and only while a receiver is configured.
  */
 import type { Config } from '../config/config.js'
-import type { Notify } from '../observe/webhooks/notification.js'
+import type { Notify } from '../observe/notification.js'
 
 /** Time between two readings. */
 const INTERVAL_MS = 10_000

@@ -5,7 +5,7 @@
 import { hostname } from 'node:os'
 import type { Snapshot } from '../config/config.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
-import type { Fleet, FleetMember } from '../store/fleet.js'
+import type { Fleet, FleetMember } from '../store/store.js'
 
 const PUBLISH_MS = 5_000
 /** Longer than two rounds, so that two failures do not remove this gateway from the fleet. */

@@ -3,17 +3,17 @@
  * load. It serves one request per turn of the event loop, so that many of them do not delay chat requests.
  */
 import { readFile } from 'node:fs/promises'
-import { isObject, stringOf } from '../chat/json.js'
+import { isObject, stringOf } from '../formats/chat/json.js'
 import type { ServerConfig } from '../config/config.js'
 import type { Dashboard, DashboardOptions } from '../dashboard/server/dashboard.js'
-import { securityHeadersOf } from '../dashboard/server/security-headers.js'
+import { securityHeadersOf } from '../dashboard/server/static-files.js'
 import { offerSetUp } from '../dashboard/server/sign-in/set-up.js'
 import { headerOf, type HttpRequest, type HttpResponse } from '../http/message.js'
 import { pathOf } from '../http/request-guard.js'
 import { abortReply, isClosed, sendReply, setHeaders } from '../http/respond.js'
 import { packageFile } from '../files/package-file.js'
 import { WorkQueue } from '../dashboard/server/work-queue.js'
-import { errorBody } from '../wire/openai/error-body.js'
+import { errorBody } from '../formats/wire/openai/error-body.js'
 
 /** Parts from the caller that assembles the process. */
 export type DashboardParts = Omit<DashboardOptions, 'version' | 'folder'>

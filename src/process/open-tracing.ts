@@ -4,8 +4,8 @@
  */
 import type { TelemetryConfig } from '../config/config.js'
 import { packageVersion } from '../files/package-file.js'
-import type { Tracing } from '../gateway/observe/tracing.js'
-import type { Logger } from '../observe/log/log.js'
+import type { Tracing } from '../gateway/report/request-spans.js'
+import type { Logger } from '../observe/log.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
 
 /** The variables that name a receiver. */
@@ -22,8 +22,8 @@ export async function openTracing(
   if (!isEnabled(otlp, process.env)) return null
   warnProtocol(process.env, log)
   const [{ openTraceExport }, { Traces }] = await Promise.all([
-    import('../observe/traces/export-spans.js'),
-    import('../gateway/observe/request-spans.js'),
+    import('../observe/export-spans.js'),
+    import('../gateway/report/request-spans.js'),
   ])
   let loggedMs = Number.NEGATIVE_INFINITY
   const opened = await openTraceExport({

@@ -4,15 +4,15 @@
  */
 import type { Snapshot } from '../config/config.js'
 import { formatProblem } from '../config/problem.js'
-import type { ConfigSource } from '../config/generations/reload-and-roll-back.js'
-import type { Logger } from '../observe/log/log.js'
+import type { ConfigSource } from '../config/generations/config-source.js'
+import type { Logger } from '../observe/log.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
 import {
   NOTIFICATION_TYPES,
   REPORT_INTERVAL_MS,
   type Notification,
-} from '../observe/webhooks/notification.js'
-import type { Webhooks } from '../observe/webhooks/webhooks.js'
+} from '../observe/notification.js'
+import type { Webhooks } from '../observe/webhooks.js'
 
 /** Sends notifications to the URLs of the configuration in force. */
 export class Notifier {
@@ -78,8 +78,8 @@ export class Notifier {
 
   private async load(): Promise<Webhooks> {
     const [{ Webhooks: Loaded }, { openPoster }] = await Promise.all([
-      import('../observe/webhooks/webhooks.js'),
-      import('../upstreams/webhook-connection.js'),
+      import('../observe/webhooks.js'),
+      import('../gateway/upstreams/webhook-connection.js'),
     ])
     const { log, metrics } = this
     return new Loaded({ open: openPoster, log, metrics })

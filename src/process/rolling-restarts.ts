@@ -1,7 +1,7 @@
 /**
  * Runs rolling restarts of the workers in sequence. Requests for a restart while another one waits share it.
  */
-import type { Logger } from '../observe/log/log.js'
+import type { Logger } from '../observe/log.js'
 
 /** The steps of a rolling restart. */
 export interface RestartSteps {

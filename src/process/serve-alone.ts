@@ -4,17 +4,17 @@
  * it again.
  */
 import { setFlagsFromString } from 'node:v8'
-import type { ConfigSource } from '../config/generations/reload-and-roll-back.js'
+import type { ConfigSource } from '../config/generations/config-source.js'
 import { gatewayStatusOf, type GatewayStatus } from '../dashboard/server/gateway-status.js'
 import { openDataPlane, type DataPlane } from './data-plane.js'
-import type { Notify } from '../observe/webhooks/notification.js'
-import type { Logger } from '../observe/log/log.js'
+import type { Notify } from '../observe/notification.js'
+import type { Logger } from '../observe/log.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
 import { localConfigControl } from './ops/answer-control-requests.js'
-import { newSealSecret } from '../reasoning/encrypt-state.js'
-import { hideSecrets } from '../secrets/redact-secrets.js'
+import { newSealSecret } from '../gateway/reasoning/encrypt-state.js'
+import { hideSecrets } from '../secrets.js'
 import { settleGlobals, settleStrings, printSetUpLink, withReason } from './serve-worker.js'
-import { onSignals } from './signals/signals.js'
+import { onSignals } from './signals.js'
 
 /** The parts that `serve` has opened. */
 export interface AloneParts {

@@ -2,11 +2,11 @@
  * A worker of the running gateway: one data plane, built from the configuration that the primary has loaded.
  * Workers load no YAML parser and no schema, which halves the time until they are ready.
  */
-import { createLogger } from '../observe/log/log.js'
-import type { ModelFacts } from '../chat/model.js'
-import { runWorker } from './cluster/worker.js'
+import { createLogger } from '../observe/log.js'
+import type { ModelFacts } from '../formats/chat/model.js'
+import { runWorker } from './cluster/run-worker.js'
 import type { Notice } from './open-webhooks.js'
-import { isCanaryOrder } from '../gateway/canaries/canary-monitor.js'
+import { isCanaryOrder } from '../gateway/canary-monitor.js'
 import { createCatalogue } from '../config/catalogue.js'
 import { remoteConfigControl, type ControlRequest } from '../dashboard/server/config-control.js'
 import { isGatewayStatus } from '../dashboard/server/gateway-status.js'

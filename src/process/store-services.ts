@@ -1,24 +1,23 @@
 /**
  * The parts of a data-plane process that use the store: authentication, reasoning state, limits, the ledger.
  */
-import { Authenticator } from '../auth/authenticator.js'
+import { Authenticator } from '../accounts/authentication/authenticator.js'
 import type { LedgerConfig, LimitingConfig, Snapshot } from '../config/config.js'
-import type { Services } from '../gateway/pipeline.js'
 import { OwnedObjects } from '../gateway/objects/owned-objects.js'
-import { StoredResponses } from '../gateway/stored-responses/stored-responses.js'
+import type { Services } from '../gateway/pipeline.js'
+import { newSealSecret } from '../gateway/reasoning/encrypt-state.js'
+import { Escrow } from '../gateway/reasoning/escrow.js'
+import { StoredResponses } from '../gateway/stored-responses.js'
 import { LedgerWriter } from '../ledger/ledger-writer.js'
 import { Spool } from '../ledger/spool.js'
 import { Limiter } from '../limits/limiter.js'
-import type { Logger } from '../observe/log/log.js'
+import type { Logger } from '../observe/log.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
 import { observeStore } from '../observe/metrics/observe-store.js'
-import { Escrow } from '../reasoning/escrow.js'
-import { newSealSecret } from '../reasoning/encrypt-state.js'
-import { removeEndedKeysInTurn } from '../store/remove-ended-keys.js'
-import { StoreErrorLog } from '../store/error-log.js'
 import { reasonOf } from '../store/errors.js'
-import { openExpectedStore } from '../store/store-identity.js'
 import type { Ledger } from '../store/ledger.js'
+import { removeEndedKeysInTurn } from '../store/remove-ended-keys.js'
+import { openExpectedStore } from '../store/store-identity.js'
 import type { Store } from '../store/store.js'
 
 /** Time between two probes of the store. */
@@ -173,4 +172,38 @@ function openLedgerWriter(
     log,
     onRow: (kind, rows) => metrics.usageRow(kind, rows),
   })
+}
+
+const AGAIN_MS = 10_000
+/** Maximum number of reasons in ten seconds; each damaged record is a reason of its own. */
+const MOST_REASONS = 32
+
+/**
+ * Writes a line for each new reason.
+ *
+ * Logs why the store failed; the reply to a client does not contain the reason. An unavailable store fails
+ * every request, so each reason is logged once in ten seconds.
+ */
+class StoreErrorLog {
+  private readonly log: Pick<Logger, 'warn'>
+  private readonly now: () => number
+  private readonly reported = new Map<string, number>()
+
+  /** `now` is a monotonic clock in ms. */
+  constructor(log: Pick<Logger, 'warn'>, now: () => number = () => performance.now()) {
+    this.log = log
+    this.now = now
+  }
+
+  /** `op` is the operation's name in `sluice_store_errors_total`. */
+  report(op: string, error: unknown): void {
+    const nowMs = this.now()
+    for (const [reason, atMs] of this.reported) {
+      if (nowMs - atMs >= AGAIN_MS) this.reported.delete(reason)
+    }
+    const reason = reasonOf(error)
+    if (this.reported.has(reason) || this.reported.size >= MOST_REASONS) return
+    this.reported.set(reason, nowMs)
+    this.log.warn('store failed', { op, reason })
+  }
 }

@@ -8,7 +8,7 @@
  * has its own clock, SQLite uses the machine's.
  */
 import type { LedgerEntry } from '../ledger/entry.js'
-import type { BudgetKind } from '../limits/arithmetic/budget-period.js'
+import type { BudgetKind } from './limit-arithmetic.js'
 import type {
   EntryPage,
   EntryQuery,

@@ -3,8 +3,7 @@
  */
 import { resolve } from 'node:path'
 import { GatewayError } from '../errors.js'
-import { isRedisUrl, parseRedisUrl } from './redis/connection/parse-address.js'
-import { parseSqliteAddress } from './sqlite-address.js'
+import { isRedisUrl, parseRedisUrl, parseSqliteAddress } from './store-address.js'
 import type { Store, StoreOptions } from './store.js'
 
 const SUPPORTED =

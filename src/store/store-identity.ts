@@ -5,10 +5,10 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { isObject, stringOf } from '../chat/json.js'
-import { createFolder } from '../files/create-folder.js'
+import { isObject, stringOf } from '../formats/chat/json.js'
+import { createFolder } from '../files/private-files.js'
 import { openStore } from './open-store.js'
-import { isRedisUrl } from './redis/connection/parse-address.js'
+import { isRedisUrl } from './store-address.js'
 import type { Store, StoreOptions } from './store.js'
 
 /** The address of a store and the folder with the file of its id. */

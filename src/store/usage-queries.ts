@@ -1,7 +1,6 @@
 /** The queries of a store's ledger, and their results: sums of usage, the use of keys, and ledger entries. */
-import type { Cause } from '../error-cause.js'
+import { causeOf, type Cause } from '../errors.js'
 import type { LedgerEntry } from '../ledger/entry.js'
-import type { EntryFilter } from './records/entry-filter.js'
 
 /** Sums of an hour or day for one key and model; counters only grow until the sum is pruned. */
 export interface UsageSum {
@@ -103,3 +102,58 @@ export interface EntryPage {
   /** The cursor of the next page; null on the last. A page may be short, or empty, and not the last. */
   readonly next: string | null
 }
+
+/** Conditions that an entry must meet; absent members are not checked. */
+export interface EntryFilter {
+  readonly accountId?: string
+  readonly keyId?: string
+  /** The model of the sums. */
+  readonly model?: string
+  /** The model that the client asked for; compared as a whole. */
+  readonly modelAsked?: string
+  readonly upstream?: string
+  /** The HTTP status, such as 429. */
+  readonly status?: number
+  readonly requestId?: string
+  /** Whether the outcome is other than `ok`. */
+  readonly failed?: boolean
+  /** `ok`, `lost`, or a kind of error. */
+  readonly outcome?: string
+  /** Who has to act on the failure. */
+  readonly cause?: Cause
+  /** The client's format, such as `messages`. */
+  readonly ingress?: string
+  /** One label, as `name=value`. */
+  readonly label?: string
+  /** The id that the client gave the request. */
+  readonly clientRequestId?: string
+}
+
+/**
+ * Whether the entry meets every condition.
+ *
+ * Conditions on ledger entries. Pure.
+ */
+export function matchesEntry(entry: LedgerEntry, filter: EntryFilter): boolean {
+  const { requestId, failed, cause, label, ...same } = filter
+  return (
+    (requestId === undefined || entry.requestId === requestId) &&
+    (failed === undefined || (entry.outcome !== 'ok') === failed) &&
+    (cause === undefined || causeOf(entry.outcome) === cause) &&
+    (label === undefined || (entry.labels ?? '').split(' ').includes(label)) &&
+    COMPARED.every((name) => same[name] === undefined || entry[name] === same[name])
+  )
+}
+
+/** Members that are compared for equality. */
+const COMPARED = [
+  'accountId',
+  'keyId',
+  'model',
+  'modelAsked',
+  'upstream',
+  'status',
+  'outcome',
+  'ingress',
+  'clientRequestId',
+] as const satisfies readonly (keyof EntryFilter & keyof LedgerEntry)[]

@@ -7,7 +7,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { isObject, objectOf } from '../../src/chat/json.js'
+import { isObject, objectOf } from '../../src/formats/chat/json.js'
 import { filesBelow, importsOf, type Source } from './source-tree.js'
 
 const ROOT = 'src/dashboard/web'
@@ -26,7 +26,7 @@ const PACKAGES: Readonly<Record<string, RegExp>> = {
   react: /^/,
   'react-dom/client': /^main\.tsx$/,
   '@base-ui/react': /^(?:components|shell)\/|^main\.tsx$/,
-  uplot: /^components\/charts\/chart-(?:canvas|plot)\.tsx?$/,
+  uplot: /^components\/chart-canvas\.tsx$/,
 }
 
 function rowOf(path: string): number {

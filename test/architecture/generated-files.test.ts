@@ -4,7 +4,7 @@
  */
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
-import { GENERATED } from '../../src/documentation/generate.js'
+import { GENERATED } from '../../docs/generate/generate.js'
 
 for (const { path, make } of GENERATED) {
   void t.test(`${path} is current`, async (t) => {

@@ -5,43 +5,48 @@
  */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { isObject, objectOf } from '../../src/chat/json.js'
+import { isObject, objectOf } from '../../src/formats/chat/json.js'
 import { filesBelow, importsOf, type Import, type Source } from './source-tree.js'
 
 /** A module is a folder of `src` or one of its subfolders or files; it imports only modules of lower rows. */
 const ROWS: readonly (readonly string[])[] = [
   ['errors', 'secrets'],
-  ['chat', 'error-cause'],
-  ['wire', 'files', 'limits/arithmetic', 'store/sqlite/driver'],
+  ['formats/chat'],
   [
-    'dialects',
+    'formats/wire',
+    'files',
+    'http/private-addresses',
+    'store/limit-arithmetic',
+    'store/sqlite/driver',
+  ],
+  [
+    'formats',
     'emulator',
-    'observe/log/log-fields',
-    'observe/log/sink',
-    'observe/webhooks/notification',
-    'observe/webhooks/sign-webhook',
+    'observe/log-fields',
+    'observe/log-sink',
+    'observe/notification',
+    'observe/sign-webhook',
   ],
   [
     'accounts',
-    'auth',
     'config',
+    'gateway/reasoning',
+    'gateway/routing',
+    'gateway/upstreams',
     'http',
     'ledger',
     'limits',
+    'observe/export-spans',
     'observe/log',
     'observe/metrics',
-    'observe/traces',
     'observe/webhooks',
-    'reasoning',
-    'routing',
     'store',
-    'upstreams',
   ],
   ['gateway', 'dashboard'],
-  ['documentation/dialect-matrix'],
+  ['cli/dialect-matrix'],
   ['process'],
   ['cli'],
-  ['documentation', 'main'],
+  ['main'],
 ]
 
 /** The row whose modules are siblings: they import only types from each other. */
@@ -49,39 +54,33 @@ const SIBLINGS = ROWS[4] ?? []
 
 /** The few values that cross between siblings, each with its reason. */
 const SIBLING_VALUES: Readonly<Record<string, string>> = {
-  'config/schema-and-defaults/limits-schema.ts → accounts/labels.ts':
+  'config/schema/limits-schema.ts → accounts/labels.ts':
     'keys and limits have one rule for names of labels',
-  'auth/authenticator.ts → accounts/key-secret.ts':
-    'creating and checking keys use one format and one digest',
-  'ledger/spool-line.ts → store/records/entry-text.ts':
+  'ledger/spool.ts → store/records/entry-text.ts':
     'an entry has one text form, in the spool and in the store',
-  'config/load-config.ts → http/tls/read-tls-files.ts':
+  'config/load-config.ts → http/read-tls-files.ts':
     'the configuration and the listener check certificate files with one function',
-  'config/upstreams/resolve-upstream.ts → upstreams/private-addresses.ts':
-    'one list of private networks, for plain HTTP and for resolved addresses',
-  'config/resolve-config.ts → store/redis/connection/parse-address.ts':
-    'the address of a store is parsed by one function, for checking the file and for opening',
-  'config/resolve-config.ts → store/sqlite-address.ts':
+
+  'config/resolve-config.ts → store/store-address.ts':
     'the address of a store is parsed by one function, for checking the file and for opening',
 }
 
 /** Modules of lower rows that a module may not import. */
 const FORBIDDEN: Readonly<Record<string, readonly string[]>> = {
   // Two independent readings of a provider's page find misreadings.
-  emulator: ['dialects'],
-  accounts: ['dialects', 'emulator'],
-  auth: ['dialects', 'emulator'],
+  emulator: ['formats'],
+  accounts: ['formats', 'emulator'],
   config: ['emulator'],
-  http: ['dialects', 'emulator'],
+  http: ['formats', 'emulator'],
   ledger: ['emulator'],
-  'observe/log': ['dialects', 'emulator'],
-  'observe/metrics': ['dialects', 'emulator'],
-  reasoning: ['dialects', 'emulator'],
-  routing: ['dialects', 'emulator'],
-  store: ['dialects', 'emulator'],
-  upstreams: ['dialects', 'emulator'],
+  'observe/log': ['formats', 'emulator'],
+  'observe/metrics': ['formats', 'emulator'],
+  'gateway/reasoning': ['formats', 'emulator'],
+  'gateway/routing': ['formats', 'emulator'],
+  store: ['formats', 'emulator'],
+  'gateway/upstreams': ['formats', 'emulator'],
   gateway: ['emulator'],
-  dashboard: ['dialects', 'emulator'],
+  dashboard: ['formats', 'emulator'],
 }
 
 /** Which files may import a package. */
@@ -89,36 +88,30 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   '@node-rs/argon2': [/^accounts\/password\.ts$/],
   // Loaded only if traces are exported.
   '@opentelemetry/api': [
-    /^observe\/traces\/export-spans\.ts$/,
-    /^gateway\/observe\/(?:read-traceparent|request-spans|span-attributes|span-content)\.ts$/,
+    /^observe\/export-spans\.ts$/,
+    /^gateway\/report\/(?:request-spans|span-content)\.ts$/,
   ],
-  '@opentelemetry/core': [
-    /^observe\/traces\/export-spans\.ts$/,
-    /^gateway\/observe\/read-traceparent\.ts$/,
-  ],
-  '@opentelemetry/exporter-trace-otlp-http': [/^observe\/traces\/export-spans\.ts$/],
-  '@opentelemetry/exporter-trace-otlp-proto': [/^observe\/traces\/export-spans\.ts$/],
-  '@opentelemetry/resources': [/^observe\/traces\/export-spans\.ts$/],
-  '@opentelemetry/sdk-trace-base': [/^observe\/traces\/export-spans\.ts$/],
+  '@opentelemetry/core': [/^observe\/export-spans\.ts$/, /^gateway\/report\/request-spans\.ts$/],
+  '@opentelemetry/exporter-trace-otlp-http': [/^observe\/export-spans\.ts$/],
+  '@opentelemetry/exporter-trace-otlp-proto': [/^observe\/export-spans\.ts$/],
+  '@opentelemetry/resources': [/^observe\/export-spans\.ts$/],
+  '@opentelemetry/sdk-trace-base': [/^observe\/export-spans\.ts$/],
   '@photostructure/sqlite': [/^store\/sqlite\/driver\.ts$/],
-  fzstd: [/^http\/content-encoding\/zstd-thread\.ts$/],
+  fzstd: [/^http\/zstd-thread\.ts$/],
   'http-proxy-3': [/^http\/native-proxy\.ts$/],
   ioredis: [/^store\/redis\/connection\//],
   'openid-client': [/^dashboard\/server\/sign-in\/identity-provider\.ts$/],
-  pino: [/^observe\/log\/(?:log|sink)\.ts$/],
+  pino: [/^observe\/(?:log|log-sink)\.ts$/],
   'prom-client': [/^observe\/metrics\//],
-  undici: [
-    /^upstreams\/(?:pool\/(?:guarded-connector|connection-pool|request-queue|queued-request)|media-fetcher|upstreams)\.ts$/,
-  ],
-  yaml: [/^config\/yaml\.ts$/, /^documentation\/openapi\.ts$/],
+  undici: [/^gateway\/upstreams\/(?:connection-pool|request-queue|media-fetcher|upstreams)\.ts$/],
+  yaml: [/^config\/yaml\.ts$/],
   zod: [
     /^cli\/(?:restart|demo\/demo)\.ts$/,
     /^config\//,
     /^cli\/plan\/fetch-recent-heads\.ts$/,
-    /^documentation\/configuration-pages\.ts$/,
     /^dashboard\/server\/schema\//,
     /^store\/records\//,
-    /^dashboard\/server\/routing\/(?:parse-request|route)\.ts$/,
+    /^dashboard\/server\/routing\/(?:api-router|route)\.ts$/,
   ],
 }
 
@@ -133,10 +126,10 @@ function rowOf(module: string): number {
   return ROWS.findIndex((row) => row.includes(module))
 }
 
-/** The dialect that a file belongs to; none for the files directly in `dialects`. */
+/** The format that a file belongs to; none for the files directly in `formats`. */
 function dialectOf(path: string): string | undefined {
   const [folder, name, file] = path.split('/')
-  return folder === 'dialects' && file !== undefined ? name : undefined
+  return folder === 'formats' && file !== undefined ? name : undefined
 }
 
 function breach(from: string, used: Import): string | undefined {
@@ -147,7 +140,7 @@ function breach(from: string, used: Import): string | undefined {
   if (own === other) return dialectBreach(from, used.target)
   if (FORBIDDEN[own]?.includes(other) === true) return `${own} never imports ${other}`
   if (rowOf(own) > rowOf(other)) {
-    return own === 'config' && other === 'dialects' && !used.isType
+    return own === 'config' && other === 'formats' && !used.isType
       ? 'config uses dialects by name only: import a type'
       : undefined
   }
@@ -161,7 +154,7 @@ function dialectBreach(from: string, target: string): string | undefined {
   const [own, other] = [dialectOf(from), dialectOf(target)]
   if (own === undefined || own === other) return undefined
   if (other === undefined) {
-    return target === 'dialects/dialect.ts' ? undefined : 'a dialect does not import the list'
+    return target === 'formats/dialect.ts' ? undefined : 'a dialect does not import the list'
   }
   return 'a dialect never imports another one'
 }
@@ -256,42 +249,44 @@ void t.test('every line of the tables is used', (t) => {
 const BROKEN: readonly { name: string; files: Record<string, string>; reports: RegExp }[] = [
   {
     name: 'an arrow up',
-    files: { 'wire/a.ts': "import { x } from '../gateway/b.js'" },
+    files: { 'formats/wire/a.ts': "import { x } from '../../gateway/b.js'" },
     reports: /a\.ts:1 imports gateway\/b\.ts: the arrow points up/,
   },
   {
     name: 'an arrow up for a type',
-    files: { 'chat/a.ts': "import type { X } from '../wire/b.js'" },
+    files: { 'formats/chat/a.ts': "import type { X } from '../wire/b.js'" },
     reports: /points up/,
   },
   {
     name: 'an arrow up over several lines',
-    files: { 'wire/a.ts': "\nimport {\n  x,\n  type Y,\n} from '../process/ops-listener.js'" },
+    files: {
+      'formats/wire/a.ts': "\nimport {\n  x,\n  type Y,\n} from '../../process/ops-listener.js'",
+    },
     reports: /a\.ts:2 .*points up/,
   },
   {
     name: 'a re-export',
-    files: { 'wire/a.ts': "export * from '../observe/log/log.js'" },
+    files: { 'formats/wire/a.ts': "export * from '../../observe/log/log.js'" },
     reports: /points up/,
   },
   {
     name: 'a dynamic import',
-    files: { 'wire/a.ts': "const x = await import('../observe/log/log.js')" },
+    files: { 'formats/wire/a.ts': "const x = await import('../../observe/log/log.js')" },
     reports: /points up/,
   },
   {
     name: 'a dynamic import of no fixed name',
-    files: { 'wire/a.ts': 'const x = await import(name)' },
+    files: { 'formats/wire/a.ts': 'const x = await import(name)' },
     reports: /imports \?/,
   },
   {
     name: 'one dialect in another',
-    files: { 'dialects/gemini/a.ts': "import type { X } from '../anthropic/wire.js'" },
+    files: { 'formats/gemini/a.ts': "import type { X } from '../anthropic/wire.js'" },
     reports: /never imports another/,
   },
   {
     name: 'the list of dialects in a dialect',
-    files: { 'dialects/gemini/a.ts': "import { egressOf } from '../index.js'" },
+    files: { 'formats/gemini/a.ts': "import { egressOf } from '../index.js'" },
     reports: /does not import the list/,
   },
   {
@@ -301,7 +296,7 @@ const BROKEN: readonly { name: string; files: Record<string, string>; reports: R
   },
   {
     name: "a dialect's value in the configuration",
-    files: { 'config/a.ts': "import { DIALECTS } from '../dialects/index.js'" },
+    files: { 'config/a.ts': "import { DIALECTS } from '../formats/index.js'" },
     reports: /by name only/,
   },
   {
@@ -311,7 +306,7 @@ const BROKEN: readonly { name: string; files: Record<string, string>; reports: R
   },
   {
     name: 'a codec in the emulator',
-    files: { 'emulator/a.ts': "import { anthropic } from '../dialects/anthropic/index.js'" },
+    files: { 'emulator/a.ts': "import { anthropic } from '../formats/anthropic/index.js'" },
     reports: /emulator never imports/,
   },
   {
@@ -332,11 +327,11 @@ const BROKEN: readonly { name: string; files: Record<string, string>; reports: R
   {
     name: 'a cycle of types',
     files: {
-      'chat/a.ts': "import type { B } from './b.js'",
-      'chat/b.ts': "import type { C } from './c.js'",
-      'chat/c.ts': "import type { A } from './a.js'",
+      'formats/chat/a.ts': "import type { B } from './b.js'",
+      'formats/chat/b.ts': "import type { C } from './c.js'",
+      'formats/chat/c.ts': "import type { A } from './a.js'",
     },
-    reports: /cycle: chat\/a\.ts → chat\/b\.ts → chat\/c\.ts → chat\/a\.ts/,
+    reports: /cycle: (?:formats\/chat\/[abc]\.ts(?: → )?){4}/,
   },
 ]
 

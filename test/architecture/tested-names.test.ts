@@ -16,7 +16,7 @@ function isNamed(name: string, texts: readonly string[]): boolean {
 }
 
 function eventTypes(): string[] {
-  const union = readFileSync('src/chat/event.ts', 'utf8')
+  const union = readFileSync('src/formats/chat/event.ts', 'utf8')
   return [...union.matchAll(/\{\s*type: '([a-z-]+)'/g)].map((match) => match[1] ?? '')
 }
 

@@ -5,7 +5,7 @@
  * Method: entries settled in a store in a temporary folder; the built program for the exit status.
  */
 import t from 'tap'
-import { parseCompare, runCompare } from '../../src/cli/usage/compare.js'
+import { parseCompare, runCompare } from '../../src/cli/compare.js'
 import type { LedgerEntry } from '../../src/ledger/entry.js'
 import { ledgerEntry } from '../ledger/build-entry.js'
 import { configFolder, newSession, sluice, type TestSession } from './session.js'

@@ -6,7 +6,7 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { configPath } from '../../src/cli/config-option.js'
+import { configPath } from '../../src/cli/command.js'
 import { configFolder } from './session.js'
 
 const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url))

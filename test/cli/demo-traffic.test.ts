@@ -3,7 +3,7 @@
  * its keys.
  */
 import t from 'tap'
-import { writeDemoTraffic } from '../../src/cli/demo/demo-traffic.js'
+import { writeDemoTraffic } from '../../src/cli/demo-traffic.js'
 import { loadConfig } from '../../src/config/load-config.js'
 import type { LedgerEntry } from '../../src/ledger/entry.js'
 import { openStore } from '../../src/store/open-store.js'

@@ -5,7 +5,7 @@
  * text.
  */
 import t, { type Test } from 'tap'
-import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
+import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/formats/chat/json.js'
 import { MODELS } from '../config/sample.js'
 import { sluice } from './session.js'
 

@@ -6,7 +6,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { objectOf } from '../../src/chat/json.js'
+import { objectOf } from '../../src/formats/chat/json.js'
 import { priceVersionOf } from '../../src/ledger/price-version.js'
 import { sluice } from './session.js'
 

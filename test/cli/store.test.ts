@@ -6,7 +6,7 @@
  */
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { parseStore, runMigrate } from '../../src/cli/store/store.js'
+import { parseStore, runMigrate } from '../../src/cli/store.js'
 import type { Terminal } from '../../src/cli/with-store.js'
 import { openStore } from '../../src/store/open-store.js'
 import type { Store } from '../../src/store/store.js'

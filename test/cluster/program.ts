@@ -6,7 +6,7 @@ import cluster from 'node:cluster'
 import { createServer } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import { runPrimary, runWorker } from '../../src/process/cluster/primary.js'
-import { createLogger } from '../../src/observe/log/log.js'
+import { createLogger } from '../../src/observe/log.js'
 import { Metrics } from '../../src/observe/metrics/metrics.js'
 import { openOps } from '../../src/process/ops/ops-listener.js'
 

@@ -6,7 +6,7 @@
 import t from 'tap'
 import { factsFor } from '../../src/config/catalogue.js'
 import { loadConfig } from '../../src/config/load-config.js'
-import { createRouter } from '../../src/routing/router.js'
+import { createRouter } from '../../src/gateway/routing/router.js'
 import { GOOD, loadText, problemsOf } from './sample.js'
 
 const shipped = loadConfig('config/gateway.yaml', {})

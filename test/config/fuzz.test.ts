@@ -6,9 +6,9 @@
  */
 import t from 'tap'
 import { z } from 'zod'
-import { fileSchema } from '../../src/config/schema-and-defaults/config-file-schema.js'
-import { catalogueSchema } from '../../src/config/schema-and-defaults/catalogue-schema.js'
-import { isObject, objectOf, type JsonObject, type JsonValue } from '../../src/chat/json.js'
+import { fileSchema } from '../../src/config/schema/config-file-schema.js'
+import { catalogueSchema } from '../../src/config/schema/catalogue-schema.js'
+import { isObject, objectOf, type JsonObject, type JsonValue } from '../../src/formats/chat/json.js'
 import { GOOD, loadText } from './sample.js'
 
 /** Returns a JSON value with every key of a schema. */

@@ -17,10 +17,9 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { historyFolder } from '../../src/config/generations/find-history.js'
-import { MAX_GENERATIONS, recordsIn } from '../../src/config/generations/history.js'
+import { historyFolder, MAX_GENERATIONS, recordsIn } from '../../src/config/generations/history.js'
 import { ConfigRefused, openConfig } from '../../src/config/generations/open-config.js'
-import type { ConfigSource } from '../../src/config/generations/reload-and-roll-back.js'
+import type { ConfigSource } from '../../src/config/generations/config-source.js'
 import type { Env } from '../../src/config/load-config.js'
 import { changed, GOOD, MODELS } from './sample.js'
 

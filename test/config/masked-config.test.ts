@@ -3,7 +3,7 @@
  * Method: a configuration with a canary for each secret; the output is searched.
  */
 import t from 'tap'
-import { needsRestart } from '../../src/config/generations/values-in-force.js'
+import { needsRestart } from '../../src/config/generations/diff-configs.js'
 import { createSnapshot } from '../../src/config/create-snapshot.js'
 import { masked, maskedConfig } from '../../src/config/masked-config.js'
 import { GOOD, loadText } from './sample.js'

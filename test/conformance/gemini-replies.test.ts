@@ -5,7 +5,7 @@
  * recording. A Gemini upstream's bytes must pass.
  */
 import t, { type Test } from 'tap'
-import { arrayOf, objectOf, stringOf } from '../../src/chat/json.js'
+import { arrayOf, objectOf, stringOf } from '../../src/formats/chat/json.js'
 import type { Chunking } from '../../src/emulator/faults/timing-faults.js'
 import { skipWithoutFixtures } from '../helpers/fixtures.js'
 import { startGateway } from '../helpers/gateway.js'

@@ -2,7 +2,7 @@
  * One row per upstream dialect: models and features for the tests of the vendors' clients. A new upstream
  * dialect is one more row; no test names a model.
  */
-import type { DialectName } from '../../src/dialects/dialect.js'
+import type { DialectName } from '../../src/formats/dialect.js'
 
 /** Models and features of one upstream dialect. */
 export interface Row {

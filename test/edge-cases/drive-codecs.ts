@@ -2,17 +2,17 @@
  * Drives the codecs as the gateway does, for the tests of edge cases: an upstream's frames to a chat client,
  * and a client's body to an upstream.
  */
-import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
-import type { ModelFacts } from '../../src/chat/model.js'
-import type { ChatRequest } from '../../src/chat/request.js'
+import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/formats/chat/json.js'
+import type { ModelFacts } from '../../src/formats/chat/model.js'
+import type { ChatRequest } from '../../src/formats/chat/request.js'
 import { factsFor } from '../../src/config/catalogue.js'
 import { loadConfig } from '../../src/config/load-config.js'
-import type { DialectName, Egress } from '../../src/dialects/dialect.js'
-import { egressOf, ingressOf } from '../../src/dialects/index.js'
+import type { DialectName, Egress } from '../../src/formats/dialect.js'
+import { egressOf, ingressOf } from '../../src/formats/index.js'
 import { GatewayError, type WireError } from '../../src/errors.js'
 import { TranslatedStream, type ReplyResult } from '../../src/gateway/streams/translated-stream.js'
 import { translateReply } from '../../src/gateway/streams/whole-reply.js'
-import { SseFramer } from '../../src/wire/frames/sse-framer.js'
+import { SseFramer } from '../../src/formats/wire/frames/sse-framer.js'
 
 /** A frame of a stream: its data, as an object or as raw text. */
 export type Unit = JsonObject | string

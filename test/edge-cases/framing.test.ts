@@ -5,7 +5,7 @@
  */
 import t from 'tap'
 import { TranslatedStream } from '../../src/gateway/streams/translated-stream.js'
-import { SseFramer } from '../../src/wire/frames/sse-framer.js'
+import { SseFramer } from '../../src/formats/wire/frames/sse-framer.js'
 import { client, REQUEST, SEED } from '../properties/transcript-streams.js'
 import { fed, framed, streamed, upstream } from './drive-codecs.js'
 import { candidate, chunk, messageEnd, messageStart, textBlock } from './provider-frames.js'

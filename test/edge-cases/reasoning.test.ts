@@ -5,10 +5,10 @@
  * codecs.
  */
 import t from 'tap'
-import type { ChatEvent } from '../../src/chat/event.js'
-import { Fold } from '../../src/chat/reply/fold.js'
-import { Grammar } from '../../src/chat/grammar.js'
-import { arrayOf, objectOf, type JsonObject } from '../../src/chat/json.js'
+import type { ChatEvent } from '../../src/formats/chat/event.js'
+import { Fold } from '../../src/formats/chat/fold.js'
+import { Grammar } from '../../src/formats/chat/grammar.js'
+import { arrayOf, objectOf, type JsonObject } from '../../src/formats/chat/json.js'
 import { chatRequest, history, sent, streamed, tool, upstream, whole } from './drive-codecs.js'
 import { candidate } from './provider-frames.js'
 

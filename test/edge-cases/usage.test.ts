@@ -4,9 +4,9 @@
  * Method: a provider's frames or reply through the codecs.
  */
 import t from 'tap'
-import { arrayOf, objectOf, type JsonObject } from '../../src/chat/json.js'
-import { ingressOf } from '../../src/dialects/index.js'
-import { SseFramer } from '../../src/wire/frames/sse-framer.js'
+import { arrayOf, objectOf, type JsonObject } from '../../src/formats/chat/json.js'
+import { ingressOf } from '../../src/formats/index.js'
+import { SseFramer } from '../../src/formats/wire/frames/sse-framer.js'
 import {
   chatRequest,
   factsOf,

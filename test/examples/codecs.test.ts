@@ -16,8 +16,8 @@ import {
   encodeRequest,
   type DialectName,
   type JsonObject,
-} from '../../src/dialects/codecs.js'
-import { objectOf } from '../../src/chat/json.js'
+} from '../../src/formats/codecs.js'
+import { objectOf } from '../../src/formats/chat/json.js'
 
 const BODIES: Readonly<Record<DialectName, JsonObject>> = {
   'openai-chat': { model: 'm', messages: [{ role: 'user', content: 'hi' }] },

@@ -2,8 +2,8 @@
 //   details.
 // Method: one method of a dialect is made to throw, in each place where the gateway calls it.
 import t, { type Test } from 'tap'
-import { egressOf } from '../../src/dialects/index.js'
-import type { Egress, StreamDecoder } from '../../src/dialects/dialect.js'
+import { egressOf } from '../../src/formats/index.js'
+import type { Egress, StreamDecoder } from '../../src/formats/dialect.js'
 import { startGateway } from '../helpers/gateway.js'
 import { ask, checkAfter, checkFailed, question, watchProcess } from './scene.js'
 

@@ -1,8 +1,8 @@
 /**
  * The inputs of the fuzzer, and their form in a file.
  */
-import { isObject, numberOf, objectOf, stringOf, arrayOf } from '../../src/chat/json.js'
-import type { DialectName } from '../../src/dialects/dialect.js'
+import { isObject, numberOf, objectOf, stringOf, arrayOf } from '../../src/formats/chat/json.js'
+import type { DialectName } from '../../src/formats/dialect.js'
 
 /** A stream of an upstream in chunks. */
 export interface StreamInput {

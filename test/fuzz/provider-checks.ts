@@ -2,14 +2,14 @@
  * Checks encoded requests by the rules of the providers. The rules are those of the emulator, which shares no
  * code with the dialects.
  */
-import { objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
-import type { ChatRequest } from '../../src/chat/request.js'
-import type { DialectName, Egress } from '../../src/dialects/dialect.js'
-import { readAnthropic } from '../../src/emulator/anthropic/decode-request.js'
+import { objectOf, stringOf, type JsonObject } from '../../src/formats/chat/json.js'
+import type { ChatRequest } from '../../src/formats/chat/request.js'
+import type { DialectName, Egress } from '../../src/formats/dialect.js'
+import { readAnthropic } from '../../src/emulator/anthropic-requests.js'
 import { Refusal, type ParsedRequest, type Provider } from '../../src/emulator/emulated-exchange.js'
-import { readGemini } from '../../src/emulator/gemini/decode-request.js'
-import { readOpenAi } from '../../src/emulator/openai/decode-chat-request.js'
-import { readResponses } from '../../src/emulator/openai/decode-responses-request.js'
+import { readGemini } from '../../src/emulator/gemini-requests.js'
+import { readOpenAi } from '../../src/emulator/openai-requests.js'
+import { readResponses } from '../../src/emulator/openai-responses.js'
 
 interface Reading {
   readonly provider: Provider

@@ -4,7 +4,7 @@
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { DialectName } from '../../src/dialects/dialect.js'
+import type { DialectName } from '../../src/formats/dialect.js'
 import { faultOf } from './check-input.js'
 import { inputOf, UPSTREAM_DIALECTS } from './generate-inputs.js'
 import { toFile } from './fuzz-input.js'

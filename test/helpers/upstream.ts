@@ -2,9 +2,7 @@
  * A scripted upstream for one test: an emulator that ends with it. `src/emulator/server.ts` describes the
  * scripts.
  */
-import { startEmulator } from '../../src/emulator/server.js'
-import type { EmulatorOptions } from '../../src/emulator/handle-request.js'
-import type { Emulator } from '../../src/emulator/server.js'
+import { startEmulator, type EmulatorOptions, type Emulator } from '../../src/emulator/server.js'
 
 /** Starts an emulator on a free port and closes it when the test `t` is over. */
 export async function startUpstream(

@@ -3,7 +3,7 @@
  * processor time.
  */
 import t from 'tap'
-import type { JsonObject } from '../../src/chat/json.js'
+import type { JsonObject } from '../../src/formats/chat/json.js'
 import { ENCODERS, processBody, type Client } from './measure-steps.js'
 
 const MOST_MS = 50

@@ -2,31 +2,31 @@
  * Processes a request from its bytes to the request for an upstream in the same steps as the gateway, each in
  * one turn of the event loop, and measures the longest step.
  */
-import type { ModelFacts } from '../../src/chat/model.js'
-import { EGRESSES, ingressOf, type ResolvedEndpoint } from '../../src/dialects/index.js'
-import type { DialectName } from '../../src/dialects/dialect.js'
+import type { ModelFacts } from '../../src/formats/chat/model.js'
+import { EGRESSES, ingressOf, type ResolvedEndpoint } from '../../src/formats/index.js'
+import type { DialectName } from '../../src/formats/dialect.js'
 import type { QuirksConfig } from '../../src/config/config.js'
 import { GatewayError } from '../../src/errors.js'
-import { estimateCost } from '../../src/gateway/reservation/estimate-max-cost.js'
-import { LossList } from '../../src/gateway/streams/translation-losses.js'
+import { estimateCost } from '../../src/gateway/charges/estimate-max-cost.js'
+import { LossList } from '../../src/gateway/streams/translated-stream.js'
 import {
   render,
   renderSteps,
   type Rendered,
-} from '../../src/gateway/attempts/request/render-for-upstream.js'
-import { joinChunks, LARGE_BYTES } from '../../src/gateway/bodies/join-chunks.js'
+} from '../../src/gateway/attempts/render-for-upstream.js'
+import { joinChunks, LARGE_BYTES } from '../../src/gateway/streams/join-chunks.js'
 import { callFrom, type Call } from '../../src/gateway/phases/receive.js'
-import type { Message } from '../../src/chat/request.js'
-import { turnOf, TurnNames } from '../../src/reasoning/name-turns.js'
-import type { Steps } from '../../src/wire/steps.js'
+import type { Message } from '../../src/formats/chat/request.js'
+import { turnOf, TurnNames } from '../../src/gateway/reasoning/name-turns.js'
+import type { Steps } from '../../src/formats/wire/steps.js'
 import {
   examine,
   MAX_TEXT_BYTES,
   parseExamined,
   refuseInvalid,
   checkEncoding,
-} from '../../src/wire/json/parse-body.js'
-import { TextLimit } from '../../src/wire/json/scan/text-limit.js'
+} from '../../src/formats/wire/json/parse-body.js'
+import { TextLimit } from '../../src/formats/wire/json/text-limit.js'
 
 const BUDGET_PRICE = { price: null, isPriced: false, unknownLength: null, unknownCall: null }
 
@@ -118,7 +118,7 @@ function run(
   return [call, bounds, sent]
 }
 
-/** In steps of as many messages as in `reasoning/escrow.ts`. */
+/** In steps of as many messages as in `gateway/reasoning/escrow.ts`. */
 function* nameTurns(messages: readonly Message[]): Steps<void> {
   const turns = new TurnNames()
   for (const [at, message] of messages.entries()) {

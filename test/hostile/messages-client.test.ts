@@ -3,8 +3,8 @@
  * Method: bodies at the accepted limits, each with maximum cost for one step between the received bytes and
  * the request to each upstream.
  */
-import type { JsonObject } from '../../src/chat/json.js'
-import { sealThinking } from '../../src/dialects/anthropic/client/reply/thinking-token.js'
+import type { JsonObject } from '../../src/formats/chat/json.js'
+import { sealThinking } from '../../src/formats/anthropic/client/thinking-token.js'
 import { checkBodies } from './check-bodies.js'
 import { many } from './generate-bodies.js'
 import type { Client } from './measure-steps.js'

@@ -3,8 +3,8 @@
  * Method: bodies at the accepted limits, each with maximum cost for one step between the received bytes and
  * the request to each upstream.
  */
-import type { JsonObject } from '../../src/chat/json.js'
-import { writeReasoningToken } from '../../src/wire/reasoning-token.js'
+import type { JsonObject } from '../../src/formats/chat/json.js'
+import { writeReasoningToken } from '../../src/formats/wire/reasoning-token.js'
 import { many } from './generate-bodies.js'
 import { checkBodies } from './check-bodies.js'
 import type { Client } from './measure-steps.js'

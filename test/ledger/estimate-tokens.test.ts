@@ -4,7 +4,7 @@
  * Method: requests of every kind of part; adversarial texts against their bytes.
  */
 import t from 'tap'
-import type { ChatRequest } from '../../src/chat/request.js'
+import type { ChatRequest } from '../../src/formats/chat/request.js'
 import {
   promptSizeOf,
   inputTokens,

@@ -4,7 +4,7 @@
  * Method: vendors' examples calculated by hand; random sums compared with big rational arithmetic.
  */
 import t from 'tap'
-import type { Usage } from '../../src/chat/usage.js'
+import type { Usage } from '../../src/formats/chat/usage.js'
 import {
   costNanoUsd,
   higherPrice,

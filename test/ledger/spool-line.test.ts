@@ -3,7 +3,7 @@
  * Method: lines are written and read back, and damaged.
  */
 import t from 'tap'
-import { readSpoolLine, writeSpoolLine } from '../../src/ledger/spool-line.js'
+import { readSpoolLine, writeSpoolLine } from '../../src/ledger/spool.js'
 import type { Demand } from '../../src/store/ledger.js'
 import { writeEntry } from '../../src/store/records/entry-text.js'
 import { ledgerEntry } from './build-entry.js'

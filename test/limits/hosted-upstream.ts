@@ -4,7 +4,7 @@
  */
 import type { Test } from 'tap'
 import { findAccount } from '../../src/accounts/accounts.js'
-import { createKey, type NewKeySettings } from '../../src/accounts/create-key.js'
+import { createKey, type NewKeySettings } from '../../src/accounts/keys.js'
 import { loadConfig } from '../../src/config/load-config.js'
 import { openStore } from '../../src/store/open-store.js'
 import { startGateway, type GatewaySettings, type TestGateway } from '../helpers/gateway.js'

@@ -4,15 +4,19 @@
  */
 import t from 'tap'
 import { dice } from '../helpers/seeded-random.js'
-import { budgetState } from '../../src/limits/arithmetic/budget-limit.js'
-import { dayOf, leftOf, monthOf, periodOf } from '../../src/limits/arithmetic/budget-period.js'
-import { RUNNING_RETRY_MS, slotState } from '../../src/limits/arithmetic/concurrency-limit.js'
 import {
+  budgetState,
+  dayOf,
+  leftOf,
+  monthOf,
+  periodOf,
+  RUNNING_RETRY_MS,
+  slotState,
   remainingUnits,
   rateFits,
   rateState,
   UNITS,
-} from '../../src/limits/arithmetic/rate-limit.js'
+} from '../../src/store/limit-arithmetic.js'
 
 const HISTORIES = 10_000
 const MOST = Number.MAX_SAFE_INTEGER

@@ -5,8 +5,7 @@
  */
 import t from 'tap'
 import type { BudgetDemand, Demand, RateDemand, ConcurrencyDemand } from '../../src/store/ledger.js'
-import { OutageLimits } from '../../src/limits/outage-limits.js'
-import { LastLimitStates } from '../../src/limits/last-limit-states.js'
+import { OutageLimits, LastLimitStates } from '../../src/limits/outage-limits.js'
 
 const away = { processes: 4, budgetShare: 0.01, budgetNanoUsd: 1e9 }
 const alone = { ...away, processes: 1 }

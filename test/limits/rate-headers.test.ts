@@ -5,7 +5,7 @@
 import t from 'tap'
 import type { Demand, LimitState } from '../../src/store/ledger.js'
 import type { LimitDemand } from '../../src/limits/find-limits.js'
-import { rateHeaders } from '../../src/limits/rate-headers.js'
+import { rateHeaders } from '../../src/limits/limit-refusal.js'
 
 const shared = false
 

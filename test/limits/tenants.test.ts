@@ -6,7 +6,7 @@
  * other work.
  */
 import t from 'tap'
-import { createKey } from '../../src/accounts/create-key.js'
+import { createKey } from '../../src/accounts/keys.js'
 import { findAccount } from '../../src/accounts/accounts.js'
 import { openStore } from '../../src/store/open-store.js'
 import { EMAIL, startServe, type Served } from '../process/program.js'

@@ -3,9 +3,9 @@
  * Method: the pure functions, with hostile paths.
  */
 import t from 'tap'
-import { headersForClient, headersForUpstream } from '../../src/gateway/native/filter-headers.js'
+import { headersForClient, headersForUpstream } from '../../src/gateway/native/admit-native.js'
 import { isAllowed, nativePathOf, nativeUrl } from '../../src/gateway/native/native-path.js'
-import { usageIn } from '../../src/gateway/native/body-streams.js'
+import { usageIn } from '../../src/gateway/native/native-attempt.js'
 
 const segments = (path: string): readonly string[] => nativePathOf(path)?.segments ?? []
 

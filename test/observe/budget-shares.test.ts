@@ -3,7 +3,7 @@
  * Method: times as arguments.
  */
 import t from 'tap'
-import { BudgetShares } from '../../src/observe/metrics/budget-shares.js'
+import { BudgetShares } from '../../src/observe/metrics/gauges.js'
 
 const MINUTE_MS = 60_000
 

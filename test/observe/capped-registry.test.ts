@@ -3,8 +3,7 @@
  * Method: random values in every label that a caller can set; then the lines are counted.
  */
 import t from 'tap'
-import { fieldLabel } from '../../src/observe/metrics/lost-field-label.js'
-import { Metrics } from '../../src/observe/metrics/metrics.js'
+import { fieldLabel, Metrics } from '../../src/observe/metrics/metrics.js'
 import { MAX_LINES, MetricSet } from '../../src/observe/metrics/capped-registry.js'
 
 function series(text: string): string[] {

@@ -8,9 +8,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { ERRORS, type ErrorKind, GatewayError } from '../../src/errors.js'
-import { createLogger, type Logger, type LogLevel } from '../../src/observe/log/log.js'
-import type { ExchangeLine } from '../../src/observe/log/log-fields.js'
-import { hideSecrets } from '../../src/secrets/redact-secrets.js'
+import { createLogger, type Logger, type LogLevel } from '../../src/observe/log.js'
+import type { ExchangeLine } from '../../src/observe/log-fields.js'
+import { hideSecrets } from '../../src/secrets.js'
 
 const EXCHANGE: ExchangeLine = {
   request_id: 'req_1',
@@ -261,7 +261,7 @@ void t.test('a destination that is too slow loses whole lines, and they are coun
 })
 
 void t.test('a destination that takes nothing (a full disk) does not prevent the exit', (t) => {
-  const module = JSON.stringify(new URL('../../src/observe/log/log.js', import.meta.url).href)
+  const module = JSON.stringify(new URL('../../src/observe/log.js', import.meta.url).href)
   const program = `
     const { createLogger } = await import(${module})
     let lost = 0

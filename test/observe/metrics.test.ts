@@ -3,12 +3,15 @@
  * Method: each is called once and the text is searched; the definitions are checked against their limits.
  */
 import t from 'tap'
-import type { MetricDefinition } from '../../src/observe/metrics/define-metric.js'
-import { DEFINITIONS, LABELS } from '../../src/observe/metrics/definitions.js'
+import {
+  DEFINITIONS,
+  LABELS,
+  type MetricDefinition,
+} from '../../src/observe/metrics/definitions.js'
 import { Metrics } from '../../src/observe/metrics/metrics.js'
-import type { AuthResult } from '../../src/auth/authentication-result.js'
+import type { AuthResult } from '../../src/accounts/authentication/authentication-result.js'
 import type { Hop } from '../../src/observe/metrics/label-types.js'
-import { metricsPage } from '../../src/documentation/metrics-page.js'
+import { metricsPage } from '../../docs/generate/metrics-page.js'
 
 const HOPS: Hop[] = [
   'authenticate',

@@ -4,7 +4,7 @@
  */
 import { AggregatorRegistry, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import t from 'tap'
-import { aggregate, aggregateText } from '../../src/observe/metrics/aggregate-processes.js'
+import { aggregate, aggregateText } from '../../src/observe/metrics/metric.js'
 import { MetricSet } from '../../src/observe/metrics/capped-registry.js'
 
 const BUCKETS = [0.001, 0.05, 1, 30]

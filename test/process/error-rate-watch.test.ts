@@ -4,8 +4,8 @@
  */
 import t from 'tap'
 import { ErrorRateWatch } from '../../src/process/error-rate-watch.js'
-import type { Notification } from '../../src/observe/webhooks/notification.js'
-import type { NotifyGroup } from '../../src/observe/webhooks/notification.js'
+import type { Notification } from '../../src/observe/notification.js'
+import type { NotifyGroup } from '../../src/observe/notification.js'
 
 /** A watch, and what it has sent. */
 function watched(events: NotifyGroup[] = ['error_rate']) {

@@ -4,8 +4,8 @@
  * expression over the kinds of events.
  */
 import t from 'tap'
-import type { ChatEvent } from '../../src/chat/event.js'
-import { Grammar } from '../../src/chat/grammar.js'
+import type { ChatEvent } from '../../src/formats/chat/event.js'
+import { Grammar } from '../../src/formats/chat/grammar.js'
 import { legalStream } from './legal-streams.js'
 import { seededRoll } from './transcript-streams.js'
 

@@ -1,6 +1,5 @@
 /** Generates grammatical streams of canonical events with seeded randomness. */
-import type { ChatEvent, FinishReason } from '../../src/chat/event.js'
-import { logprobOf } from '../../src/chat/reply/logprobs.js'
+import { logprobOf, type ChatEvent, type FinishReason } from '../../src/formats/chat/event.js'
 
 const TEXTS = [
   'a',

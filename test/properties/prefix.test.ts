@@ -6,13 +6,13 @@
  * same ones.
  */
 import t from 'tap'
-import type { ReplyBlock } from '../../src/chat/reply/fold.js'
-import { arrayOf, type JsonObject, type JsonValue, objectOf } from '../../src/chat/json.js'
-import type { ModelFacts } from '../../src/chat/model.js'
-import type { ChatRequest } from '../../src/chat/request.js'
-import type { DialectName } from '../../src/dialects/dialect.js'
-import { Escrow } from '../../src/reasoning/escrow.js'
-import { FakeSharedCache } from '../reasoning/fake-shared-cache.js'
+import type { ReplyBlock } from '../../src/formats/chat/fold.js'
+import { arrayOf, type JsonObject, type JsonValue, objectOf } from '../../src/formats/chat/json.js'
+import type { ModelFacts } from '../../src/formats/chat/model.js'
+import type { ChatRequest } from '../../src/formats/chat/request.js'
+import type { DialectName } from '../../src/formats/dialect.js'
+import { Escrow } from '../../src/gateway/reasoning/escrow.js'
+import { FakeSharedCache } from '../gateway/reasoning/fake-shared-cache.js'
 import { client, seededRoll, SEED, upstream } from './transcript-streams.js'
 
 type Roll = (n: number) => number

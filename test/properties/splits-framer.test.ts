@@ -5,7 +5,7 @@
  */
 import t from 'tap'
 import type { Test } from 'tap'
-import { SseFramer } from '../../src/wire/frames/sse-framer.js'
+import { SseFramer } from '../../src/formats/wire/frames/sse-framer.js'
 import { fixturesFolder, recordings } from '../helpers/fixtures.js'
 
 interface Frame {

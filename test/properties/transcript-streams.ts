@@ -4,12 +4,12 @@
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { ChatRequest } from '../../src/chat/request.js'
-import type { DialectName, Egress, Ingress, Seed } from '../../src/dialects/dialect.js'
-import { egressOf, ingressOf } from '../../src/dialects/index.js'
+import type { ChatRequest } from '../../src/formats/chat/request.js'
+import type { DialectName, Egress, Ingress, Seed } from '../../src/formats/dialect.js'
+import { egressOf, ingressOf } from '../../src/formats/index.js'
 import { PassthroughStream } from '../../src/gateway/streams/passthrough-transform.js'
 import { TranslatedStream, type Translation } from '../../src/gateway/streams/translated-stream.js'
-import { SseFramer } from '../../src/wire/frames/sse-framer.js'
+import { SseFramer } from '../../src/formats/wire/frames/sse-framer.js'
 import { fixtures } from '../helpers/fixtures.js'
 
 /** One recorded or written stream. */

@@ -6,10 +6,10 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { Fold, type Reply } from '../../src/chat/reply/fold.js'
-import { Grammar } from '../../src/chat/grammar.js'
-import { objectOf, type JsonObject } from '../../src/chat/json.js'
-import type { DialectName } from '../../src/dialects/dialect.js'
+import { Fold, type Reply } from '../../src/formats/chat/fold.js'
+import { Grammar } from '../../src/formats/chat/grammar.js'
+import { objectOf, type JsonObject } from '../../src/formats/chat/json.js'
+import type { DialectName } from '../../src/formats/dialect.js'
 import type { WireError } from '../../src/errors.js'
 import { cases, objectsOf as framesIn } from '../conformance/recordings/recorded.js'
 import { skipWithoutFixtures } from '../helpers/fixtures.js'
@@ -75,7 +75,7 @@ function formOf(dialect: DialectName): Form | null {
   return forms.find((form) => DIALECT[form] === dialect) ?? null
 }
 
-/** Streams of Responses repeat the whole response; `test/dialects/openai-responses` compares the two. */
+/** Streams of Responses repeat the whole response; `test/formats/openai-responses` compares the two. */
 const good = cases().flatMap((it) =>
   it.recording.status === 200 && it.format !== 'responses' ? [{ ...it, format: it.format }] : [],
 )

@@ -7,7 +7,7 @@ import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { sluice } from '../cli/session.js'
-import { objectOf, stringOf } from '../../src/chat/json.js'
+import { objectOf, stringOf } from '../../src/formats/chat/json.js'
 
 const ACCOUNT = ['--account', 'test@example.com']
 

@@ -2,18 +2,18 @@
  * Explains what happens to the fields of a request: kept, emulated, lost or refused. Sends no request, and
  * prints no content of the body.
  */
-import type { JsonObject } from '../../chat/json.js'
-import type { ModelFacts } from '../../chat/model.js'
-import type { ChatRequest } from '../../chat/request.js'
+import type { JsonObject } from '../../formats/chat/json.js'
+import type { ModelFacts } from '../../formats/chat/model.js'
+import type { ChatRequest } from '../../formats/chat/request.js'
 import type { UpstreamConfig } from '../../config/config.js'
-import type { DialectName } from '../../dialects/dialect.js'
-import { resolveEndpoint, egressOf, type ResolvedEndpoint } from '../../dialects/index.js'
+import type { DialectName } from '../../formats/dialect.js'
+import { resolveEndpoint, egressOf, type ResolvedEndpoint } from '../../formats/index.js'
 import { GatewayError } from '../../errors.js'
-import { render, type Destination } from '../../gateway/attempts/request/render-for-upstream.js'
+import { render, type Destination } from '../../gateway/attempts/render-for-upstream.js'
 import type { Call } from '../../gateway/phases/receive.js'
-import { openAiEndpoint } from '../../upstreams/choose-openai-endpoint.js'
-import { requestPathAt, upstreamAddressOf } from '../../upstreams/request-path.js'
-import { parseObject } from '../../wire/json/parse-body.js'
+import { openAiEndpoint } from '../../gateway/upstreams/choose-openai-endpoint.js'
+import { requestPathAt, upstreamAddressOf } from '../../gateway/upstreams/upstream-address.js'
+import { parseObject } from '../../formats/wire/json/parse-body.js'
 
 /**
  * `kept`: the field arrives. `emulated`: a close equivalent arrives. `lost`: it is dropped and reported.

@@ -2,17 +2,26 @@
  * The upstreams that a route may use for a model, with weights, retries, hedging, breakers and the features
  * that translation cannot carry. For `sluice explain`; sends no request.
  */
-import { requestOutcome } from '../../documentation/dialect-matrix/page.js'
-import { REQUEST_GROUPS } from '../../documentation/dialect-matrix/requests.js'
-import { ANY_TOOL } from '../../chat/hosted-tools.js'
-import type { ModelFacts } from '../../chat/model.js'
+import { requestOutcome } from '../dialect-matrix/page.js'
+import { REQUEST_GROUPS } from '../dialect-matrix/request-concepts.js'
+import { ANY_TOOL } from '../../formats/chat/hosted-tools.js'
+import type { ModelFacts } from '../../formats/chat/model.js'
 import { factsFor } from '../../config/catalogue.js'
-import { isConfigured, type Catalogue, type ProbeConfig } from '../../config/config.js'
-import type { AbortConfig, HedgeConfig, RetryConfig } from '../../config/routes/route.js'
-import type { DialectName } from '../../dialects/dialect.js'
-import { whenText } from '../../routing/match-route-conditions.js'
-import type { ModelRoute, RouteShadow, RouteTarget } from '../../routing/router.js'
-import { dialectsByRequest, type DialectsByRequest } from '../../upstreams/explain-dialect.js'
+import {
+  isConfigured,
+  type Catalogue,
+  type ProbeConfig,
+  type AbortConfig,
+  type HedgeConfig,
+  type RetryConfig,
+} from '../../config/config.js'
+import type { DialectName } from '../../formats/dialect.js'
+import { whenText } from '../../gateway/routing/match-route-conditions.js'
+import type { ModelRoute, RouteShadow, RouteTarget } from '../../gateway/routing/router.js'
+import {
+  dialectsByRequest,
+  type DialectsByRequest,
+} from '../../gateway/upstreams/choose-openai-endpoint.js'
 
 /** One upstream that may serve the model. */
 export interface CandidateExplanation {

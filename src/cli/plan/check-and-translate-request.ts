@@ -2,16 +2,16 @@
  * The outcome of a request at another upstream: lost fields, and the reason if it is refused. Translates a
  * request of the same shape with the gateway's own encoders.
  */
-import type { ModelFacts } from '../../chat/model.js'
-import type { ChatRequest } from '../../chat/request.js'
-import type { DialectName, WireFormat } from '../../dialects/dialect.js'
-import { egressOf, errorFormatOf, isEmbeddings } from '../../dialects/index.js'
+import type { ModelFacts } from '../../formats/chat/model.js'
+import type { ChatRequest } from '../../formats/chat/request.js'
+import type { DialectName, WireFormat } from '../../formats/dialect.js'
+import { egressOf, errorFormatOf, isEmbeddings } from '../../formats/index.js'
 import { GatewayError } from '../../errors.js'
-import { render } from '../../gateway/attempts/request/render-for-upstream.js'
-import { LossList } from '../../gateway/streams/translation-losses.js'
-import type { RequestHead } from '../../gateway/observe/recent-requests.js'
-import { formatFor } from '../../gateway/generation/choose-dialect.js'
-import { parseObject } from '../../wire/json/parse-body.js'
+import { render } from '../../gateway/attempts/render-for-upstream.js'
+import { LossList } from '../../gateway/streams/translated-stream.js'
+import type { RequestHead } from '../../gateway/report/recent-requests.js'
+import { formatFor } from '../../gateway/generation.js'
+import { parseObject } from '../../formats/wire/json/parse-body.js'
 import type { Destination, ComparedConfig } from './compared-config.js'
 import { sampleRequest } from './sample-request.js'
 

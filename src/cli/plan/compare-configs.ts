@@ -2,12 +2,9 @@
  * Compares two configurations on recent requests: which requests move, which keys lose a model, which
  * requests cannot be translated, and the cost. Names are those of the command's JSON.
  */
-import type { RequestHead } from '../../gateway/observe/recent-requests.js'
-import { Costs, type CostDifference } from './compare-costs.js'
-import { flowsOf, type FlowTarget } from './moved-shares.js'
-import type { ComparedConfig } from './compared-config.js'
-import { RowCounts } from './count-rows.js'
+import type { RequestHead } from '../../gateway/report/recent-requests.js'
 import { translateHead, type Translation } from './check-and-translate-request.js'
+import type { ComparedConfig, Destination } from './compared-config.js'
 
 /** Requests for a model that move. `from` null: no route matched them; `to` null: no route matches them. */
 export interface Move {
@@ -143,5 +140,196 @@ class RequestComparison {
       lost: this.lost.rows(),
       cost: this.costs.result(),
     }
+  }
+}
+
+/** An upstream, and the model that is requested from it. */
+export interface FlowTarget {
+  readonly upstream: string
+  readonly model: string
+}
+
+/** A share of a request that moves from one target to another; null: no route matches it. */
+export interface Flow {
+  readonly from: FlowTarget | null
+  readonly to: FlowTarget | null
+  /** 0 to 1. */
+  readonly share: number
+}
+
+/** Smaller differences of weights are rounding. */
+const LEAST_SHARE = 1e-9
+
+/** The flows of one request, without the share that does not move. */
+function flowsOf(before: readonly Destination[], after: readonly Destination[]): Flow[] {
+  if (before.length === 0 && after.length === 0) return []
+  if (before.length === 0)
+    return after.map((to) => ({ from: null, to: flowTargetOf(to), share: to.share }))
+  if (after.length === 0) {
+    return before.map((from) => ({ from: flowTargetOf(from), to: null, share: from.share }))
+  }
+  const gaining = sharesOf(after)
+  const losing = sharesOf(before)
+  for (const [name, one] of losing) {
+    const other = gaining.get(name)
+    if (other === undefined) continue
+    const same = Math.min(one.share, other.share)
+    one.share -= same
+    other.share -= same
+  }
+  return transport([...losing.values()], [...gaining.values()])
+}
+
+interface Share {
+  readonly target: FlowTarget
+  share: number
+}
+
+function sharesOf(destinations: readonly Destination[]): Map<string, Share> {
+  const shares = new Map<string, Share>()
+  for (const destination of destinations) {
+    const target = flowTargetOf(destination)
+    const name = `${target.upstream} ${target.model}`
+    const known = shares.get(name)
+    if (known === undefined) shares.set(name, { target, share: destination.share })
+    else known.share += destination.share
+  }
+  return shares
+}
+
+function flowTargetOf({ upstream, model }: Destination): FlowTarget {
+  return { upstream, model }
+}
+
+/** Assigns the losses of targets to the gains of others, in order. */
+function transport(losing: readonly Share[], gaining: readonly Share[]): Flow[] {
+  const flows: Flow[] = []
+  for (const from of losing) {
+    for (const to of gaining) {
+      const share = Math.min(from.share, to.share)
+      if (share < LEAST_SHARE) continue
+      from.share -= share
+      to.share -= share
+      flows.push({ from: from.target, to: to.target, share })
+    }
+  }
+  return flows
+}
+
+/** The costs of a model's requests, in US dollars. */
+export interface ModelCost {
+  readonly model: string
+  readonly before_usd: number
+  readonly after_usd: number
+}
+
+/** The costs of requests with a known price under both configurations. */
+export interface CostDifference {
+  readonly before_usd: number
+  readonly after_usd: number
+  readonly difference_usd: number
+  /** Number of counted requests. */
+  readonly requests: number
+  /** Requests without reported tokens. */
+  readonly without_usage: number
+  /** Requests with an unknown price under one configuration. */
+  readonly without_price: number
+  /** Models whose costs differ, the largest difference first. */
+  readonly models: readonly ModelCost[]
+}
+
+const NANO = 1e9
+
+/** Adds up costs. */
+class Costs {
+  private readonly before: ComparedConfig
+  private readonly after: ComparedConfig
+  private readonly models = new Map<string, { before: number; after: number }>()
+  private requests = 0
+  private withoutUsage = 0
+  private withoutPrice = 0
+
+  constructor(before: ComparedConfig, after: ComparedConfig) {
+    this.before = before
+    this.after = after
+  }
+
+  /** Adds a request that moves between these targets, by share. */
+  add(head: RequestHead, from: readonly Destination[], to: readonly Destination[]): void {
+    if (from.length === 0 || to.length === 0) return
+    if (head.usage.input === undefined) {
+      this.withoutUsage += 1
+      return
+    }
+    const [before, after] = [expected(head, from, this.before), expected(head, to, this.after)]
+    if (before === null || after === null) {
+      this.withoutPrice += 1
+      return
+    }
+    this.requests += 1
+    const sum = this.models.get(head.model) ?? { before: 0, after: 0 }
+    sum.before += before
+    sum.after += after
+    this.models.set(head.model, sum)
+  }
+
+  result(): CostDifference {
+    let [before, after] = [0, 0]
+    const models: ModelCost[] = []
+    for (const [model, sum] of this.models) {
+      before += sum.before
+      after += sum.after
+      if (sum.before === sum.after) continue
+      models.push({ model, before_usd: usd(sum.before), after_usd: usd(sum.after) })
+    }
+    const gap = (one: ModelCost): number => Math.abs(one.after_usd - one.before_usd)
+    return {
+      before_usd: usd(before),
+      after_usd: usd(after),
+      difference_usd: usd(after - before),
+      requests: this.requests,
+      without_usage: this.withoutUsage,
+      without_price: this.withoutPrice,
+      models: models.sort((a, b) => gap(b) - gap(a)),
+    }
+  }
+}
+
+/** A service tier is specific to a vendor: at another upstream the standard price applies. */
+function expected(
+  head: RequestHead,
+  destinations: readonly Destination[],
+  side: ComparedConfig,
+): number | null {
+  let total = 0
+  for (const destination of destinations) {
+    const cost =
+      side.cost(destination, head.usage, head.tier) ?? side.cost(destination, head.usage, null)
+    if (cost === null) return null
+    total += cost * destination.share
+  }
+  return total
+}
+
+function usd(nano: number): number {
+  return Math.round(nano) / NANO
+}
+
+/** Rows with their number of requests, highest first. */
+class RowCounts<Row extends object> {
+  private readonly counts = new Map<string, { readonly row: Row; requests: number }>()
+
+  add(row: Row, requests: number): void {
+    const name = JSON.stringify(row)
+    const known = this.counts.get(name)
+    if (known === undefined) this.counts.set(name, { row, requests })
+    else known.requests += requests
+  }
+
+  /** Rounded to a hundredth of a request: shares of targets may not be whole numbers. */
+  rows(): (Row & { readonly requests: number })[] {
+    return [...this.counts.values()]
+      .map(({ row, requests }) => ({ ...row, requests: Math.round(requests * 100) / 100 }))
+      .sort((a, b) => b.requests - a.requests)
   }
 }

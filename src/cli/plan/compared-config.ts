@@ -1,12 +1,12 @@
 /** One of the two configurations that a plan compares: the targets and the cost of a request. */
-import type { ModelFacts } from '../../chat/model.js'
-import type { Usage } from '../../chat/usage.js'
+import type { ModelFacts } from '../../formats/chat/model.js'
+import type { Usage } from '../../formats/chat/usage.js'
 import { factsFor } from '../../config/catalogue.js'
 import type { Catalogue, Config } from '../../config/config.js'
-import type { RequestHead } from '../../gateway/observe/recent-requests.js'
+import type { RequestHead } from '../../gateway/report/recent-requests.js'
 import { costNanoUsd, tierPrice } from '../../ledger/price.js'
 import { Prices } from '../../ledger/find-price.js'
-import { createRouter, type RouteTarget, type Router } from '../../routing/router.js'
+import { createRouter, type RouteTarget, type Router } from '../../gateway/routing/router.js'
 
 /** A target, and the share of requests for which it is the first choice. */
 export interface Destination {

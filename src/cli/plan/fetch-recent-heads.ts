@@ -1,9 +1,9 @@
 /** Fetches the heads of the last requests from the running gateway, and validates the reply. */
 import { z } from 'zod'
-import type { JsonObject } from '../../chat/json.js'
+import type { JsonObject } from '../../formats/chat/json.js'
 import type { ServerConfig } from '../../config/config.js'
-import { originOf } from '../generations/running-gateway.js'
-import { mergedHeads, type RequestHead } from '../../gateway/observe/recent-requests.js'
+import { originOf } from '../running-gateway.js'
+import { mergedHeads, type RequestHead } from '../../gateway/report/recent-requests.js'
 
 /** The outcome. `absent`: nothing listens on the ops port. */
 export type RecentHeads =

@@ -1,10 +1,13 @@
 /** Prints a plan as text. */
-import type { Capability } from './lost-features.js'
-import type { Comparison, Move } from './compare-configs.js'
-import type { CostDifference } from './compare-costs.js'
-import type { FlowTarget } from './moved-shares.js'
-import type { NamedKey } from './key-names.js'
-import { SAMPLE_TOKENS } from './sample-heads.js'
+import type { Config } from '../../config/config.js'
+import { GatewayError } from '../../errors.js'
+import { dialectsByRequest } from '../../gateway/upstreams/choose-openai-endpoint.js'
+import { openStore } from '../../store/open-store.js'
+import { isRedisUrl } from '../../store/store-address.js'
+import { notCarried } from '../explain/explain-route.js'
+import type { Comparison, Move, CostDifference, FlowTarget, LosingKey } from './compare-configs.js'
+import type { ComparedConfig } from './compared-config.js'
+import { SAMPLE_TOKENS } from './sample-request.js'
 
 /** The output of `sluice plan`; names are those of its JSON. */
 export interface Plan extends Omit<Comparison, 'keys'> {
@@ -139,4 +142,82 @@ function percent(share: number): string {
 
 function usd(amount: number): string {
   return `${amount.toFixed(6)} USD`
+}
+
+/** Features that a move removes for chat clients, for all models with the same move. */
+interface Capability {
+  readonly models: readonly string[]
+  readonly to_upstream: string
+  readonly dialect: string
+  /** Dropped and reported by the new upstream, and not by the current one. */
+  readonly loses: readonly string[]
+  /** Refused with 400 by the new upstream, and not by the current one. */
+  readonly refuses: readonly string[]
+}
+
+/**
+ * The features that moves remove; moves without any are omitted.
+ *
+ * Features that clients lose when a model moves to an upstream of another dialect, for a plan without
+ * recorded requests.
+ */
+export function capabilitiesOf(
+  moves: readonly Move[],
+  before: ComparedConfig,
+  after: ComparedConfig,
+): Capability[] {
+  const found = new Map<string, { models: string[]; row: Omit<Capability, 'models'> }>()
+  for (const { model, from, to } of moves) {
+    if (from === null || to === null) continue
+    const [old, now] = [carriedBy(from, before), carriedBy(to, after)]
+    const loses = now.loses.filter((name) => ![...old.loses, ...old.refuses].includes(name))
+    const refuses = now.refuses.filter((name) => !old.refuses.includes(name))
+    if (loses.length === 0 && refuses.length === 0) continue
+    const row = { to_upstream: to.upstream, dialect: now.dialect, loses, refuses }
+    const name = JSON.stringify(row)
+    const known = found.get(name)
+    if (known === undefined) found.set(name, { models: [model], row })
+    else if (!known.models.includes(model)) known.models.push(model)
+  }
+  return [...found.values()].map(({ models, row }) => ({ models, ...row }))
+}
+
+function carriedBy(
+  { upstream, model }: FlowTarget,
+  side: ComparedConfig,
+): { dialect: string; loses: string[]; refuses: string[] } {
+  const config = side.config.upstreams[upstream]
+  if (config === undefined) throw new Error(`no upstream ${upstream}`)
+  const facts = side.facts(model)
+  const { plain: dialect } = dialectsByRequest(config, facts)
+  return { dialect, ...notCarried(dialect, facts, side.catalogue) }
+}
+
+/** A key with its name; null if it has none, was removed, or the store cannot be opened. */
+interface NamedKey extends LosingKey {
+  readonly name: string | null
+}
+
+/** The keys with their names from the configured store. An unreachable store is not an error. */
+export async function withNames(
+  { store: url }: Config,
+  keys: readonly LosingKey[],
+): Promise<NamedKey[]> {
+  const unnamed = keys.map((key) => ({ ...key, name: null }))
+  if (keys.length === 0) return unnamed
+  try {
+    const store = await openStore(url, { mustExist: !isRedisUrl(url) })
+    try {
+      const named = keys.map(async (key) => {
+        const found = await store.keyById(key.account_id, key.key_id)
+        return { ...key, name: found?.name ?? null }
+      })
+      return await Promise.all(named)
+    } finally {
+      await store.close()
+    }
+  } catch (error) {
+    if (error instanceof GatewayError) return unnamed
+    throw error
+  }
 }

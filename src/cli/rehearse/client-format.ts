@@ -2,9 +2,9 @@
  * The client formats of a rehearsal: encodes requests and decodes replies with the codecs of the dialects, in
  * the role of a client.
  */
-import { isContent, type ChatEvent, type EventSink } from '../../chat/event.js'
-import { Fold, type Reply } from '../../chat/reply/fold.js'
-import { Grammar } from '../../chat/grammar.js'
+import { isContent, type ChatEvent, type EventSink } from '../../formats/chat/event.js'
+import { Fold, type Reply } from '../../formats/chat/fold.js'
+import { Grammar } from '../../formats/chat/grammar.js'
 import {
   arrayOf,
   isObject,
@@ -12,13 +12,13 @@ import {
   objectOf,
   stringOf,
   type JsonObject,
-} from '../../chat/json.js'
-import type { ModelFacts, ModelFamily } from '../../chat/model.js'
-import type { ChatRequest } from '../../chat/request.js'
-import type { DialectName, Egress } from '../../dialects/dialect.js'
-import { egressOf } from '../../dialects/index.js'
-import { SseFramer } from '../../wire/frames/sse-framer.js'
-import { stringifyExact } from '../../wire/json/exact-numbers.js'
+} from '../../formats/chat/json.js'
+import type { ModelFacts, ModelFamily } from '../../formats/chat/model.js'
+import type { ChatRequest } from '../../formats/chat/request.js'
+import type { DialectName, Egress } from '../../formats/dialect.js'
+import { egressOf } from '../../formats/index.js'
+import { SseFramer } from '../../formats/wire/frames/sse-framer.js'
+import { stringifyExact } from '../../formats/wire/json/exact-numbers.js'
 
 /** The client formats that can be rehearsed. */
 export const FORMATS = ['chat', 'messages', 'responses', 'gemini'] as const

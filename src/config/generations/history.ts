@@ -6,15 +6,23 @@
  * `generation-7.json`, which is written last: without it the other files are ignored. Catalogues are shared.
  */
 import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { open, readdir, readFile, rename, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { userInfo } from 'node:os'
+import { join, basename, dirname, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
-import { isObject, type JsonObject } from '../../chat/json.js'
-import { createFolder } from '../../files/create-folder.js'
+import { createFolder, dataFolders } from '../../files/private-files.js'
+import { isObject, type JsonObject } from '../../formats/chat/json.js'
 import type { Config } from '../config.js'
-import type { Loaded } from '../load-config.js'
+import { fillPlaceholders } from '../fill-placeholders.js'
+import {
+  surroundingsOf,
+  type Loaded,
+  type ConfigSources,
+  type Env,
+  type LoadResult,
+} from '../load-config.js'
 import { shownConfig } from '../masked-config.js'
 
 const MAX_DELAY_MS = 250
@@ -269,5 +277,115 @@ function metaOf(path: string): Meta[] {
     return [{ record, catalogue }]
   } catch {
     return []
+  }
+}
+
+/**
+ * The data folder of this machine: that of the embedded store, else the spool.
+ *
+ * Finds the history of a configuration file: below the folder of the embedded store, or the spool folder of a
+ * gateway on Redis. A broken file has a history and a running gateway too, so its text is searched for the
+ * settings that lead to them.
+ */
+export function dataFolderOf({ store, ledger }: Pick<Config, 'store' | 'ledger'>): string {
+  return dataFolders(store, ledger.spool)[0] ?? ledger.spool
+}
+
+/** The history folder of the configuration file at `path` in a data folder. */
+export function historyFolder(dataFolder: string, path: string): string {
+  const absolute = resolve(path)
+  const name = basename(absolute).replace(/\.ya?ml$/, '')
+  const hash = createHash('sha256').update(absolute).digest('hex').slice(0, 8)
+  return join(dataFolder, 'generations', `${name}-${hash}`)
+}
+
+/** The existing history folder of a configuration file, valid or not; null if there is none. */
+export function historyOf(loaded: LoadResult, env: Env): string | null {
+  const { sources } = loaded
+  const own = loaded.ok ? historyFolder(dataFolderOf(loaded.config), sources.path) : null
+  return own !== null && existsSync(own) ? own : findHistory(sources, env)
+}
+
+/** The path of a file, and its readable part. */
+type ReadableFile = Pick<ConfigSources, 'path' | 'text'>
+
+/** Data folders of the shipped configurations and the defaults, relative to the file's folder. */
+const USUAL_FOLDERS = ['data', '../data', 'spool', '.']
+
+/**
+ * The existing history folder of a configuration file that cannot be loaded; null if there is none. Searches
+ * the folders that the file's `store` and `spool` name, then the default ones.
+ */
+export function findHistory(file: ReadableFile, env: Env): string | null {
+  const { path } = file
+  const folder = dirname(resolve(path))
+  const store = /^sqlite:(.+)$/.exec(settingIn(file, 'store', env) ?? '')?.[1]
+  const named = [store === undefined ? undefined : dirname(store), settingIn(file, 'spool', env)]
+  // systemd sets it for units with StateDirectory=.
+  const state = env['STATE_DIRECTORY']?.split(':')[0]
+  const candidates = [...named, ...USUAL_FOLDERS, state]
+    .filter((candidate) => candidate !== undefined && candidate !== '')
+    .map((candidate) => historyFolder(resolve(folder, candidate ?? ''), path))
+  return candidates.find((candidate) => existsSync(candidate)) ?? null
+}
+
+/** The address of the ops port that a file which cannot be loaded names, else the default. */
+export function opsAddressIn(file: ReadableFile, env: Env): { opsHost: string; opsPort: number } {
+  const port = Number(settingIn(file, 'ops_port', env))
+  return {
+    opsHost: settingIn(file, 'ops_host', env) ?? '127.0.0.1',
+    opsPort: Number.isInteger(port) && port > 0 && port < 65_536 ? port : 9464,
+  }
+}
+
+/** The first value with this key, wherever it is, with its variables filled in; undefined if there is none. */
+function settingIn(
+  { path, text }: ReadableFile,
+  key: 'store' | 'spool' | 'ops_host' | 'ops_port',
+  env: Env,
+): string | undefined {
+  for (const [, name, inDouble, inSingle, bare] of text.matchAll(SETTING)) {
+    if (name !== key) continue
+    const { value, findings } = fillPlaceholders(
+      inDouble ?? inSingle ?? bare ?? '',
+      surroundingsOf(path, env),
+    )
+    return findings.length === 0 && typeof value === 'string' ? value : undefined
+  }
+  return undefined
+}
+
+/** A text in double, single or no quotes; without quotes, `}` and `,` end it except in `${…}`. */
+const SETTING =
+  /(^store|\b(?:spool|ops_host|ops_port)):[ \t]*(?:"([^"\n]{1,4096})"|'([^'\n]{1,4096})'|((?:\$\{[^}\n]{1,256}\}|[^\s"'#,}]){1,4096}))/gm
+
+/**
+ * The owner of a file, such as `alice`; `uid 1000` if the user has no name on this machine, `unknown` if
+ * there is no file.
+ */
+export function ownerOf(file: string): string {
+  const uid = statSync(file, { throwIfNoEntry: false })?.uid
+  return uid === undefined ? 'unknown' : nameOf(uid)
+}
+
+/** The user of this process. */
+export function ownUser(): string {
+  try {
+    return userInfo().username
+  } catch {
+    // Containers run with user ids that have no entry in /etc/passwd.
+    return `uid ${String(process.getuid?.() ?? 'unknown')}`
+  }
+}
+
+function nameOf(uid: number): string {
+  if (uid === process.getuid?.()) return ownUser()
+  try {
+    const line = readFileSync('/etc/passwd', 'utf8')
+      .split('\n')
+      .find((entry) => entry.split(':')[2] === String(uid))
+    return line?.split(':')[0] ?? `uid ${String(uid)}`
+  } catch {
+    return `uid ${String(uid)}`
   }
 }

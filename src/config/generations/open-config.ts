@@ -4,11 +4,16 @@
  */
 import { hashOf, loadConfig, type Env, type Loaded, type LoadResult } from '../load-config.js'
 import { formatProblem, type ConfigProblem } from '../problem.js'
-import { ownerOf } from './file-author.js'
-import { dataFolderOf, findHistory, historyFolder } from './find-history.js'
-import { History, type GenerationContent, type GenerationRecord } from './history.js'
-import type { InitialState, Override } from './outcome-types.js'
-import { ConfigSource } from './reload-and-roll-back.js'
+import {
+  ownerOf,
+  dataFolderOf,
+  findHistory,
+  historyFolder,
+  History,
+  type GenerationContent,
+  type GenerationRecord,
+} from './history.js'
+import { ConfigSource, type InitialState, type Override } from './config-source.js'
 
 /** The first load failed, and there is no earlier generation to start with. */
 export class ConfigRefused extends Error {

@@ -2,9 +2,11 @@
  * Reports that files may have changed: replaced, edited in place, or swapped behind a symbolic link as
  * Kubernetes does. The caller compares the contents. File systems without events are polled.
  */
-import { watch, type FSWatcher } from 'node:fs'
+import { watch, statSync, type FSWatcher } from 'node:fs'
 import { realpath, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { readText } from '../load-config.js'
 
 /** For file systems that report no events (network and some container mounts). */
 const POLL_MS = 500
@@ -92,4 +94,83 @@ async function signatureOf(files: readonly string[]): Promise<string> {
     return state === null ? '-' : `${state.dev}:${state.ino}:${state.size}:${state.mtimeMs}`
   })
   return (await Promise.all(parts)).join(' ')
+}
+
+/** Quiet time after a change before the files are read: editors write in several steps. */
+const DEBOUNCE_MS = 200
+/** Maximum delay of the call while reports continue. */
+const MAX_DEBOUNCE_MS = 600
+/** Calls `act` when no report has arrived for a moment. The timer does not keep the process running. */
+export class Debounce {
+  private readonly act: () => void
+  private timer: NodeJS.Timeout | null = null
+  private firstAtMs = 0
+  private closed = false
+
+  constructor(act: () => void) {
+    this.act = act
+  }
+
+  /** Reports that something may have changed. */
+  touch(): void {
+    if (this.closed) return
+    const nowMs = Date.now()
+    if (this.timer === null) this.firstAtMs = nowMs
+    else clearTimeout(this.timer)
+    const leftMs = this.firstAtMs + MAX_DEBOUNCE_MS - nowMs
+    const due = (): void => {
+      this.timer = null
+      this.act()
+    }
+    this.timer = setTimeout(due, Math.max(0, Math.min(DEBOUNCE_MS, leftMs)))
+    this.timer.unref()
+  }
+
+  close(): void {
+    this.closed = true
+    if (this.timer !== null) clearTimeout(this.timer)
+  }
+}
+
+/** A file is read when it has not changed for this time. */
+const QUIET_MS = 50
+/** The same for a file that looks incomplete. */
+const QUIET_IF_CUT_MS = 700
+/** A file that changes continuously is read after this time. */
+const MAX_WAIT_MS = 2_000
+
+/**
+ * Resolves when the files have stopped changing, or after two seconds. `before` maps each path to its last
+ * text.
+ *
+ * Waits until files are no longer being written, so that a partial edit is not loaded. YAML has no end mark:
+ * the first half of a file may be valid YAML with fewer routes.
+ */
+export async function untilWritten(before: ReadonlyMap<string, string>): Promise<void> {
+  const deadlineMs = Date.now() + MAX_WAIT_MS
+  for (;;) {
+    const waitMs = Math.max(0, ...[...before].map(([path, text]) => remainingMs(path, text)))
+    if (waitMs === 0 || Date.now() + waitMs > deadlineMs) return
+    await delay(waitMs)
+  }
+}
+
+function remainingMs(path: string, before: string): number {
+  const changedAtMs = statSync(path, { throwIfNoEntry: false })?.mtimeMs
+  if (changedAtMs === undefined) return 0
+  const ageMs = Date.now() - changedAtMs
+  // The clock of a file server may be ahead of this one.
+  if (ageMs < -QUIET_MS || ageMs >= QUIET_IF_CUT_MS) return 0
+  const text = readText(path)
+  const quietMs = text !== null && looksCut(text, before) ? QUIET_IF_CUT_MS : QUIET_MS
+  return Math.max(0, Math.ceil(quietMs - ageMs))
+}
+
+/**
+ * Whether the text may be incomplete: it is the start of the previous text, or lacks its final line break.
+ */
+function looksCut(text: string, before: string): boolean {
+  if (text === '') return true
+  if (text.length < before.length && before.startsWith(text)) return true
+  return before.endsWith('\n') && !text.endsWith('\n')
 }

@@ -4,7 +4,7 @@
  */
 import type { SettingChange } from '../../config/config.js'
 import type { GenerationRecord } from '../../config/generations/history.js'
-import type { Override } from '../../config/generations/outcome-types.js'
+import type { Override } from '../../config/generations/config-source.js'
 
 /** The generations, and how the one in force relates to the files. */
 export interface GenerationList {

@@ -2,7 +2,7 @@
  * The state of all processes of the gateway, as one process reports it to another. The file imports no other
  * code, so that every process can load it.
  */
-import type { CanaryState } from '../../routing/canary-state.js'
+import type { CanaryState } from '../../gateway/routing/router.js'
 
 const BREAKER_STATES = ['closed', 'half_open', 'open'] as const
 

@@ -1,5 +1,5 @@
 /** Ledger entries as rows of the page and of the CSV file. */
-import { causeOf } from '../../error-cause.js'
+import { causeOf } from '../../errors.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import type * as schema from './schema/schema.js'
 import { PLAYGROUND, type Services } from './services.js'

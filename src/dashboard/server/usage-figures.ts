@@ -1,7 +1,7 @@
 /**
  * Sums of usage for the page: over time, by model, by key. Pure.
  */
-import { CAUSES, type Cause } from '../../error-cause.js'
+import { CAUSES, type Cause } from '../../errors.js'
 import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../../store/usage-queries.js'
 import type * as schema from './schema/schema.js'
 

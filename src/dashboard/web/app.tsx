@@ -1,44 +1,45 @@
 /** Selects the page: sign-in pages without a session, otherwise the shell with the requested page. */
-import { lazy, Suspense, useState, type ComponentType } from 'react'
-import { Notices } from './components/states/notices.js'
-import { BlockSkeleton } from './components/states/states.js'
-import { SignInPages } from './pages/sign-in/sign-in-pages.js'
-import { KeyHelp } from './pages/help/shortcut-help.js'
-import { NotFoundPage } from './pages/help/not-found.js'
-import { OverviewPage } from './pages/overview/overview.js'
-import { useLocation } from './routing/location.js'
+import { lazy, Suspense, useState, useEffect, type ComponentType } from 'react'
+import { clearFailures, useConnection } from './api/client.js'
+import { read } from './api/endpoints.js'
+import { Notices } from './components/notices.js'
+import { BlockSkeleton } from './components/states.js'
+import { clockTime } from './format/time.js'
+import { KeyHelp, NotFoundPage } from './pages/help.js'
+import { OverviewPage } from './pages/overview.js'
+import { SignInPages } from './pages/sign-in.js'
+import { useLocation } from './routing.js'
 import { useKeyboard } from './shell/keyboard.js'
-import { ConnectionBanner } from './shell/connection-banner.js'
 import { Rail } from './shell/navigation-rail.js'
 import { SessionGate, useSession } from './shell/session.js'
 
 /* All pages except the first are loaded on demand. */
 const AccountsPage = lazy(() =>
-  import('./pages/accounts/accounts.js').then((module) => ({ default: module.AccountsPage })),
+  import('./pages/accounts.js').then((module) => ({ default: module.AccountsPage })),
 )
 const KeysPage = lazy(() =>
   import('./pages/keys/keys.js').then((module) => ({ default: module.KeysPage })),
 )
 const ModelsPage = lazy(() =>
-  import('./pages/models/models.js').then((module) => ({ default: module.ModelsPage })),
+  import('./pages/models.js').then((module) => ({ default: module.ModelsPage })),
 )
 const OperationsPage = lazy(() =>
-  import('./pages/operations/operations.js').then((module) => ({ default: module.OperationsPage })),
+  import('./pages/operations.js').then((module) => ({ default: module.OperationsPage })),
 )
 const PlaygroundPage = lazy(() =>
-  import('./pages/playground/playground.js').then((module) => ({ default: module.PlaygroundPage })),
+  import('./pages/playground.js').then((module) => ({ default: module.PlaygroundPage })),
 )
 const ProvidersPage = lazy(() =>
-  import('./pages/providers/providers.js').then((module) => ({ default: module.ProvidersPage })),
+  import('./pages/providers.js').then((module) => ({ default: module.ProvidersPage })),
 )
 const RequestsPage = lazy(() =>
-  import('./pages/requests/requests.js').then((module) => ({ default: module.RequestsPage })),
+  import('./pages/requests.js').then((module) => ({ default: module.RequestsPage })),
 )
 const SettingsPage = lazy(() =>
-  import('./pages/settings/settings.js').then((module) => ({ default: module.SettingsPage })),
+  import('./pages/settings.js').then((module) => ({ default: module.SettingsPage })),
 )
 const UsagePage = lazy(() =>
-  import('./pages/usage/usage.js').then((module) => ({ default: module.UsagePage })),
+  import('./pages/usage.js').then((module) => ({ default: module.UsagePage })),
 )
 
 const PAGES: Readonly<Record<string, ComponentType>> = {
@@ -52,7 +53,7 @@ const PAGES: Readonly<Record<string, ComponentType>> = {
 }
 
 const ConfigurationPage = lazy(() =>
-  import('./pages/configuration/configuration.js').then((module) => ({
+  import('./pages/configuration.js').then((module) => ({
     default: module.ConfigurationPage,
   })),
 )
@@ -106,6 +107,32 @@ function Shell({ isAdmin }: { readonly isAdmin: boolean }) {
         </Suspense>
       </div>
       {help ? <KeyHelp isAdmin={isAdmin} onClose={() => setHelp(false)} /> : null}
+    </div>
+  )
+}
+
+const EVERY_MS = 2_000
+
+/** A line at the head of the page while no replies arrive. */
+function ConnectionBanner() {
+  const { isLost, lastAtMs } = useConnection()
+  const { path } = useLocation()
+  useEffect(() => clearFailures(), [path])
+  useEffect(() => {
+    if (!isLost) return undefined
+    const timer = setInterval(() => {
+      // The call itself records its result.
+      read('/session', {}, { passive: true }).catch(() => undefined)
+    }, EVERY_MS)
+    return () => clearInterval(timer)
+  }, [isLost])
+  return (
+    <div role="status" className={isLost ? 'connection' : 'unseen'}>
+      {isLost ? (
+        <>
+          <b>Reconnecting…</b> Figures are as of {clockTime(lastAtMs)}.
+        </>
+      ) : null}
     </div>
   )
 }

@@ -4,8 +4,8 @@
  */
 import { gzipSync } from 'node:zlib'
 import { modeOf } from './fault-table.js'
-import { isObject, objectOf } from '../../chat/json.js'
-import type { JsonObject, JsonValue } from '../../chat/json.js'
+import { isObject, objectOf } from '../../formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../../formats/chat/json.js'
 import type { Provider, Reply, FrameWriter } from '../emulated-exchange.js'
 import type { Fault } from './fault-table.js'
 

@@ -3,8 +3,8 @@
  * and `timing-faults.ts` apply them.
  */
 import { GatewayError } from '../../errors.js'
-import { isObject, stringOf } from '../../chat/json.js'
-import type { JsonObject, JsonValue } from '../../chat/json.js'
+import { isObject, stringOf } from '../../formats/chat/json.js'
+import type { JsonObject, JsonValue } from '../../formats/chat/json.js'
 
 /** A fault. `FAULTS` lists the fields of each kind. */
 export interface Fault {

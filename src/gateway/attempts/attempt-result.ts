@@ -1,5 +1,5 @@
 /** The result of one attempt, for the ledger entry, the metrics and the log line. */
-import type { Usage } from '../../chat/usage.js'
+import type { Usage } from '../../formats/chat/usage.js'
 import type { ErrorKind } from '../../errors.js'
 import type { Outcome } from '../../observe/metrics/label-types.js'
 import type { Candidate } from '../phases/choose-route.js'

@@ -1,15 +1,15 @@
-/** The inputs of the candidate loop. */
-import type { HeldMemory } from '../bodies/body-memory.js'
+/** The inputs of the candidate loop, and its progress. */
+import type { HeldMemory } from '../body-memory.js'
+import type { Reservation } from '../charges/reservation.js'
 import type { RequestContext } from '../client-exchange.js'
+import type { Deadlines } from '../deadlines.js'
+import type { DrainedReplySlots } from '../in-flight-list.js'
 import type { Candidate, Handling } from '../phases/choose-route.js'
-import type { Reservation } from '../reservation/raise-reservation.js'
-import type { Deadlines } from '../in-flight/timeout-timer.js'
-import type { DrainedReplySlots } from '../in-flight/drained-reply-slots.js'
-import type { Payer } from './attempt/attempt-owner.js'
+import type { Payer } from './attempt-owner.js'
+import type { AttemptResult, SendResult } from './attempt-result.js'
 import type { UpstreamStates } from './health/upstream-state.js'
-import type { Hedging } from './hedge/start-hedge.js'
-import type { Preparation } from './request/prepare-candidate.js'
-import type { SendProgress } from './send-progress.js'
+import type { Preparation } from './prepare-candidate.js'
+import type { Hedging } from './start-hedge.js'
 
 /** An admitted request, and the services that sending it uses. */
 export interface SendOptions {
@@ -36,4 +36,75 @@ export interface SendOptions {
   readonly isRepeatable: boolean
   /** Called before the client gets the end of a stream; see `ReplyOwner`. */
   readonly ending: () => Promise<void> | null
+}
+
+/** Filled in by the candidate loop and its attempts. */
+export class SendProgress implements SendResult {
+  readonly attempts: AttemptResult[] = []
+  pendingWrites: Promise<void> | null = null
+  drained: Promise<void> | null = null
+  failure: unknown = null
+  backOffMs = 0
+  private replyMs = 0
+  private winner: AttemptResult | null = null
+  private readonly preparation: Preparation
+  private readonly hedging: Hedging | null
+
+  constructor(preparation: Preparation, hedging: Hedging | null) {
+    this.preparation = preparation
+    this.hedging = hedging
+  }
+
+  get final(): AttemptResult | null {
+    return this.winner ?? this.attempts.at(-1) ?? null
+  }
+
+  get losses(): readonly string[] {
+    return this.final?.losses ?? this.preparation.losses
+  }
+
+  get translateMs(): number {
+    return this.preparation.translateMs + this.replyMs
+  }
+
+  get fetchMs(): number {
+    return this.preparation.fetchMs
+  }
+
+  get hedgeDenied(): string | null {
+    return this.hedging?.denied ?? null
+  }
+
+  /** An attempt begins; after `won` it continues the reply of the winner. */
+  began(result: AttemptResult): void {
+    this.attempts.push(result)
+    if (this.winner !== null) this.winner = result
+  }
+
+  /** The client gets the reply of this attempt. */
+  won(result: AttemptResult): void {
+    this.winner = result
+  }
+
+  /** The rest of a reply is read until `ended`; with a hedge, there are two. */
+  drain(ended: Promise<void>): void {
+    this.drained = together(this.drained, ended)
+  }
+
+  /** Adds the time of one step of translating the reply. */
+  translated(ms: number): void {
+    this.replyMs += ms
+  }
+
+  /**
+   * Makes the end of the reply wait for `kept` too; each of several replies to one request adds its own
+   * promise.
+   */
+  hold(written: Promise<void>): void {
+    this.pendingWrites = together(this.pendingWrites, written)
+  }
+}
+
+function together(one: Promise<void> | null, other: Promise<void>): Promise<void> {
+  return one === null ? other : Promise.all([one, other]).then(() => undefined)
 }

@@ -4,27 +4,27 @@
  * upstream that replies 200 and then fails is an ordinary failed attempt, and the client still gets a real
  * status.
  */
-import type { JsonObject } from '../../chat/json.js'
+import type { JsonObject } from '../../formats/chat/json.js'
 import { gatewayError, GatewayError } from '../../errors.js'
-import type { HeldMemory } from '../bodies/body-memory.js'
+import type { HeldMemory } from '../body-memory.js'
 import type { RequestContext } from '../client-exchange.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
-import type { Deadlines } from '../in-flight/timeout-timer.js'
-import type { DrainedReplySlots } from '../in-flight/drained-reply-slots.js'
-import { Attempt } from './attempt/attempt.js'
-import type {
-  AttemptOwner,
-  Payer,
-  StartedAttempt,
-  PreparedRequest,
-} from './attempt/attempt-owner.js'
-import type { CandidateTurn } from './candidate-turn.js'
-import { CandidateTurns } from './create-turns.js'
-import { NO_PARTS, type StartedReply, type EarlierParts } from './reply/started-reply.js'
+import type { Deadlines } from '../deadlines.js'
+import type { DrainedReplySlots } from '../in-flight-list.js'
+import { Attempt } from './attempt.js'
+import {
+  NO_PARTS,
+  type AttemptOwner,
+  type Payer,
+  type StartedAttempt,
+  type PreparedRequest,
+  type StartedReply,
+  type EarlierParts,
+} from './attempt-owner.js'
+import { CandidateTurns, type CandidateTurn } from './candidate-turns.js'
 import { AttemptResult, type Occasion } from './attempt-result.js'
-import { stepAfter, type Step } from './retry/retry-or-fallback.js'
-import type { SendOptions } from './send-options.js'
-import type { SendProgress } from './send-progress.js'
+import { stepAfter, type Step } from './retry-or-fallback.js'
+import type { SendOptions, SendProgress } from './send-options.js'
 
 /** A running attempt and the turn that it belongs to. */
 interface Running {

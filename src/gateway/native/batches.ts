@@ -2,11 +2,11 @@
  * Charges a batch to the account that created it, once: under a budget its maximum cost is reserved before
  * the provider gets it, and its cost is read from its results when a client requests them.
  */
-import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../chat/json.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../formats/chat/json.js'
 import { maxCostNanoUsd } from '../../ledger/price.js'
 import { refusalOf } from '../../limits/limit-refusal.js'
 import type { ProviderObject } from '../../store/provider-objects.js'
-import { parseOrNull } from '../../wire/json/parse-or-null.js'
+import { parseOrNull } from '../../formats/wire/json/full-scan.js'
 import type { RequestSummary } from '../objects/request-scan.js'
 import { UsageScan, type ScannedUsage } from '../objects/usage-scan.js'
 import {

@@ -3,8 +3,8 @@
  * unchanged. A long list is read in several turns of the event loop.
  */
 import { setImmediate as turn } from 'node:timers/promises'
-import { MemberScan } from '../../wire/json/scan/member-scan.js'
-import { parseOrNull } from '../../wire/json/parse-or-null.js'
+import { MemberScan } from '../../formats/wire/json/member-scan.js'
+import { parseOrNull } from '../../formats/wire/json/full-scan.js'
 import { idOfItem } from '../objects/object-ids.js'
 
 /** Bytes scanned, and items parsed, in one turn. */

@@ -5,7 +5,7 @@
 import { PassThrough, type Readable } from 'node:stream'
 import { headerOf } from '../../http/message.js'
 import type { Exchange } from '../client-exchange.js'
-import type { HeldMemory } from '../bodies/body-memory.js'
+import type { HeldMemory } from '../body-memory.js'
 import type { OwnedObjects, Owner } from '../objects/owned-objects.js'
 import { idInValue, isIdMember, objectInPath } from '../objects/object-ids.js'
 import type { ProviderObject } from '../../store/provider-objects.js'

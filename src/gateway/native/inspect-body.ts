@@ -5,7 +5,7 @@
  */
 import { PassThrough, Readable, Transform, type TransformCallback } from 'node:stream'
 import { GatewayError } from '../../errors.js'
-import type { HeldMemory } from '../bodies/body-memory.js'
+import type { HeldMemory } from '../body-memory.js'
 import { RequestScan, type RequestSummary } from '../objects/request-scan.js'
 import { FormScan } from './form-scan.js'
 

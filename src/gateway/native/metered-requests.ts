@@ -3,7 +3,7 @@
  * the replies of a WebSocket, and batches.
  */
 import type { Identity } from '../../accounts/account.js'
-import { addUsage, type Usage } from '../../chat/usage.js'
+import { addUsage, type Usage } from '../../formats/chat/usage.js'
 import { GatewayError } from '../../errors.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import type { LedgerWriter } from '../../ledger/ledger-writer.js'
@@ -19,9 +19,9 @@ import type { Limiter } from '../../limits/limiter.js'
 import { storeReservationOf } from '../../limits/reservation-types.js'
 import { chargedNanoUsd } from '../../store/records/count-usage.js'
 import type { RequestContext } from '../client-exchange.js'
-import type { Generation, Target } from '../generation/generation.js'
+import type { Generation, Target } from '../generation.js'
 import type { ScannedUsage } from '../objects/usage-scan.js'
-import { provisionalEntry } from '../reservation/provisional-entry.js'
+import { provisionalEntry } from '../charges/provisional-entry.js'
 
 /** Whose work it is, and the limits that apply to it. */
 export interface Metered {

@@ -3,7 +3,7 @@
  * its base URL. Pure.
  */
 import type { NativeRule, UpstreamConfig } from '../../config/config.js'
-import { keptQuery } from '../../upstreams/request-path.js'
+import { keptQuery } from '../upstreams/upstream-address.js'
 
 const PREFIX = '/native/'
 /** A version of an API, as in `/v1` and `/v1beta`. */

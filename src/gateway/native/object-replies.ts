@@ -3,11 +3,11 @@
  * are recorded, records of deleted ones removed.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import { isObject, type JsonObject } from '../../chat/json.js'
+import { isObject, type JsonObject } from '../../formats/chat/json.js'
 import { GatewayError } from '../../errors.js'
-import { withinTime } from '../../reasoning/limit-store-wait.js'
+import { withinTime } from '../reasoning/escrow.js'
 import { MAX_FACTS, type ProviderObject } from '../../store/provider-objects.js'
-import { parseReply } from '../../wire/json/parse-body.js'
+import { parseReply } from '../../formats/wire/json/parse-body.js'
 import type { OwnedObjects, Owner } from '../objects/owned-objects.js'
 import type { RequestScan } from '../objects/request-scan.js'
 import { objectInReply, objectsMade, type NamedObject } from '../objects/object-ids.js'

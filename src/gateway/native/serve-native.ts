@@ -9,14 +9,14 @@ import type { LedgerWriter } from '../../ledger/ledger-writer.js'
 import type { Limiter } from '../../limits/limiter.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
 import { AttemptResult, NOTHING_SENT } from '../attempts/attempt-result.js'
-import type { BodyMemory } from '../bodies/body-memory.js'
-import type { Deadlines } from '../in-flight/timeout-timer.js'
+import type { BodyMemory } from '../body-memory.js'
+import type { Deadlines } from '../deadlines.js'
 import type { Exchange } from '../client-exchange.js'
-import type { Results } from '../observe/phase-results.js'
+import type { Results } from '../phases/phase-results.js'
 import { assertRecordable } from '../phases/admit.js'
-import type { Authenticated } from '../phases/find-client-key.js'
+import type { Authenticated } from '../phases/authenticate.js'
 import { Intake } from '../phases/receive.js'
-import { NativeAttempt } from './native-attempt.js'
+import { NativeAttempt, openBody } from './native-attempt.js'
 import {
   chargeBatch,
   createsBatch,
@@ -25,15 +25,19 @@ import {
   type BatchFacts,
   type ReadResults,
 } from './batches.js'
-import { headersForReading } from './filter-headers.js'
+import {
+  headersForReading,
+  admitNative,
+  nativeTarget,
+  openNative,
+  NativeDelivery,
+  type NativeCall,
+} from './admit-native.js'
 import { guardObjects, type Guarded } from './guard-objects.js'
 import type { Metered } from './metered-requests.js'
 import type { ObjectReplies } from './object-replies.js'
 import { RealtimeSession } from './realtime-session.js'
-import { openBody } from './body-streams.js'
 import type { OwnedObjects } from '../objects/owned-objects.js'
-import { admitNative, nativeTarget, openNative, type NativeCall } from './admit-native.js'
-import { NativeDelivery } from './native-run.js'
 import { WebSocketAttempt } from './websocket-attempt.js'
 
 /** The services that native requests use. */

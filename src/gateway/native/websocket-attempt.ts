@@ -10,19 +10,21 @@ import { headerOf, type HttpRequest, type Upgrade } from '../../http/message.js'
 import { sendWebSocket } from '../../http/native-proxy.js'
 import { pathOf } from '../../http/request-guard.js'
 import { beginReply } from '../../http/respond.js'
-import { AttemptClock } from '../attempts/attempt/attempt-and-total-timeouts.js'
-import type { Deadlines, Timed } from '../in-flight/timeout-timer.js'
+import { AttemptClock } from '../attempts/attempt-timeouts.js'
+import type { Deadlines, Timed } from '../deadlines.js'
 import type { Exchange } from '../client-exchange.js'
 import { transportError } from '../transport-errors.js'
-import { requestIdIn } from '../attempts/reply/read-head.js'
-import { NOT_LISTED } from '../in-flight/in-flight-list.js'
+import { requestIdIn } from '../attempts/read-reply.js'
+import { NOT_LISTED } from '../in-flight-list.js'
 import { ClientFrames } from './client-frames.js'
 import { headList, nativeError, timeoutErrorOf, statusErrorOf } from './native-attempt.js'
-import { headersForClient } from './filter-headers.js'
-import type { NativeCall } from './admit-native.js'
+import {
+  headersForClient,
+  nativeReplyResult,
+  type NativeCall,
+  type NativeRun,
+} from './admit-native.js'
 import { isNativePath } from './native-path.js'
-import type { NativeRun } from './native-run.js'
-import { nativeReplyResult } from './native-result.js'
 
 /** Maximum time for one side to close after the other side has closed. */
 const CLOSING_MS = 1000

@@ -2,9 +2,9 @@
  * Records objects that a provider makes while it replies to a translated request: containers with their files,
  * and responses that it stores. Reads the bytes of its reply, which pass on unchanged.
  */
-import { arrayOf, objectOf, stringOf, type JsonObject } from '../../chat/json.js'
-import { MemberScan, type MemberPlace } from '../../wire/json/scan/member-scan.js'
-import type { Target } from '../generation/generation.js'
+import { arrayOf, objectOf, stringOf, type JsonObject } from '../../formats/chat/json.js'
+import { MemberScan, type MemberPlace } from '../../formats/wire/json/member-scan.js'
+import type { Target } from '../generation.js'
 import { isAllowed } from '../native/native-path.js'
 import type { Call, ReplyReader } from '../phases/receive.js'
 import type { OwnedObjects, Owner } from './owned-objects.js'

@@ -12,8 +12,8 @@ import {
   stringOf,
   type JsonObject,
   type JsonValue,
-} from '../../chat/json.js'
-import { longTextOf } from '../../chat/long-text.js'
+} from '../../formats/chat/json.js'
+import { longTextOf } from '../../formats/chat/long-text.js'
 import type { NativeRule } from '../../config/config.js'
 
 /**

@@ -4,7 +4,7 @@
  */
 import type { Identity } from '../../accounts/account.js'
 import { GatewayError } from '../../errors.js'
-import { withinTime } from '../../reasoning/limit-store-wait.js'
+import { withinTime } from '../reasoning/escrow.js'
 import {
   MAX_OBJECTS_AT_ONCE,
   type ProviderObject,

@@ -2,7 +2,7 @@
  * What the gateway needs to know about the body of a native request: the objects that it names, and the size
  * of a batch. Pure.
  */
-import { MemberScan, type MemberPlace } from '../../wire/json/scan/member-scan.js'
+import { MemberScan, type MemberPlace } from '../../formats/wire/json/member-scan.js'
 import { idInMember, isForeignData, mayNameObject } from './object-ids.js'
 
 /** Ids of one request beyond this number are refused. */

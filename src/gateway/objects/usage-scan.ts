@@ -1,6 +1,6 @@
 /** Reads token counts in JSON that arrives in chunks: results of a batch, events of a WebSocket. Pure. */
-import { isImplausible, tokenCount, type Usage } from '../../chat/usage.js'
-import { MemberScan, type MemberPlace } from '../../wire/json/scan/member-scan.js'
+import { isImplausible, tokenCount, type Usage } from '../../formats/chat/usage.js'
+import { MemberScan, type MemberPlace } from '../../formats/wire/json/member-scan.js'
 
 /** The token counts of one value of the text. */
 export interface ScannedUsage {

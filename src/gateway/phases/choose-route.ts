@@ -2,14 +2,13 @@
  * Chooses the route for a request by its model, and the order of the upstreams that may serve it. Sends
  * nothing.
  */
-import type { Identity } from '../../accounts/account.js'
-import { assertModelAllowed, shortModelName } from '../../accounts/check-allowed-models.js'
+import { assertModelAllowed, shortModelName, type Identity } from '../../accounts/account.js'
 import { GatewayError } from '../../errors.js'
-import type { HedgeConfig, RetryConfig } from '../../config/routes/route.js'
-import type { PeakEwma } from '../../routing/latency-average.js'
-import type { RouteShadow } from '../../routing/router.js'
-import type { HedgeBudget } from '../attempts/hedge/hedge-budget.js'
-import type { Generation, Target } from '../generation/generation.js'
+import type { HedgeConfig, RetryConfig } from '../../config/config.js'
+import type { PeakEwma } from '../routing/latency-average.js'
+import type { RouteShadow } from '../routing/router.js'
+import type { HedgeBudget } from '../attempts/retry-and-hedge-budgets.js'
+import type { Generation, Target } from '../generation.js'
 import type { Call } from './receive.js'
 
 /** One upstream that may serve a request, and the model that is requested from it. */

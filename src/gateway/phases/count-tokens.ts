@@ -6,27 +6,31 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { isConfigured } from '../../config/config.js'
-import type { Egress, TokenCounter } from '../../dialects/dialect.js'
-import { egressOf } from '../../dialects/index.js'
+import type { Egress, TokenCounter } from '../../formats/dialect.js'
+import { egressOf } from '../../formats/index.js'
 import { gatewayError, GatewayError } from '../../errors.js'
 import { promptSizeOf, inputTokens } from '../../ledger/estimate-tokens.js'
 import { limitDemandsOf } from '../../limits/find-limits.js'
-import { requestPathAt } from '../../upstreams/request-path.js'
-import type { ReplyHandler, UpstreamRequest } from '../../upstreams/pool/upstream-call.js'
-import { parseReply } from '../../wire/json/parse-body.js'
-import { bodyOf, render } from '../attempts/request/render-for-upstream.js'
+import { requestPathAt } from '../upstreams/upstream-address.js'
+import type { ReplyHandler, UpstreamRequest } from '../upstreams/upstream-call.js'
+import { parseReply } from '../../formats/wire/json/parse-body.js'
+import { bodyOf, render } from '../attempts/render-for-upstream.js'
 import { NOTHING_SENT } from '../attempts/attempt-result.js'
 import { sendReply } from '../../http/respond.js'
 import type { Exchange } from '../client-exchange.js'
-import type { Target } from '../generation/generation.js'
-import { LossList, lossRefusal } from '../streams/translation-losses.js'
-import { admitDemands, type ExactAdmission, type LimitServices } from './admit.js'
-import type { RoutedRequest } from './calculate-demands.js'
+import type { Target } from '../generation.js'
+import { LossList, lossRefusal } from '../streams/translated-stream.js'
+import {
+  admitDemands,
+  type ExactAdmission,
+  type LimitServices,
+  type RoutedRequest,
+} from './admit.js'
 import { sent } from './relay.js'
 import { replyHeaders } from './reply-headers.js'
-import type { Observer } from './settle.js'
-import { joinChunks } from '../bodies/join-chunks.js'
-import { provisionalEntry } from '../reservation/provisional-entry.js'
+import type { Settlement } from './settle.js'
+import { joinChunks } from '../streams/join-chunks.js'
+import { provisionalEntry } from '../charges/provisional-entry.js'
 
 /** Maximum number of reply bytes that are read; a count has a few hundred bytes. */
 const MAX_REPLY_BYTES = 64 * 1024
@@ -39,7 +43,7 @@ const ABOUT_REQUEST: ReadonlySet<number> = new Set([400, 413, 422])
 /** Admits the request, counts its tokens and sends the reply. Rejects with `GatewayError`. */
 export async function countTokens(
   routed: RoutedRequest,
-  { results, ending }: Pick<Observer, 'results' | 'ending'>,
+  { results, ending }: Pick<Settlement, 'results' | 'ending'>,
   limits: LimitServices,
 ): Promise<void> {
   const { x, call } = routed

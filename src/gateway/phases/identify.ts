@@ -2,15 +2,25 @@
  * Finds the operation for a method and path, and the format of its replies and errors. Runs before the key is
  * checked.
  */
-import type { DialectName, Endpoint } from '../../dialects/dialect.js'
-import type { ClientFormat } from '../../dialects/match-endpoint.js'
-import { resolveEndpoint, type ResolvedEndpoint } from '../../dialects/index.js'
-import type { GatewayError } from '../../errors.js'
+import { GatewayError } from '../../errors.js'
+import type { DialectName, Endpoint } from '../../formats/dialect.js'
+import {
+  resolveEndpoint,
+  allowedMethods,
+  SERVED,
+  type ResolvedEndpoint,
+} from '../../formats/index.js'
+import {
+  isModelMethod,
+  nearestRow,
+  shownPath,
+  unservedEndpoint,
+  type ClientFormat,
+} from '../../formats/match-endpoint.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
 import { clientRequestIdOf } from '../../http/request-id.js'
 import type { Exchange } from '../client-exchange.js'
 import { isNativePath } from '../native/native-path.js'
-import { unknownEndpoint } from './unknown-endpoint.js'
 
 /** The endpoint of a request. */
 export interface Identified {
@@ -70,4 +80,42 @@ function listDialectOf(req: HttpRequest, path: string): DialectName {
   const query = (req.url ?? '').slice(path.length + 1)
   const hasKey = headerOf(req, 'x-goog-api-key') !== undefined || /(?:^|&)key=/.test(query)
   return hasKey ? 'gemini' : 'openai-chat'
+}
+
+/** The error, and the format of its reply; null if the path is similar to none. */
+export interface UnknownEndpoint {
+  readonly dialect: DialectName | null
+  readonly refusal: GatewayError
+}
+
+/**
+ * Refuses a request to an endpoint that does not exist, in the vendor's format if the path is one of a
+ * vendor's.
+ */
+function unknownEndpoint(method: string, path: string): UnknownEndpoint {
+  const unserved = unservedEndpoint(method, path)
+  if (unserved !== null) {
+    const message = `There is no endpoint ${method} ${shownPath(path)}. ${unserved.advice}`
+    return { dialect: unserved.dialect, refusal: new GatewayError('unknown_endpoint', message) }
+  }
+  const nearest = nearestRow(method, path, SERVED)
+  return {
+    dialect: path.startsWith('/v1beta/') ? 'gemini' : (nearest?.dialect ?? null),
+    refusal: noEndpoint(method, path, nearest && `${nearest.method} ${nearest.path}`),
+  }
+}
+
+function noEndpoint(method: string, path: string, nearest: string | null): GatewayError {
+  const methods = allowedMethods(path)
+  // A model may have a colon in its name, so a misspelt method looks like a model that GET reads.
+  if (methods.length > 0 && !(method === 'POST' && isModelMethod(path))) {
+    const message = `This path takes ${methods.join(', ')}, not ${method}.`
+    return new GatewayError('method_not_allowed', message)
+  }
+  const hint =
+    nearest === null
+      ? 'The endpoints are listed in docs/reference/clients.md; chat requests use POST /v1/chat/completions.'
+      : `Did you mean ${nearest}?`
+  const message = `There is no endpoint ${method} ${shownPath(path)}. ${hint}`
+  return new GatewayError('unknown_endpoint', message)
 }

@@ -2,13 +2,12 @@
  * Decides which tools and options of the provider a request may use (`allow_tools`), and which models these
  * tools may use.
  */
-import type { Identity } from '../../accounts/account.js'
-import { assertModelAllowed } from '../../accounts/check-allowed-models.js'
-import { ANY_TOOL, type HostedTool } from '../../chat/hosted-tools.js'
+import { assertModelAllowed, type Identity } from '../../accounts/account.js'
+import { ANY_TOOL, type HostedTool } from '../../formats/chat/hosted-tools.js'
 import { GatewayError } from '../../errors.js'
 import { needsOf } from '../../limits/find-limits.js'
-import type { Generation } from '../generation/generation.js'
-import { hostedAt } from '../reservation/unknown-use.js'
+import type { Generation } from '../generation.js'
+import { hostedAt } from '../charges/unknown-use.js'
 import type { Candidate, Route } from './choose-route.js'
 import type { Call } from './receive.js'
 

@@ -5,14 +5,14 @@
 import type { Duplex } from 'node:stream'
 import type { IncomingHttpHeaders } from 'node:http'
 import { setImmediate as turn } from 'node:timers/promises'
-import type { JsonObject } from '../../chat/json.js'
-import type { ExpandedRequest } from '../../chat/reply/stored-reply.js'
-import type { ModelFacts } from '../../chat/model.js'
-import type { ChatRequest } from '../../chat/request.js'
-import { textUnits } from '../../chat/text-size.js'
-import type { ResolvedEndpoint } from '../../dialects/index.js'
+import type { JsonObject } from '../../formats/chat/json.js'
+import type { ExpandedRequest } from '../../formats/chat/stored-reply.js'
+import type { ModelFacts } from '../../formats/chat/model.js'
+import type { ChatRequest } from '../../formats/chat/request.js'
+import { textUnits } from '../../formats/chat/text-size.js'
+import type { ResolvedEndpoint } from '../../formats/index.js'
 import { gatewayError, GatewayError } from '../../errors.js'
-import { codingOf, decoderFor, type Coding } from '../../http/content-encoding/content-encoding.js'
+import { codingOf, decoderFor, type Coding } from '../../http/content-encoding.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
 import { guardTrailers } from '../../http/request-guard.js'
 import {
@@ -23,14 +23,14 @@ import {
   refuseInvalid,
   checkEncoding,
   type ParsedObject,
-} from '../../wire/json/parse-body.js'
-import { TextLimit } from '../../wire/json/scan/text-limit.js'
-import type { Edit } from '../../wire/json/splice.js'
-import type { HeldMemory } from '../bodies/body-memory.js'
+} from '../../formats/wire/json/parse-body.js'
+import { TextLimit } from '../../formats/wire/json/text-limit.js'
+import type { Edit } from '../../formats/wire/json/splice.js'
+import type { HeldMemory } from '../body-memory.js'
 import type { Exchange } from '../client-exchange.js'
-import type { Target } from '../generation/generation.js'
+import type { Target } from '../generation.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
-import { LARGE_BYTES } from '../bodies/join-chunks.js'
+import { LARGE_BYTES } from '../streams/join-chunks.js'
 import { RequestTransform } from '../streams/request-transform.js'
 
 /**

@@ -2,15 +2,15 @@
  * Sends the reply to the client: the head, then a whole body or a stream. No further attempt is possible from
  * here on.
  */
-import type { Ingress } from '../../dialects/dialect.js'
+import type { Ingress } from '../../formats/dialect.js'
 import { GatewayError } from '../../errors.js'
 import type { HttpResponse } from '../../http/message.js'
 import { beginReply, truncateReply, isSent, sendReply } from '../../http/respond.js'
-import { withoutSecrets } from '../../wire/openai/error-body.js'
-import type { StartedReply } from '../attempts/reply/started-reply.js'
-import type { Deadlines, Timed } from '../in-flight/timeout-timer.js'
+import { withoutSecrets } from '../../formats/wire/openai/error-body.js'
+import type { StartedReply } from '../attempts/attempt-owner.js'
+import type { Deadlines, Timed } from '../deadlines.js'
 import type { Exchange } from '../client-exchange.js'
-import { NOT_LISTED } from '../in-flight/in-flight-list.js'
+import { NOT_LISTED } from '../in-flight-list.js'
 import type { ReplyTransform } from '../streams/reply-transform.js'
 import { EVENT_STREAM } from '../streams/sse-or-json-array.js'
 

@@ -1,9 +1,8 @@
 /** Builds the gateway's own reply headers: the upstream, lost fields and timing. */
-import { decimal } from '../../wire/json/format-decimal.js'
-import type { StartedReply } from '../attempts/reply/started-reply.js'
+import type { StartedReply } from '../attempts/attempt-owner.js'
 import { attemptList } from '../attempts/attempt-result.js'
 import type { Exchange } from '../client-exchange.js'
-import { totalWaitMs, type Results } from '../observe/phase-results.js'
+import { totalWaitMs, type Results } from './phase-results.js'
 
 /** Model names that are valid in a header; a client may send any text. */
 const PLAIN_MODEL = /^[!-~]{1,256}$/
@@ -56,4 +55,26 @@ export function errorHeaders(
   const lost = sent?.losses ?? []
   if (lost.length > 0) headers.push('x-sluice-lost', lost.join(', '))
   return headers
+}
+
+const THOUSANDTHS: readonly string[] = Array.from({ length: 1000 }, (_, n) =>
+  n === 0 ? '' : `.${String(n).padStart(3, '0')}`.replace(/0{1,3}$/, ''),
+)
+/** Above this value, the product with 1000 below would not be exact. */
+const MAX_EXACT = 1e9
+
+/**
+ * The number for JSON and HTTP headers: `0.042`, `17`; `null` for NaN and infinity.
+ *
+ * Formats numbers with at most three decimals, such as durations in ms. Faster than V8's conversion of a
+ * double, which takes 0.5 µs; each request has eight of them.
+ */
+export function decimal(value: number): string {
+  if (Number.isInteger(value)) return String(value)
+  if (!(value >= 0 && value < MAX_EXACT)) {
+    return Number.isFinite(value) ? String(Math.round(value * 1000) / 1000) : 'null'
+  }
+  const thousandths = Math.round(value * 1000)
+  const whole = Math.floor(thousandths / 1000)
+  return String(whole) + (THOUSANDTHS[thousandths - whole * 1000] ?? '')
 }

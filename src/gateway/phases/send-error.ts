@@ -1,10 +1,10 @@
 /** Sends the error reply of an exchange. Every error, expected or not, is sent here. */
-import type { DialectName } from '../../dialects/dialect.js'
-import { errorFormatOf, allowedMethods } from '../../dialects/index.js'
+import type { DialectName } from '../../formats/dialect.js'
+import { errorFormatOf, allowedMethods } from '../../formats/index.js'
 import { gatewayError, GatewayError } from '../../errors.js'
-import { CODINGS } from '../../http/content-encoding/content-encoding.js'
+import { CODINGS } from '../../http/content-encoding.js'
 import { abortReply, isClosed, sendReply } from '../../http/respond.js'
-import { withoutSecrets } from '../../wire/openai/error-body.js'
+import { withoutSecrets } from '../../formats/wire/openai/error-body.js'
 import type { Exchange } from '../client-exchange.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 

@@ -1,15 +1,18 @@
 /** Sends an admitted request to its upstreams, in order, until one begins a reply. */
 import type { Identity } from '../../accounts/account.js'
-import type { Escrow } from '../../reasoning/escrow.js'
+import type { WireError } from '../../errors.js'
+import type { ChatEvent } from '../../formats/chat/event.js'
+import { objectOf, type JsonObject } from '../../formats/chat/json.js'
+import type { Ingress, StreamEncoder } from '../../formats/dialect.js'
+import type { SizedText } from '../../formats/wire/frames/sized-text.js'
+import { headerOf, type HttpRequest } from '../../http/message.js'
+import { Preparation } from '../attempts/prepare-candidate.js'
+import { SendProgress, type SendOptions } from '../attempts/send-options.js'
+import { Hedging } from '../attempts/start-hedge.js'
 import { Candidates } from '../attempts/try-candidates.js'
-import { Hedging } from '../attempts/hedge/start-hedge.js'
-import { Preparation } from '../attempts/request/prepare-candidate.js'
-import type { SendOptions } from '../attempts/send-options.js'
-import { SendProgress } from '../attempts/send-progress.js'
-import { withKeptReply } from '../stored-responses/observe-reply.js'
+import type { Escrow } from '../reasoning/escrow.js'
 import type { Route } from './choose-route.js'
-import type { Call } from './receive.js'
-import type { ClientTerms } from './timeout-and-idempotency.js'
+import type { Call, KeepReply } from './receive.js'
 
 /** The services for sending requests. */
 export interface SendServices extends Pick<SendOptions, 'deadlines' | 'drainedReplySlots'> {
@@ -78,4 +81,86 @@ export function send(
   })
   sending.start()
   return sending
+}
+
+const KEY_CHARS = 256
+
+/** The settings that the client sends in headers. */
+export interface ClientTerms extends Pick<SendOptions, 'timeoutMs'> {
+  /** The value of `idempotency-key`; null if the client sent none. */
+  readonly idempotencyKey: string | null
+}
+
+/**
+ * Reads the client's settings from the headers of the request.
+ *
+ * The client's deadline (`x-request-timeout-ms`) and `idempotency-key`. A request with a key may be sent
+ * again after an attempt whose outcome is unknown.
+ */
+export function termsOf(req: HttpRequest): ClientTerms {
+  const key = headerOf(req, 'idempotency-key')?.slice(0, KEY_CHARS) ?? ''
+  const timeoutMs = timeoutOf(headerOf(req, 'x-request-timeout-ms'))
+  return { timeoutMs, idempotencyKey: key === '' ? null : key }
+}
+
+/** The client's deadline in ms; infinite if the header is absent or not a positive integer. */
+function timeoutOf(header: string | undefined): number {
+  const ms = header !== undefined && /^\d{1,9}$/.test(header) ? Number(header) : 0
+  return ms > 0 ? ms : Number.POSITIVE_INFINITY
+}
+
+/**
+ * The call, with its reply passed to `keep` if it must be stored. `hold` is called with the promise that the
+ * end of the reply waits for.
+ */
+function withKeptReply(call: Call, hold: (written: Promise<void>) => void): Call {
+  const { keep } = call
+  if (keep === undefined) return call
+  const keepAndHold: KeepReply = (reply, upstream) => {
+    const written = keep(reply, upstream)
+    hold(written)
+    return written
+  }
+  const ingress = replyObservingIngress(call.ingress, (reply) => void keepAndHold(reply, null))
+  return { ...call, keep: keepAndHold, ingress }
+}
+
+/** The client's format; calls `onReply` with the client's reply before the last bytes of it are written. */
+function replyObservingIngress(ingress: Ingress, onReply: (reply: JsonObject) => void): Ingress {
+  const report = (body: SizedText): SizedText => {
+    onReply(objectOf(JSON.parse(body.text)))
+    return body
+  }
+  return {
+    ...ingress,
+    encodeReply: (...args) => report(ingress.encodeReply(...args)),
+    encodeChoices: (...args) => report(ingress.encodeChoices(...args)),
+    newEncoder: (...args) => new ReplyObservingEncoder(ingress.newEncoder(...args), onReply),
+  }
+}
+
+/** Calls `onReply` with the whole reply when the stream is complete. */
+class ReplyObservingEncoder implements StreamEncoder {
+  private readonly encoder: StreamEncoder
+  private readonly onReply: (reply: JsonObject) => void
+
+  constructor(encoder: StreamEncoder, onReply: (reply: JsonObject) => void) {
+    this.encoder = encoder
+    this.onReply = onReply
+  }
+
+  event(event: ChatEvent): void {
+    this.encoder.event(event)
+    if (event.type !== 'finish') return
+    const { response = null } = this.encoder
+    if (response !== null) this.onReply(objectOf(JSON.parse(response)))
+  }
+
+  take(): string {
+    return this.encoder.take()
+  }
+
+  failed(error: WireError): string | null {
+    return this.encoder.failed?.(error) ?? null
+  }
 }

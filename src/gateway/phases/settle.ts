@@ -2,24 +2,24 @@
  * Ends every exchange: writes its ledger entry, metrics and log line, which are derived from the results of
  * the phases.
  */
-import { causeOf } from '../../error-cause.js'
-import { isImplausible } from '../../chat/usage.js'
-import type { DialectName } from '../../dialects/dialect.js'
+import { causeOf } from '../../errors.js'
+import { isImplausible } from '../../formats/chat/usage.js'
+import type { DialectName } from '../../formats/dialect.js'
 import type { LedgerWriter } from '../../ledger/ledger-writer.js'
 import type { BudgetWatch } from '../../limits/budget-watch.js'
 import { storeReservationOf } from '../../limits/reservation-types.js'
 import type { Limiter } from '../../limits/limiter.js'
-import type { Logger } from '../../observe/log/log.js'
+import type { Logger } from '../../observe/log.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
 import type { Outcome } from '../../observe/metrics/label-types.js'
 import { chargedNanoUsd } from '../../store/records/count-usage.js'
-import type { CanaryCounter } from '../canaries/canary-counts.js'
+import type { CanaryCounter } from '../canary-monitor.js'
 import type { Exchange } from '../client-exchange.js'
-import { entryOf, outcomeOf, overheadMs } from '../observe/ledger-entry.js'
-import { isLogged, lineOf, streamEndOf, type End } from '../observe/log-line.js'
-import { headOf, type RecentHeads } from '../observe/recent-requests.js'
-import { firstContentMs, totalWaitMs, type Results } from '../observe/phase-results.js'
-import type { Tracing } from '../observe/tracing.js'
+import { entryOf, outcomeOf, overheadMs } from '../charges/ledger-entry.js'
+import { isLogged, lineOf, streamEndOf, type End } from '../report/log-line.js'
+import { headOf, type RecentHeads } from '../report/recent-requests.js'
+import { firstContentMs, totalWaitMs, type Results } from './phase-results.js'
+import type { Tracing } from '../report/request-spans.js'
 import type { Identified } from './identify.js'
 
 /** The services that receive the ledger entry, the metrics and the log line. */
@@ -46,7 +46,7 @@ const RECORDED_OPERATIONS: ReadonlySet<Identified['operation']> = new Set<Identi
 ])
 
 /** Writes the ledger entry, the metrics and the log line of one exchange. */
-export class Observer {
+export class Settlement {
   private readonly x: Exchange
   readonly results: Results
   private readonly services: ReportingServices

@@ -2,13 +2,12 @@
  * Passes a stream if both sides use the same dialect: the upstream's own bytes, which the dialect's tap reads
  * for usage, errors and the end. Only the frames that the tap needs are parsed.
  */
-import type { FinishReason } from '../../chat/event.js'
-import type { OutputSize } from '../../chat/reply/output-size.js'
-import type { Usage } from '../../chat/usage.js'
-import type { StreamTap } from '../../dialects/dialect.js'
+import type { FinishReason } from '../../formats/chat/event.js'
+import type { OutputSize } from '../../formats/chat/output-size.js'
+import type { Usage } from '../../formats/chat/usage.js'
+import type { StreamTap } from '../../formats/dialect.js'
 import type { WireError } from '../../errors.js'
-import type { FrameSink } from '../../wire/frames/framer-types.js'
-import { SseFramer } from '../../wire/frames/sse-framer.js'
+import { SseFramer, type FrameSink } from '../../formats/wire/frames/sse-framer.js'
 import {
   overflowError,
   TRUNCATED,

@@ -2,8 +2,7 @@
  * The form of a stream to the client: server-sent events, or the elements of one JSON array for Gemini
  * clients without `alt=sse`. Pure and synchronous.
  */
-import type { FrameSink } from '../../wire/frames/framer-types.js'
-import { SseFramer } from '../../wire/frames/sse-framer.js'
+import { SseFramer, type FrameSink } from '../../formats/wire/frames/sse-framer.js'
 
 /** The form of one stream. */
 export interface StreamForm {

@@ -3,9 +3,8 @@
  * can make the page grow. `metrics.ts` names the metrics.
  */
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client'
-import { collectFrom } from './aggregate-processes.js'
+import { collectFrom, type Collected, type Definition } from './metric.js'
 import { type Distribution, SeriesHistogram } from './histogram.js'
-import type { Collected, Definition } from './metric.js'
 
 declare module 'prom-client' {
   // The parameter must have prom-client's name for the declarations to merge.

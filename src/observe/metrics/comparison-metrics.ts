@@ -1,5 +1,5 @@
 /** Metrics that compare upstreams: canaries and shadow requests. */
-import type { Usage } from '../../chat/usage.js'
+import type { Usage } from '../../formats/chat/usage.js'
 import type { Families } from './metric-families.js'
 import type { Level } from './capped-registry.js'
 

@@ -1,5 +1,5 @@
 /** The series of requests to an upstream, resolved once per target of the configuration. */
-import type { Usage } from '../../chat/usage.js'
+import type { Usage } from '../../formats/chat/usage.js'
 import { MAX_MODEL_PAIRS } from './definitions.js'
 import { cached, type Families } from './metric-families.js'
 import type { Distribution } from './histogram.js'

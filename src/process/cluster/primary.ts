@@ -7,19 +7,14 @@
  * primary pings each worker every second, and kills and replaces one that sends nothing for ten pings.
  */
 import cluster from 'node:cluster'
-import { aggregateText } from '../../observe/metrics/aggregate-processes.js'
+import type { Logger } from '../../observe/log.js'
+import { aggregateText, aggregate, type Collected } from '../../observe/metrics/metric.js'
 import type { Readiness } from '../ops/readiness.js'
+import { onSignals } from '../signals.js'
 import type { ToWorker } from './messages.js'
-import type { Primary, PrimaryOptions, RestartOptions, WorkerStatus } from './primary-types.js'
-import { WorkerProcess } from './worker-process.js'
-import { failuresAfter, respawnDelayMs } from './respawn-delay.js'
-import { RetiredMetrics } from './retired-metrics.js'
-import { newSlot, unreadyReason, type Slot } from './worker-slot.js'
-import { onSignals } from '../signals/signals.js'
+import { WorkerProcess, newSlot, unreadyReason, type Slot } from './worker-handle.js'
 
-export { runWorker, type WorkerOptions } from './worker.js'
-
-export type { Primary, PrimaryOptions, RestartOptions, WorkerStatus } from './primary-types.js'
+export { runWorker, type WorkerOptions } from './run-worker.js'
 
 /** Time after the drain's own deadline until the remaining workers are killed. */
 const KILL_AFTER_MS = 5000
@@ -288,4 +283,145 @@ class Fleet<Payload> implements Primary<Payload> {
 
 function newSlots(count: number): Slot[] {
   return Array.from({ length: count }, (_, index) => newSlot(index + 1))
+}
+
+/** Options of the primary. */
+interface PrimaryOptions<Payload> {
+  workers: number
+  /** The configuration in force, for new workers, as JSON. */
+  payload: Payload
+  log: Logger
+  /** Options for each worker's Node, in addition to the primary's. */
+  execArgv?: readonly string[]
+  /** The primary's own metrics, added to the workers'. */
+  collect: () => Promise<Collected[]>
+  /** Time for workers to finish their requests; then they are killed. */
+  drainMs: () => number
+  /**
+   * Called once with the outcome of the start: null when the first worker is ready, or the reason if a worker
+   * ended before any was ready; then no worker is left and none is restarted. Without this function such a
+   * worker is replaced.
+   */
+  started?: (failure: string | null) => void
+  /** The reply to a worker's request, both as JSON. */
+  answer?: (request: unknown) => Promise<unknown>
+  /** Runs on SIGUSR2; without it the signal is ignored. */
+  onRestartSignal?: () => void
+  /** Runs when the drain begins. */
+  onDrain?: () => void
+  /** Runs after the last worker has exited, before the process ends. */
+  closed?: () => Promise<void>
+  /** The back-off's base and cap; 250 ms and 30 s by default. */
+  respawn?: RespawnLimits
+  /** Time between pings of a worker; 1 s by default. */
+  pingMs?: number
+  /** Called for each worker that is replaced: it exited, or was killed because it sent nothing. */
+  onReplaced?: (reason: 'ended' | 'silent') => void
+}
+
+/** Options of a rolling restart. */
+interface RestartOptions<Payload> {
+  /** The configuration of the new workers. */
+  readonly payload: Payload
+  readonly workers: number
+  /** Whether the new workers listen on the address of the previous ones. */
+  readonly isSameAddress: boolean
+}
+
+/** One worker process, for the operator. */
+interface WorkerStatus {
+  readonly worker: number
+  readonly pid: number | null
+  /** `ready`, `draining`, or the problem. */
+  readonly state: string
+}
+
+/** The running primary. */
+export interface Primary<Payload> {
+  /** Sends a new configuration to every worker, and to later ones. */
+  publish(payload: Payload): void
+  /** Sends an order to every worker, as JSON. A later worker gets the last one after its configuration. */
+  order(order: unknown): void
+  /**
+   * A ready worker builds the configuration without applying it. Resolves to the reason if that fails, else
+   * to null.
+   */
+  tryOut(payload: Payload): Promise<string | null>
+  /** The sum of all processes' metrics, in Prometheus's text format. */
+  metrics(): Promise<string>
+  /** The last requests of all worker processes. */
+  recent(): Promise<unknown[]>
+  /**
+   * Ready if at least one worker is ready and every running worker is; lists the others with their last
+   * error.
+   */
+  ready(): Readiness
+  /** All worker processes, draining ones last. */
+  workers(): WorkerStatus[]
+  /**
+   * Starts new workers, and drains the previous ones once all new ones are ready. Rejects with the reason if
+   * one cannot start; then the previous workers continue, and the caller publishes their configuration again.
+   */
+  restart(next: RestartOptions<Payload>): Promise<void>
+  /** Resolves when the workers from before the last restart have exited. */
+  previousExited(): Promise<void>
+  /** Drains all workers; resolves when the last has exited. Idempotent. */
+  drain(): Promise<void>
+}
+
+/** A worker that ran for this long was healthy: the next back-off starts from the base. */
+const HEALTHY_MS = 30_000
+const DEFAULT_LIMITS: RespawnLimits = { baseMs: 250, capMs: 30_000 }
+
+/** The delay after the first failure, and the longest one. */
+interface RespawnLimits {
+  readonly baseMs: number
+  readonly capMs: number
+}
+
+/** The consecutive failures of a slot whose worker has just exited after `livedMs`. */
+function failuresAfter(failures: number, livedMs: number): number {
+  return livedMs >= HEALTHY_MS ? 1 : failures + 1
+}
+
+/**
+ * The delay in ms before the worker is started again, after this number of consecutive failures (1 or more).
+ * Full jitter on the upper half, so that workers that crashed together do not restart together.
+ */
+function respawnDelayMs(failures: number, limits = DEFAULT_LIMITS): number {
+  const { baseMs, capMs } = limits
+  const ceiling = Math.min(capMs, baseMs * 2 ** Math.min(failures - 1, 20))
+  return Math.round(ceiling * (0.5 + Math.random() / 2))
+}
+
+/** More sets are added up into one. */
+const MAX_SETS = 8
+
+/** The metrics of exited processes, without gauges. */
+class RetiredMetrics {
+  private sets: Collected[][] = []
+  private isCompacting = false
+
+  /** One set for each process, or the sum of several. */
+  get all(): readonly Collected[][] {
+    return this.sets
+  }
+
+  /** Adds the last metrics of a process. */
+  add(counted: readonly Collected[]): void {
+    this.sets.push(counted.filter(({ type }) => type !== 'gauge'))
+    void this.compact()
+  }
+
+  private async compact(): Promise<void> {
+    if (this.isCompacting || this.sets.length < MAX_SETS) return
+    this.isCompacting = true
+    const batch = [...this.sets]
+    try {
+      const merged = await aggregate(batch)
+      this.sets = [merged, ...this.sets.slice(batch.length)]
+    } finally {
+      this.isCompacting = false
+    }
+  }
 }

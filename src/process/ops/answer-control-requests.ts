@@ -2,9 +2,9 @@
  * The part of `ConfigControl` in the process that reads the configuration: lists generations and rolls back,
  * for this process and for requests of workers.
  */
-import { isObject } from '../../chat/json.js'
+import { isObject } from '../../formats/chat/json.js'
 import { differencesOf } from '../../config/generations/diff-configs.js'
-import type { ConfigSource } from '../../config/generations/reload-and-roll-back.js'
+import type { ConfigSource } from '../../config/generations/config-source.js'
 import { formatProblem } from '../../config/problem.js'
 import type {
   ConfigControl,
@@ -12,7 +12,7 @@ import type {
   ControlRequest,
   RollbackResult,
 } from '../../dashboard/server/config-control.js'
-import type { Logger } from '../../observe/log/log.js'
+import type { Logger } from '../../observe/log.js'
 
 /** The log line of a rollback that failed; its field `generation` is the requested one. */
 export const ROLLBACK_FAILED = 'rollback failed'

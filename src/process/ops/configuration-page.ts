@@ -3,13 +3,12 @@
  * generation in force on the ops port.
  */
 import { isConfigured, type Snapshot } from '../../config/config.js'
-import type { Override } from '../../config/generations/outcome-types.js'
-import type { ConfigSource } from '../../config/generations/reload-and-roll-back.js'
+import type { Override, ConfigSource } from '../../config/generations/config-source.js'
 import { formatProblem } from '../../config/problem.js'
 import { maskedConfig } from '../../config/masked-config.js'
 import type { GatewayStatus } from '../../dashboard/server/gateway-status.js'
-import type { Logger } from '../../observe/log/log.js'
-import type { CanaryState } from '../../routing/canary-state.js'
+import type { Logger } from '../../observe/log.js'
+import type { CanaryState } from '../../gateway/routing/router.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
 import type { Readiness } from './readiness.js'
 

@@ -1,12 +1,14 @@
 /** The endpoints of the ops port below `/generations`: the list, one generation, and the rollback to one. */
+import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { isObject, type JsonObject } from '../../chat/json.js'
-import type { ConfigSource } from '../../config/generations/reload-and-roll-back.js'
+import { WrongKeyCounts } from '../../accounts/authentication/wrong-key-throttle.js'
+import type { ConfigSource } from '../../config/generations/config-source.js'
+import type { GenerationRecord } from '../../config/generations/history.js'
+import type { ConfigControl, RollbackRequest } from '../../dashboard/server/config-control.js'
 import { GatewayError } from '../../errors.js'
-import type { Logger } from '../../observe/log/log.js'
-import type { AdminTokens } from './admin-token.js'
-import { localConfigControl, ROLLBACK_FAILED } from './answer-control-requests.js'
-import { assertAdmin, generationPage, generationsPage, rollBack } from './generations-page.js'
+import { isObject, type JsonObject } from '../../formats/chat/json.js'
+import type { Logger } from '../../observe/log.js'
+import { localConfigControl, ROLLBACK_FAILED, generationList } from './answer-control-requests.js'
 
 const MAX_BODY_BYTES = 16_384
 const MAX_AUTHOR_CHARS = 200
@@ -108,4 +110,129 @@ function textOf(value: JsonObject, key: string, maxChars: number): string {
 
 function malformed(message: string): GatewayError {
   return new GatewayError('malformed_request', message)
+}
+
+/** The page `/generations` of the ops port. */
+function generationsPage(source: ConfigSource): JsonObject {
+  const { inForce, held, problems, waitingForRestart, generations } = generationList(source)
+  return {
+    file: source.path,
+    generation: inForce,
+    started_generation: source.startedGeneration,
+    held,
+    last_error: problems === null ? null : [...problems],
+    waiting_for_restart: [...waitingForRestart],
+    generations: generations.map((record) => ({
+      ...shownRecord(record),
+      in_force: record.generation === inForce,
+    })),
+  }
+}
+
+/** The page of one generation, with all its values, secrets masked. Rejects with `not_found`. */
+async function generationPage(
+  source: ConfigSource,
+  control: ConfigControl,
+  { generation, from }: { readonly generation: number; readonly from: number | null },
+): Promise<JsonObject> {
+  const detail = await control.show(generation, from)
+  const content = await source.history.content(generation)
+  if (detail === null || content === null) {
+    throw new GatewayError(
+      'not_found',
+      `There is no generation ${generation}: GET /generations lists the stored ones.`,
+    )
+  }
+  return {
+    ...shownRecord(detail.record),
+    in_force: source.current().generation === generation,
+    compared_with: detail.comparedWith,
+    changes: detail.changes.map(({ path, before, after }) => ({ path, before, after })),
+    config: content.shown,
+  }
+}
+
+function shownRecord(record: GenerationRecord): JsonObject {
+  const { generation, hash, atMs, author, reason, origin, contentOf } = record
+  const at = new Date(atMs).toISOString()
+  return { generation, hash, at, author, reason, origin, content_of: contentOf }
+}
+
+/**
+ * Throws `forbidden` if `server.admin_token` is not set, and `unauthenticated` if the request does not have
+ * it.
+ */
+function assertAdmin(source: ConfigSource, hasToken: boolean): void {
+  const { adminToken } = source.current().config.server
+  if (adminToken === null) {
+    throw new GatewayError(
+      'forbidden',
+      'Rollbacks on this port need server.admin_token in the configuration; administrators can use the dashboard.',
+    )
+  }
+  if (!hasToken) {
+    throw new GatewayError(
+      'unauthenticated',
+      'Send the value of server.admin_token as "Authorization: Bearer TOKEN".',
+    )
+  }
+}
+
+/** Rolls back. Rejects with `not_found` and `malformed_request` as in `RollbackResult`. */
+async function rollBack(control: ConfigControl, request: RollbackRequest): Promise<JsonObject> {
+  const answer = await control.rollBack(request)
+  if (answer?.result === 'applied') {
+    return { generation: answer.generation, content_of: request.generation }
+  }
+  const kind = answer?.result === 'unknown' ? 'not_found' : 'malformed_request'
+  throw new GatewayError(kind, answer?.message ?? 'The rollback got no reply.')
+}
+
+/** Wrong tokens of one address: 10 at once, then one a second. */
+const RATE = { burst: 10, perSecond: 1 }
+const MAX_ADDRESSES = 1_000
+
+/**
+ * Compares tokens with `server.admin_token` in force.
+ *
+ * Checks the token of administrators of the ops port. Wrong tokens are logged, and an address that sends many
+ * of them is throttled.
+ */
+export class AdminTokens {
+  private readonly failures = new WrongKeyCounts(MAX_ADDRESSES, RATE)
+  private readonly source: ConfigSource
+  private readonly log: Logger
+
+  constructor(source: ConfigSource, log: Logger) {
+    this.source = source
+    this.log = log
+  }
+
+  /**
+   * Whether the request has the token; false if it has none or `server.admin_token` is not set. Compares in
+   * constant time. Throws `auth_throttled`, also for the right token, while its address sends too many wrong
+   * ones: otherwise the throttle would not slow guesses.
+   */
+  accepts(req: Pick<IncomingMessage, 'headers' | 'socket'>): boolean {
+    const { authorization } = req.headers
+    const { adminToken } = this.source.current().config.server
+    if (adminToken === null || authorization === undefined) return false
+    const address = req.socket.remoteAddress ?? ''
+    if (this.failures.isThrottled(address, performance.now())) {
+      throw new GatewayError(
+        'auth_throttled',
+        'Too many wrong tokens came from this address: try again later.',
+        { retryAfterSeconds: 1 },
+      )
+    }
+    const given = /^bearer (\S+)$/i.exec(authorization)?.[1] ?? ''
+    if (timingSafeEqual(digest(given), digest(adminToken))) return true
+    this.failures.note(address, performance.now())
+    this.log.warn('wrong admin token on the ops port', { client_address: address })
+    return false
+  }
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest()
 }

@@ -1,11 +1,12 @@
 /**
  * Checks that a migration overwrites nothing, and afterwards that the copy is complete. Writes nothing.
  */
+import { createHash } from 'node:crypto'
 import type { ApiKey } from '../../accounts/account.js'
+import { isObject } from '../../formats/chat/json.js'
 import { everyAccount, everyKey } from '../list-all.js'
 import { isRemovable } from '../remove-ended-keys.js'
 import { STORE_CAPACITY, type Store } from '../store.js'
-import { Checksum } from './checksum.js'
 import { auditPages, PARTS, recordsOf, type Part, type Progress } from './read-parts.js'
 
 /** The target has a record that the source does not have, or cannot store one; the message names it. */
@@ -115,5 +116,37 @@ async function refuseForeignTrail(from: Store, to: Store): Promise<void> {
 function foreign(what: string): MigrationRefused {
   return new MigrationRefused(
     `the target has ${what}, which the source does not have, or has with other values; nothing was written: name an empty target`,
+  )
+}
+
+/** Characters of the checksum that are shown. */
+const SHOWN = 16
+
+/**
+ * Adds up records that each occur once: engines that return them in different orders have the same checksum.
+ * If the order matters, callers add the position to the record.
+ */
+class Checksum {
+  count = 0
+  private readonly mixed = Buffer.alloc(32)
+
+  add(thing: unknown): void {
+    this.count += 1
+    const digest = createHash('sha256').update(canonical(thing)).digest()
+    digest.forEach((byte, at) => (this.mixed[at] = (this.mixed[at] ?? 0) ^ byte))
+  }
+
+  /** A digest of the digests; reveals nothing about the records. */
+  get digest(): string {
+    return createHash('sha256').update(this.mixed).digest('hex').slice(0, SHOWN)
+  }
+}
+
+/** JSON with sorted names, so that equal values have equal texts. */
+export function canonical(thing: unknown): string {
+  return JSON.stringify(thing, (_, value: unknown) =>
+    isObject(value)
+      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : value,
   )
 }

@@ -10,9 +10,15 @@ import type { Account, ApiKey } from '../../accounts/account.js'
 import { accountPages, everyAccount, everyKey } from '../list-all.js'
 import { removeEndedKeys } from '../remove-ended-keys.js'
 import type { KeyEdit, Store } from '../store.js'
-import { canonical } from './checksum.js'
-import { MigrationRefused, refuseForeign } from './compare-stores.js'
-import { auditPages, budgetBatches, objectBatches, sumsOf, type Part, type Progress } from './read-parts.js'
+import { canonical, MigrationRefused, refuseForeign } from './compare-stores.js'
+import {
+  auditPages,
+  budgetBatches,
+  objectBatches,
+  sumsOf,
+  type Part,
+  type Progress,
+} from './read-parts.js'
 
 /** Concurrent writes. */
 const AT_ONCE = 64

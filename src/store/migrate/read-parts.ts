@@ -2,7 +2,7 @@
  * The parts of a store that a migration copies, and how to read them in batches.
  */
 import type { ApiKey } from '../../accounts/account.js'
-import { periodOf } from '../../limits/arithmetic/budget-period.js'
+import { periodOf } from '../limit-arithmetic.js'
 import type { AuditEntry } from '../audit-trail.js'
 import type { BudgetSpent } from '../ledger.js'
 import { endOf, type ProviderObject } from '../provider-objects.js'

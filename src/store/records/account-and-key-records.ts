@@ -4,11 +4,11 @@
  */
 import { z } from 'zod'
 import type { Account, ApiKey } from '../../accounts/account.js'
-import { isObject } from '../../chat/json.js'
+import { isObject } from '../../formats/chat/json.js'
 import type { AuditEntry } from '../audit-trail.js'
 import type { SignInToken } from '../sign-in-tokens.js'
 import type { KeyEdit } from '../store.js'
-import { checkFields, parseJson } from './check-fields.js'
+import { checkFields, parseJson } from './parse-record.js'
 
 /** The version of every record except the keys below. */
 const VERSION = 1

@@ -2,9 +2,14 @@
  * The counters of a sum (an hour or day of one key and model), for Redis, whose scripts add them up, and for
  * migration.
  */
-import { CAUSES, causeOf } from '../../error-cause.js'
+import { CAUSES, causeOf } from '../../errors.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
-import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../usage-queries.js'
+import {
+  FIRST_CONTENT_BOUNDS_MS,
+  type UsageSum,
+  type KeyUse,
+  type SumQuery,
+} from '../usage-queries.js'
 
 /**
  * The counters of one sum, changed in place. Sums in Redis have the indices as field names: first those of
@@ -89,7 +94,7 @@ export function sumFromCounters(
 }
 
 /** The counters of a sum. */
-export function countersFromSum(sum: UsageSum): SumCounters {
+function countersFromSum(sum: UsageSum): SumCounters {
   return [
     ...[sum.requests, sum.errors, sum.inputTokens, sum.outputTokens, sum.cacheReadTokens],
     ...[sum.cacheWriteTokens, sum.reasoningTokens, sum.costNanoUsd, sum.unpriced, sum.estimated],
@@ -106,7 +111,7 @@ export function numberedCounters(sum: UsageSum): [index: number, count: number][
 }
 
 /** Adds counters to those of a sum; unknown ones add nothing. */
-export function addCounters(sum: SumCounters, counters: readonly (number | undefined)[]): void {
+function addCounters(sum: SumCounters, counters: readonly (number | undefined)[]): void {
   counters.forEach((count, index) => add(sum, index, count))
 }
 
@@ -119,4 +124,52 @@ function add(sum: SumCounters, index: number, value: number | undefined): void {
 function bucketOf(firstContentMs: number): number {
   const index = FIRST_CONTENT_BOUNDS_MS.findIndex((bound) => firstContentMs <= bound)
   return index < 0 ? FIRST_CONTENT_BOUNDS_MS.length : index
+}
+
+/**
+ * The sums that match the query, grouped as it requires.
+ *
+ * Filters and groups sums, for engines that store sums by key and model only. Pure.
+ */
+export function selectSums(
+  sums: readonly UsageSum[],
+  { accountId, keyId, model, per }: SumQuery,
+): UsageSum[] {
+  const found = sums.filter((sum) => {
+    return (
+      (keyId === undefined || sum.keyId === keyId) && (model === undefined || sum.model === model)
+    )
+  })
+  if (per !== 'model') return found
+  const groups = new Map<string, { at: UsageSum; counters: SumCounters }>()
+  for (const sum of found) {
+    const name = `${sum.startMs} ${sum.model}`
+    const at = { ...sum, accountId: accountId ?? '', keyId: '' }
+    const group = groups.get(name) ?? { at, counters: newSum() }
+    addCounters(group.counters, countersFromSum(sum))
+    groups.set(name, group)
+  }
+  return Array.from(groups.values(), ({ at, counters }) => sumFromCounters(counters, at))
+}
+
+/** The keys that cost most first; of the same cost, those with most requests. */
+export function byCost(a: KeyUse, b: KeyUse): number {
+  return b.costNanoUsd - a.costNanoUsd || b.requests - a.requests
+}
+
+/** What each key used. */
+export function useByKey(sums: readonly UsageSum[]): KeyUse[] {
+  const uses = new Map<string, KeyUse>()
+  for (const { accountId, keyId, requests, costNanoUsd, unpriced } of sums) {
+    const name = `${accountId} ${keyId}`
+    const before = uses.get(name)
+    uses.set(name, {
+      accountId,
+      keyId,
+      requests: (before?.requests ?? 0) + requests,
+      costNanoUsd: (before?.costNanoUsd ?? 0) + costNanoUsd,
+      unpriced: (before?.unpriced ?? 0) + unpriced,
+    })
+  }
+  return [...uses.values()]
 }

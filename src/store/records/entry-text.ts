@@ -3,9 +3,9 @@
  * engine store the same text.
  */
 import { z } from 'zod'
-import { isOutcome } from '../../error-cause.js'
+import { isOutcome } from '../../errors.js'
 import type { EntryOutcome, LedgerEntry } from '../../ledger/entry.js'
-import { checkFields, parseJson } from './check-fields.js'
+import { checkFields, parseJson } from './parse-record.js'
 
 const VERSION = 2
 /** The earlier version, which ends with `hops`. */

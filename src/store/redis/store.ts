@@ -4,18 +4,16 @@
 import { buildStore } from '../build-store.js'
 import { unavailable } from '../errors.js'
 import { STORE_CAPACITY, type KeyChange, type Store, type StoreOptions } from '../store.js'
-import type { RedisAddress } from './connection/parse-address.js'
+import type { RedisAddress } from '../store-address.js'
 import { RedisEngine } from './connection/engine.js'
 import { RedisNotifications } from './connection/receive-notifications.js'
-import { RedisFleet } from './fleet.js'
+import { RedisFleet, RedisThrottle, RedisSharedCache } from './shared-state.js'
 import { RedisAccounts } from './keys/accounts.js'
 import { RedisAuditTrail } from './keys/audit-trail.js'
 import { RedisKeys } from './keys/keys.js'
 import { RedisProviderObjects } from './keys/provider-objects.js'
 import { RedisSignInTokens } from './keys/sign-in-tokens.js'
-import { RedisThrottle } from './keys/throttle.js'
 import { RedisLedger } from './ledger/ledger.js'
-import { RedisSharedCache } from './shared-cache.js'
 
 /**
  * Connects to the Redis at `address` and checks that keys can be kept there. Warns of settings that an

@@ -121,7 +121,7 @@ CREATE TRIGGER provider_object_removed AFTER DELETE ON provider_objects BEGIN
 END;
 
 -- The amounts taken of limits. `account_id` is empty for a limit that accounts share. Rates are in 1/60,000 of a
--- request or token that has not flowed back (src/limits/arithmetic/rate-limit.ts); `places` are slots of concurrent
+-- request or token that has not flowed back (src/store/limit-arithmetic.ts); `places` are slots of concurrent
 -- requests; `day`, `week` and `month` are days, weeks (from Monday) and months since 1970 (UTC). `..._reserved` is the
 -- part of `..._spent` that running requests hold.
 CREATE TABLE limits (
@@ -229,7 +229,7 @@ FROM ledger_entries;
 -- A past hour is added to its day: `usage_days` includes the rows of `usage_hours` up to `days_mark`, and the view
 -- `usage_pending` has the others. `last_at_ms` is the time at which the last of the requests arrived.
 -- `first_content_N` counts requests by time to first content, in the intervals of FIRST_CONTENT_BOUNDS_MS.
--- `errors_CAUSE` counts failures by cause (src/error-cause.ts).
+-- `errors_CAUSE` counts failures by cause (src/errors.ts).
 CREATE TABLE usage_hours (
   start_ms INTEGER NOT NULL,
   account_id TEXT NOT NULL,

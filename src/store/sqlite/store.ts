@@ -11,9 +11,8 @@ import { Engine } from './engine.js'
 import { SqliteKeys } from './keys/keys.js'
 import { SqliteProviderObjects } from './keys/provider-objects.js'
 import { SqliteLedger } from './ledger/ledger.js'
-import { SqliteSharedCache } from './shared-cache.js'
+import { SqliteSharedCache, SqliteThrottle } from './shared-state.js'
 import { SqliteSignInTokens } from './keys/sign-in-tokens.js'
-import { SqliteThrottle } from './keys/throttle.js'
 import { SqliteAuditTrail } from './keys/audit-trail.js'
 
 /** Options for tests. */

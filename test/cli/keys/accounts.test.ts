@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { isPassword } from '../../../src/accounts/password.js'
-import { parseAccounts, runAccounts } from '../../../src/cli/keys/accounts.js'
+import { parseAccounts, runAccounts } from '../../../src/cli/accounts.js'
 import { UsageError } from '../../../src/cli/usage-error.js'
 import { reporting } from '../../../src/cli/exit-status.js'
 import { configFolder, newSession, sluice, type TestSession } from '../session.js'

@@ -6,8 +6,7 @@ import t from 'tap'
 import { compare } from '../../../src/cli/plan/compare-configs.js'
 import { ComparedConfig } from '../../../src/cli/plan/compared-config.js'
 import { loadConfigText } from '../../../src/config/load-config.js'
-import type { RequestHead } from '../../../src/gateway/observe/recent-requests.js'
-import type { RequestShape } from '../../../src/gateway/observe/request-shape.js'
+import type { RequestHead, RequestShape } from '../../../src/gateway/report/recent-requests.js'
 
 const MODELS = `
 as_of: 2026-11-20

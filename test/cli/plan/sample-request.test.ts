@@ -5,18 +5,18 @@
  * and translated for every dialect; its losses and refusals are compared with those of the original.
  */
 import t from 'tap'
-import type { JsonObject } from '../../../src/chat/json.js'
-import type { ChatRequest } from '../../../src/chat/request.js'
-import { CLIENTS } from '../../../src/documentation/dialect-matrix/messages-clients.js'
-import { COLUMNS } from '../../../src/documentation/dialect-matrix/page.js'
-import { REQUEST_GROUPS } from '../../../src/documentation/dialect-matrix/requests.js'
+import type { JsonObject } from '../../../src/formats/chat/json.js'
+import type { ChatRequest } from '../../../src/formats/chat/request.js'
+import { CLIENTS } from '../../../src/cli/dialect-matrix/messages-clients.js'
+import { COLUMNS } from '../../../src/cli/dialect-matrix/page.js'
+import { REQUEST_GROUPS } from '../../../src/cli/dialect-matrix/request-concepts.js'
 import { factsFor } from '../../../src/config/catalogue.js'
 import { loadConfig } from '../../../src/config/load-config.js'
-import { resolveEndpoint, egressOf, type ResolvedEndpoint } from '../../../src/dialects/index.js'
+import { resolveEndpoint, egressOf, type ResolvedEndpoint } from '../../../src/formats/index.js'
 import { GatewayError } from '../../../src/errors.js'
-import { reportNative } from '../../../src/dialects/report-native-fields.js'
-import { LossList } from '../../../src/gateway/streams/translation-losses.js'
-import { requestShapeOf, type RequestShape } from '../../../src/gateway/observe/request-shape.js'
+import { reportNative } from '../../../src/formats/dialect.js'
+import { LossList } from '../../../src/gateway/streams/translated-stream.js'
+import { requestShapeOf, type RequestShape } from '../../../src/gateway/report/recent-requests.js'
 import { sampleRequest } from '../../../src/cli/plan/sample-request.js'
 
 const loaded = loadConfig('config/gateway.yaml', {})

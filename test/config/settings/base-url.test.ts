@@ -3,8 +3,8 @@
  * Method: base URLs with typical mistakes, and those of vendors and all presets.
  */
 import t from 'tap'
-import { baseUrlNote } from '../../../src/config/upstreams/base-url.js'
-import { PRESETS } from '../../../src/config/upstreams/presets.js'
+import { baseUrlNote } from '../../../src/config/resolve-upstream.js'
+import { PRESETS } from '../../../src/config/presets.js'
 
 const noteOn = (baseUrl: string, path: string | null = null): string | null =>
   baseUrlNote({ baseUrl, path })

@@ -3,7 +3,7 @@
  * Method: every preset through the loader, alone and with every key that a preset sets.
  */
 import t from 'tap'
-import { PRESET_NAMES, PRESETS } from '../../../src/config/upstreams/presets.js'
+import { PRESET_NAMES, PRESETS } from '../../../src/config/presets.js'
 import { loadText } from '../sample.js'
 
 void t.test('a preset supplies omitted settings', (t) => {

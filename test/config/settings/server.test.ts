@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { loadConfig } from '../../../src/config/load-config.js'
 import { formatProblem } from '../../../src/config/problem.js'
-import { needsRestart } from '../../../src/config/generations/values-in-force.js'
+import { needsRestart } from '../../../src/config/generations/diff-configs.js'
 import { createSnapshot } from '../../../src/config/create-snapshot.js'
 import { newAuthority, newPair } from '../../helpers/certificates.js'
 

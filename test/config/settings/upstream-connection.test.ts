@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { createSnapshot } from '../../../src/config/create-snapshot.js'
 import { masked, maskedConfig } from '../../../src/config/masked-config.js'
-import { settingsOf } from '../../../src/upstreams/pool/connection-pool.js'
+import { settingsOf } from '../../../src/gateway/upstreams/connection-pool.js'
 import { newAuthority, newPair } from '../../helpers/certificates.js'
 import { changed, loadText, problemsOf } from '../sample.js'
 

@@ -8,7 +8,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { ENDPOINTS } from '../../../src/dialects/match-endpoint.js'
+import { ENDPOINTS } from '../../../src/formats/match-endpoint.js'
 import { startGateway } from '../../helpers/gateway.js'
 
 const PAGE = readFileSync('docs/reference/clients.md', 'utf8')

@@ -6,7 +6,7 @@
  * signatures included.
  */
 import t from 'tap'
-import { Fold } from '../../../src/chat/reply/fold.js'
+import { Fold } from '../../../src/formats/chat/fold.js'
 import {
   arrayOf,
   isObject,
@@ -14,14 +14,14 @@ import {
   type JsonValue,
   objectOf,
   stringOf,
-} from '../../../src/chat/json.js'
-import type { ChatRequest } from '../../../src/chat/request.js'
+} from '../../../src/formats/chat/json.js'
+import type { ChatRequest } from '../../../src/formats/chat/request.js'
 import { createCatalogue, factsFor } from '../../../src/config/catalogue.js'
-import { egressOf, ingressOf } from '../../../src/dialects/index.js'
-import { Escrow } from '../../../src/reasoning/escrow.js'
-import { SseFramer } from '../../../src/wire/frames/sse-framer.js'
+import { egressOf, ingressOf } from '../../../src/formats/index.js'
+import { Escrow } from '../../../src/gateway/reasoning/escrow.js'
+import { SseFramer } from '../../../src/formats/wire/frames/sse-framer.js'
 import { fixtures, skipWithoutFixtures, type Recording } from '../../helpers/fixtures.js'
-import { FakeSharedCache } from '../../reasoning/fake-shared-cache.js'
+import { FakeSharedCache } from '../../gateway/reasoning/fake-shared-cache.js'
 
 /** Expected differences, each with its reason. */
 const EXCEPTIONS: Readonly<Record<string, string>> = {

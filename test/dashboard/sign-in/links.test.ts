@@ -7,7 +7,7 @@ import { openDataPlane } from '../../../src/process/data-plane.js'
 import { createdAccountReply, resetLinkReply } from '../../../src/dashboard/server/schema/schema.js'
 import { newSignInSecret } from '../../../src/dashboard/server/sign-in/sessions.js'
 import { offerSetUp } from '../../../src/dashboard/server/sign-in/set-up.js'
-import { createLogger } from '../../../src/observe/log/log.js'
+import { createLogger } from '../../../src/observe/log.js'
 import { Metrics } from '../../../src/observe/metrics/metrics.js'
 import { PASSWORD, startStage } from '../fixtures/stage.js'
 

@@ -4,7 +4,7 @@
  * Method: a real provider on this machine, clients that sign in with it, and the gateway's store and log.
  */
 import t from 'tap'
-import { objectOf } from '../../../src/chat/json.js'
+import { objectOf } from '../../../src/formats/chat/json.js'
 import { oidcStartReply, sessionReply } from '../../../src/dashboard/server/schema/schema.js'
 import { IdentityProvider } from '../../../src/dashboard/server/sign-in/identity-provider.js'
 import { scene, type Scene } from './oidc-stage.js'

@@ -5,7 +5,7 @@
  * saw.
  */
 import t from 'tap'
-import { revokeKey } from '../../../src/accounts/revoke-key.js'
+import { revokeKey } from '../../../src/accounts/keys.js'
 import { openStore } from '../../../src/store/open-store.js'
 import type { Store } from '../../../src/store/store.js'
 import { startGateway } from '../../helpers/gateway.js'

@@ -3,10 +3,10 @@
 // Method: raw requests against a whole gateway, and the receiving phase alone on a small budget.
 import { connect } from 'node:net'
 import t from 'tap'
-import { ingressOf } from '../../../src/dialects/index.js'
+import { ingressOf } from '../../../src/formats/index.js'
 import { Exchange } from '../../../src/gateway/client-exchange.js'
-import { Generation } from '../../../src/gateway/generation/generation.js'
-import { BodyMemory } from '../../../src/gateway/bodies/body-memory.js'
+import { Generation } from '../../../src/gateway/generation.js'
+import { BodyMemory } from '../../../src/gateway/body-memory.js'
 import { Intake, receive } from '../../../src/gateway/phases/receive.js'
 import { sendReply } from '../../../src/http/respond.js'
 import { openServer } from '../../../src/http/server.js'

@@ -14,7 +14,7 @@ import {
   UPSTREAMS,
   watchProcess,
 } from '../../faults/scene.js'
-import { createKey } from '../../../src/accounts/create-key.js'
+import { createKey } from '../../../src/accounts/keys.js'
 import { loadConfig } from '../../../src/config/load-config.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'

@@ -4,11 +4,10 @@
  * Method: a clock that the test sets; random traffic.
  */
 import t from 'tap'
-import { backOffMs } from '../../../src/gateway/attempts/retry/back-off.js'
-import { HedgeBudget } from '../../../src/gateway/attempts/hedge/hedge-budget.js'
-import { RetryBudget } from '../../../src/gateway/attempts/retry/retry-budget.js'
+import { backOffMs } from '../../../src/gateway/attempts/candidate-turns.js'
+import { HedgeBudget, RetryBudget } from '../../../src/gateway/attempts/retry-and-hedge-budgets.js'
 import { RollingSums } from '../../../src/gateway/attempts/health/rolling-sums.js'
-import { seeded } from '../../routing/fixtures.js'
+import { seeded } from '../routing/fixtures.js'
 import { TestClock } from './clock.js'
 
 void t.test('three retries are always allowed, more in proportion to the requests', (t) => {

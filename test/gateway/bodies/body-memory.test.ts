@@ -3,10 +3,10 @@
  * Method: the budget alone; `process/gateway/memory.test.ts` tests it in a running gateway.
  */
 import t from 'tap'
-import { BodyMemory } from '../../../src/gateway/bodies/body-memory.js'
+import { BodyMemory } from '../../../src/gateway/body-memory.js'
 import { GatewayError } from '../../../src/errors.js'
-import { isObject, type JsonObject } from '../../../src/chat/json.js'
-import { LongText, putLongText } from '../../../src/chat/long-text.js'
+import { isObject, type JsonObject } from '../../../src/formats/chat/json.js'
+import { LongText, putLongText } from '../../../src/formats/chat/long-text.js'
 
 /** The kind and `retryAfterSeconds` of the error that the step throws; null if it throws none. */
 function refusal(step: () => void): readonly [string, number | undefined] | null {

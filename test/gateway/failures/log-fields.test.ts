@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import t from 'tap'
-import { exchangeFields } from '../../../src/observe/log/log-fields.js'
+import { exchangeFields } from '../../../src/observe/log-fields.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { until } from '../../helpers/upstream.js'
 import { makeAll, openFailureScene } from './ten-failures.js'

@@ -3,7 +3,7 @@
  * Method: random additions and removals compared with a Set, also during a visit.
  */
 import t from 'tap'
-import { InFlightList, NOT_LISTED } from '../../../src/gateway/in-flight/in-flight-list.js'
+import { InFlightList, NOT_LISTED } from '../../../src/gateway/in-flight-list.js'
 import { dice } from '../../helpers/seeded-random.js'
 
 interface Plane {

@@ -3,8 +3,8 @@
  * Method: the real clock; the test counts ticks instead of milliseconds.
  */
 import t from 'tap'
-import { Deadlines, TICK_MS } from '../../../src/gateway/in-flight/timeout-timer.js'
-import { NOT_LISTED } from '../../../src/gateway/in-flight/in-flight-list.js'
+import { Deadlines, TICK_MS } from '../../../src/gateway/deadlines.js'
+import { NOT_LISTED } from '../../../src/gateway/in-flight-list.js'
 import { until } from '../../helpers/upstream.js'
 
 void t.test('every item in flight gets ticks with increasing times', async (t) => {

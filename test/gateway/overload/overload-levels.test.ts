@@ -8,10 +8,10 @@ import {
   AverageDelay,
   levelFor,
   Levels,
+  Overload,
   type Level,
   type Readings,
-} from '../../../src/gateway/overload/overload-levels.js'
-import { Overload } from '../../../src/gateway/overload/overload.js'
+} from '../../../src/gateway/overload.js'
 import type { Labels } from '../../../src/accounts/labels.js'
 
 const CONFIG = {

@@ -3,9 +3,9 @@
  * Method: keys that are created in the store of a running gateway, and requests with them.
  */
 import t from 'tap'
-import { createKey, type NewKeySettings } from '../../../src/accounts/create-key.js'
-import { namesModel } from '../../../src/accounts/check-allowed-models.js'
-import { arrayOf, objectOf, stringOf } from '../../../src/chat/json.js'
+import { createKey, type NewKeySettings } from '../../../src/accounts/keys.js'
+import { namesModel } from '../../../src/accounts/account.js'
+import { arrayOf, objectOf, stringOf } from '../../../src/formats/chat/json.js'
 import { loadConfig } from '../../../src/config/load-config.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'

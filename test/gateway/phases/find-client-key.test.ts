@@ -4,7 +4,7 @@
  * Method: values of the Authorization header; then a running gateway, with the key in each place.
  */
 import t from 'tap'
-import { bearerIn } from '../../../src/gateway/phases/find-client-key.js'
+import { bearerIn } from '../../../src/gateway/phases/authenticate.js'
 import { startGateway } from '../../helpers/gateway.js'
 
 void t.test('only a bearer sk_ key is a credential', (t) => {

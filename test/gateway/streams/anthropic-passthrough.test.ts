@@ -5,8 +5,8 @@
  */
 import t from 'tap'
 import { textUntilEnd } from '../../helpers/collect.js'
-import { arrayOf, objectOf, type JsonObject } from '../../../src/chat/json.js'
-import { sealThinking } from '../../../src/dialects/anthropic/client/reply/thinking-token.js'
+import { arrayOf, objectOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { sealThinking } from '../../../src/formats/anthropic/client/thinking-token.js'
 import { failing } from '../../conformance/client-scenarios.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 

@@ -6,7 +6,7 @@
 import { createServer } from 'node:http'
 import { text } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
-import { arrayOf, objectOf, stringOf, type JsonObject } from '../../../src/chat/json.js'
+import { arrayOf, objectOf, stringOf, type JsonObject } from '../../../src/formats/chat/json.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 
 const ARGUMENTS =

@@ -4,14 +4,14 @@
  * Method: requests through a gateway to the emulated providers, and decoders with the contents of recordings.
  */
 import t from 'tap'
-import { Fold } from '../../../src/chat/reply/fold.js'
+import { Fold } from '../../../src/formats/chat/fold.js'
 import {
   arrayOf,
   objectOf,
   stringOf,
   type JsonObject,
   type JsonValue,
-} from '../../../src/chat/json.js'
+} from '../../../src/formats/chat/json.js'
 import { ask, isComplete, question } from '../../faults/scene.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { client, upstream } from '../../properties/transcript-streams.js'

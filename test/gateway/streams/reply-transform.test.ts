@@ -7,7 +7,7 @@
 import t from 'tap'
 import { ReplyTransform } from '../../../src/gateway/streams/reply-transform.js'
 import { PassthroughStream } from '../../../src/gateway/streams/passthrough-transform.js'
-import { egressOf } from '../../../src/dialects/index.js'
+import { egressOf } from '../../../src/formats/index.js'
 
 interface Stage {
   readonly stream: ReplyTransform

@@ -4,7 +4,7 @@
  * Method: small streams, cut at the places where bytes could be lost or duplicated.
  */
 import t from 'tap'
-import type { JsonObject } from '../../../src/chat/json.js'
+import type { JsonObject } from '../../../src/formats/chat/json.js'
 import { GatewayError } from '../../../src/errors.js'
 import { PassthroughStream } from '../../../src/gateway/streams/passthrough-transform.js'
 import { type Translation } from '../../../src/gateway/streams/translated-stream.js'

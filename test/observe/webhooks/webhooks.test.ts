@@ -4,9 +4,9 @@
  */
 import t from 'tap'
 import type { NotifyConfig } from '../../../src/config/config.js'
-import { Webhooks } from '../../../src/observe/webhooks/webhooks.js'
-import type { Notification } from '../../../src/observe/webhooks/notification.js'
-import { openPoster } from '../../../src/upstreams/webhook-connection.js'
+import { Webhooks } from '../../../src/observe/webhooks.js'
+import type { Notification } from '../../../src/observe/notification.js'
+import { openPoster } from '../../../src/gateway/upstreams/webhook-connection.js'
 import { until } from '../../helpers/upstream.js'
 import { SECRETS, startReceiver } from './receiver.js'
 

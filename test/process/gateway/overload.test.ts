@@ -8,7 +8,7 @@
  */
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createKey } from '../../../src/accounts/create-key.js'
+import { createKey } from '../../../src/accounts/keys.js'
 import { findAccount } from '../../../src/accounts/accounts.js'
 import type { Labels } from '../../../src/accounts/labels.js'
 import { openStore } from '../../../src/store/open-store.js'

@@ -71,7 +71,7 @@ for (const kind of ['FIFO', 'socket'] as const) {
 const FAILED = { status: 0, text: '' }
 
 void t.test('lines that an unread pipe does not accept are dropped and counted', async (t) => {
-  const module = JSON.stringify(new URL('../../../src/observe/log/log.js', import.meta.url).href)
+  const module = JSON.stringify(new URL('../../../src/observe/log.js', import.meta.url).href)
   const program = `
     const { createLogger } = await import(${module})
     let lost = 0

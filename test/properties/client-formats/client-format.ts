@@ -4,10 +4,10 @@
  * result. The caller defines a complete stream of the client format.
  */
 import type { Test } from 'tap'
-import type { ChatRequest } from '../../../src/chat/request.js'
-import type { DialectName, Endpoint, Ingress } from '../../../src/dialects/dialect.js'
-import { ingressOf } from '../../../src/dialects/index.js'
-import type { JsonObject } from '../../../src/chat/json.js'
+import type { ChatRequest } from '../../../src/formats/chat/request.js'
+import type { DialectName, Endpoint, Ingress } from '../../../src/formats/dialect.js'
+import { ingressOf } from '../../../src/formats/index.js'
+import type { JsonObject } from '../../../src/formats/chat/json.js'
 import { PassthroughStream } from '../../../src/gateway/streams/passthrough-transform.js'
 import {
   TranslatedStream,

@@ -5,12 +5,12 @@
  * and encoder, and back through the decoder that reads Anthropic's own replies.
  */
 import t from 'tap'
-import type { ChatEvent } from '../../../src/chat/event.js'
-import { Fold, type Reply } from '../../../src/chat/reply/fold.js'
-import { Grammar } from '../../../src/chat/grammar.js'
-import { objectOf } from '../../../src/chat/json.js'
-import { ingressOf } from '../../../src/dialects/index.js'
-import { SseFramer } from '../../../src/wire/frames/sse-framer.js'
+import type { ChatEvent } from '../../../src/formats/chat/event.js'
+import { Fold, type Reply } from '../../../src/formats/chat/fold.js'
+import { Grammar } from '../../../src/formats/chat/grammar.js'
+import { objectOf } from '../../../src/formats/chat/json.js'
+import { ingressOf } from '../../../src/formats/index.js'
+import { SseFramer } from '../../../src/formats/wire/frames/sse-framer.js'
 import { faultsOfReply } from '../../conformance/clients/client-forms.js'
 import { checkClient } from './client-format.js'
 import { legalStream } from '../legal-streams.js'

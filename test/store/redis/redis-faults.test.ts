@@ -8,7 +8,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { digestOf, newSecret } from '../../../src/accounts/key-secret.js'
-import { Authenticator } from '../../../src/auth/authenticator.js'
+import { Authenticator } from '../../../src/accounts/authentication/authenticator.js'
 import { GatewayError } from '../../../src/errors.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { startFaultProxy, type Fault } from '../../helpers/fault-proxy.js'

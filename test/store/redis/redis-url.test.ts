@@ -3,11 +3,7 @@
  * Method: a table of addresses with their parsed form or error.
  */
 import t from 'tap'
-import {
-  isRedisUrl,
-  parseRedisUrl,
-  type RedisAddress,
-} from '../../../src/store/redis/connection/parse-address.js'
+import { isRedisUrl, parseRedisUrl, type RedisAddress } from '../../../src/store/store-address.js'
 
 const GOOD: readonly [string, Partial<RedisAddress>][] = [
   ['redis://h', { kind: 'single', hosts: [{ host: 'h', port: 6379 }], tls: false, db: 0 }],

@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path'
 import t from 'tap'
-import { CAUSES } from '../../../src/error-cause.js'
+import { CAUSES } from '../../../src/errors.js'
 import { connect, textIn } from '../../../src/store/sqlite/driver.js'
 import { openSqlite } from '../../../src/store/sqlite/store.js'
 import {

@@ -1,12 +1,16 @@
 /** The catalogue, the current route of each model, and the playground. */
 import { factsFor } from '../../../config/catalogue.js'
 import { isConfigured, type Snapshot } from '../../../config/config.js'
-import type { ModelFacts } from '../../../chat/model.js'
-import { dialectsByRequest } from '../../../upstreams/explain-dialect.js'
+import type { ModelFacts } from '../../../formats/chat/model.js'
+import { dialectsByRequest } from '../../../gateway/upstreams/choose-openai-endpoint.js'
 import { ANY_MODEL } from '../../../ledger/find-price.js'
-import { PLAIN_REQUEST } from '../../../routing/match-route-conditions.js'
-import { reasonOf } from '../../../routing/explain-route.js'
-import { createRouter, type ModelRoute, type Router } from '../../../routing/router.js'
+import { PLAIN_REQUEST } from '../../../gateway/routing/match-route-conditions.js'
+import {
+  reasonOf,
+  createRouter,
+  type ModelRoute,
+  type Router,
+} from '../../../gateway/routing/router.js'
 import { signedRoute, SELF_REPLIED, type Route } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import type { Services } from '../services.js'

@@ -7,12 +7,17 @@ import { checkedEmail, createAccount, isEmail } from '../../../accounts/accounts
 import type { OidcConfig } from '../../../config/config.js'
 import { GatewayError } from '../../../errors.js'
 import { headerOf } from '../../../http/message.js'
-import { cookieOf, cookieText, noCookieText, OIDC_COOKIE } from '../sign-in/cookies.js'
+import {
+  cookieOf,
+  cookieText,
+  noCookieText,
+  OIDC_COOKIE,
+  signInTokenIdOf,
+} from '../sign-in/sessions.js'
 import { IdentityError, IdentityProvider } from '../sign-in/identity-provider.js'
 import { openRoute, type ApiRequest, type Reply, type Route } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import { ownEntry, type Services } from '../services.js'
-import { signInTokenIdOf } from '../sign-in/sessions.js'
 import { assertCookiesWork, enter } from './sign-in.js'
 
 /** Maximum time at the provider. */

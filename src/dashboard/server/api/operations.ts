@@ -1,14 +1,17 @@
-/** Operations for administrators: upstreams, the configuration, recent failures. */
+/**
+ * Operations for administrators: the health of upstreams, the configuration, recent failures, and the audit
+ * log.
+ */
 import { isConfigured, type UpstreamConfig } from '../../../config/config.js'
+import { causeOf, isOutcome, type Cause } from '../../../errors.js'
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import { FIRST_CONTENT_BOUNDS_MS } from '../../../store/usage-queries.js'
-import { quantile } from '../usage-figures.js'
 import type { GatewayStatus } from '../gateway-status.js'
-import { signedRoute, type Reply, type Route } from '../routing/route.js'
 import { rowViews } from '../request-rows.js'
+import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
-import type { Services } from '../services.js'
-import { upstreamHealth, type UpstreamHealth } from '../upstream-health.js'
+import { scopeOf, type Services } from '../services.js'
+import { quantile } from '../usage-figures.js'
 
 /** The period of rates. */
 const RECENT_MS = 5 * 60_000
@@ -137,4 +140,133 @@ function firstContentCounts(rows: readonly LedgerEntry[]): number[] {
     counts[place] = (counts[place] ?? 0) + 1
   }
   return counts
+}
+
+/** The routes. */
+export function auditRoutes(services: Services): Route[] {
+  return [
+    signedRoute('GET', '/audit', {
+      credential: 'session',
+      query: schema.auditQuery,
+      reply: schema.auditReply,
+      handle: (request) => audit(services, request),
+    }),
+  ]
+}
+
+async function audit(
+  services: Services,
+  { session, query }: SignedInRequest<ReturnType<typeof schema.auditQuery.parse>, undefined>,
+): Promise<Reply> {
+  const accountId = await scopeOf(services, session, query.account)
+  const limit = query.limit ?? 50
+  const found = await services.store.auditTrail.page({
+    accountId,
+    after: query.after ?? null,
+    limit: limit + 1,
+  })
+  const entries = found.slice(0, limit)
+  const json: schema.AuditReply = {
+    entries,
+    next: found.length > limit ? (entries.at(-1)?.id ?? null) : null,
+  }
+  return { status: 200, json }
+}
+
+/** A number of events, and the time of the last one (ms since 1970). */
+export interface EventCount {
+  count: number
+  lastAtMs: number | null
+}
+
+/** The health of an upstream in recent requests. */
+interface UpstreamHealth {
+  /** Retries included. */
+  attempts: number
+  readonly failures: Record<Cause, number>
+  /** Failures of the provider by kind. */
+  readonly kinds: Map<string, { count: number; lastAtMs: number }>
+  /** Retries at this upstream after a failure. */
+  readonly retries: EventCount
+  /** Fallbacks to another upstream after a failure at this one. */
+  readonly fallbacks: EventCount
+}
+
+interface Attempt {
+  readonly upstream: string
+  readonly outcome: string
+}
+
+/**
+ * The health of each upstream that the entries name.
+ *
+ * A request counts for every upstream that it was attempted at. If a fallback succeeds, the first upstream
+ * still has a failure, although the outcome of the entry is `ok`.
+ */
+export function upstreamHealth(rows: Iterable<LedgerEntry>): Map<string, UpstreamHealth> {
+  const all = new Map<string, UpstreamHealth>()
+  const of = (upstream: string): UpstreamHealth => {
+    const known = all.get(upstream)
+    if (known !== undefined) return known
+    const made = newHealth()
+    all.set(upstream, made)
+    return made
+  }
+  for (const row of rows) {
+    const attempts = attemptsOf(row)
+    if (attempts.length === 0 && row.upstream !== null) {
+      fail(of(row.upstream), row.outcome, row.atMs)
+    }
+    attempts.forEach(({ upstream, outcome }, at) => {
+      const health = of(upstream)
+      health.attempts += 1
+      const next = attempts[at + 1]
+      if (!fail(health, outcome, row.atMs) || next === undefined) return
+      countEvent(next.upstream === upstream ? health.retries : health.fallbacks, row.atMs)
+    })
+  }
+  return all
+}
+
+function newHealth(): UpstreamHealth {
+  return {
+    attempts: 0,
+    failures: { client: 0, limits: 0, gateway: 0, provider: 0 },
+    kinds: new Map(),
+    retries: { count: 0, lastAtMs: null },
+    fallbacks: { count: 0, lastAtMs: null },
+  }
+}
+
+/**
+ * Parses `upstream:outcome` items, separated by `, `. Entries of earlier versions have only the number of
+ * attempts.
+ */
+function attemptsOf({ attempted, attempts, upstream, outcome }: LedgerEntry): Attempt[] {
+  if (attempted === null) return attempts > 0 && upstream !== null ? [{ upstream, outcome }] : []
+  return attempted.split(', ').map((text) => {
+    const end = text.lastIndexOf(':')
+    return { upstream: text.slice(0, end), outcome: text.slice(end + 1) }
+  })
+}
+
+/** Counts a failure. Returns false for `ok` and for a hedge that lost. */
+function fail(health: UpstreamHealth, outcome: string, atMs: number): boolean {
+  const cause = isOutcome(outcome) ? causeOf(outcome) : null
+  if (cause === null) return false
+  health.failures[cause] += 1
+  if (cause === 'provider') {
+    const known = health.kinds.get(outcome)
+    if (known === undefined) health.kinds.set(outcome, { count: 1, lastAtMs: atMs })
+    else {
+      known.count += 1
+      known.lastAtMs = Math.max(known.lastAtMs, atMs)
+    }
+  }
+  return true
+}
+
+function countEvent(what: EventCount, atMs: number): void {
+  what.count += 1
+  what.lastAtMs = Math.max(what.lastAtMs ?? 0, atMs)
 }

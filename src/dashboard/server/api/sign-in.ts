@@ -4,7 +4,7 @@
  */
 import type { Account } from '../../../accounts/account.js'
 import { isOutdated } from '../../../accounts/password.js'
-import { isLoopback } from '../../../config/schema-and-defaults/dashboard-schema.js'
+import { isLoopback } from '../../../config/schema/dashboard-schema.js'
 import { GatewayError } from '../../../errors.js'
 import { headerOf } from '../../../http/message.js'
 import {
@@ -13,7 +13,10 @@ import {
   DEVICE_COOKIE,
   noCookieText,
   SESSION_COOKIE,
-} from '../sign-in/cookies.js'
+  DEVICE_MS,
+  SESSION_MS,
+  type Session,
+} from '../sign-in/sessions.js'
 import {
   openRoute,
   signedRoute,
@@ -23,7 +26,6 @@ import {
 } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import { accountView, ownEntry, planOf, type Services } from '../services.js'
-import { DEVICE_MS, SESSION_MS, type Session } from '../sign-in/sessions.js'
 import { hasAdmin } from '../sign-in/set-up.js'
 
 /** The routes. */

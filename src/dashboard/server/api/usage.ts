@@ -4,8 +4,14 @@ import { createGzip } from 'node:zlib'
 import { GatewayError } from '../../../errors.js'
 import { headerOf, type HttpResponse } from '../../../http/message.js'
 import { beginReply, isClosed } from '../../../http/respond.js'
-import { matchesEntry, type EntryFilter } from '../../../store/records/entry-filter.js'
-import type { EntryPage, EntryQuery, SumQuery, UsageSum } from '../../../store/usage-queries.js'
+import {
+  matchesEntry,
+  type EntryFilter,
+  type EntryPage,
+  type EntryQuery,
+  type SumQuery,
+  type UsageSum,
+} from '../../../store/usage-queries.js'
 import { accepts } from '../compress.js'
 import { figuresOf, groupsOf, MAX_GROUPS, pointsOf, remainingSums } from '../usage-figures.js'
 import {

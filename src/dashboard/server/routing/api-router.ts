@@ -3,15 +3,16 @@
  * order.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
+import type { z } from 'zod'
 import { GatewayError, gatewayError, rowOf, type ErrorKind } from '../../../errors.js'
-import { newRequestId } from '../../../http/request-id.js'
+import { parseObject } from '../../../formats/wire/json/parse-body.js'
+import { errorBody } from '../../../formats/wire/openai/error-body.js'
 import { headerOf, hostOf, type HttpRequest, type HttpResponse } from '../../../http/message.js'
-import { abortReply, isClosed, sendReply, setHeaders } from '../../../http/respond.js'
-import type { Logger } from '../../../observe/log/log.js'
-import { errorBody } from '../../../wire/openai/error-body.js'
-import { parseBody, parseQuery, readBody } from './parse-request.js'
+import { newRequestId } from '../../../http/request-id.js'
+import { abortReply, isClosed, sendReply, setHeaders, REFUSED } from '../../../http/respond.js'
+import type { Logger } from '../../../observe/log.js'
 import { compressed } from '../compress.js'
-import { cookieOf, SESSION_COOKIE } from '../sign-in/cookies.js'
+import { cookieOf, SESSION_COOKIE, type Session, type Sessions } from '../sign-in/sessions.js'
 import {
   assertRoutes,
   SELF_REPLIED,
@@ -20,7 +21,6 @@ import {
   type Reply,
   type Route,
 } from './route.js'
-import type { Session, Sessions } from '../sign-in/sessions.js'
 
 /** What the router depends on. */
 export interface RouterOptions {
@@ -268,4 +268,86 @@ async function send({ req, res, requestId }: ApiExchange, reply: Reply): Promise
   if (isClosed(res)) return
   const vary = reply.etag === true ? 'cookie, accept-encoding' : 'accept-encoding'
   sendReply(res, { status: reply.status, headers: [...headers, 'vary', vary], body })
+}
+
+/** Maximum body size. The largest valid body is a password of 1,024 bytes in JSON's longest spelling. */
+const MAX_BYTES = 65_536
+
+/**
+ * Reads the whole body. Rejects with `body_too_large` at the first byte over the limit, or with
+ * `client_gone`.
+ */
+function readBody(req: HttpRequest, res: HttpResponse): Promise<Buffer> {
+  const length = headerOf(req, 'content-length')
+  if (length !== undefined && Number(length) > MAX_BYTES) return Promise.reject(tooLarge())
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let bytes = 0
+    const refused = (error: GatewayError): void => {
+      req.off('data', take).off('end', finish).pause()
+      reject(error)
+    }
+    const take = (chunk: Buffer): void => {
+      bytes += chunk.length
+      if (bytes > MAX_BYTES) refused(tooLarge())
+      else chunks.push(chunk)
+    }
+    const finish = (): void => resolve(Buffer.concat(chunks))
+    res.once(REFUSED, refused)
+    res.once('close', () => {
+      reject(new GatewayError('client_gone', 'The client closed the connection.'))
+    })
+    req.on('data', take).once('end', finish)
+  })
+}
+
+/** Parses and validates the body. Throws `malformed_request` that names the field. */
+function parseBody(bytes: Buffer, schema: z.ZodType): unknown {
+  const { value } = parseObject(bytes, { maxDepth: 8, maxTokens: 5_000 })
+  return parsed(schema, value, '')
+}
+
+/** Parses and validates the query; with `null`, the route accepts no query. */
+function parseQuery(url: string, schema: z.ZodType | null): unknown {
+  const at = url.indexOf('?')
+  const values: Record<string, string> = {}
+  for (const [name, value] of new URLSearchParams(at === -1 ? '' : url.slice(at + 1))) {
+    if (Object.hasOwn(values, name)) {
+      throw malformed(`the query has ${clippedName(name)} more than once`, clippedName(name))
+    }
+    values[name] = value
+  }
+  if (schema === null) {
+    const [first] = Object.keys(values)
+    if (first !== undefined)
+      throw malformed(`unknown field ${clippedName(first)} in the query`, clippedName(first))
+    return undefined
+  }
+  return parsed(schema, values, ' in the query')
+}
+
+function parsed(schema: z.ZodType, value: unknown, where: string): unknown {
+  const result = schema.safeParse(value)
+  if (result.success) return result.data
+  const [issue] = result.error.issues
+  const path = issue?.path.map(String).join('.') ?? ''
+  if (issue?.code === 'unrecognized_keys') {
+    const name = clippedName([...issue.path.map(String), issue.keys[0] ?? ''].join('.'))
+    throw malformed(`unknown field ${name}${where}`, name)
+  }
+  const what = path === '' ? 'the request' : path
+  throw malformed(`${what}${where}: ${issue?.message ?? 'is not valid'}`, path)
+}
+
+/** A client's field name, shortened and escaped for an error message. */
+function clippedName(name: string): string {
+  return name.replaceAll(/[^\w.[\]-]/g, '?').slice(0, 64)
+}
+
+function malformed(message: string, param: string): GatewayError {
+  return new GatewayError('malformed_request', message, param === '' ? {} : { param })
+}
+
+function tooLarge(): GatewayError {
+  return new GatewayError('body_too_large', `The body must not be larger than ${MAX_BYTES} bytes.`)
 }

@@ -1,12 +1,11 @@
 /** The route table of the dashboard's API: every path, its method and its access policy. */
 import { accountRoutes } from '../api/accounts.js'
-import { auditRoutes } from '../api/audit-log.js'
+import { auditRoutes, operationRoutes } from '../api/operations.js'
 import { configurationRoutes } from '../api/configuration.js'
 import { keyRoutes } from '../api/keys.js'
 import { limitRoutes } from '../api/limits.js'
 import { modelRoutes } from '../api/models.js'
 import { oidcRoutes } from '../api/oidc.js'
-import { operationRoutes } from '../api/operations.js'
 import { passwordRoutes } from '../api/passwords.js'
 import { providerRoutes } from '../api/providers.js'
 import { sessionRoutes } from '../api/sign-in.js'

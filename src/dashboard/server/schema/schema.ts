@@ -30,13 +30,10 @@
  * own.
  */
 export * from './accounts.js'
-export * from './audit-log.js'
+export * from './operations.js'
 export * from './configuration.js'
 export * from './keys.js'
-export * from './limits.js'
 export * from './models.js'
-export * from './operations.js'
-export * from './own-account.js'
 export * from './providers.js'
 export * from './shared-types.js'
 export * from './sign-in.js'

@@ -5,7 +5,7 @@
  * send the part after `#`. The page must remove it from the address bar after reading it.
  */
 import { z } from 'zod'
-import { account } from './own-account.js'
+import { account } from './accounts.js'
 import { timeMs } from './shared-types.js'
 
 const email = z.string().max(254)

@@ -3,8 +3,8 @@
  * letter open another page, `?` lists them. They are off in text fields and open dialogs.
  */
 import { useEffect, useRef } from 'react'
-import { go } from '../routing/location.js'
-import { SECTIONS } from './sections.js'
+import { go } from '../routing.js'
+import { SECTIONS } from './navigation-rail.js'
 
 const CHORD_MS = 1_200
 

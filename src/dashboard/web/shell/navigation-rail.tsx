@@ -1,14 +1,10 @@
 /** The navigation rail with the account at its foot. On a narrow screen it is a sheet. */
-import { useEffect, useState } from 'react'
 import { Dialog as Base } from '@base-ui/react/dialog'
+import { useEffect, useState } from 'react'
+import { Button, IconButton, Icon, type IconName } from '../components/button.js'
 import { plural } from '../format/number.js'
-import { Button, IconButton } from '../components/actions/button.js'
-import { Icon, type IconName } from '../components/actions/icon.js'
-import { Link } from '../routing/link.js'
-import { useLocation } from '../routing/location.js'
-import { useScope, withScope } from './shown-account.js'
-import { SECTIONS } from './sections.js'
-import { useAccount, useSession } from './session.js'
+import { Link, useLocation } from '../routing.js'
+import { useScope, withScope, useAccount, useSession } from './session.js'
 import { chooseTheme, useThemeChoice, type ThemeChoice } from './theme.js'
 
 /** The product's logo and name. */
@@ -134,3 +130,33 @@ function Foot() {
     </div>
   )
 }
+
+/** A page of the rail. */
+export interface Section {
+  readonly path: string
+  readonly name: string
+  readonly icon: IconName
+  /** The letter after `g`. */
+  readonly key: string
+  readonly adminOnly: boolean
+}
+
+/** The pages, in the order of the rail. */
+export const SECTIONS: readonly Section[] = [
+  { path: '/', name: 'Overview', icon: 'overview', key: 'o', adminOnly: false },
+  { path: '/keys', name: 'Keys', icon: 'keys', key: 'k', adminOnly: false },
+  { path: '/usage', name: 'Usage', icon: 'usage', key: 'u', adminOnly: false },
+  { path: '/requests', name: 'Requests', icon: 'requests', key: 'r', adminOnly: false },
+  { path: '/models', name: 'Models', icon: 'models', key: 'm', adminOnly: false },
+  { path: '/playground', name: 'Playground', icon: 'playground', key: 'p', adminOnly: false },
+  { path: '/operations', name: 'Operations', icon: 'operations', key: 'a', adminOnly: true },
+  { path: '/providers', name: 'Providers', icon: 'providers', key: 'v', adminOnly: true },
+  {
+    path: '/configuration',
+    name: 'Configuration',
+    icon: 'file',
+    key: 'c',
+    adminOnly: true,
+  },
+  { path: '/accounts', name: 'Accounts', icon: 'accounts', key: 't', adminOnly: true },
+]

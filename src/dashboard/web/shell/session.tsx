@@ -9,9 +9,10 @@ import {
   type ReactNode,
 } from 'react'
 import type { Account, SessionReply } from '../../server/schema/schema.js'
-import { read, change } from '../api/endpoints.js'
 import { problemOf, setToken, whenSignedOut, type Problem } from '../api/client.js'
-import { BlockSkeleton, Failed } from '../components/states/states.js'
+import { read, change } from '../api/endpoints.js'
+import { BlockSkeleton, Failed } from '../components/states.js'
+import { useLocation } from '../routing.js'
 
 interface SessionValue {
   readonly session: SessionReply
@@ -88,4 +89,17 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
       />
     </main>
   )
+}
+
+/** The `account` parameter of reads: null for the own account. */
+export function useScope(): string | null {
+  const { query } = useLocation()
+  const { account } = useSession().session
+  return account?.role === 'admin' ? query.get('account') : null
+}
+
+/** Adds the selected account to a path. */
+export function withScope(path: string, scope: string | null): string {
+  if (scope === null) return path
+  return `${path}${path.includes('?') ? '&' : '?'}account=${encodeURIComponent(scope)}`
 }

@@ -2,9 +2,9 @@
  * Rotates the API keys of an upstream: each request gets the next key that is not resting. A key that the
  * provider refuses or throttles rests for a time; a single key never rests.
  */
-import { pointOf } from '../../../routing/sticky.js'
-import { REPORT_INTERVAL_MS } from '../../../observe/webhooks/notification.js'
-import type { Clock } from '../clock.js'
+import { pointOf } from '../../routing/order-targets.js'
+import { REPORT_INTERVAL_MS } from '../../../observe/notification.js'
+import type { Clock } from './rolling-sums.js'
 
 /** One of the keys; null if the upstream needs none. */
 export interface Credential {

@@ -2,10 +2,15 @@
  * Active health checks: a `GET` to each upstream with `probe`, through its connection pool, whose result goes
  * to the circuit breaker. Their timers do not keep the process running.
  */
-import type { ProbeConfig } from '../../../config/config.js'
-import type { RequestQueue } from '../../../upstreams/pool/request-queue.js'
-import type { ReplyHandler, UpstreamCall } from '../../../upstreams/pool/upstream-call.js'
+import { isConfigured, type ProbeConfig, type Config } from '../../../config/config.js'
+import { egressOf } from '../../../formats/index.js'
+import { ownHeaders } from '../../upstream-headers.js'
+import type { RequestQueue } from '../../upstreams/request-queue.js'
+import { requestPathAt } from '../../upstreams/upstream-address.js'
+import type { ReplyHandler, UpstreamCall } from '../../upstreams/upstream-call.js'
+import type { Upstream, Upstreams } from '../../upstreams/upstreams.js'
 import type { Breaker } from './breaker.js'
+import type { UpstreamStates } from './upstream-state.js'
 
 /** The settings of one probe. */
 export interface ProbeOptions {
@@ -98,4 +103,35 @@ class ProbeReply implements ReplyHandler {
   onResponseError(): void {
     this.ended(false)
   }
+}
+
+/** Starts the probes; the caller must stop each. Upstreams without `probe` or without a key have none. */
+export function startHealthProbes(
+  { upstreams }: Pick<Config, 'upstreams'>,
+  opened: Upstreams,
+  states: UpstreamStates,
+): HealthProbe[] {
+  return Object.keys(upstreams).flatMap((name) => {
+    const upstream = opened.get(name)
+    const probe = upstream === undefined ? null : startProbe(upstream, states)
+    return probe === null ? [] : [probe]
+  })
+}
+
+function startProbe(
+  { config, pool, address }: Upstream,
+  states: UpstreamStates,
+): HealthProbe | null {
+  const { probe } = config
+  if (probe === null || !isConfigured(config)) return null
+  const egress = egressOf(config.dialect === 'openai' ? 'openai-chat' : config.dialect)
+  if (egress === null) return null
+  const { breaker, credentials } = states.of(config.name)
+  const path = requestPathAt({ ...address, path: null }, { path: probe.path, model: '' })
+  const headers = (): string[] => {
+    const { key } = credentials.next(new Set(), null) ?? { key: null }
+    const own = Object.entries(ownHeaders(config, egress, key))
+    return ['accept', 'application/json', ...own.flat()]
+  }
+  return new HealthProbe({ probe, pool, path, headers, breaker })
 }

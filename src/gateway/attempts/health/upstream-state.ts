@@ -3,17 +3,15 @@
  * and of routes: the spending on hedges. Each part survives a reload if the settings that it depends on did
  * not change.
  */
-import type { Config, UpstreamConfig } from '../../../config/config.js'
-import { expiryOf } from '../../../http/tls/read-tls-files.js'
-import { PeakEwma } from '../../../routing/latency-average.js'
-import type { RouteConfig } from '../../../config/routes/route.js'
-import type { RouteTarget } from '../../../routing/router.js'
+import type { Config, UpstreamConfig, RouteConfig } from '../../../config/config.js'
+import { expiryOf } from '../../../http/read-tls-files.js'
+import { PeakEwma } from '../../routing/latency-average.js'
+import type { RouteTarget } from '../../routing/router.js'
 import type { UpstreamGauges } from '../../../observe/metrics/gauges.js'
 import { Breaker, BREAKER_LEVELS, type BreakerState } from './breaker.js'
-import { SYSTEM_CLOCK, type Clock } from '../clock.js'
+import { SYSTEM_CLOCK, type Clock } from './rolling-sums.js'
 import { Credentials } from './credentials.js'
-import { HedgeBudget } from '../hedge/hedge-budget.js'
-import { RetryBudget } from '../retry/retry-budget.js'
+import { HedgeBudget, RetryBudget } from '../retry-and-hedge-budgets.js'
 
 /** A key of an upstream that the provider refused with 401 or 403. */
 export interface DeniedKey {

@@ -4,7 +4,7 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import { readBoundedFile } from '../../../files/bounded-file.js'
 import { CannotOpen, unavailable } from '../../errors.js'
-import type { RedisAddress } from './parse-address.js'
+import type { RedisAddress } from '../../store-address.js'
 
 /** ioredis's options without the one that its type requires and its code does not. */
 type Options = Omit<RedisOptions, 'replyMapping'>

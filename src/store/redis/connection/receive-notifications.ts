@@ -5,7 +5,7 @@
  */
 import { Redis } from 'ioredis'
 import { clientOptions, retryDelayMs } from './open-client.js'
-import type { RedisAddress } from './parse-address.js'
+import type { RedisAddress } from '../../store-address.js'
 import type { KeyChange } from '../../store.js'
 
 /** The message for a change of every key, in place of a digest. */

@@ -4,14 +4,17 @@
  */
 import { Cluster, Redis } from 'ioredis'
 import type { GatewayError } from '../../../errors.js'
-import { LostStore, notApplied, unavailable } from '../../errors.js'
-import { ReplyTimeout, withTimeout } from './command-timeout.js'
-import { Queue } from './limit-concurrency.js'
+import { LostStore, notApplied, unavailable, reasonOf, unconfirmed } from '../../errors.js'
+import type { RedisAddress } from '../../store-address.js'
 import { connectFailure, firstReady, newClient, retryDelayMs } from './open-client.js'
-import type { RedisAddress } from './parse-address.js'
-import { Replicas } from './replicas.js'
-import { evaluate, loadScript, messageOf } from './script.js'
-import type { Argument, Script, ScriptParameters } from './script.js'
+import {
+  evaluate,
+  loadScript,
+  messageOf,
+  type Argument,
+  type Script,
+  type ScriptParameters,
+} from './script.js'
 
 /** The value of a key of the primary; `writeError` is why it accepts no writes, or null. */
 export interface PrimaryValue {
@@ -292,4 +295,138 @@ export class RedisConnection {
 /** Whether a replica refused a write; older servers begin the message with the line of the script. */
 function isReadOnly(message: string): boolean {
   return message.includes('READONLY ')
+}
+
+/** No reply within the time limit. */
+class ReplyTimeout extends Error {}
+
+/**
+ * Rejects with `ReplyTimeout` after the time limit. A delayed event loop runs timers before it reads sockets,
+ * so the sockets are read again before the timeout counts. ioredis has a longer time limit of its own
+ * (`commandTimeout`), which may end first when the event loop was delayed.
+ */
+function withTimeout<T>(reply: Promise<T>, timeoutMs: number): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const late = (): void => reject(new ReplyTimeout(`no answer within ${timeoutMs} ms`))
+    const timer = setTimeout(() => setImmediate(late), timeoutMs)
+    const failed = (error: unknown): void => {
+      if (messageOf(error) === 'Command timed out') late()
+      else reject(error instanceof Error ? error : new Error(messageOf(error)))
+    }
+    reply.then(resolve, failed).finally(() => clearTimeout(timer))
+  })
+}
+
+const MAX_UNDER_WAY = 16
+const MAX_WAITING = 10_000
+
+/**
+ * The commands of one connection.
+ *
+ * Limits the concurrent commands of a connection. The others wait here without a timeout: a burst must not
+ * look like a slow server.
+ */
+class Queue {
+  private readonly isEnded: () => boolean
+  private readonly waiting: (() => void)[] = []
+  private underWay = 0
+
+  /** While `isEnded` returns true, no command waits. */
+  constructor(isEnded: () => boolean) {
+    this.isEnded = isEnded
+  }
+
+  /**
+   * Resolves when the command may be sent; call `leave` when it has its reply. Rejects with
+   * `GatewayError(store_unavailable)` if too many wait.
+   */
+  async enter(what: string): Promise<void> {
+    if (this.waiting.length >= MAX_WAITING) {
+      throw unavailable(`${what} failed`, new Error(`${MAX_WAITING} commands wait already`))
+    }
+    while (this.underWay >= MAX_UNDER_WAY && !this.isEnded()) {
+      await new Promise<void>((resolve) => this.waiting.push(resolve))
+    }
+    this.underWay += 1
+  }
+
+  leave(): void {
+    this.underWay -= 1
+    const count = this.isEnded() ? this.waiting.length : 1
+    for (const go of this.waiting.splice(0, count)) go()
+  }
+}
+
+const LEAST_WAIT_MS = 100
+
+/** The connection of the waits. */
+export interface ReplicaOptions {
+  readonly client: Redis | Cluster
+  /** Replicas that must have a change; 0 waits for none. */
+  readonly replicas: number
+  /** Time limit of a command; a wait takes at most half of it. */
+  readonly timeoutMs: number
+  /** Limits the time of a reply. Rejects with `GatewayError(store_unavailable)`. */
+  readonly awaitReply: <T>(what: string, reply: Promise<T>) => Promise<T>
+}
+
+/**
+ * The waits of one connection.
+ *
+ * Waits until replicas have a change (`WAIT`). `WAIT` blocks its connection, so one wait serves all changes
+ * that were sent before it.
+ */
+class Replicas {
+  private readonly options: ReplicaOptions
+  private readonly waitMs: number
+  private readonly waits = new Map<Redis, Promise<unknown>>()
+
+  constructor(options: ReplicaOptions) {
+    this.options = options
+    this.waitMs = Math.max(LEAST_WAIT_MS, Math.floor(options.timeoutMs / 2))
+  }
+
+  /** Resolves when no wait blocks the connection. */
+  async idle(): Promise<void> {
+    while (this.waits.size > 0) await Promise.allSettled(this.waits.values())
+  }
+
+  /**
+   * Resolves when enough replicas have the last change of `key`. Rejects with
+   * `GatewayError(store_unconfirmed)`. `WAIT` counts for the connection that wrote; in a Cluster, that of the
+   * key's node.
+   */
+  async confirm(what: string, key: string): Promise<void> {
+    const { replicas } = this.options
+    if (replicas === 0) return
+    let count: unknown
+    try {
+      const node = await this.nodeOf(what, key)
+      count = await (this.waits.get(node) ?? this.waitAt(what, node))
+    } catch (error) {
+      throw unconfirmed(what, reasonOf(error))
+    }
+    if (typeof count === 'number' && count >= replicas) return
+    throw unconfirmed(what, `${String(count)} of ${replicas} replicas have it (wait_replicas)`)
+  }
+
+  private waitAt(what: string, node: Redis): Promise<unknown> {
+    const { awaitReply, replicas } = this.options
+    const reply = node.call('wait', [replicas, this.waitMs])
+    const wait = awaitReply(what, reply).finally(() => this.waits.delete(node))
+    this.waits.set(node, wait)
+    return wait
+  }
+
+  private async nodeOf(what: string, key: string): Promise<Redis> {
+    const { client, awaitReply } = this.options
+    if (client instanceof Redis) return client
+    const slot = await awaitReply(what, client.call('cluster', ['keyslot', key]))
+    const name = typeof slot === 'number' ? client.slots[slot]?.[0] : undefined
+    const node = client
+      .nodes('master')
+      .find(({ options }) => `${options.host ?? ''}:${options.port ?? 0}` === name)
+    if (node === undefined) throw unavailable(`${what} failed`, new Error('its node is not known'))
+    return node
+  }
 }

@@ -7,7 +7,7 @@ import { damaged, unavailable } from '../../errors.js'
 import { writeAccount } from '../../records/account-and-key-records.js'
 import { isAccountId, isName, type RedisEngine } from '../connection/engine.js'
 import * as layout from './key-names.js'
-import { KEY_SCRIPTS } from './scripts.js'
+import { KEY_SCRIPTS } from './key-names.js'
 import {
   MISMATCH,
   EMPTY_PAGE,

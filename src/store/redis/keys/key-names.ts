@@ -8,6 +8,23 @@
  * have been removed). The pointers `key:DIGEST` and `key-id:ID` name the account; they exist as long as the
  * key.
  */
+import { loadScript } from '../connection/script.js'
+
+/** The last file of each script describes its keys, arguments and reply. */
+export const KEY_SCRIPTS = {
+  createPointer: loadScript('keys/create-pointer'),
+  deletePointer: loadScript('keys/delete-pointer'),
+  putAccount: loadScript('keys/leave-audit-entries', 'keys/put-account'),
+  listAccount: loadScript('keys/list-account'),
+  replaceAccount: loadScript('keys/leave-audit-entries', 'keys/replace-account'),
+  putKey: loadScript('keys/leave-audit-entries', 'keys/key-order', 'keys/put-key'),
+  listKeys: loadScript('keys/key-order', 'keys/list-keys'),
+  replaceKey: loadScript('keys/leave-audit-entries', 'keys/replace-key'),
+  revokeKey: loadScript('keys/leave-audit-entries', 'keys/revoke-key'),
+  endKeys: loadScript('keys/end-keys'),
+  removeKeys: loadScript('keys/key-order', 'keys/remove-keys'),
+}
+
 const PREFIX = 'sluice:'
 
 /** The id of the store: an emptied store gets another one. */

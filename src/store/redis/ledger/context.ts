@@ -4,7 +4,7 @@
 import type { RedisConnection } from '../connection/redis-connection.js'
 import type { Argument } from '../connection/script.js'
 import type { Slices } from '../limits/slices.js'
-import type { LedgerKeys } from './key-names.js'
+import type { LedgerKeys } from './ledger-keys.js'
 
 /** The parts of one ledger. */
 export interface LedgerContext {

@@ -3,25 +3,37 @@
  */
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import { unavailable } from '../../errors.js'
-import type { Admission, AdmissionResult, Ledger } from '../../ledger.js'
-import type { Reservation, SettleOutcome } from '../../ledger.js'
+import { LeaseClock } from '../../lease-clock.js'
+import type {
+  Admission,
+  AdmissionResult,
+  Ledger,
+  Reservation,
+  SettleOutcome,
+  Retention,
+} from '../../ledger.js'
 import { readEntry, writeEntry } from '../../records/entry-text.js'
+import type { StoreOptions } from '../../store.js'
 import type { RedisEngine } from '../connection/engine.js'
-import { groupBy } from '../group-by.js'
-import { listOf } from '../connection/parse-replies.js'
+import { listOf, parseNumbers, stringsOf } from '../connection/parse-replies.js'
+import type { RedisConnection } from '../connection/redis-connection.js'
 import { Admissions } from '../limits/admissions.js'
-import { parseSharedHolds } from '../limits/encode-demands.js'
-import { SliceReporter } from '../limits/slice-reporter.js'
+import { parseSharedHolds, type SliceReport } from '../limits/encode-demands.js'
 import { Slices } from '../limits/slices.js'
 import type { LedgerContext } from './context.js'
-import { ACCOUNTS, leaseMember, LedgerKeys } from './key-names.js'
+import {
+  groupBy,
+  ACCOUNTS,
+  leaseMember,
+  LedgerKeys,
+  LEDGER_SCRIPTS,
+  BUCKET_MS,
+  requestIdIn,
+  timePrefix,
+} from './ledger-keys.js'
 import { budgets, putBudgets, putLastUse, putSums } from './migrate-usage.js'
-import { LeaseClock } from '../../lease-clock.js'
-import type { StoreOptions } from '../../store.js'
-import { LEDGER_SCRIPTS } from './scripts.js'
-import { Settlement, type SettledEntry } from './settlement.js'
-import { UsagePruning } from './delete-old-usage.js'
 import { RedisUsage } from './read-usage.js'
+import { Settlement, type SettledEntry } from './settlement.js'
 
 /** Expired reservations that are read and settled together. */
 const MAX_EXPIRED = 64
@@ -228,5 +240,112 @@ function assertNames(what: string, ...names: readonly string[]): void {
   for (const name of names) {
     if (name !== '' && name.length <= MAX_NAME_LENGTH && !name.includes('\0')) continue
     throw unavailable(`${what} failed`, new Error('a name is empty, too long, or has a NUL in it'))
+  }
+}
+
+/** Interval of the reports. */
+const ROUND_MS = 500
+
+/**
+ * Runs a timer until `end`.
+ *
+ * Reports slices that no settlement has reported: it renews those of long requests and returns those that are
+ * idle.
+ */
+class SliceReporter {
+  private readonly context: LedgerContext
+  private readonly timer: NodeJS.Timeout
+  private isBusy = false
+
+  constructor(context: LedgerContext) {
+    this.context = context
+    this.timer = setInterval(() => void this.round(), ROUND_MS).unref()
+  }
+
+  /** Returns what is left of all slices. Never rejects. */
+  async end(): Promise<void> {
+    clearInterval(this.timer)
+    await this.report(this.context.slices.finalReports(performance.now()))
+  }
+
+  private async round(): Promise<void> {
+    if (this.isBusy) return
+    this.isBusy = true
+    await this.report(this.context.slices.overdueReports(performance.now()))
+    this.isBusy = false
+  }
+
+  /** Never rejects: reports have totals, so a lost one is repaired by the next. */
+  private async report(reports: readonly SliceReport[]): Promise<void> {
+    const { link, names, clock, slices, processName } = this.context
+    // Keys of one slot have the same hash tag.
+    const slotOf = ([key]: SliceReport) => (names.isCluster ? key.slice(0, key.indexOf('}')) : '')
+    for (const group of groupBy(reports, slotOf).values()) {
+      const reportedAtMs = performance.now()
+      const args = [clock(), processName, JSON.stringify(group)]
+      try {
+        const keys = group.map(([key]) => key)
+        const answer = await link.run('keeping slices', LEDGER_SCRIPTS.reportSlices, { keys, args })
+        slices.applyReplies(group, parseNumbers(answer), { reportedAtMs, nowMs: performance.now() })
+      } catch {
+        // Redis is unavailable: slices end by themselves.
+        return
+      }
+    }
+  }
+}
+
+/** Entries removed in one batch. */
+const BATCH = 250
+
+/** Prunes on a connection that no request uses. */
+class UsagePruning {
+  private readonly link: RedisConnection
+  private readonly names: LedgerKeys
+
+  constructor(link: RedisConnection, names: LedgerKeys) {
+    this.link = link
+    this.names = names
+  }
+
+  /** Resolves to the number of removed entries. */
+  async prune({ entriesBeforeMs, hoursBeforeMs, daysBeforeMs }: Retention): Promise<number> {
+    let count = 0
+    for (const account of stringsOf(
+      await this.link.send('listing accounts', 'smembers', [ACCOUNTS]),
+    )) {
+      count += await this.pruneRows(account, entriesBeforeMs)
+      await this.pruneSums(account, 'hour', hoursBeforeMs)
+      await this.pruneSums(account, 'day', daysBeforeMs)
+    }
+    return count
+  }
+
+  private async pruneRows(account: string, beforeMs: number): Promise<number> {
+    const what = 'pruning entries'
+    const order = this.names.order(account)
+    const keys = [this.names.entries(account), this.names.ids(account), order]
+    for (let count = 0; ;) {
+      const range = [order, '-', `(${timePrefix(beforeMs)}`, 'LIMIT', 0, BATCH]
+      const names = stringsOf(await this.link.send(what, 'zrangebylex', range))
+      if (names.length === 0) return count
+      const args = names.flatMap((name) => [requestIdIn(name), name, `${name}\0${account}`])
+      await this.link.run(what, LEDGER_SCRIPTS.deleteEntries, {
+        keys: [...keys, this.names.allOrder ?? order],
+        args,
+      })
+      count += names.length
+    }
+  }
+
+  private async pruneSums(account: string, by: 'hour' | 'day', beforeMs: number): Promise<void> {
+    const what = 'pruning sums'
+    const length = BUCKET_MS[by]
+    const buckets = this.names.buckets(account, by)
+    const range = [buckets, '-inf', `(${Math.floor(beforeMs / length) * length}`]
+    for (const start of listOf(await this.link.send(what, 'zrangebyscore', range)).map(Number)) {
+      await this.link.send(what, 'del', [this.names.sum(account, by, start)])
+      await this.link.send(what, 'zrem', [buckets, start])
+    }
   }
 }

@@ -2,12 +2,12 @@
  * Reads and writes budgets, sums and last uses for migration. No gateway uses the ledger meanwhile, and each
  * write can be repeated, so these are commands without scripts.
  */
-import { isBudgetKind } from '../../../limits/arithmetic/budget-period.js'
+import { isBudgetKind } from '../../limit-arithmetic.js'
 import type { BudgetSpent } from '../../ledger.js'
 import type { UsageSum } from '../../usage-queries.js'
 import { numberedCounters } from '../../records/count-usage.js'
 import type { RedisConnection } from '../connection/redis-connection.js'
-import { groupBy } from '../group-by.js'
+import { groupBy } from './ledger-keys.js'
 import { listOf } from '../connection/parse-replies.js'
 import type { LedgerContext } from './context.js'
 

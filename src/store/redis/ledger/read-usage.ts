@@ -1,20 +1,39 @@
 /**
  * Queries of the ledger in Redis. Long reads are split into batches, on a connection that no request uses.
  */
-import { matchesEntry } from '../../records/entry-filter.js'
+import {
+  matchesEntry,
+  type EntryPage,
+  type EntryQuery,
+  type KeyUse,
+  type KeyUseQuery,
+  type SumQuery,
+  type UsageSum,
+} from '../../usage-queries.js'
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import { damaged, unavailable } from '../../errors.js'
-import type { EntryPage, EntryQuery, KeyUse, KeyUseQuery } from '../../usage-queries.js'
-import type { SumQuery, UsageSum } from '../../usage-queries.js'
-import { ACCOUNTS, AFTER_ALL, BUCKET_MS, requestIdIn, timePrefix } from './key-names.js'
-import type { LedgerKeys } from './key-names.js'
-import { LEDGER_SCRIPTS } from './scripts.js'
+import {
+  ACCOUNTS,
+  AFTER_ALL,
+  BUCKET_MS,
+  requestIdIn,
+  timePrefix,
+  LEDGER_SCRIPTS,
+  groupBy,
+  type LedgerKeys,
+} from './ledger-keys.js'
 import type { RedisConnection } from '../connection/redis-connection.js'
-import { groupBy } from '../group-by.js'
 import { parseRecord, listOf, stringsOf } from '../connection/parse-replies.js'
-import { selectSums, byCost, useByKey } from '../../records/group-sums.js'
+import {
+  selectSums,
+  byCost,
+  useByKey,
+  newSum,
+  setCounter,
+  sumFromCounters,
+  type SumCounters,
+} from '../../records/count-usage.js'
 import { readEntry } from '../../records/entry-text.js'
-import { newSum, setCounter, sumFromCounters, type SumCounters } from '../../records/count-usage.js'
 
 /** Entries read in one batch. */
 const BATCH = 250

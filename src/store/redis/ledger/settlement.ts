@@ -3,7 +3,7 @@
  * the slices of their limits.
  */
 import type { LedgerEntry } from '../../../ledger/entry.js'
-import { dayOf, isBudget, monthOf } from '../../../limits/arithmetic/budget-period.js'
+import { dayOf, isBudget, monthOf } from '../../limit-arithmetic.js'
 import { unavailable } from '../../errors.js'
 import type { Demand, Reservation } from '../../ledger.js'
 import { chargedNanoUsd, countersOf, usedTokens } from '../../records/count-usage.js'
@@ -11,11 +11,16 @@ import { Batches } from '../connection/batches.js'
 import type { Argument } from '../connection/script.js'
 import { parseBatchReply } from '../connection/parse-replies.js'
 import { amountsOf, holdsOf, parseSharedHolds, type Hold } from '../limits/encode-demands.js'
-import { chargeActualUsage } from '../limits/charge-actual-usage.js'
+import { chargeActualUsage } from '../limits/admissions.js'
 import { NUMBERS_PER_SLICE } from '../limits/slices.js'
 import type { LedgerContext } from './context.js'
-import { BUCKET_MS, slotPrefix, timePrefix, type LedgerKeys } from './key-names.js'
-import { LEDGER_SCRIPTS } from './scripts.js'
+import {
+  BUCKET_MS,
+  slotPrefix,
+  timePrefix,
+  LEDGER_SCRIPTS,
+  type LedgerKeys,
+} from './ledger-keys.js'
 
 /**
  * Entries of one command, which blocks the server for about two milliseconds. With fewer, slices would be

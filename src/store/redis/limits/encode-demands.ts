@@ -2,7 +2,7 @@
  * The form in which scripts get the demands of requests and the reports of slices.
  */
 import type { Demand } from '../../ledger.js'
-import { limitKey, slotPrefix } from '../ledger/key-names.js'
+import { limitKey, slotPrefix } from '../ledger/ledger-keys.js'
 
 /** What a request holds of a limit until it is settled: kind, key, cost, limit, member. */
 export type Hold = readonly [Demand['kind'], string, number, number, string]

@@ -4,12 +4,9 @@
  */
 import type { EntryQuery, KeyUseQuery, SumQuery } from '../../usage-queries.js'
 import { numberIn, type Connection } from '../driver.js'
-import { KeyUses, lastUseOf } from '../ledger/key-use.js'
-import { pruneUsage, type Pruned } from '../ledger/delete-old-usage.js'
-import { putSums, type SumsToPut } from '../ledger/put-sums.js'
+import { KeyUses, lastUseOf, sumsOf } from '../ledger/read-sums.js'
+import { pruneUsage, putSums, RollUp, type Pruned, type SumsToPut } from '../ledger/roll-up.js'
 import { budgetsOf, exported, isByOwner, pageOf, type ExportPlace } from '../ledger/read-entries.js'
-import { sumsOf } from '../ledger/read-sums.js'
-import { RollUp } from '../ledger/roll-up.js'
 
 /** Frames of the log (4 KiB each) from which on a checkpoint makes writers wait: 64 MiB. */
 const LONG_LOG = 16_384

@@ -2,8 +2,7 @@
 import { endOf, type ProviderObject, type ProviderObjects } from '../../provider-objects.js'
 import type { StoreCapacity } from '../../store.js'
 import { numberIn, textIn, type Row } from '../driver.js'
-import type { Engine } from '../engine.js'
-import { BATCH, inBatches } from '../delete-batches.js'
+import { BATCH, inBatches, type Engine } from '../engine.js'
 import { isName, numberOf } from '../read-records.js'
 
 const PUT = `INSERT INTO provider_objects (upstream, id, account_id, key_id, expires_at_ms, facts)

@@ -10,8 +10,7 @@ import {
 } from '../../sign-in-tokens.js'
 import { readSignInToken, writeSignInToken } from '../../records/account-and-key-records.js'
 import { textIn } from '../driver.js'
-import type { Engine } from '../engine.js'
-import { BATCH, inBatches } from '../delete-batches.js'
+import { BATCH, inBatches, type Engine } from '../engine.js'
 import { intact, isName } from '../read-records.js'
 
 const INSERT = `INSERT INTO passes (id, kind, account_id, expires_at_ms, record)

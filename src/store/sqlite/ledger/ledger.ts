@@ -34,9 +34,9 @@ import { Reservations } from '../limits/reservations.js'
 import { LeaseClock } from '../../lease-clock.js'
 import type { StoreOptions } from '../../store.js'
 import { isName } from '../read-records.js'
-import { entryIn, INSERT_ENTRY, valuesOf } from './entry.js'
+import { entryIn, INSERT_ENTRY, valuesOf } from './entry-row.js'
 import type { ExportPlace } from './read-entries.js'
-import type { Pruned } from './delete-old-usage.js'
+import type { Pruned } from './roll-up.js'
 import { BUCKET_MS, readSum } from './sum-columns.js'
 
 /** Reservations settled or prolonged in one transaction; other writes run in between. */

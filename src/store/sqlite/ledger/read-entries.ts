@@ -2,12 +2,12 @@
  * Queries for pages of entries, their export, and budgets. They run in the background thread, so that a slow
  * query does not block the event loop.
  */
-import { outcomesOf } from '../../../error-cause.js'
+import { outcomesOf } from '../../../errors.js'
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import type { BudgetSpent } from '../../ledger.js'
 import type { EntryPage, EntryQuery } from '../../usage-queries.js'
 import { numberIn, textIn, type Connection, type Row, type Value } from '../driver.js'
-import { entryIn } from './entry.js'
+import { entryIn } from './entry-row.js'
 
 /**
  * Maximum number of entries read for one page: if few of them match, the page is short, and its cursor

@@ -8,6 +8,8 @@
  * and waits there for the write lock.
  */
 import { randomUUID } from 'node:crypto'
+import { CAUSES } from '../../../errors.js'
+import type { UsageSum } from '../../usage-queries.js'
 import {
   numberIn,
   textIn,
@@ -23,6 +25,7 @@ import {
   COUNTERS,
   TABLE_OF,
   totalOf,
+  FIRST_CONTENT_COLUMNS,
   type Bucket,
 } from './sum-columns.js'
 
@@ -39,13 +42,13 @@ const MOST_PLACES = 10_000
 const MOST_MOVED = 200
 
 /** The primary key of a row of sums. */
-export const SUM_KEY = 'start_ms, account_id, key_id, model'
+const SUM_KEY = 'start_ms, account_id, key_id, model'
 /** All columns of a row of sums. */
-export const SUM_COLUMNS = `${SUM_KEY}, last_at_ms, ${COUNTER_COLUMNS.join(', ')}`
+const SUM_COLUMNS = `${SUM_KEY}, last_at_ms, ${COUNTER_COLUMNS.join(', ')}`
 /** The last row of hours that days include. */
-export const DAYS_MARK = `(SELECT ${SUM_KEY} FROM days_mark)`
+const DAYS_MARK = `(SELECT ${SUM_KEY} FROM days_mark)`
 /** The counters of several rows, added up. */
-export const TOTALS = COUNTER_COLUMNS.map(totalOf).join(', ')
+const TOTALS = COUNTER_COLUMNS.map(totalOf).join(', ')
 
 const UPDATES = `ON CONFLICT DO UPDATE SET last_at_ms = max(last_at_ms, excluded.last_at_ms), ${COUNTER_COLUMNS.map(
   (column) => `${column} = ${column} + excluded.${column}`,
@@ -99,7 +102,7 @@ const MOVE_HOURS = `INSERT INTO usage_days (${SUM_COLUMNS})
   FROM usage_hours WHERE (${SUM_KEY}) > (?, ?, ?, ?) AND (${SUM_KEY}) <= (?, ?, ?, ?) ${UPDATES}`
 
 /** The last row of hours. */
-export const LAST_HOUR = `SELECT ${SUM_KEY} FROM usage_hours
+const LAST_HOUR = `SELECT ${SUM_KEY} FROM usage_hours
   ORDER BY start_ms DESC, account_id DESC, key_id DESC, model DESC LIMIT 1`
 
 /**
@@ -259,10 +262,119 @@ function seqIn(row: Row | undefined): number {
 }
 
 /** The values of `SUM_KEY` in a row. Throws an Error if there is no row. */
-export function keyIn(row: Row | undefined): Value[] {
+function keyIn(row: Row | undefined): Value[] {
   if (row === undefined) throw new Error("the store is damaged: 'days_mark' is empty")
   return [
     numberIn(row, 'start_ms'),
     ...['account_id', 'key_id', 'model'].map((name) => textIn(row, name)),
   ]
+}
+
+/** Sums put in one transaction. */
+const BATCH = 200
+
+/** The sums of hours or days, and when each key was last used (ms since 1970). */
+export interface SumsToPut {
+  readonly by: Bucket
+  readonly sums: readonly UsageSum[]
+  readonly lastUse: ReadonlyMap<string, number>
+}
+
+/** See `Ledger.putSums`. Days that are put include their hours, which are not added to them again. */
+export function putSums(rollUp: RollUp, { by, sums, lastUse }: SumsToPut): void {
+  const { db } = rollUp
+  rollUp.catchUp()
+  rollUp.addToDays(Number.MAX_SAFE_INTEGER)
+  const table = TABLE_OF[by]
+  const lastHour = db.prepare(LAST_HOUR)
+  const setMark = db.prepare(`UPDATE days_mark SET (${SUM_KEY}) = (?, ?, ?, ?)`)
+  const put = db.prepare(
+    `INSERT OR REPLACE INTO ${table} (${SUM_COLUMNS})
+       VALUES (?, ?, ?, ?, ?, ${COUNTER_COLUMNS.map(() => '?').join(', ')})`,
+  )
+  // The sums of an account are those of its keys, and the sums of all accounts are those of each.
+  const total = (owner: string, condition: string) =>
+    db.prepare(
+      `INSERT OR REPLACE INTO ${table} (${SUM_COLUMNS})
+         SELECT start_ms, ${owner}, model, max(last_at_ms), ${TOTALS}
+         FROM ${table} WHERE start_ms = ?1 AND model = ?2 AND ${condition} GROUP BY start_ms, model`,
+    )
+  const ofAccount = total(
+    `account_id, '${ALL_KEYS}'`,
+    `account_id = ?3 AND key_id <> '${ALL_KEYS}'`,
+  )
+  const ofAll = total("'', ''", `account_id <> '' AND key_id = '${ALL_KEYS}'`)
+  for (let at = 0; at < sums.length; at += BATCH) {
+    rollUp.write(() => {
+      for (const sum of sums.slice(at, at + BATCH)) {
+        put.run(...putValues(sum, by, lastUse))
+        ofAccount.run(sum.startMs, sum.model, sum.accountId)
+        ofAll.run(sum.startMs, sum.model)
+      }
+      rollUp.daysChanged()
+      const last = lastHour.get()
+      if (last !== undefined) setMark.run(...keyIn(last))
+    })
+  }
+}
+
+/** The values of `SUM_COLUMNS` for a sum. */
+function putValues(sum: UsageSum, by: Bucket, lastUse: ReadonlyMap<string, number>): Value[] {
+  const { startMs, accountId, keyId, model } = sum
+  const lastMs = lastUse.get(keyId) ?? startMs
+  const isIn = lastMs >= startMs && lastMs < startMs + BUCKET_MS[by]
+  return [
+    ...[startMs, accountId, keyId, model, isIn ? lastMs : startMs, sum.requests, sum.errors],
+    ...[sum.inputTokens, sum.outputTokens, sum.cacheReadTokens, sum.cacheWriteTokens],
+    ...[sum.reasoningTokens, sum.costNanoUsd, sum.unpriced, sum.estimated],
+    ...FIRST_CONTENT_COLUMNS.map((_, at) => sum.firstContent[at] ?? 0),
+    ...CAUSES.map((cause) => sum.byCause[cause]),
+    sum.assumed,
+  ]
+}
+
+/** The records to remove: entries, or sums of hours or days. */
+export type Pruned = 'entries' | Bucket
+
+/**
+ * Removes up to 200 entries that arrived before a time, or buckets that ended before it; the number removed.
+ * Entries that sums do not include yet stay, and so do hours that their day does not include yet.
+ */
+export function pruneUsage(rollUp: RollUp, what: Pruned, beforeMs: number): number {
+  return what === 'entries' ? pruneEntries(rollUp, beforeMs) : pruneSums(rollUp, what, beforeMs)
+}
+
+function pruneEntries(rollUp: RollUp, beforeMs: number): number {
+  const { db } = rollUp
+  const old = db.prepare(
+    `SELECT seq, at_ms, account_id, key_id FROM ledger_entries WHERE
+       at_ms < ? AND seq <= ? ORDER BY at_ms LIMIT ${BATCH}`,
+  )
+  const remove = db.prepare('DELETE FROM ledger_entries WHERE seq = ?')
+  const removePlaces = db.prepare(
+    'DELETE FROM entry_places WHERE owner IN (?, ?) AND at_ms = ? AND seq = ?',
+  )
+  return rollUp.write(() => {
+    const rows = old.all(beforeMs, rollUp.counted())
+    for (const row of rows) {
+      const seq = numberIn(row, 'seq')
+      const [account, key] = [textIn(row, 'account_id'), textIn(row, 'key_id')]
+      removePlaces.run(account, key, numberIn(row, 'at_ms'), seq)
+      remove.run(seq)
+    }
+    return rows.length
+  })
+}
+
+function pruneSums(rollUp: RollUp, by: Bucket, beforeMs: number): number {
+  const table = TABLE_OF[by]
+  const isIncluded = by === 'hour' ? `AND (${SUM_KEY}) <= ${DAYS_MARK}` : ''
+  const remove = rollUp.db.prepare(
+    `DELETE FROM ${table} WHERE (${SUM_KEY}) IN
+       (SELECT ${SUM_KEY} FROM ${table} WHERE start_ms <= ? ${isIncluded} LIMIT ${BATCH})`,
+  )
+  return rollUp.write(() => {
+    rollUp.daysChanged()
+    return Number(remove.run(beforeMs - BUCKET_MS[by]).changes)
+  })
 }

@@ -1,7 +1,7 @@
 /**
  * The columns of `usage_hours` and `usage_days`, and the expression that computes each from ledger entries.
  */
-import { CAUSES, outcomesOf } from '../../../error-cause.js'
+import { CAUSES, outcomesOf } from '../../../errors.js'
 import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../../usage-queries.js'
 
 const DAY_MS = 86_400_000

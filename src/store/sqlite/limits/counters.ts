@@ -1,7 +1,9 @@
-/** The counters of one subject: a row of `limits`. `check-demand.ts` computes with them. */
-import type { BudgetKind } from '../../../limits/arithmetic/budget-period.js'
+/** The counters of one subject: a row of `limits`. `limits.ts` computes with them. */
+import { randomUUID } from 'node:crypto'
 import type { Demand } from '../../ledger.js'
-import { numberIn, type Row } from '../driver.js'
+import type { BudgetKind } from '../../limit-arithmetic.js'
+import { numberIn, type Row, type Statement } from '../driver.js'
+import type { Engine } from '../engine.js'
 
 /** A rate: the units that have not flowed back at a time. */
 export interface Rate {
@@ -70,4 +72,160 @@ export function budgetOf({ day, week, month }: Counters, kind: BudgetKind): Budg
  */
 export function startPeriod(budget: Budget, period: number): void {
   if (period > budget.period) Object.assign(budget, { period, spent: 0, reserved: 0 })
+}
+
+/** Rows kept in memory. */
+const MOST_ROWS = 20_000
+
+const COLUMNS = `requests, requests_at_ms, tokens, tokens_at_ms, places, day, day_spent, day_reserved,
+  week, week_spent, week_reserved, month, month_spent, month_reserved`
+
+/** Reads the row of a subject (`countersIn`). */
+export const SELECT_COUNTERS = `SELECT id, ${COLUMNS} FROM limits WHERE account_id = ? AND subject = ?`
+/** Writes the values of `valuesOf` into the row with an id. */
+export const UPDATE_COUNTERS = `UPDATE limits SET requests = ?, requests_at_ms = ?, tokens = ?, tokens_at_ms = ?,
+  places = ?, day = ?, day_spent = ?, day_reserved = ?, week = ?, week_spent = ?, week_reserved = ?, month = ?,
+  month_spent = ?, month_reserved = ? WHERE id = ?`
+
+/** The values of the row, in the order of its columns. */
+export function valuesOf({ requests, tokens, slots, day, week, month }: Counters): number[] {
+  return [
+    ...[requests.units, requests.atMs, tokens.units, tokens.atMs, slots],
+    ...[day.period, day.spent, day.reserved, week.period, week.spent, week.reserved],
+    ...[month.period, month.spent, month.reserved],
+  ]
+}
+
+/**
+ * The rows of one store. Its methods are for the inside of a transaction, except `read`.
+ *
+ * The rows of `limits` as transactions read and change them: a row is read once, changed in memory and
+ * written once, at the end of the transaction.
+ *
+ * Rows stay in memory from one transaction to the next while no other process writes limits: `meta` names the
+ * process that wrote limits last, and is read again when another connection has written (`PRAGMA
+ * data_version`).
+ */
+export class CounterRows {
+  /** By account, then by subject. */
+  private readonly accounts = new Map<string, Map<string, Counters>>()
+  private readonly changed: Counters[] = []
+  private readonly select: Statement
+  private readonly insert: Statement
+  private readonly update: Statement
+  private readonly dataVersion: Statement
+  private readonly getWriter: Statement
+  private readonly putWriter: Statement
+  /** This instance among all that have the file open. */
+  private readonly writer = randomUUID()
+  private size = 0
+  private isLastWriter = false
+  private version: unknown = null
+
+  constructor(engine: Engine) {
+    this.select = engine.prepare(SELECT_COUNTERS)
+    this.insert = engine.prepare(
+      `INSERT INTO limits (account_id, subject, ${COLUMNS})
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    )
+    this.update = engine.prepare(UPDATE_COUNTERS)
+    this.getWriter = engine.prepare("SELECT value FROM meta WHERE name = 'limits_writer'")
+    this.putWriter = engine.prepare(
+      "INSERT OR REPLACE INTO meta (name, value) VALUES ('limits_writer', ?)",
+    )
+    this.dataVersion = engine.prepare('PRAGMA data_version')
+    engine.hook({
+      begun: () => this.dropStale(),
+      committing: () => this.flush(),
+      rolledBack: () => this.undo(),
+    })
+  }
+
+  /** The counters of a subject, from memory or from the file. */
+  find(accountId: string, subject: string): Counters {
+    let subjects = this.accounts.get(accountId)
+    if (subjects === undefined) {
+      subjects = new Map<string, Counters>()
+      this.accounts.set(accountId, subjects)
+    }
+    const found = subjects.get(subject)
+    if (found !== undefined) return found
+    const read = this.read(accountId, subject)
+    subjects.set(subject, read)
+    this.size += 1
+    return read
+  }
+
+  /** The counters of a subject as committed. */
+  read(accountId: string, subject: string): Counters {
+    return countersIn(accountId, subject, this.select.get(accountId, subject))
+  }
+
+  /** Writes the counters at the end of the transaction. Call it before they are changed. */
+  change(counters: Counters): void {
+    if (counters.isChanged) return
+    counters.isChanged = true
+    this.changed.push(counters)
+  }
+
+  /** Drops counters whose row this transaction removes. */
+  forget(accountId: string, subject: string): void {
+    this.claim()
+    const subjects = this.accounts.get(accountId)
+    const counters = subjects?.get(subject)
+    if (subjects === undefined || counters === undefined) return
+    counters.isCurrent = false
+    subjects.delete(subject)
+    this.size -= 1
+  }
+
+  private dropStale(): void {
+    const version = this.dataVersion.get()?.['data_version'] ?? null
+    if (version !== this.version) {
+      this.version = version
+      // The background thread of this process writes, too, but not these rows.
+      this.isLastWriter = this.getWriter.get()?.['value'] === this.writer
+      if (!this.isLastWriter) this.clear()
+    }
+    if (this.size > MOST_ROWS) this.clear()
+  }
+
+  private flush(): void {
+    if (this.changed.length === 0) return
+    this.claim()
+    for (const counters of this.changed) {
+      const { id } = counters
+      counters.isChanged = false
+      if (id === null) {
+        const { accountId, subject } = counters
+        const added = this.insert.run(accountId, subject, ...valuesOf(counters))
+        counters.id = Number(added.lastInsertRowid)
+      } else {
+        // `get` makes no object with the number of changes.
+        this.update.get(...valuesOf(counters), id)
+      }
+    }
+    this.changed.length = 0
+  }
+
+  /** Makes other processes read the rows again. */
+  private claim(): void {
+    if (this.isLastWriter) return
+    this.putWriter.run(this.writer)
+    this.isLastWriter = true
+  }
+
+  private undo(): void {
+    this.clear()
+    this.version = null
+    this.changed.length = 0
+  }
+
+  private clear(): void {
+    for (const subjects of this.accounts.values()) {
+      for (const counters of subjects.values()) counters.isCurrent = false
+    }
+    this.accounts.clear()
+    this.size = 0
+  }
 }

@@ -3,9 +3,8 @@
  * them. In the copy, no process renews their reservations, and each would be charged as lost.
  */
 import { numberIn, textIn, type Connection } from '../driver.js'
-import { chargeActualUsage } from './charge-actual-usage.js'
-import { SELECT_COUNTERS, UPDATE_COUNTERS, valuesOf } from './counter-rows.js'
-import { countersIn } from './counters.js'
+import { chargeActualUsage } from './limits.js'
+import { SELECT_COUNTERS, UPDATE_COUNTERS, valuesOf, countersIn } from './counters.js'
 import { readHolds } from './holds.js'
 
 /**

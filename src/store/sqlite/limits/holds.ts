@@ -4,7 +4,7 @@
  * …]`, one list for each subject. `tokens`, `dayNanoUsd`, `monthNanoUsd` and `weekNanoUsd` are null if no
  * such limit applies; version 6 of the store wrote no weeks.
  */
-import { periodOf } from '../../../limits/arithmetic/budget-period.js'
+import { periodOf } from '../../limit-arithmetic.js'
 import type { Demand } from '../../ledger.js'
 import { intact } from '../read-records.js'
 import { budgetOf, type Budget, type Counters } from './counters.js'

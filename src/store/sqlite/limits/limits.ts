@@ -4,16 +4,31 @@
  * event loop share, so that limits hold across processes.
  */
 import type { LedgerEntry } from '../../../ledger/entry.js'
-import { dayOf, isBudget, periodOf } from '../../../limits/arithmetic/budget-period.js'
-import type { BudgetSpent, Demand, LimitState, Raise } from '../../ledger.js'
+import type { BudgetSpent, Demand, LimitState, Raise, RateDemand } from '../../ledger.js'
+import {
+  dayOf,
+  isBudget,
+  periodOf,
+  budgetState,
+  leftOf,
+  slotState,
+  remainingUnits,
+  rateState,
+  UNITS,
+} from '../../limit-arithmetic.js'
 import { chargedNanoUsd } from '../../records/count-usage.js'
 import { textIn } from '../driver.js'
 import type { Engine } from '../engine.js'
-import { CounterRows } from './counter-rows.js'
-import { chargeActualUsage, type ActualUsage } from './charge-actual-usage.js'
-import { amountOf, stateOf, take } from './check-demand.js'
-import { accountOf, budgetOf, startPeriod, type Counters } from './counters.js'
-import type { Hold } from './holds.js'
+import {
+  CounterRows,
+  accountOf,
+  budgetOf,
+  startPeriod,
+  type Counters,
+  type Rate,
+  type Budget,
+} from './counters.js'
+import type { Hold, BudgetHold } from './holds.js'
 
 /** Rows looked at in one transaction of pruning; other writes run in between. */
 const PRUNED_AT_ONCE = 500
@@ -189,4 +204,129 @@ function found(counters: readonly Counters[], at: number): Counters {
   const of = counters[at]
   if (of === undefined) throw new Error('a demand has no counters')
   return of
+}
+
+/**
+ * Removes the units that have flowed back since. A clock that was set back starts again from its new time.
+ *
+ * Checks one demand against the counters of its subject, and takes its amount: requests and tokens of a
+ * minute, slots of concurrent requests, and budgets. The formulas are those of src/store/limit-arithmetic.ts.
+ */
+function drain(rate: Rate, perMinute: number, nowMs: number): void {
+  rate.units = remainingUnits(rate.units, nowMs - rate.atMs, perMinute)
+  rate.atMs = nowMs
+}
+
+/** Takes the amount of a demand, whether it fits or not. */
+function take(counters: Counters, demand: Demand, nowMs: number): void {
+  switch (demand.kind) {
+    case 'requests':
+    case 'tokens':
+      drain(counters[demand.kind], demand.perMinute, nowMs)
+      counters[demand.kind].units += demand.cost * UNITS
+      return
+    case 'concurrent':
+      counters.slots += 1
+      return
+    case 'usd_day':
+    case 'usd_week':
+    case 'usd_month': {
+      const budget = budgetOf(counters, demand.kind)
+      startPeriod(budget, periodOf(demand.kind, nowMs))
+      budget.spent += demand.costNanoUsd
+      budget.reserved += demand.costNanoUsd
+      return
+    }
+    default:
+      demand satisfies never
+  }
+}
+
+/** The time of a state, and the amount that earlier demands of the same request take of the limit. */
+export interface StateQuery {
+  readonly nowMs: number
+  readonly taken: number
+}
+
+/** The state of the demand's limit. */
+function stateOf(counters: Counters, demand: Demand, { nowMs, taken }: StateQuery): LimitState {
+  switch (demand.kind) {
+    case 'requests':
+    case 'tokens': {
+      const units = unitsOf(counters[demand.kind], demand, nowMs) + taken * UNITS
+      return rateState(units, demand.perMinute, demand.cost)
+    }
+    case 'concurrent':
+      return slotState(counters.slots + taken, demand.limit)
+    case 'usd_day':
+    case 'usd_week':
+    case 'usd_month': {
+      const { limitNanoUsd, costNanoUsd } = demand
+      const budget = budgetOf(counters, demand.kind)
+      const isOver = periodOf(demand.kind, nowMs) > budget.period
+      const [spent, reserved] = isOver ? [0, 0] : [budget.spent, budget.reserved]
+      const use = { limit: limitNanoUsd, spent: spent + taken, reserved }
+      return budgetState(use, costNanoUsd, leftOf(demand.kind, nowMs))
+    }
+    default:
+      return demand satisfies never
+  }
+}
+
+function unitsOf({ units, atMs }: Rate, { perMinute }: RateDemand, nowMs: number): number {
+  return remainingUnits(units, nowMs - atMs, perMinute)
+}
+
+/** The amount that a demand takes: requests, tokens, slots or nano-dollars. */
+function amountOf(demand: Demand): number {
+  switch (demand.kind) {
+    case 'requests':
+    case 'tokens':
+      return demand.cost
+    case 'concurrent':
+      return 1
+    case 'usd_day':
+    case 'usd_week':
+    case 'usd_month':
+      return demand.costNanoUsd
+    default:
+      return demand satisfies never
+  }
+}
+
+/** The usage that replaces a reservation; null is unknown, and the reserved amount stays charged. */
+interface ActualUsage {
+  readonly tokens: number | null
+  readonly nanoUsd: number | null
+  /** Ms since 1970. */
+  readonly nowMs: number
+}
+
+/**
+ * Replaces the amounts that a request holds of the counters by its usage, and frees its slots.
+ *
+ * Corrects the counters of limits when a request is settled: its reserved tokens and cost are replaced by the
+ * amounts that it used.
+ */
+export function chargeActualUsage(
+  counters: Counters,
+  { tokens, slots, usd_day, usd_week, usd_month }: Hold,
+  usage: ActualUsage,
+): void {
+  counters.slots = Math.max(0, counters.slots - slots)
+  if (tokens !== null && usage.tokens !== null) {
+    const rate = counters.tokens
+    drain(rate, tokens.perMinute, usage.nowMs)
+    rate.units = Math.max(0, rate.units + (usage.tokens - tokens.cost) * UNITS)
+  }
+  chargeBudget(counters.day, usd_day, usage.nanoUsd)
+  chargeBudget(counters.week, usd_week, usage.nanoUsd)
+  chargeBudget(counters.month, usd_month, usage.nanoUsd)
+}
+
+/** Gives back the part of a held amount that was not spent; nothing if its period is over. */
+function chargeBudget(budget: Budget, held: BudgetHold | null, usedNanoUsd: number | null): void {
+  if (held === null || budget.period !== held.period) return
+  budget.reserved = Math.max(0, budget.reserved - held.nanoUsd)
+  if (usedNanoUsd !== null) budget.spent = Math.max(0, budget.spent + usedNanoUsd - held.nanoUsd)
 }

@@ -1,15 +1,17 @@
 /** Dialogs of a key: edit, rotate, revoke. */
 import { useState } from 'react'
-import type { Key, RotatedKeyReply } from '../../../server/schema/schema.js'
+import type { Key, RotatedKeyReply, CreatedKeyReply } from '../../../server/schema/schema.js'
 import { change } from '../../api/endpoints.js'
-import { Confirm, Dialog } from '../../components/dialogs/dialog.js'
-import { report } from '../../components/states/notices.js'
+import { CopyButton } from '../../components/copy-button.js'
+import { Confirm, Dialog, SavedFoot } from '../../components/dialog.js'
+import { report } from '../../components/notices.js'
+import { useExampleModel, RequestCode } from '../../components/request-code.js'
+import { baseOf } from '../../format/request-formats.js'
 import { fullTime } from '../../format/time.js'
-import { useAccount } from '../../shell/session.js'
-import { changeBody, draftOf } from './key-draft.js'
+import { Link } from '../../routing.js'
+import { useAccount, useSession } from '../../shell/session.js'
+import { changeBody, draftOf, maskOf, BLANK, createBody } from './key-draft.js'
 import { KeyForm } from './key-form.js'
-import { maskOf } from './key-name.js'
-import { Secret } from './secret.js'
 
 interface KeyProps {
   readonly apiKey: Key
@@ -83,5 +85,70 @@ export function RevokeKey({ apiKey: key, onClose, onDone }: KeyProps & { onDone:
       }}
       onClose={onClose}
     />
+  )
+}
+
+/**
+ * Creates a key and then shows its secret once.
+ *
+ * Creates a key: one dialog for the settings and then for the secret. The secret is kept only in the state of
+ * this dialog.
+ */
+export function CreateKey({ onClose }: { readonly onClose: () => void }) {
+  const [made, setMade] = useState<CreatedKeyReply | null>(null)
+  if (made !== null) return <Secret made={made} onClose={onClose} />
+  return (
+    <Dialog title="Create key" onClose={onClose}>
+      <KeyForm
+        initial={BLANK}
+        endsAtMs={null}
+        withLabels
+        verb="Create"
+        onClose={onClose}
+        send={async (draft) => setMade(await change('POST /keys', createBody(draft, Date.now())))}
+        advice={(problem) =>
+          problem.kind === 'plan_limit' ? (
+            <p className="soft">
+              <Link to="/keys" onClick={onClose}>
+                See which keys are not used
+              </Link>
+            </p>
+          ) : null
+        }
+      />
+    </Dialog>
+  )
+}
+
+interface SecretProps {
+  readonly made: CreatedKeyReply
+  /** How long the replaced key works. */
+  readonly note?: string
+  readonly onClose: () => void
+}
+
+/**
+ * The dialog of the secret.
+ *
+ * A new key's secret, shown once. The dialog closes only by its button.
+ */
+function Secret({ made: { key, secret }, note, onClose }: SecretProps) {
+  const { session } = useSession()
+  const model = useExampleModel(key.models)
+  return (
+    <Dialog
+      title={`Key ${key.name}`}
+      description={`Copy it now. You will not see it again.${note === undefined ? '' : ` ${note}`}`}
+      closable={false}
+      wide
+      onClose={onClose}
+    >
+      <div className="secret">
+        <code className="secret-text">{secret}</code>
+        <CopyButton text={secret} what="key" label />
+      </div>
+      <RequestCode target={{ base: baseOf(session.publicUrl), model, key: secret }} />
+      <SavedFoot onClose={onClose} />
+    </Dialog>
   )
 }

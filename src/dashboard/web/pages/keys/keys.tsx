@@ -1,25 +1,19 @@
 /** The list of keys with their usage, limits and actions. */
 import { useState } from 'react'
 import type { Key, KeysReply, LimitLevel } from '../../../server/schema/schema.js'
-import { usePages, type Pages } from '../../api/list-pages.js'
+import { usePages, type Pages } from '../../api/load-resource.js'
+import { Button, CreateButton, IconButton, Menu } from '../../components/button.js'
+import { Search } from '../../components/form.js'
+import { LimitBar, Limits, shareOf, useLimits } from '../../components/limits.js'
+import { report } from '../../components/notices.js'
+import { Empty, Failed, TableSkeleton } from '../../components/states.js'
+import { Ago, More, Table, CREATED, RECENT_USE, type Column } from '../../components/table.js'
 import { clockTime, until } from '../../format/time.js'
-import { Button, CreateButton, IconButton } from '../../components/actions/button.js'
-import { Ago } from '../../components/tables/figure.js'
-import { Menu } from '../../components/actions/menu.js'
-import { More } from '../../components/tables/show-more.js'
-import { LimitBar, Limits, shareOf, useLimits } from '../../components/limits/limits.js'
-import { report } from '../../components/states/notices.js'
-import { Empty, Failed, TableSkeleton } from '../../components/states/states.js'
-import { Table, type Column } from '../../components/tables/table.js'
-import { go, setQuery, useLocation } from '../../routing/location.js'
+import { go, setQuery, useLocation } from '../../routing.js'
 import { Page } from '../../shell/page.js'
-import { useScope, withScope } from '../../shell/shown-account.js'
-import { useSession } from '../../shell/session.js'
-import { CreateKey } from './create-key.js'
-import { EditKey, RevokeKey, RotateKey } from './key-dialogs.js'
-import { KeyFilters } from './key-filters.js'
-import { maskOf } from './key-name.js'
-import { CREATED, RECENT_USE } from '../../components/tables/recent-columns.js'
+import { useScope, withScope, useSession, useAccount } from '../../shell/session.js'
+import { CreateKey, EditKey, RevokeKey, RotateKey } from './key-dialogs.js'
+import { maskOf } from './key-draft.js'
 
 /** Keys per page; older ones are loaded on demand. */
 const PAGE_KEYS = 100
@@ -247,5 +241,42 @@ function KeyDialog({ dialog: { act, key }, onClose }: KeyDialogProps) {
       onClose={onClose}
       onDone={() => report(`Revoked. ${key.name} stopped working at ${clockTime(Date.now())}.`)}
     />
+  )
+}
+
+interface KeyFiltersProps {
+  readonly search: string
+  readonly showsRevoked: boolean
+  readonly isOwn: boolean
+}
+
+/** The search, the switch for revoked keys, and a note about the plan. */
+function KeyFilters({ search, showsRevoked, isOwn }: KeyFiltersProps) {
+  return (
+    <>
+      <Search label="Search keys" value={search} />
+      <button
+        type="button"
+        className="filter toggle"
+        aria-pressed={showsRevoked}
+        onClick={() => setQuery({ state: showsRevoked ? null : 'all' })}
+      >
+        Show revoked
+      </button>
+      {isOwn ? <PlanNote /> : null}
+    </>
+  )
+}
+
+/** The plan's number of keys, and advice if it is used up. */
+function PlanNote() {
+  const { plan, liveKeys } = useAccount()
+  if (plan.maxKeys === null) return null
+  const isFull = liveKeys >= plan.maxKeys
+  return (
+    <p className={isFull ? 'filter-note warn' : 'filter-note'}>
+      {liveKeys} of {plan.maxKeys} keys of the plan {plan.name} (${plan.priceUsd} a month)
+      {isFull ? '. Revoke a key that is not used, or ask for a larger plan.' : ''}
+    </p>
   )
 }

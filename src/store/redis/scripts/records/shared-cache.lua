@@ -1,6 +1,6 @@
 -- Stores a value if there is one, then deletes values that have expired or do not fit, the first to expire first,
 -- 256 at most. KEYS: values, expiry times, bytes. ARGV: now, maximum of values and of bytes, then perhaps name, expiry
--- time and value. The first 8 bytes of a value are its expiry time (HEAD_BYTES in shared-cache.ts).
+-- time and value. The first 8 bytes of a value are its expiry time (HEAD_BYTES in shared-state.ts).
 -- Returns the number of deleted values.
 local function delete(name)
   local size = redis.call('HSTRLEN', KEYS[1], name)

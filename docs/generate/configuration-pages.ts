@@ -1,0 +1,192 @@
+/**
+ * Generates the JSON Schema for editors and `docs/reference/configuration.md` from the schemas of the
+ * configuration.
+ */
+import { z } from 'zod'
+import {
+  arrayOf,
+  isObject,
+  objectOf,
+  stringOf,
+  type JsonObject,
+} from '../../src/formats/chat/json.js'
+import { catalogueSchema } from '../../src/config/schema/catalogue-schema.js'
+import { PRESET_NAMES, PRESETS } from '../../src/config/presets.js'
+import { fileSchema } from '../../src/config/schema/config-file-schema.js'
+
+const NOTICE = 'Generated from src/config by `npm run generate`; do not edit.'
+
+/** `config/schema.json`: JSON Schema 2020-12 for editors. */
+export function editorSchema(): string {
+  const schema = z.toJSONSchema(fileSchema, {
+    io: 'input',
+    override: ({ jsonSchema }) => {
+      const { type } = jsonSchema
+      if (type !== 'integer' && type !== 'number' && type !== 'boolean') return
+      // The loader also accepts a placeholder for a number or a boolean.
+      jsonSchema.type = [type, 'string']
+      jsonSchema.pattern = '^\\$\\{.+\\}$'
+    },
+  })
+  const body = JSON.stringify({ $comment: NOTICE, title: 'Sluice', ...schema }, null, 2)
+  return `${body.replace('{\n  ', '{ ')}\n`
+}
+
+/** `docs/reference/configuration.md`: every key with its type, default and meaning. */
+export function configurationPage(): string {
+  const file = objectOf(z.toJSONSchema(fileSchema, { io: 'input' }))
+  const catalogue = objectOf(z.toJSONSchema(catalogueSchema, { io: 'input' }))
+  return [
+    `<!-- ${NOTICE} -->`,
+    '',
+    '# Configuration',
+    '',
+    INTRODUCTION.trim(),
+    '',
+    ...section('The file', '', file),
+    ...presets(),
+    '# The catalogue',
+    '',
+    CATALOGUE_INTRODUCTION.trim(),
+    '',
+    ...section('`models.yaml`', '', catalogue),
+  ].join('\n')
+}
+
+const INTRODUCTION = `
+The gateway reads one YAML file: \`node dist/main.js serve --config config/gateway.yaml\`. \`config/gateway.example.yaml\`
+has every key with a comment, \`config/schema.json\` lets an editor complete and check them, and
+\`node dist/main.js check --config FILE\` validates a file as loading does, and reports errors with file, line and column.
+
+ **Secrets.** A value may contain \`\${NAME}\`, an environment variable (or, if the process does not have it, a variable of the file \`.env\` beside the configuration), or \`\${file:/path}\`, the content of a file without
+surrounding white space; \`$\${\` is a literal \`\${\`. An unset or empty variable is an error, except in \`api_key\` and
+\`api_keys\`: an upstream without any key is unconfigured, and a request without another target gets 503 with the name of
+the variable. A missing or empty file is always an error. A placeholder may also contain a number. Placeholders are
+replaced after the YAML is parsed, so that no value can change the file's structure.
+
+ **Reload.** A change of the file, of its catalogue, of \`.env\` beside it or of a \`\${file:…}\` takes effect within a second, as
+does SIGHUP. A valid change becomes a new generation; an invalid one is refused with its line, and the generation in force
+stays. Requests keep the generation that they started with. Addresses, ports, \`workers\`, \`log.level\`, \`telemetry.otlp\` and
+\`store\` are read at the start only: changes of them need a restart and are listed in \`waiting_for_restart\` of \`/config\`.
+\`sluice generations\` lists, compares and rolls back (how-to/change-configuration-live.md).
+
+ **Strictness.** At most 4 MiB, YAML 1.2, each key once, at most 100 aliases. Unknown keys and unsupported keys are errors.
+
+The end of a key is the unit of its number: \`_ms\` milliseconds, \`_seconds\` seconds, \`_bytes\` bytes, \`_usd\` US dollars.
+`
+
+const CATALOGUE_INTRODUCTION = `
+The models of \`GET /v1/models\`, with the facts that translation and prices need. An omitted fact is unknown; the gateway
+then treats the model like the newest models of its family. An unlisted id has the facts of the longest listed id that it
+extends with \`-\` (a dated variant of it).
+
+A change of the file takes effect within a second, for requests that start afterwards; ledger entries name the version of
+their prices (\`price_version\`). After an upgrade, \`sluice models diff\` shows the differences between your file and the
+shipped one: added and removed models, prices, limits and other facts.
+`
+
+const PRESETS_INTRODUCTION = `
+An upstream with the chat completions format needs six lines of YAML and no code. For these vendors \`preset: NAME\`
+sets the address, the form of the key and the quirks, unless the file sets them. Dropped fields of a request are reported
+as lost; \`quirks.keep\` keeps one. A preset that rewrites replies gives clients one id, one \`usage\` chunk at the end and
+\`reasoning_content\` for thoughts.
+`
+
+/** The vendors and their presets. */
+function presets(): string[] {
+  const rows = PRESET_NAMES.map((name) => {
+    const { title, baseUrl, keyHeader, quirks, embeddings, completions } = PRESETS[name]
+    const { messages } = quirks
+    const does = [
+      ...quoted('drops', quirks.drop),
+      ...arrows('renames', quirks.rename),
+      ...quoted('drops in messages', messages.drop),
+      ...arrows('renames in messages', messages.rename),
+      ...arrows('sends the role', messages.roles),
+      ...(quirks.replies === 'rewrite' ? ['rewrites replies'] : []),
+      ...quoted('drops in embeddings', embeddings?.drop ?? []),
+      ...arrows('renames in embeddings', embeddings?.rename ?? {}),
+      ...(completions === true ? ['has `/completions`'] : []),
+    ]
+    const address = baseUrl === null ? 'your own' : `\`${baseUrl}\``
+    const key = keyHeader === null ? '' : `\`${keyHeader}\``
+    return `| \`${name}\` | ${title} | ${address} | ${key} | ${does.join('; ')} |`
+  })
+  return [
+    '## Presets',
+    PRESETS_INTRODUCTION,
+    '| preset | vendor | `base_url` | `key_header` | quirks |',
+    '| --- | --- | --- | --- | --- |',
+    ...rows,
+    '',
+  ]
+}
+
+function quoted(verb: string, keys: readonly string[]): string[] {
+  return keys.length === 0 ? [] : [`${verb} ${keys.map((key) => `\`${key}\``).join(', ')}`]
+}
+
+function arrows(verb: string, pairs: Readonly<Record<string, string>>): string[] {
+  const texts = Object.entries(pairs).map(([from, to]) => `\`${from}\` as \`${to}\``)
+  return texts.length === 0 ? [] : [`${verb} ${texts.join(', ')}`]
+}
+
+/** One table for a map of keys, then one for each map below it. */
+function section(title: string, path: string, schema: JsonObject): string[] {
+  const required = new Set(arrayOf(schema['required']))
+  const lines = [
+    `## ${title}`,
+    '',
+    '| key | type | default | meaning |',
+    '| --- | --- | --- | --- |',
+  ]
+  const below: string[] = []
+  for (const [key, value] of Object.entries(objectOf(schema['properties']))) {
+    const property = objectOf(value)
+    const fallback = property['default']
+    const shownDefault = required.has(key)
+      ? 'required'
+      : fallback === undefined || (isObject(fallback) && Object.keys(fallback).length === 0)
+        ? ''
+        : `\`${JSON.stringify(fallback).replaceAll('"', '')}\``
+    const meaning = stringOf(property['description']) ?? ''
+    lines.push(`| \`${key}\` | ${typeText(property)} | ${shownDefault} | ${meaning} |`)
+    const [inner, suffix] = innerOf(property)
+    if (inner === null) continue
+    const innerPath = `${path}${key}${suffix}`
+    below.push(...section(`\`${innerPath}\``, `${innerPath}.`, inner))
+  }
+  return [...lines, '', ...below]
+}
+
+/** The map of keys inside a property, and the rest of its path. */
+function innerOf(property: JsonObject): [JsonObject | null, string] {
+  if (isObject(property['properties'])) return [property, '']
+  const items = objectOf(property['items'])
+  if (isObject(items['properties'])) return [items, '[]']
+  const each = objectOf(property['additionalProperties'])
+  return isObject(each['properties']) ? [each, '.NAME'] : [null, '']
+}
+
+function typeText(property: JsonObject): string {
+  const options = arrayOf(property['anyOf'])
+  if (options.length > 0) return options.map((option) => typeText(objectOf(option))).join(' or ')
+  if (typeof property['const'] === 'string') return `\`${property['const']}\``
+  const values = arrayOf(property['enum'])
+  if (values.length > 0)
+    return values.map((value) => `\`${JSON.stringify(value).replaceAll('"', '')}\``).join(', ')
+  const { type, minimum, maximum } = property
+  if (type === 'array') return `list of ${typeText(objectOf(property['items']))}`
+  if (type === 'object') return isObject(property['propertyNames']) ? 'map of names' : 'map of keys'
+  if (type === 'integer' || type === 'number') {
+    const noun = type === 'integer' ? 'whole number' : 'number'
+    if (typeof minimum !== 'number' || typeof maximum !== 'number') return noun
+    return `${noun}, ${grouped(minimum)} to ${grouped(maximum)}`
+  }
+  if (type === 'boolean') return 'true or false'
+  return type === 'string' ? 'text' : 'any value'
+}
+
+function grouped(value: number): string {
+  return value.toLocaleString('en-US')
+}

@@ -1,0 +1,47 @@
+/**
+ * Writes the generated files of the documentation: `npm run generate`.
+ */
+import { mkdir, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { dialectsPage } from '../../src/cli/dialect-matrix/page.js'
+import type { Catalogue } from '../../src/config/config.js'
+import { loadConfig } from '../../src/config/load-config.js'
+import { packageVersion } from '../../src/files/package-file.js'
+import { cliPage } from './cli-page.js'
+import { configurationPage, editorSchema } from './configuration-pages.js'
+import { errorsPage } from './errors-page.js'
+import { metricsPage } from './metrics-page.js'
+import { openapiPage } from './openapi.js'
+
+/** A generated file and the function that generates its text. */
+export interface GeneratedFile {
+  /** Path from the root of the repository. */
+  readonly path: string
+  readonly make: () => string | Promise<string>
+}
+
+/** All generated files; a test checks that each is current. */
+export const GENERATED: readonly GeneratedFile[] = [
+  { path: 'config/schema.json', make: editorSchema },
+  { path: 'docs/reference/cli.md', make: cliPage },
+  { path: 'docs/reference/configuration.md', make: configurationPage },
+  { path: 'docs/reference/dialects.md', make: () => dialectsPage(shippedCatalogue()) },
+  { path: 'docs/reference/errors.md', make: errorsPage },
+  { path: 'docs/reference/metrics.md', make: metricsPage },
+  { path: 'docs/reference/openapi.yaml', make: () => openapiPage(packageVersion()) },
+]
+
+function shippedCatalogue(): Catalogue {
+  const loaded = loadConfig('config/gateway.yaml', {})
+  if (!loaded.ok) throw new Error('config/gateway.yaml is invalid')
+  return loaded.catalogue
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  for (const { path, make } of GENERATED) {
+    await mkdir(dirname(path), { recursive: true })
+    await writeFile(path, await make())
+    process.stdout.write(`${path}\n`)
+  }
+}

@@ -1,0 +1,66 @@
+/**
+ * Generates `docs/reference/metrics.md` from the definitions.
+ */
+import {
+  DEFINITIONS,
+  LABELS,
+  type MetricDefinition,
+} from '../../src/observe/metrics/definitions.js'
+import { MAX_LINES } from '../../src/observe/metrics/capped-registry.js'
+
+/** Node's own metrics that the dashboards use; prom-client documents the rest. */
+const PROCESS_METRICS = [
+  ['process_cpu_seconds_total', 'CPU time, all workers together.'],
+  ['process_resident_memory_bytes', 'Memory that the system holds for the processes.'],
+  ['nodejs_heap_size_used_bytes', 'JavaScript heap in use.'],
+  ['nodejs_eventloop_lag_p99_seconds', 'Delay of the event loop, 99th percentile.'],
+  ['nodejs_eventloop_lag_mean_seconds', 'Delay of the event loop, mean.'],
+  ['nodejs_gc_duration_seconds', 'Garbage collection, by kind.'],
+] as const
+
+/** The whole page, ending in a newline. */
+export function metricsPage(): string {
+  const metrics: MetricDefinition[] = Object.values(DEFINITIONS)
+  const lines = [
+    '<!-- Generated from src/observe/metrics/definitions.ts by `npm run generate`; do not edit. -->',
+    '',
+    '# Metrics',
+    '',
+    "The ops port (`server.ops_port`) serves `GET /metrics` in Prometheus's text format. With several",
+    'workers the primary replies for all of them: counters, histograms and gauges are added up, and',
+    '`sluice_config_generation` is the newest. The counts of an exited worker are kept.',
+    '',
+    "Label values come from closed sets, never from a client's text. The metrics below share",
+    `${String(MAX_LINES)} series, and the process's own metrics bring the total to 1,500; further series are counted in`,
+    '`sluice_series_dropped_total` and, if the list of a metric states it, folded into `other`.',
+    '',
+    "## The gateway's own",
+    '',
+  ]
+  for (const metric of metrics) lines.push(...section(metric))
+  lines.push('## Labels', '', '| label | values |', '| --- | --- |')
+  for (const [name, values] of Object.entries(LABELS)) lines.push(`| \`${name}\` | ${values} |`)
+  lines.push('', '## The process', '', '| metric | meaning |', '| --- | --- |')
+  for (const [name, meaning] of PROCESS_METRICS) lines.push(`| \`${name}\` | ${meaning} |`)
+  lines.push(
+    '',
+    "prom-client's other default metrics are there too, without the sums `nodejs_active_…_total`.",
+    '',
+  )
+  return lines.join('\n')
+}
+
+function section(metric: MetricDefinition): string[] {
+  const labels = metric.labels.map((label) => `\`${label}\``).join(', ')
+  const lines = [`### ${metric.name}`, '', metric.help, '']
+  lines.push(`- type: ${metric.type}`)
+  lines.push(`- labels: ${labels === '' ? 'none' : labels}`)
+  if (metric.buckets !== undefined) {
+    lines.push(`- buckets: ${metric.buckets.map((bound) => String(bound)).join(', ')}`)
+  }
+  lines.push(`- at most ${String(metric.maxLines)} series`)
+  if (metric.fold !== undefined) lines.push(`- when full: \`${metric.fold}\` becomes \`other\``)
+  if (metric.aggregator === 'max') lines.push('- of several workers: the highest value')
+  if (metric.aggregator === 'min') lines.push('- of several workers: the lowest value')
+  return [...lines, '']
+}

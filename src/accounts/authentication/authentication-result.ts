@@ -1,0 +1,63 @@
+/**
+ * Converts the result of a key lookup: the identity of the key's requests, or the reason for refusing them.
+ */
+import type { Identity } from '../account.js'
+import { GatewayError } from '../../errors.js'
+import type { KeyLookup } from '../../store/store.js'
+
+/** How an authentication ended: the label of `sluice_auth_total`. */
+export type AuthResult =
+  | 'ok'
+  | 'missing'
+  | 'malformed'
+  | 'unknown'
+  | 'revoked'
+  | 'expired'
+  | 'disabled'
+  | 'throttled'
+  | 'store_unavailable'
+
+/** The result of a lookup, reduced to the values that requests need. */
+export type KeyResult =
+  | { readonly good: true; readonly identity: Identity }
+  | { readonly good: false; readonly reason: 'unknown' | 'revoked' | 'disabled' }
+
+/** Throws `GatewayError(store_unavailable)` if the store returned another key than the requested one. */
+export function resultOfLookup(digest: string, lookup: KeyLookup | null): KeyResult {
+  if (lookup === null) return { good: false, reason: 'unknown' }
+  const { key, account } = lookup
+  if (key.digest !== digest || key.accountId !== account.id) {
+    throw storeUnavailable(new Error('The store returned another key or account'))
+  }
+  if (key.revokedAtMs !== undefined) return { good: false, reason: 'revoked' }
+  if (account.disabled) return { good: false, reason: 'disabled' }
+  return {
+    good: true,
+    identity: {
+      keyId: key.id,
+      accountId: account.id,
+      email: account.email,
+      plan: account.plan,
+      digest,
+      expiresAtMs: key.expiresAtMs ?? null,
+      models: key.models ?? null,
+      allowTools: key.allowTools ?? null,
+      limits: key.limits ?? null,
+      labels: key.labels ?? {},
+    },
+  }
+}
+
+/** The error for a store that does not reply; `cause` itself if it is already that error. */
+export function storeUnavailable(cause: unknown): GatewayError {
+  if (cause instanceof GatewayError && cause.kind === 'store_unavailable') return cause
+  return new GatewayError('store_unavailable', 'The key store does not answer; try again.', {
+    retryAfterSeconds: 1,
+    cause,
+  })
+}
+
+/** The error for a key whose account is disabled. */
+export function accountDisabled(): GatewayError {
+  return new GatewayError('forbidden', 'The account that this API key belongs to is disabled.')
+}

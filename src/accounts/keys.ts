@@ -1,0 +1,248 @@
+/** Creates, rotates and revokes API keys. */
+import { GatewayError } from '../errors.js'
+import type { AuditEntry } from '../store/audit-trail.js'
+import type { Store } from '../store/store.js'
+import type { Account, ApiKey, KeyLimits, PlanName, KeyReference } from './account.js'
+import { noAccount, refused, unforeseen, type Plans, type Sources } from './accounts.js'
+import { digestOf, newSecret, randomBase62, shownParts } from './key-secret.js'
+import { checkedLabels, NO_LABELS, type Labels } from './labels.js'
+
+/** Settings of a new key; absent means no limit. */
+export interface NewKeySettings {
+  /** Ms since 1970. */
+  readonly expiresAtMs?: number
+  /** As in `ApiKey`. */
+  readonly models?: readonly string[]
+  readonly allowTools?: readonly string[]
+  readonly limits?: KeyLimits
+  /** At most 16; see `labels.ts`. */
+  readonly labels?: Labels
+  /** The key that it replaces. */
+  readonly replaces?: string
+}
+
+/** A key to create. */
+export interface NewKey extends NewKeySettings, Sources {
+  /** The limits of all plans; that of the account's plan applies. */
+  readonly plans: Plans
+  readonly account: Account
+  /** 1 to 100 characters. */
+  readonly name: string
+  /** Entries for the audit trail; none by default. */
+  readonly audit?: (key: ApiKey) => readonly AuditEntry[]
+}
+
+/** A new key with its secret. */
+interface CreatedKey {
+  readonly key: ApiKey
+  /** It is not stored. */
+  readonly secret: string
+}
+
+const MAX_KEY_NAME = 100
+/** Maximum active keys of an account whose plan has no limit (`max_keys: unlimited`). */
+const UNLIMITED_KEYS = 10_000
+
+/**
+ * Creates a key and returns its secret, which is not stored. Adds the entries of `audit` to the audit trail.
+ * Throws `malformed_request` with the field, `plan_limit` if the plan allows no more keys,
+ * `store_unavailable`, `store_unconfirmed`.
+ */
+export async function createKey(store: Store, newKey: NewKey): Promise<CreatedKey> {
+  const { plans, account, name, audit = () => [], ...options } = newKey
+  const { now = Date.now, random, labels = NO_LABELS, ...settings } = options
+  const maxKeys = plans[account.plan].maxKeys ?? UNLIMITED_KEYS
+  const secret = newSecret(random)
+  const key: ApiKey = {
+    id: `key_${randomBase62(16, random)}`,
+    accountId: account.id,
+    name: checkedName(name),
+    digest: digestOf(secret),
+    ...shownParts(secret),
+    createdAtMs: now(),
+    ...settings,
+    ...(Object.keys(labels).length === 0 ? {} : { labels: checkedLabels(labels) }),
+  }
+  const create = () => {
+    return store.createKey(key, maxKeys, audit(key)).catch(async (error: unknown) => {
+      if (!isUnconfirmed(error)) throw error
+      // A failover could lose the key, and its secret has not been shown. If revoking fails, the key stays
+      // listed.
+      await store.revokeKey(key, now()).catch(() => undefined)
+      throw unconfirmedKey(key.id, error)
+    })
+  }
+  let outcome = await create()
+  if (outcome === 'plan_limit' && (await revokeReplacedKeys(store, account.id, now())) > 0) {
+    outcome = await create()
+  }
+  if (outcome === 'no_account') throw noAccount()
+  if (outcome === 'plan_limit') throw planLimit(account.plan, maxKeys)
+  if (outcome === 'account_full') throw accountFull()
+  if (outcome !== 'created') throw unforeseen('key', outcome)
+  return { key, secret }
+}
+
+function isUnconfirmed(error: unknown): error is GatewayError {
+  return error instanceof GatewayError && error.kind === 'store_unconfirmed'
+}
+
+function unconfirmedKey(id: string, { cause }: GatewayError): GatewayError {
+  const message = `Key ${id} is applied, not yet confirmed by a replica; it is revoked and its secret is not shown. Create another one.`
+  return new GatewayError('store_unconfirmed', message, { retryAfterSeconds: 1, cause })
+}
+
+/** The normalised name. Throws `malformed_request`. */
+export function checkedName(text: string): string {
+  const name = text.trim()
+  const length = Array.from(name).length
+  if (length < 1 || length > MAX_KEY_NAME) {
+    throw refused(`a key's name has 1 to ${MAX_KEY_NAME} characters`, 'name')
+  }
+  // Terminals and pages show the name: no control characters, and no characters that reorder text.
+  if (/[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/u.test(name)) {
+    throw refused("a key's name has no control characters", 'name')
+  }
+  return name
+}
+
+function planLimit(plan: PlanName, maxKeys: number): GatewayError {
+  const limit = `the plan '${plan}' allows ${maxKeys} keys and the account has as many`
+  return new GatewayError('plan_limit', `${limit}: revoke one or choose a larger plan`)
+}
+
+function accountFull(): GatewayError {
+  const limit = 'the account has as many keys as the store keeps, revoked and expired ones included'
+  return new GatewayError('plan_limit', `${limit}: those are removed 30 days after they ended`)
+}
+
+/** Number of keys in one page of the list. */
+const PAGE = 100
+
+/**
+ * Revokes expired replaced keys, so that they no longer count for the plan. Resolves to their number.
+ *
+ * Revokes replaced keys that have expired. A rotation may exceed the plan's number of keys for a time;
+ * afterwards the old key no longer counts.
+ */
+async function revokeReplacedKeys(
+  store: Pick<Store, 'listKeys' | 'revokeKey'>,
+  accountId: string,
+  nowMs: number,
+): Promise<number> {
+  let count = 0
+  for (let cursor: string | null = null; ;) {
+    const page = await store.listKeys(accountId, {
+      order: 'newest_first',
+      after: cursor,
+      limit: PAGE,
+    })
+    for (const { id, replacedBy, expiresAtMs, revokedAtMs } of page.items) {
+      if (replacedBy === undefined || revokedAtMs !== undefined) continue
+      if (expiresAtMs === undefined || expiresAtMs > nowMs) continue
+      await store.revokeKey({ accountId, id }, expiresAtMs)
+      count += 1
+    }
+    if (page.next === null) return count
+    cursor = page.next
+  }
+}
+
+/** Time for which an account may have one key more than its plan allows. */
+export const ROTATION_MS = 24 * 3_600_000
+
+/** Options of a rotation. */
+export interface Rotation {
+  readonly store: Store
+  readonly plans: Plans
+  readonly account: Account
+  readonly old: ApiKey
+  /** Ms since 1970. */
+  readonly now: () => number
+  /** Entries for the audit trail. */
+  readonly audit: (created: ApiKey) => readonly AuditEntry[]
+}
+
+/** The new key, and when the old one expires, in ms since 1970; null: never. */
+export interface Rotated extends CreatedKey {
+  readonly oldEndsAtMs: number | null
+}
+
+/**
+ * Creates the new key. Throws `malformed_request` if the old key is not active, `plan_limit` if the account
+ * already has more keys than its plan allows, and the errors of `createKey`.
+ *
+ * Replaces a key: the new one has the same rights, and both work until the old one is revoked. A rotation may
+ * exceed the plan's number of keys by one; the old key then expires after 24 hours.
+ */
+export async function rotateKey(rotation: Rotation): Promise<Rotated> {
+  const { store, plans, account, old, now, audit } = rotation
+  const nowMs = now()
+  if (old.revokedAtMs !== undefined || (old.expiresAtMs ?? nowMs + 1) <= nowMs) {
+    throw new GatewayError('malformed_request', 'This key no longer works. Create a new one.')
+  }
+  const maxKeys = plans[account.plan].maxKeys ?? UNLIMITED_KEYS
+  const raisedPlans = { ...plans, [account.plan]: { ...plans[account.plan], maxKeys: maxKeys + 1 } }
+  const created = await createKey(store, {
+    plans: raisedPlans,
+    account,
+    name: old.name,
+    ...settingsLike(old),
+    now,
+    audit,
+  }).catch((error: unknown) => {
+    if (error instanceof GatewayError && error.kind === 'plan_limit') throw tooMany(maxKeys)
+    throw error
+  })
+  const isOver = (await store.countKeys(account.id)) > maxKeys
+  const endsAtMs = isOver
+    ? Math.min(old.expiresAtMs ?? Infinity, nowMs + ROTATION_MS)
+    : (old.expiresAtMs ?? null)
+  await store.changeKey(old, { replacedBy: created.key.id, expiresAtMs: endsAtMs })
+  return { ...created, oldEndsAtMs: endsAtMs }
+}
+
+function settingsLike({
+  id,
+  expiresAtMs,
+  models,
+  allowTools,
+  limits,
+  labels,
+}: ApiKey): NewKeySettings {
+  return {
+    ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
+    ...(models === undefined ? {} : { models }),
+    ...(allowTools === undefined ? {} : { allowTools }),
+    ...(limits === undefined ? {} : { limits }),
+    ...(labels === undefined ? {} : { labels }),
+    replaces: id,
+  }
+}
+
+function tooMany(maxKeys: number): GatewayError {
+  const message = `The account has more than the ${maxKeys} keys of its plan already. Revoke a replaced key, then rotate again.`
+  return new GatewayError('plan_limit', message)
+}
+
+/** Options of revoking a key. */
+export interface RevokeOptions extends Pick<Sources, 'now'> {
+  /** Entries for the audit trail; none by default. */
+  readonly audit?: readonly AuditEntry[]
+}
+
+/**
+ * Revokes the key, and adds the entries of `audit` to the audit trail. Revoking a revoked key succeeds and
+ * adds no entries. Throws `malformed_request` for an unknown key, `store_unavailable`.
+ *
+ * Revokes API keys. `accounts/authentication/check-running-requests.ts` then ends their running requests.
+ */
+export async function revokeKey(
+  store: Store,
+  key: KeyReference,
+  { now = Date.now, audit = [] }: RevokeOptions = {},
+): Promise<void> {
+  if (!(await store.revokeKey(key, now(), audit))) {
+    throw refused('the account has no key with this id', 'key')
+  }
+}

@@ -1,0 +1,80 @@
+/**
+ * `sluice backup`: copies the embedded store to a file, beside a running gateway.
+ */
+import { existsSync, lstatSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { backupSqlite } from '../store/sqlite/background/backup.js'
+import { UsageError } from './usage-error.js'
+import { configPath, type Command } from './command.js'
+import { configInForce, processTerminal, type Terminal } from './with-store.js'
+import { reporting } from './exit-status.js'
+
+/** `sluice backup`. */
+export const command: Command = {
+  name: 'backup',
+  summary: 'copy the embedded store to a file',
+  help: `
+Usage: sluice backup FILE [--config FILE]
+
+Makes a consistent copy of the embedded store, also while a gateway writes to it, and verifies the copy.
+A long copy reports its progress on stderr. FILE must not exist; its mode is 0600, since it contains
+password hashes. To restore: stop the gateway, remove sluice.db-wal and sluice.db-shm, replace sluice.db
+with the copy, and start the gateway.
+
+Options:
+  --config FILE  the configuration file, whose store is copied (default: the variable SLUICE_CONFIG)
+
+Exit status: 0 the copy is verified, 1 failure, 2 wrong usage.
+
+Example:
+  sluice backup /backup/sluice.db --config config/gateway.yaml
+`,
+  run(argv) {
+    const options = { config: { type: 'string' } } as const
+    const { values, positionals } = parseArgs({ args: argv, options, allowPositionals: true })
+    if (positionals.length !== 1) throw new UsageError("'sluice backup' needs one FILE")
+    const config = configPath(values.config, 'sluice backup')
+    return runBackup(config, resolve(positionals[0] ?? ''), processTerminal)
+  },
+}
+
+/** Copies the store of a configuration file; exit status 1 with the reason if that fails. */
+export async function runBackup(
+  configPath: string,
+  file: string,
+  terminal: Terminal,
+): Promise<number> {
+  const inForce = await configInForce(configPath, (line) => terminal.err(line))
+  if (inForce === null) return 1
+  const path = /^sqlite:(.+)$/.exec(inForce.config.store)?.[1]
+  if (path === undefined) {
+    terminal.err('sluice: the store is not a file: back Redis up with its own tools (BGSAVE)')
+    return 1
+  }
+  if (!existsSync(dirname(file))) {
+    terminal.err(`sluice: the folder "${dirname(file)}" does not exist: create it first`)
+    return 1
+  }
+  const stats = lstatSync(file, { throwIfNoEntry: false })
+  if (stats !== undefined) {
+    const problem = stats.isDirectory()
+      ? `"${file}" is a folder: name a file in it`
+      : `the file "${file}" exists already: choose another name or remove it first`
+    terminal.err(`sluice: ${problem}`)
+    return 1
+  }
+  return reporting(terminal, async () => {
+    const { bytes, accounts, keys, entries } = await backupSqlite(path, file, (copied, all) =>
+      terminal.err(`sluice: ${megabytes(copied)} of about ${megabytes(all)} copied so far`),
+    )
+    terminal.out(
+      `${file}: ${bytes} bytes, ${accounts} accounts, ${keys} keys, ${entries} ledger entries`,
+    )
+    return 0
+  })
+}
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 1_048_576).toFixed(1)} MiB`
+}

@@ -1,0 +1,376 @@
+/**
+ * `sluice check`: validates a configuration file, and prints each problem with its position. No side effects.
+ */
+import { relative } from 'node:path'
+import { parseArgs } from 'node:util'
+import { factsFor } from '../config/catalogue.js'
+import {
+  isConfigured,
+  type Catalogue,
+  type Config,
+  type UpstreamConfig,
+  type RouteConfig,
+  type TargetName,
+  type WhenConfig,
+} from '../config/config.js'
+import { needsRestart } from '../config/generations/diff-configs.js'
+import { loadConfig, type LoadResult } from '../config/load-config.js'
+import { excerpt, formatProblem, type ConfigProblem } from '../config/problem.js'
+import { baseUrlNote } from '../config/resolve-upstream.js'
+import { plainSecretNotes } from '../config/secret-settings.js'
+import { isHarmless } from '../formats/chat/hosted-tools.js'
+import { createRouter } from '../gateway/routing/router.js'
+import { dialectsByRequest } from '../gateway/upstreams/choose-openai-endpoint.js'
+import { Prices } from '../ledger/find-price.js'
+import { configPath, type Command } from './command.js'
+import { Budgets, hasBudget, termsText } from './explain/explain-budgets.js'
+import { notCarried } from './explain/explain-route.js'
+import { findGateway, loadGeneration } from './running-gateway.js'
+
+/** A configuration, its catalogue, and the text that it was read from. */
+export interface Checked extends Loaded {
+  readonly sources: { readonly path: string; readonly text: string }
+}
+
+/** One line for each note: first about the values as written, then about upstreams, routes and models. */
+function notesOf({ config, catalogue, sources }: Checked): string[] {
+  return [
+    ...plainSecretNotes(sources.path, sources.text),
+    ...Object.values(config.upstreams).flatMap((upstream) => [
+      ...keyNotes(upstream),
+      ...addressNotes(upstream),
+      ...toolNotes(upstream),
+    ]),
+    ...unreachableNotes(config.routes),
+    ...config.routes.flatMap((route, index) =>
+      routeNotes(route, `routes[${index}]`, { config, catalogue }),
+    ),
+    ...modelNotes(config, catalogue),
+  ]
+}
+
+function keyNotes(upstream: UpstreamConfig): string[] {
+  const { name, apiKeySource, unsetKeyVariables } = upstream
+  if (!isConfigured(upstream)) {
+    const source = apiKeySource ?? ''
+    return [`upstream ${name} has no key: ${source} is not set: requests for it get 503`]
+  }
+  if (unsetKeyVariables.length === 0) return []
+  return [`upstream ${name} has fewer keys than listed: ${unsetKeyVariables.join(', ')} is not set`]
+}
+
+function addressNotes(upstream: UpstreamConfig): string[] {
+  const note = baseUrlNote(upstream)
+  return note === null ? [] : [`upstream ${upstream.name}: ${note}`]
+}
+
+/** Entries of `allow_tools` that need no permission. */
+function toolNotes({ name, allowTools }: UpstreamConfig): string[] {
+  return (allowTools ?? [])
+    .filter(isHarmless)
+    .map((tool) => `upstream ${name}: allow_tools has ${tool}, which every key may use`)
+}
+
+interface Loaded {
+  readonly config: Config
+  readonly catalogue: Catalogue
+}
+
+function routeNotes(route: RouteConfig, place: string, loaded: Loaded): string[] {
+  const { targets, sticky, balance, hedge } = route
+  const notes: string[] = []
+  if (sticky !== 'none' && balance === 'least_latency') {
+    notes.push(`${place}: balance has no effect, since sticky decides`)
+  }
+  if (hedge !== null && targets.length === 1) {
+    notes.push(`${place}: hedge has no second target and sends both requests to the same upstream`)
+  }
+  return [...notes, ...shadowNotes(route, place, loaded), ...translationNotes(route, place, loaded)]
+}
+
+/** A shadow that has costs but no use, or whose spending limit cannot count them. */
+function shadowNotes(
+  { match, targets, shadow }: RouteConfig,
+  place: string,
+  { config, catalogue }: Loaded,
+): string[] {
+  if (shadow === null) return []
+  const { upstream, model } = shadow
+  const notes: string[] = []
+  const same = targets.find((target) => target.upstream === upstream && target.model === model)
+  if (same !== undefined) {
+    notes.push(`${place}.shadow: is the same upstream and model as a target: use another one`)
+  }
+  const requested = model ?? ('model' in match ? match.model : null)
+  if (requested === null) return notes
+  const prices = new Prices(catalogue.models, Object.values(config.upstreams))
+  if (prices.find(upstream, requested, null) === null) {
+    notes.push(
+      `${place}.shadow: the price of ${requested} is not known; ${unknownPriceText(config)}`,
+    )
+  }
+  return notes
+}
+
+/** How a shadow's spending limit counts a model of unknown price. */
+function unknownPriceText({ limiting: { unknownPrice, assumedPrice } }: Config): string {
+  switch (unknownPrice) {
+    case 'assume': {
+      const { input, output } = assumedPrice
+      return `usd_per_day counts $${input} and $${output} for a million tokens (limiting.assumed_price)`
+    }
+    case 'allow':
+      return 'usd_per_day counts nothing (limiting.unknown_price)'
+    case 'refuse':
+      return 'no copy is sent (limiting.unknown_price)'
+    default:
+      return unknownPrice satisfies never
+  }
+}
+
+/** More models than this are counted, not named. */
+const MAX_NAMED = 20
+
+/** Models without a route, and models whose cost a budget cannot bound. */
+function modelNotes(config: Config, catalogue: Catalogue): string[] {
+  const router = createRouter(config)
+  const notes: string[] = []
+  for (const { name, models } of Object.values(config.upstreams)) {
+    for (const { id } of models) {
+      const routes = router.all(id).flatMap(({ targets, fallback }) => [...targets, ...fallback])
+      if (routes.some(({ upstream }) => upstream.name === name)) continue
+      notes.push(`no route leads to upstream ${name} for its model ${id}: clients do not see it`)
+    }
+  }
+  if (!hasBudget(config)) return notes
+  const unbounded = new Budgets(config, catalogue).unbounded()
+  for (const { model, upstream, terms } of unbounded.slice(0, MAX_NAMED)) {
+    const what = termsText(terms, config)
+    notes.push(`a budget cannot bound ${model} of upstream ${upstream}: ${what}`)
+  }
+  const more = unbounded.length - MAX_NAMED
+  if (more > 0) notes.push(`a budget cannot bound ${more} more models: see --json`)
+  return notes
+}
+
+/**
+ * For targets of another dialect than the first: requests they do not support, and models they may not have.
+ */
+function translationNotes(
+  { match, targets, fallback }: RouteConfig,
+  place: string,
+  { config, catalogue }: Loaded,
+): string[] {
+  const text = 'model' in match ? match.model : match.prefix
+  // The model of a prefix: the first one in the catalogue that starts with it.
+  const requested = catalogue.models.find(({ id }) => id.startsWith(text))?.id ?? text
+  const sideOf = (target: TargetName) => {
+    const upstream = config.upstreams[target.upstream]
+    const facts = factsFor(catalogue, target.model ?? requested)
+    return upstream === undefined
+      ? null
+      : { dialect: dialectsByRequest(upstream, facts).plain, facts }
+  }
+  const own = targets[0] === undefined ? null : sideOf(targets[0])
+  if (own === null) return []
+  const carried = notCarried(own.dialect, own.facts, catalogue)
+  const known = new Set([...carried.loses, ...carried.refuses])
+  const listed = [
+    ...targets.map((target, index) => ({ target, path: `${place}.targets[${index}]` })),
+    ...fallback.map((target, index) => ({ target, path: `${place}.fallback[${index}]` })),
+  ]
+  return listed.flatMap(({ target, path }) => {
+    const side = sideOf(target)
+    if (side === null || familyOf(side.dialect) === familyOf(own.dialect)) return []
+    const location = `${path}: ${target.upstream} (${side.dialect})`
+    const { loses, refuses } = notCarried(side.dialect, side.facts, catalogue)
+    const lost = loses.filter((name) => !known.has(name))
+    const refused = refuses.filter((name) => !known.has(name))
+    return [
+      ...(target.model === null
+        ? [`${location} receives the client's model name: set its model`]
+        : []),
+      ...(lost.length === 0 ? [] : [`${location} loses ${lost.join('; ')}`]),
+      ...(refused.length === 0 ? [] : [`${location} refuses ${refused.join('; ')}`]),
+    ]
+  })
+}
+
+/** Both of OpenAI's endpoints have the same models. */
+function familyOf(dialect: string): string {
+  return dialect.startsWith('openai') ? 'openai' : dialect
+}
+
+/** Characters of patterns, which no model id contains. */
+const PATTERN = /[*?^$|()[\]{}\\]/
+
+/** One line for each route that can never match, in file order. */
+function unreachableNotes(routes: readonly RouteConfig[]): string[] {
+  const earlier = new Map<string, { index: number; when: WhenConfig }[]>()
+  return routes.flatMap(({ match, when }, index) => {
+    const pattern = patternNote(match, index)
+    if (when === null) return pattern
+    const place = JSON.stringify(match)
+    const others = earlier.get(place) ?? []
+    earlier.set(place, [...others, { index, when }])
+    const first = others.find((other) => implies(when, other.when))
+    if (first === undefined) return pattern
+    const shadowed = `routes[${index}] can never match: routes[${first.index}] takes all of its requests before it`
+    return [...pattern, shadowed]
+  })
+}
+
+/** A note about a prefix or an id with a pattern character. */
+function patternNote(match: RouteConfig['match'], index: number): string[] {
+  const [key, text] = 'model' in match ? ['model', match.model] : ['prefix', match.prefix]
+  const position = text.search(PATTERN)
+  if (position === -1) return []
+  const place = `routes[${index}].${key}`
+  const advice = position === 0 ? '' : `; write prefix: ${text.slice(0, position)}`
+  return [
+    `${place}: "${text}" can never match: it is plain text, not a pattern, and no model id contains "${text.charAt(position)}"${advice}`,
+  ]
+}
+
+/** Whether every request that matches the first conditions matches the second. */
+function implies(one: WhenConfig, other: WhenConfig): boolean {
+  return (
+    Object.entries(other.labels).every(([name, value]) => one.labels[name] === value) &&
+    (other.images === null || one.images === other.images) &&
+    (other.tools === null || one.tools === other.tools) &&
+    (other.minPromptTokens ?? 0) <= (one.minPromptTokens ?? 0)
+  )
+}
+
+/** `sluice check`. */
+export const command: Command = {
+  name: 'check',
+  summary: 'validate a configuration file, with file, line and column of each problem',
+  help: `
+Usage: sluice check [--config FILE] [--strict] [--json]
+
+Validates the file as the gateway does when it loads it. No side effects.
+Notes list settings that are allowed but may be mistakes: API keys that are not set or are in the file in plain
+text, variables without braces, suspicious URLs, routes that can never match, settings without effect,
+models that no budget can bound, and features that a route's other targets lack because of their dialect.
+If a gateway runs with the file, the changes that need a restart are listed as well.
+
+Options:
+  --config FILE   the configuration file (default: the variable SLUICE_CONFIG)
+  --strict        treat notes as errors: exit 1 if there are any
+  --json          print one JSON object: { ok, file, errors: [{ file, line, column, path, message,
+                  suggestion }] }, and for a valid file file_hash, upstreams, routes, models, unbounded
+                  (models whose cost a budget cannot bound), notes, and needs_restart; with --strict, errors
+                  contains the notes
+
+Exit status: 0 the file is valid, 1 it is not (with --strict also if there are notes), 2 wrong usage.
+
+Example:
+  sluice check --config config/gateway.yaml
+`,
+  async run(argv) {
+    const { values } = parseArgs({
+      args: [...argv],
+      options: {
+        config: { type: 'string' },
+        strict: { type: 'boolean', default: false },
+        json: { type: 'boolean', default: false },
+      },
+    })
+    const config = configPath(values.config, 'sluice check')
+    const loaded = loadConfig(config, process.env)
+    const notes = loaded.ok ? notesOf(loaded) : []
+    const isAccepted = loaded.ok && !(values.strict && notes.length > 0)
+    const found = { loaded, notes, isAccepted, restart: await restartSettingsOf(loaded) }
+    console.log(values.json ? JSON.stringify(resultOf(found)) : resultText(found))
+    return isAccepted ? 0 : 1
+  },
+}
+
+interface Found {
+  readonly loaded: LoadResult
+  readonly notes: readonly string[]
+  /** False if the file is not valid, or if notes count as errors and there are some. */
+  readonly isAccepted: boolean
+  /**
+   * Settings that take effect with a restart of the running gateway; null if no gateway runs with the file.
+   */
+  readonly restart: readonly string[] | null
+}
+
+async function restartSettingsOf(loaded: LoadResult): Promise<readonly string[] | null> {
+  if (!loaded.ok) return null
+  const gateway = await findGateway(loaded, process.env)
+  if (gateway === null) return null
+  const started = await loadGeneration(loaded, gateway, gateway.startedGeneration)
+  return started === null ? null : needsRestart(started.config, loaded.config)
+}
+
+function resultOf({ loaded, notes, isAccepted, restart }: Found): object {
+  const file = loaded.sources.path
+  if (!loaded.ok) return { ok: false, file, errors: loaded.errors }
+  const upstreams = Object.values(loaded.config.upstreams).map((upstream) => {
+    return {
+      name: upstream.name,
+      configured: isConfigured(upstream),
+      api_key_source: upstream.apiKeySource,
+    }
+  })
+  return {
+    ok: isAccepted,
+    file,
+    errors: isAccepted ? [] : notes.map((note) => problemOf(file, note)),
+    file_hash: loaded.fileHash,
+    upstreams,
+    routes: loaded.config.routes.length,
+    models: loaded.catalogue.models.length,
+    unbounded: new Budgets(loaded.config, loaded.catalogue).unbounded(),
+    notes,
+    needs_restart: restart,
+  }
+}
+
+/** A note as an error about the file. */
+function problemOf(file: string, message: string): ConfigProblem {
+  return { file, line: 1, column: 1, path: '', message, suggestion: null }
+}
+
+function resultText({ loaded, notes, isAccepted, restart }: Found): string {
+  if (!loaded.ok) return errorsText(loaded)
+  const { config, catalogue } = loaded
+  const upstreams = Object.values(config.upstreams)
+  const result = isAccepted ? 'valid' : 'refused: --strict treats notes as errors'
+  const kind = isAccepted ? 'note' : 'error'
+  return [
+    `${relativeName(loaded.sources.path)}: ${result} (${counted(upstreams.length, 'upstream')}, ${counted(config.routes.length, 'route')}, ${counted(catalogue.models.length, 'model')})`,
+    ...notes.map((note) => `${kind}: ${note}`),
+    ...(restart ?? []).map((name) => `restart: ${name} takes effect with "sluice restart"`),
+  ].join('\n')
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
+}
+
+/** Each problem with its line of the file and a caret under the column. */
+function errorsText({ errors, sources }: Extract<LoadResult, { ok: false }>): string {
+  const blocks = errors.map((problem) => {
+    const { file, line, column } = problem
+    const text = file === sources.path ? sources.text : sources.files[file]
+    const source = excerpt(text ?? '', line, column)
+    return source === null ? problemLines([problem]) : `${problemLines([problem])}\n${source}`
+  })
+  return blocks.join('\n')
+}
+
+/** One line for each problem, files named from the working folder. */
+export function problemLines(errors: readonly ConfigProblem[]): string {
+  return errors
+    .map((problem) => formatProblem({ ...problem, file: relativeName(problem.file) }))
+    .join('\n')
+}
+
+function relativeName(file: string): string {
+  const path = relative(process.cwd(), file)
+  return path === '' || path.startsWith('..') ? file : path
+}

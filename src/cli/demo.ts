@@ -1,0 +1,334 @@
+/**
+ * `sluice demo`: a gateway without any preparation. The emulator replaces all three providers; the
+ * configuration is a file that can be edited live, in a temporary folder or in `--folder`.
+ */
+import { existsSync, rmSync } from 'node:fs'
+import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { z } from 'zod'
+import { createAccount } from '../accounts/accounts.js'
+import { createKey } from '../accounts/keys.js'
+import { openConfig } from '../config/generations/open-config.js'
+import type { ConfigSource } from '../config/generations/config-source.js'
+import { openDataPlane, type DataPlane } from '../process/data-plane.js'
+import { startEmulator, type Emulator } from '../emulator/server.js'
+import { createLogger, type Logger } from '../observe/log.js'
+import { Metrics } from '../observe/metrics/metrics.js'
+import { ownProcess } from '../process/process-identity.js'
+import { openOps } from '../process/ops/ops-listener.js'
+import { packageFile } from '../files/package-file.js'
+import { gatewayStatusOf } from '../dashboard/server/gateway-status.js'
+import { AdminTokens, answerGenerations } from '../process/ops/generations-endpoints.js'
+import { configPage, followConfig, lastRefusal } from '../process/ops/configuration-page.js'
+import { onSignals } from '../process/signals.js'
+import { openStore } from '../store/open-store.js'
+import { UsageError } from './usage-error.js'
+import { type Command } from './command.js'
+import { limitDemoKey, writeDemoTraffic } from './demo-traffic.js'
+
+/** `sluice demo`. */
+export const command: Command = {
+  name: 'demo',
+  summary: 'try the gateway with emulated providers, without preparation',
+  help: `
+Usage: sluice demo [--port N] [--ops-port N] [--folder DIR]
+
+Starts the gateway on an embedded store in a temporary folder, with the built-in emulator as OpenAI,
+Anthropic and Google, creates an account, keys and a day of sample traffic, and prints curl commands to
+paste. Replies are emulated. The demo deletes its files when it ends.
+
+Options:
+  --port N       the gateway's port (default: 8080, or a free one if that is in use)
+  --ops-port N   the port of metrics, health and readiness (default: 9464, or a free one)
+  --folder DIR   keep the files in DIR, and use its account, keys and traffic again at the next start
+
+Exit status: 0 success, 1 failure, 2 wrong usage.
+
+Example:
+  sluice demo --port 8080
+`,
+  async run(argv) {
+    const { values } = parseArgs({
+      args: [...argv],
+      options: {
+        port: { type: 'string' },
+        'ops-port': { type: 'string' },
+        folder: { type: 'string' },
+      },
+    })
+    const port = await portOf(values.port, 8080, '--port')
+    const opsPort = await portOf(values['ops-port'], 9464, '--ops-port')
+    const files = await openFolder(values.folder)
+    try {
+      const demo = await startDemo(files, port, opsPort)
+      console.log(demo.text)
+      await demo.ended
+      return 0
+    } finally {
+      if (!files.isKept) await rm(files.folder, { recursive: true, force: true })
+    }
+  },
+}
+
+interface DemoFiles {
+  readonly folder: string
+  /** Whether the files stay when the demo ends (`--folder`). */
+  readonly isKept: boolean
+}
+
+async function openFolder(kept: string | undefined): Promise<DemoFiles> {
+  if (kept === undefined) {
+    return { folder: await mkdtemp(join(tmpdir(), 'sluice-demo-')), isKept: false }
+  }
+  await mkdir(kept, { recursive: true, mode: 0o700 })
+  return { folder: resolve(kept), isKept: true }
+}
+
+/** The given port; without one, the default port or, if that is in use, a free one. */
+async function portOf(text: string | undefined, usual: number, option: string): Promise<number> {
+  if (text !== undefined) {
+    const port = Number(text)
+    if (/^\d+$/.test(text) && port <= 65_535) return port
+    throw new UsageError(`${option} must be a port number from 0 to 65535, not "${text}"`)
+  }
+  if (await isFree(usual)) return usual
+  console.error(`sluice: port ${usual} is in use: using a free one`)
+  return 0
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = createServer()
+    probe.once('error', () => resolve(false))
+    probe.listen({ port, host: '127.0.0.1' }, () => probe.close(() => resolve(true)))
+  })
+}
+
+interface Demo {
+  readonly text: string
+  /** Resolves when a signal has ended it and its files are removed. */
+  readonly ended: Promise<void>
+}
+
+async function startDemo(files: DemoFiles, port: number, opsPort: number): Promise<Demo> {
+  const { folder } = files
+  const file = join(folder, 'gateway.yaml')
+  const open: Closable[] = []
+  try {
+    const emulator = track(open, await startEmulator({ paceMs: 20 }))
+    await copyFile(packageFile('config/models.yaml'), join(folder, 'models.yaml'))
+    await writeFile(file, configText(emulator, port, opsPort))
+    const source = track(open, await openConfig(file, process.env))
+    const log = createLogger({ level: 'warn' })
+    const metrics = new Metrics()
+    const login = await demoAccount(source, files)
+    const refused = lastRefusal(source)
+    const plane: DataPlane = await openDataPlane(source.current(), {
+      log,
+      metrics,
+      gatewayStatus: async () => gatewayStatusOf(await metrics.text(), refused(), plane.canaries()),
+    })
+    setImmediate(() => void plane.openDashboard())
+    open.push({ close: () => plane.drain() })
+    followConfig(source, { log, metrics, apply: (snapshot) => plane.adopt(snapshot) })
+    const tokens = new AdminTokens(source, log)
+    const ops = track(
+      open,
+      await openOps({
+        host: '127.0.0.1',
+        port: opsPort,
+        hosts: () => source.current().config.server.opsHosts,
+        metrics: () => metrics.text(),
+        ready: () => plane.ready(),
+        recentRequests: () => Promise.resolve(plane.recentHeads()),
+        config: () => configPage(source, plane.canaries()),
+        workers: () => ({ ...ownProcess(), workers: [], restarts: null }),
+        generations: (req) => answerGenerations({ source, log, tokens }, req),
+      }),
+    )
+    const ended = untilSignal(log, open, files)
+    const place = { port: plane.port, opsPort: ops.port, file, isKept: files.isKept }
+    return { text: welcome(login, place), ended }
+  } catch (error) {
+    await closeAll(open)
+    throw error
+  }
+}
+
+interface Closable {
+  close(): Promise<void>
+}
+
+function track<T extends Closable>(open: Closable[], part: T): T {
+  open.push(part)
+  return part
+}
+
+/** Closes in reverse order: users of a part before the part. */
+async function closeAll(open: readonly Closable[]): Promise<void> {
+  for (const part of [...open].reverse()) await part.close()
+}
+
+function configText(emulator: Emulator, port: number, opsPort: number): string {
+  const { openai, anthropic, gemini } = emulator.baseUrls
+  return `# The demo's configuration. Edit it while the demo runs: the change is in force within a second.
+server: { host: 127.0.0.1, port: ${port}, ops_port: ${opsPort}, workers: 1, drain_ms: 2000 }
+store: sqlite:./data/sluice.db
+upstreams: # the built-in emulator, as three providers
+  openai: { dialect: openai, base_url: ${openai}, api_key: emulated }
+  anthropic: { dialect: anthropic, base_url: ${anthropic}, api_key: emulated }
+  google: { dialect: gemini, base_url: ${gemini}, api_key: emulated }
+routes:
+  - { prefix: gpt-, upstream: openai }
+  - { prefix: o1-, upstream: openai }
+  - { prefix: o3-, upstream: openai }
+  - { prefix: o4-, upstream: openai }
+  - { prefix: text-embedding-, upstream: openai }
+  - { model: o1, upstream: openai }
+  - { model: fast, targets: [ { upstream: google, model: gemini-3.5-flash, weight: 3 }, { upstream: openai, model: gpt-5.4-mini } ] } # a virtual model
+  - { model: o3, upstream: openai }
+  - { prefix: claude-, upstream: anthropic }
+  - { prefix: gemini-, upstream: google }
+models: models.yaml
+plans:
+  starter: { price_usd: 20, max_keys: 5 }
+  pro: { price_usd: 50, max_keys: 20 }
+  max: { price_usd: 100, max_keys: unlimited }
+`
+}
+
+const loginSchema = z.strictObject({ email: z.string(), password: z.string(), secret: z.string() })
+
+type Login = z.infer<typeof loginSchema>
+
+/** Keys with a day of traffic: name, team and share of the requests. */
+const APPS = [
+  ['web-app', 'shop', 6],
+  ['support-bot', 'support', 3],
+  ['nightly-batch', 'data', 1],
+] as const
+
+/** The account, its key and its sample traffic: new ones, or those of the last start in a kept folder. */
+async function demoAccount(source: ConfigSource, { folder, isKept }: DemoFiles): Promise<Login> {
+  const file = join(folder, 'login.json')
+  if (isKept && existsSync(file)) return loginSchema.parse(JSON.parse(await readFile(file, 'utf8')))
+  const login = await createDemoAccount(source)
+  if (isKept) await writeFile(file, JSON.stringify(login), { mode: 0o600 })
+  return login
+}
+
+async function createDemoAccount(source: ConfigSource): Promise<Login> {
+  const { config, catalogue } = source.current()
+  const store = await openStore(config.store)
+  try {
+    const email = 'demo@example.com'
+    const options = { email, plan: 'starter', role: 'admin', password: null } as const
+    const { account, generatedPassword } = await createAccount(store, options)
+    const { secret } = await createKey(store, { plans: config.plans, account, name: 'demo' })
+    const apps = []
+    for (const [name, team, share] of APPS) {
+      const { key } = await createKey(store, {
+        plans: config.plans,
+        account,
+        name,
+        labels: { team },
+      })
+      apps.push({ keyId: key.id, labels: `team=${team}`, share })
+    }
+    const traffic = { accountId: account.id, apps, catalogue, nowMs: Date.now() }
+    const rows = await writeDemoTraffic(store.ledger, traffic)
+    const [first] = apps
+    if (first !== undefined)
+      await limitDemoKey(store, { accountId: account.id, keyId: first.keyId }, rows)
+    return { email, password: generatedPassword ?? '', secret }
+  } finally {
+    await store.close()
+  }
+}
+
+function untilSignal(
+  log: Logger,
+  open: readonly Closable[],
+  { folder, isKept }: DemoFiles,
+): Promise<void> {
+  const remove = { recursive: true, force: true }
+  return new Promise((resolve) => {
+    onSignals({
+      log,
+      drain: async () => {
+        await closeAll(open)
+        if (!isKept) await rm(folder, remove)
+        resolve()
+      },
+      abandon: () => {
+        if (!isKept) rmSync(folder, remove)
+      },
+    })
+  })
+}
+
+interface DemoPlace {
+  readonly port: number
+  readonly opsPort: number
+  /** The configuration file. */
+  readonly file: string
+  readonly isKept: boolean
+}
+
+function welcome(login: Login, { port, opsPort, file, isKept }: DemoPlace): string {
+  const base = `http://127.0.0.1:${port}/v1`
+  const bearer = `-H 'authorization: Bearer ${login.secret}'`
+  // `-w '\n'`: most whole replies are JSON without a final line break.
+  const post = (options: string, path: string, body: object): string =>
+    `curl ${options} ${base}/${path} \\
+  ${bearer} -H 'content-type: application/json' \\
+  -d '${JSON.stringify(body)}'`
+  const question = 'Name three rivers.'
+  const messages = [{ role: 'user', content: question }]
+  const chat = 'chat/completions'
+  return `
+Sluice is up at ${base}. All replies are EMULATED: no provider is called, nothing is billed.
+The dashboard's last 24 hours are SAMPLE DATA: requests, tokens and costs are made up.
+
+A whole reply from the Anthropic upstream, in the chat-completions format:
+
+${post(`-s -w '\\n'`, chat, { model: 'claude-sonnet-5-5', messages })}
+
+A stream from the Google upstream:
+
+${post('-sN', chat, { model: 'gemini-3.5-flash', stream: true, messages })}
+
+A reply from the OpenAI upstream, and the list of models:
+
+${post(`-s -w '\\n'`, chat, { model: 'gpt-5.4-mini', messages })}
+
+curl -s -w '\\n' ${base}/models ${bearer}
+
+Two more client formats, Anthropic Messages and OpenAI Responses; every format reaches every model:
+
+${post(`-s -w '\\n'`, 'messages', { model: 'gemini-3.5-flash', max_tokens: 200, messages })}
+
+${post(`-s -w '\\n'`, 'responses', { model: 'claude-sonnet-5-5', input: question })}
+
+  dashboard      http://127.0.0.1:${port}/dashboard/
+  e-mail         ${login.email}
+  password       ${login.password}
+  key            ${login.secret}
+  metrics        http://127.0.0.1:${opsPort}/metrics
+  configuration  ${file} (edit it: changes take effect within a second)
+
+Create another key from another terminal. It works at once; 'keys revoke' revokes it:
+
+node ${quoted(process.argv[1] ?? '')} keys create --config ${quoted(file)} --account ${login.email} --name mine
+
+Ctrl-C ends the demo${isKept ? '; its files stay' : ' and removes its files'}.
+`
+}
+
+/** One word of a shell. */
+function quoted(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+}

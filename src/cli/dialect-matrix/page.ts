@@ -1,0 +1,281 @@
+/**
+ * Generates `docs/reference/dialects.md`: the outcome of every concept in every dialect.
+ */
+import type { JsonObject } from '../../formats/chat/json.js'
+import type { Catalogue } from '../../config/config.js'
+import { factsFor } from '../../config/catalogue.js'
+import type { DialectName } from '../../formats/dialect.js'
+import { resolveEndpoint, EGRESSES } from '../../formats/index.js'
+import { CLIENTS } from './messages-clients.js'
+import {
+  translateReplyConcept,
+  translateRequestConcept,
+  type Outcome,
+  type TranslationOutcome,
+} from './translate-concept.js'
+import { REPLY_CONCEPTS, PLAIN_REPLY, type ReplyConcept } from './reply-concepts.js'
+import type { RequestConcept } from './concepts.js'
+import { REQUEST_GROUPS } from './request-concepts.js'
+
+/** A column of the page: a dialect and its example model. */
+export interface Column {
+  readonly dialect: DialectName
+  readonly title: string
+  readonly model: string
+}
+
+const ALL_COLUMNS: readonly Column[] = [
+  { dialect: 'openai-chat', title: 'OpenAI chat', model: 'gpt-4o' },
+  { dialect: 'openai-responses', title: 'OpenAI Responses', model: 'gpt-5.5' },
+  { dialect: 'anthropic', title: 'Anthropic', model: 'claude-opus-5-5' },
+  { dialect: 'gemini', title: 'Gemini', model: 'gemini-3.5-flash' },
+]
+
+/** The dialects of upstreams. */
+export const COLUMNS: readonly Column[] = ALL_COLUMNS.filter(({ dialect }) =>
+  EGRESSES.some((each) => each.dialect === dialect),
+)
+
+/** A request without the concept. It has a token limit, since some encoders stream requests without one. */
+export const PLAIN_REQUEST: JsonObject = {
+  messages: [{ role: 'user', content: 'Hello.' }],
+  max_completion_tokens: 200,
+}
+
+const SIGNS: Readonly<Record<Outcome, string>> = {
+  kept: '●',
+  emulated: '◐',
+  lost: '○',
+  rejected: '✕',
+  needless: '·',
+}
+
+/** The outcome of a request's concept in a column. */
+export function requestOutcome(
+  { base, members }: RequestConcept,
+  { dialect, model }: Column,
+  catalogue: Catalogue,
+): TranslationOutcome {
+  return translateRequestConcept({ ...PLAIN_REQUEST, ...base }, members, {
+    dialect,
+    facts: factsFor(catalogue, model),
+  })
+}
+
+/** The outcome of a reply's concept in a column; null if the format does not have it. */
+export function replyOutcome(
+  { replies, members }: ReplyConcept,
+  { dialect, model }: Column,
+  catalogue: Catalogue,
+): TranslationOutcome | null {
+  const reply = replies[dialect]
+  if (dialect === 'openai-chat' || reply === undefined) return null
+  const request = { ...PLAIN_REQUEST, ...members }
+  return translateReplyConcept(PLAIN_REPLY[dialect], reply, {
+    dialect,
+    request,
+    facts: factsFor(catalogue, model),
+  })
+}
+
+/** The whole page, ending in a newline. */
+export function dialectsPage(catalogue: Catalogue): string {
+  const groups = REQUEST_GROUPS.flatMap(({ title, concepts }) => [
+    `### ${title}`,
+    '',
+    ...table(COLUMNS, concepts, (concept, column) => requestCell(concept, column, catalogue)),
+    '',
+  ])
+  const foreign = COLUMNS.filter(({ dialect }) => dialect !== 'openai-chat')
+  const replies = table(foreign, REPLY_CONCEPTS, (concept, column) =>
+    replyCell(concept, column, catalogue),
+  )
+  const models = COLUMNS.map(({ title, model }) => `${title}: \`${model}\``).join(', ')
+  return [
+    '<!-- Generated from src/cli/dialect-matrix by `npm run generate`; do not edit. -->',
+    '',
+    INTRODUCTION.trim(),
+    '',
+    `The example model of each column: ${models}. Other models can differ, as noted and as listed in the [catalogue](configuration.md#the-catalogue); \`sluice explain MODEL --body request.json\` shows the outcome for any request and model.`,
+    '',
+    '## Overview',
+    '',
+    ...overviewTable(catalogue),
+    '',
+    PAIRS_INTRODUCTION.trim(),
+    '',
+    ...pairs(catalogue),
+    '',
+    '## Requests',
+    '',
+    ...groups,
+    ...clientTables(catalogue),
+    '## Replies',
+    '',
+    REPLIES_INTRODUCTION.trim(),
+    '',
+    ...replies,
+    '',
+  ].join('\n')
+}
+
+const INTRODUCTION = `
+# Dialects
+
+Clients use one of several formats, and so do upstreams. This page shows the outcome of translations between them. The first
+tables are for clients of chat completions; the other formats follow. The page is generated: each concept is sent through
+the codecs, and a test fails if page and code disagree.
+
+| sign | meaning |
+| :---: | --- |
+| ● | **kept**: it arrives; the path is where the provider finds it |
+| ◐ | **emulated**: it arrives by other means, or as the nearest equivalent |
+| ○ | **lost**: it does not arrive, and the reply's \`x-sluice-lost\` header, the log and \`sluice_translation_losses_total\` report it; with [\`on_loss: reject\`](configuration.md#the-file) the request is refused |
+| ✕ | **rejected**: 400 \`untranslatable\` ([errors](errors.md)) naming the field, since a reply without it would be a different reply |
+| · | **nothing to translate**: it is the default, or does not affect the reply |
+
+Vendors whose chat completions differ in a few fields have [presets](configuration.md#presets) instead of dialects.
+`
+
+const REPLIES_INTRODUCTION = `
+The outcome for replies, whole and streamed. Replies of OpenAI's chat completions are passed through unchanged. Losses of a
+reply are reported in the log and the metric, and in the header of a whole reply.
+`
+
+const PAIRS_INTRODUCTION = `
+Every client format works with every upstream dialect. The numbers of concepts per format, in this order: ● kept, ◐ emulated,
+○ lost, ✕ rejected, · nothing to translate. Between equal formats, requests and replies are passed through unchanged.
+`
+
+const WORDS: readonly Outcome[] = ['kept', 'emulated', 'lost', 'rejected', 'needless']
+
+/** The number of concepts with each outcome, per pair of client format and upstream dialect. */
+function pairs(catalogue: Catalogue): string[] {
+  const chats = COLUMNS.map((column) =>
+    countsOf(CHAT_CONCEPTS, (concept) =>
+      shownOutcome(concept, column, requestOutcome(concept, column, catalogue)),
+    ),
+  )
+  const rows = CLIENTS.map(({ title, path, plain, concepts }) => {
+    const cells = COLUMNS.map(({ dialect, model }) => {
+      const facts = factsFor(catalogue, model)
+      return countsOf(
+        concepts,
+        ({ base, members }) =>
+          translateRequestConcept({ ...plain, ...base }, members, { dialect, facts, path }).outcome,
+      )
+    })
+    return `| ${title} | ${cells.join(' | ')} |`
+  })
+  return [
+    `| client | ${COLUMNS.map(({ title }) => title).join(' | ')} |`,
+    `| --- |${COLUMNS.map(() => ' --- |').join('')}`,
+    `| Chat completions (\`POST /v1/chat/completions\`) | ${chats.join(' | ')} |`,
+    ...rows,
+  ]
+}
+
+function countsOf<T>(concepts: readonly T[], outcomeOf: (concept: T) => Outcome): string {
+  const outcomes = concepts.map(outcomeOf)
+  return WORDS.map((word) => outcomes.filter((outcome) => outcome === word).length).join(' / ')
+}
+
+const CHAT_CONCEPTS: readonly RequestConcept[] = REQUEST_GROUPS.flatMap(({ concepts }) => concepts)
+
+/** Tables of the other client formats. */
+function clientTables(catalogue: Catalogue): string[] {
+  return CLIENTS.flatMap(({ title, path, plain, concepts }) => [
+    `## Requests: ${title}`,
+    '',
+    ...table(COLUMNS, concepts, ({ base, members }, { dialect, model }) => {
+      const facts = factsFor(catalogue, model)
+      const found = translateRequestConcept({ ...plain, ...base }, members, {
+        dialect,
+        facts,
+        path,
+      })
+      const isForeign =
+        found.outcome === 'kept' && resolveEndpoint('POST', path)?.dialect !== dialect
+      return joined(SIGNS[found.outcome], [isForeign ? pathsText(found.at) : undefined])
+    }),
+    '',
+  ])
+}
+
+/** The number of a chat request's concepts with each outcome. */
+function overviewTable(catalogue: Catalogue): string[] {
+  const concepts = CHAT_CONCEPTS
+  const rows = COLUMNS.map((column) => {
+    const counts = new Map<Outcome, number>()
+    for (const concept of concepts) {
+      const outcome = shownOutcome(concept, column, requestOutcome(concept, column, catalogue))
+      counts.set(outcome, (counts.get(outcome) ?? 0) + 1)
+    }
+    return `| ${column.title} | ${WORDS.map((outcome) => counts.get(outcome) ?? 0).join(' | ')} |`
+  })
+  return [
+    `| of ${concepts.length} concepts | ● kept | ◐ emulated | ○ lost | ✕ rejected | · nothing to translate |`,
+    '| --- | --: | --: | --: | --: | --: |',
+    ...rows,
+  ]
+}
+
+/** A concept that arrives by other means is emulated, even if nothing is lost. */
+function shownOutcome(
+  { emulated }: RequestConcept,
+  { dialect }: Column,
+  { outcome }: TranslationOutcome,
+): Outcome {
+  return outcome === 'kept' && emulated?.[dialect] !== undefined ? 'emulated' : outcome
+}
+
+function table<T extends { readonly name: string }>(
+  columns: readonly Column[],
+  concepts: readonly T[],
+  cell: (concept: T, column: Column) => string,
+): string[] {
+  return [
+    `| | ${columns.map(({ title }) => title).join(' | ')} |`,
+    `| --- |${columns.map(() => ' --- |').join('')}`,
+    ...concepts.map(
+      (concept) =>
+        `| ${concept.name} | ${columns.map((column) => cell(concept, column)).join(' | ')} |`,
+    ),
+  ]
+}
+
+function requestCell(concept: RequestConcept, column: Column, catalogue: Catalogue): string {
+  const found = requestOutcome(concept, column, catalogue)
+  const outcome = shownOutcome(concept, column, found)
+  const note = concept.notes?.[column.dialect]
+  if (outcome === 'emulated')
+    return joined(SIGNS.emulated, [concept.emulated?.[column.dialect], note])
+  const showsPath = outcome === 'kept' && column.dialect !== 'openai-chat'
+  return joined(SIGNS[outcome], [showsPath ? pathsText(found.at) : undefined, note])
+}
+
+function replyCell(concept: ReplyConcept, column: Column, catalogue: Catalogue): string {
+  const found = replyOutcome(concept, column, catalogue)
+  if (found === null) return ''
+  const where = found.outcome === 'kept' ? pathsText(found.at) : undefined
+  return joined(SIGNS[found.outcome], [where, concept.notes?.[column.dialect]])
+}
+
+/** The paths of a concept, without expected ones. */
+function pathsText(at: readonly string[]): string | undefined {
+  const paths = at
+    .map((path) => path.replace(/^choices\./, ''))
+    .filter((path) => !EXPECTED_PATHS.test(path))
+  const [first, ...more] = paths
+  if (first === undefined) return undefined
+  return [first, ...more.slice(0, 1)].map((path) => `\`${path}\``).join(', ')
+}
+
+/** Paths that are not listed: messages and tools, and the endpoint's path, which differs for streams. */
+const EXPECTED_PATHS =
+  /^(?:path|messages|contents|input|tools|message\.content|usage\.total_tokens)(?:\.|$)/
+
+function joined(sign: string, texts: readonly (string | undefined)[]): string {
+  const parts = texts.filter((text) => text !== undefined)
+  return parts.length === 0 ? sign : `${sign} ${parts.join('; ')}`
+}

@@ -1,0 +1,315 @@
+/**
+ * `sluice usage summary`: totals by model, key, account, upstream or label. Unfiltered totals by model, key
+ * and account come from daily sums; all others from the ledger entries.
+ */
+import { figuresOf } from '../dashboard/server/usage-figures.js'
+import type { LedgerEntry } from '../ledger/entry.js'
+import { usd } from '../ledger/export-columns.js'
+import {
+  addToSum,
+  newSum,
+  sumFromCounters,
+  type SumCounters,
+} from '../store/records/count-usage.js'
+import type { Store } from '../store/store.js'
+import { matchesEntry, type EntryFilter, type UsageSum } from '../store/usage-queries.js'
+import type { OptionValues } from './command.js'
+import { table } from './print-table-or-json.js'
+import { UsageError } from './usage-error.js'
+import type { StoreSession } from './with-store.js'
+
+/** The grouping of a summary; `label` has the name of the label. */
+export interface Grouping {
+  readonly by: 'model' | 'key' | 'account' | 'upstream' | 'label'
+  readonly label: string
+}
+
+/** Options of a summary. */
+export interface Summary {
+  readonly grouping: Grouping
+  readonly filter: EntryFilter
+  readonly fromMs: number
+  /** Exclusive; null for now. */
+  readonly untilMs: number | null
+  readonly json: boolean
+}
+
+const GROUPING = /^(?:(model|key|account|upstream)|label:([^\s=]{1,100}))$/
+
+/** The grouping of `--by`. Throws `UsageError`. */
+export function groupingOf(text: string | undefined): Grouping {
+  const [, by, label = ''] = GROUPING.exec(text ?? 'model') ?? []
+  switch (by) {
+    case 'model':
+    case 'key':
+    case 'account':
+    case 'upstream':
+      return { by, label }
+    default:
+      if (label !== '') return { by: 'label', label }
+      throw new UsageError('--by must be model, key, account, upstream or label:NAME')
+  }
+}
+
+/** Sums of one group; the group is the text in the first column. */
+interface GroupSum {
+  readonly group: string
+  readonly sum: UsageSum
+}
+
+/** Prints the totals; exit status 0. Rejects as the store does. */
+export async function summarise(
+  session: StoreSession,
+  summary: Summary,
+  nowMs: number,
+): Promise<number> {
+  const { grouping, json } = summary
+  const sums = canUseSums(summary)
+    ? await sumsOfDays(session.store, summary, nowMs)
+    : await sumsOfEntries(session, summary)
+  const totals = totalsOf(sums)
+  const names = await namesOf(session.store, sums, grouping)
+  session.terminal.out((json ? jsonOf : tableOf)(totals, names, grouping))
+  return 0
+}
+
+/** Sums exist by account, key and model, for whole days. */
+function canUseSums({ grouping, filter }: Summary): boolean {
+  const isKept = ['model', 'key', 'account'].includes(grouping.by)
+  return isKept && Object.keys(filter).every((name) => name === 'accountId' || name === 'keyId')
+}
+
+async function sumsOfDays(store: Store, summary: Summary, nowMs: number): Promise<GroupSum[]> {
+  const { grouping, filter, fromMs, untilMs } = summary
+  const sums = await store.ledger.sums({
+    accountId: filter.accountId ?? null,
+    by: 'day',
+    fromMs,
+    // A sum includes the day of `toMs`: midnight as an end excludes the day that starts there.
+    toMs: untilMs === null ? nowMs : untilMs - 1,
+    ...(filter.keyId === undefined ? {} : { keyId: filter.keyId }),
+  })
+  const groupOf = ({ model, keyId, accountId }: UsageSum): string =>
+    grouping.by === 'model' ? model : grouping.by === 'key' ? keyId : accountId
+  return sums.map((sum) => ({ group: groupOf(sum), sum }))
+}
+
+async function sumsOfEntries(session: StoreSession, summary: Summary): Promise<GroupSum[]> {
+  const groups = new Map<string, { row: LedgerEntry; group: string; counters: SumCounters }>()
+  for await (const rows of entriesOf(session, summary)) {
+    for (const row of rows) {
+      const group = groupOf(row, summary.grouping)
+      const name = JSON.stringify([group, row.accountId, row.keyId])
+      const found = groups.get(name) ?? { row, group, counters: newSum() }
+      addToSum(found.counters, row)
+      groups.set(name, found)
+    }
+  }
+  return Array.from(groups.values(), ({ row: { accountId, keyId, model }, group, counters }) => ({
+    group,
+    sum: sumFromCounters(counters, { startMs: 0, accountId, keyId, model }),
+  }))
+}
+
+function groupOf(row: LedgerEntry, { by, label }: Grouping): string {
+  switch (by) {
+    case 'model':
+      return row.model
+    case 'key':
+      return row.keyId
+    case 'account':
+      return row.accountId
+    case 'upstream':
+      return row.upstream ?? '(none)'
+    case 'label': {
+      const pair = row.labels?.split(' ').find((each) => each.startsWith(`${label}=`))
+      return pair?.slice(label.length + 1) ?? '(none)'
+    }
+    default:
+      return by satisfies never
+  }
+}
+
+/** The name shown beside an id. Null: the key was removed, or the account does not exist. */
+type Names = Readonly<Partial<Record<'name' | 'email', string | null>>>
+
+const NAMES = {
+  model: [],
+  key: ['name', 'email'],
+  account: ['email'],
+  upstream: [],
+  label: [],
+} as const satisfies Readonly<Record<Grouping['by'], readonly (keyof Names)[]>>
+
+/** By group: names of keys, e-mail addresses of accounts. */
+async function namesOf(
+  store: Store,
+  sums: readonly GroupSum[],
+  { by }: Grouping,
+): Promise<Map<string, Names>> {
+  const names = new Map<string, Names>()
+  if (by !== 'key' && by !== 'account') return names
+  const emails = new Map<string, string | null>()
+  for (const { group, sum } of sums) {
+    const { accountId, keyId } = sum
+    if (names.has(group)) continue
+    const email = emails.get(accountId) ?? (await store.accountById(accountId))?.email ?? null
+    emails.set(accountId, email)
+    if (by === 'account') names.set(group, { email })
+    else names.set(group, { name: (await store.keyById(accountId, keyId))?.name ?? null, email })
+  }
+  return names
+}
+
+interface Total {
+  readonly requests: number
+  readonly errors: number
+  readonly input_tokens: number
+  readonly output_tokens: number
+  readonly costNanoUsd: number
+  readonly unpriced: number
+  readonly estimated: number
+  readonly assumed: number
+}
+
+type Totals = readonly (readonly [group: string, total: Total])[]
+
+/** By group: the highest cost first, then by name. */
+function totalsOf(sums: readonly GroupSum[]): Totals {
+  const groups = new Map<string, UsageSum[]>()
+  for (const { group, sum } of sums) {
+    const found = groups.get(group)
+    if (found === undefined) groups.set(group, [sum])
+    else found.push(sum)
+  }
+  const totals = [...groups].map(([group, found]) => [group, totalOf(found)] as const)
+  return totals.sort(
+    ([a, one], [b, other]) => other.costNanoUsd - one.costNanoUsd || a.localeCompare(b),
+  )
+}
+
+function totalOf(sums: readonly UsageSum[]): Total {
+  const total = figuresOf(sums)
+  return {
+    requests: total.requests,
+    errors: total.errors,
+    input_tokens: total.inputTokens,
+    output_tokens: total.outputTokens,
+    costNanoUsd: total.spendNanoUsd,
+    unpriced: total.unpricedRequests,
+    estimated: total.estimatedRequests,
+    assumed: total.assumedRequests,
+  }
+}
+
+/** The name of the column of groups. */
+function headOf(grouping: Grouping): string {
+  return grouping.by === 'label' ? `label:${grouping.label}` : grouping.by
+}
+
+function jsonOf(totals: Totals, names: ReadonlyMap<string, Names>, grouping: Grouping): string {
+  const head = headOf(grouping)
+  const lines = totals.map(([group, { costNanoUsd, ...counts }]) => {
+    return { [head]: group, ...names.get(group), ...counts, cost_usd: usd(costNanoUsd) }
+  })
+  return JSON.stringify(lines, undefined, 2)
+}
+
+function tableOf(totals: Totals, names: ReadonlyMap<string, Names>, grouping: Grouping): string {
+  const shown = NAMES[grouping.by]
+  const sources = ['unpriced', 'estimated', 'assumed']
+  const counts = ['requests', 'errors', 'input', 'output', 'cost (USD)', ...sources]
+  const rows = totals.map(([group, total]) => [
+    group,
+    ...shown.map((name) => names.get(group)?.[name] ?? ''),
+    String(total.requests),
+    String(total.errors),
+    String(total.input_tokens),
+    String(total.output_tokens),
+    usd(total.costNanoUsd) ?? '',
+    String(total.unpriced),
+    String(total.estimated),
+    String(total.assumed),
+  ])
+  return table([[headOf(grouping), ...shown, ...counts], ...rows])
+}
+
+/** The options that select entries, for `parseArgs`. */
+export const FILTER_OPTIONS = {
+  status: { type: 'string' },
+  upstream: { type: 'string' },
+  model: { type: 'string' },
+  'request-id': { type: 'string' },
+  key: { type: 'string' },
+  account: { type: 'string' },
+} as const
+
+/** The values of these options. */
+export type FilterValues = OptionValues<typeof FILTER_OPTIONS>
+
+/** The conditions of the options. Throws `UsageError`; rejects as the store does. */
+export async function filterOf(store: Store, values: FilterValues): Promise<EntryFilter> {
+  const { status, upstream, model, key, account, 'request-id': requestId } = values
+  return {
+    ...(status === undefined ? {} : { status: statusOf(status) }),
+    ...(upstream === undefined ? {} : { upstream }),
+    ...(model === undefined ? {} : { modelAsked: model }),
+    ...(key === undefined ? {} : { keyId: key }),
+    ...(account === undefined ? {} : { accountId: await accountIdOf(store, account) }),
+    ...(requestId === undefined ? {} : { requestId }),
+  }
+}
+
+function statusOf(text: string): number {
+  if (!/^[1-5]\d\d$/.test(text))
+    throw new UsageError(`--status must be an HTTP status, such as 429, not "${text}"`)
+  return Number(text)
+}
+
+async function accountIdOf(store: Store, account: string): Promise<string> {
+  if (!account.includes('@')) return account
+  const found = await store.accountByEmail(account)
+  if (found === null)
+    throw new UsageError(
+      `--account: no account has this e-mail address: 'sluice accounts list' shows all`,
+    )
+  return found.id
+}
+
+/** The selection of entries. */
+export interface EntryQuery {
+  readonly filter: EntryFilter
+  readonly fromMs: number
+  /** Exclusive; null without an end. */
+  readonly untilMs: number | null
+}
+
+/** Interval of progress lines. */
+const PROGRESS_MS = 5_000
+
+/** The entries in batches, oldest first, with progress lines. Rejects as the store does. */
+export async function* entriesOf(
+  { store, terminal }: StoreSession,
+  { filter, fromMs, untilMs }: EntryQuery,
+): AsyncGenerator<readonly LedgerEntry[]> {
+  const endMs = untilMs ?? Number.POSITIVE_INFINITY
+  const isMatching = (row: LedgerEntry) =>
+    row.atMs >= fromMs && row.atMs < endMs && matchesEntry(row, filter)
+  if (filter.requestId !== undefined) {
+    const row = await store.ledger.entry(filter.accountId ?? null, filter.requestId)
+    if (row !== null && isMatching(row)) yield [row]
+    return
+  }
+  let [found, read, printedMs] = [0, 0, performance.now()]
+  for await (const batch of store.ledger.export(fromMs)) {
+    const matching = batch.filter(isMatching)
+    found += matching.length
+    read += batch.length
+    if (matching.length > 0) yield matching
+    // Entries are sorted by time: all following ones are later too.
+    if (batch.length > 0 && batch.every(({ atMs }) => atMs >= endMs)) return
+    if (performance.now() - printedMs < PROGRESS_MS) continue
+    printedMs = performance.now()
+    terminal.err(`sluice: ${found} of ${read} entries so far`)
+  }
+}

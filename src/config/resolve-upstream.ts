@@ -1,0 +1,290 @@
+/**
+ * Checks the rules of an upstream that span several keys, and resolves its keys and its preset to an
+ * `UpstreamConfig`.
+ */
+import { allowedTools, ANY_TOOL } from '../formats/chat/hosted-tools.js'
+import { isPrivateAddress } from '../http/private-addresses.js'
+import type { OnDisconnect, QuirksConfig, UpstreamConfig } from './config.js'
+import type { KeySources } from './fill-placeholders.js'
+import { PLAIN, PRESETS, type Preset } from './presets.js'
+import type { Path, ReportFinding } from './problem.js'
+import { priceFacts } from './schema/catalogue-schema.js'
+import type { FileValues } from './schema/config-file-schema.js'
+import { DIALECTS } from './schema/upstream-schema.js'
+import {
+  checkConnection,
+  connectionOf,
+  breakerOf,
+  probeOf,
+  checkListed,
+  listedFacts,
+  listedPrices,
+  checkNative,
+  nativeOf,
+} from './upstream-settings.js'
+
+/** Inputs for resolving an upstream, besides its own keys. */
+export interface UpstreamContext {
+  /** The sources of each upstream's keys. */
+  readonly keySources: KeySources
+  /** The text of a file that the configuration names, relative to its folder; null if it is not readable. */
+  readonly readFile: (path: string) => string | null
+  /** Why `readFile` returned null, as the rest of a sentence. */
+  readonly whyUnreadable: (path: string) => string
+}
+
+/** Defaults for a streamed reply and for a whole reply, which arrives when it is complete. */
+const DEFAULT_FIRST_BYTE_MS = 60_000
+const DEFAULT_FIRST_BYTE_WHOLE_MS = 300_000
+
+type UpstreamValues = FileValues['upstreams'][string]
+
+/** An upstream of the file. */
+export interface NamedUpstream {
+  readonly name: string
+  readonly values: UpstreamValues
+}
+
+/** Reports problems of an upstream that the schema cannot express. */
+export function checkUpstream(
+  { name, values: upstream }: NamedUpstream,
+  { readFile, whyUnreadable }: UpstreamContext,
+  report: ReportFinding,
+): void {
+  const path = ['upstreams', name]
+  const { preset, dialect } = upstream
+  if (dialect === undefined && preset === undefined)
+    report([...path, 'dialect'], `is required: use one of ${DIALECTS.join(', ')}, or set preset`)
+  if (preset !== undefined && dialect !== undefined && !dialect.startsWith('openai')) {
+    report([...path, 'dialect'], 'must be removed: a preset uses chat completions')
+  }
+  if (upstream.path !== undefined && dialect === 'openai') {
+    report(
+      [...path, 'path'],
+      'needs the dialect openai-chat or openai-responses: openai uses two paths',
+    )
+  }
+  const baseUrl = baseUrlOf(upstream)
+  const at = [...path, 'base_url']
+  if (baseUrl === null) {
+    report(at, 'is required: use the URL of the service with its version, as in https://HOST/v1')
+    return
+  }
+  if (!URL.canParse(baseUrl)) {
+    report(at, 'must be a URL, as in https://api.openai.com/v1')
+    return
+  }
+  checkAddress(new URL(baseUrl), at, report)
+  const isTls = new URL(baseUrl).protocol === 'https:'
+  checkConnection(upstream, { path, isTls, readFile, whyUnreadable }, report)
+  checkHeaders(upstream, path, report)
+  checkNative(upstream, path, report)
+  if (upstream.api_key !== undefined && upstream.api_keys !== undefined) {
+    report([...path, 'api_keys'], 'must be removed: api_key is set already')
+  }
+  checkListed(upstream.models, [...path, 'models'], report)
+}
+
+function checkAddress(url: URL, at: Path, report: ReportFinding): void {
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
+    report(at, 'must start with https:// or http://')
+  }
+  if (url.username !== '' || url.password !== '') {
+    report(at, 'must not contain a user or password: use api_key or headers')
+  }
+  if (url.search !== '' || url.hash !== '')
+    report(at, 'must not have a query or a fragment: use query for parameters')
+}
+
+function checkHeaders(upstream: UpstreamValues, path: Path, report: ReportFinding): void {
+  const keyHeader = upstream.key_header?.toLowerCase()
+  if (keyHeader !== undefined && MANAGED_HEADERS.has(keyHeader)) {
+    report([...path, 'key_header'], 'must be removed: the gateway sets this header itself')
+  }
+  const names = new Set<string>()
+  for (const header of Object.keys(upstream.headers)) {
+    const lower = header.toLowerCase()
+    const headerPath = [...path, 'headers', header]
+    if (MANAGED_HEADERS.has(lower))
+      report(headerPath, 'must be removed: the gateway sets this header itself')
+    if (names.has(lower)) report(headerPath, 'is a duplicate: header names are case-insensitive')
+    names.add(lower)
+  }
+}
+
+/** Headers that control framing and routing. */
+const MANAGED_HEADERS = new Set([
+  'accept-encoding',
+  'connection',
+  'content-encoding',
+  'content-length',
+  'expect',
+  'host',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+])
+
+function baseUrlOf(values: UpstreamValues): string | null {
+  return values.base_url ?? presetOf(values)?.baseUrl ?? null
+}
+
+function presetOf(values: UpstreamValues): Preset | null {
+  return values.preset === undefined ? null : PRESETS[values.preset]
+}
+
+/** Only for values without findings of `checkUpstream`. */
+export function upstreamOf(
+  { name, values }: NamedUpstream,
+  { keySources, readFile }: UpstreamContext,
+  onDisconnect: OnDisconnect | undefined,
+): UpstreamConfig {
+  const { timeouts } = values
+  const sources = keySources.get(name) ?? []
+  const preset = presetOf(values)
+  const baseUrl = baseUrlOf(values) ?? ''
+  return {
+    name,
+    preset: values.preset ?? null,
+    dialect: values.dialect ?? 'openai-chat',
+    baseUrl: withoutSlashes(baseUrl),
+    path: values.path ?? null,
+    query: values.query,
+    keyHeader: values.key_header ?? preset?.keyHeader ?? null,
+    apiKeys: keysOf(values),
+    apiKeySource: sources.length === 0 ? null : sources.map(({ source }) => source).join(', '),
+    unsetKeyVariables: sources.flatMap(({ source, isSet }) => (isSet ? [] : [source])),
+    headers: values.headers,
+    timeouts: {
+      connectMs: timeouts.connect_ms,
+      firstByteMs: timeouts.first_byte_ms,
+      firstByteWholeMs: timeouts.first_byte_whole_ms ?? wholeFirstByte(timeouts.first_byte_ms),
+      idleMs: timeouts.idle_ms,
+      totalMs: timeouts.total_ms,
+    },
+    maxConnections: values.max_connections,
+    allowPrivateAddress: values.allow_private_address ?? isPrivateHost(new URL(baseUrl).hostname),
+    ...connectionOf(values, readFile),
+    native: nativeOf(values),
+    allowBetas: values.allow_betas ?? null,
+    allowTools: allowToolsOf(values),
+    quirks: quirksOf(values.quirks, preset?.quirks ?? PLAIN),
+    embeddingQuirks: preset?.embeddings ?? PLAIN,
+    completions: values.completions ?? preset?.completions === true,
+    models: listedFacts(values.models, name),
+    discover: values.discover,
+    prices: {
+      ...preset?.prices,
+      ...listedPrices(values.models),
+      ...Object.fromEntries(
+        Object.entries(values.prices).map(([model, price]) => [model, priceFacts(price)]),
+      ),
+    },
+    onDisconnect: values.on_disconnect ?? onDisconnect ?? null,
+    breaker: breakerOf(values.breaker),
+    probe: probeOf(values.probe),
+  }
+}
+
+function allowToolsOf({ allow_tools: allowed }: UpstreamValues): string[] | null {
+  if (allowed === undefined) return null
+  return allowed === ANY_TOOL ? [ANY_TOOL] : allowedTools(allowed)
+}
+
+/** Without duplicates: a key that was refused is not retried. */
+function keysOf({ api_key: one, api_keys: several }: UpstreamValues): string[] {
+  return one === undefined ? union(several ?? [], []) : [one]
+}
+
+/** The preset's quirks without those in `keep`, and the file's. */
+function quirksOf(values: UpstreamValues['quirks'], preset: QuirksConfig): QuirksConfig {
+  const keptKeys = new Set(values.keep)
+  const renamed = Object.entries(preset.rename).filter(([from]) => !keptKeys.has(from))
+  const { messages } = values
+  return {
+    drop: union(
+      preset.drop.filter((key) => !keptKeys.has(key)),
+      values.drop,
+    ),
+    rename: { ...Object.fromEntries(renamed), ...values.rename },
+    set: { ...preset.set, ...values.set },
+    messages: {
+      drop: union(preset.messages.drop, messages.drop),
+      rename: { ...preset.messages.rename, ...messages.rename },
+      roles: { ...preset.messages.roles, ...messages.roles },
+    },
+    replies: values.replies ?? preset.replies,
+  }
+}
+
+function union(a: readonly string[], b: readonly string[]): string[] {
+  return [...new Set([...a, ...b])]
+}
+
+/**
+ * Whether a URL's host is `localhost` or a loopback, private or link-local address. Other names are resolved
+ * when the gateway connects.
+ */
+export function isPrivateHost(hostname: string): boolean {
+  const host = hostname.replace(/^\[|\]$/g, '').toLowerCase()
+  if (host === 'localhost' || host.endsWith('.localhost')) return true
+  return isPrivateAddress(host)
+}
+
+/** A `first_byte_ms` in the file applies to whole replies too. */
+function wholeFirstByte(firstByteMs: number): number {
+  return firstByteMs === DEFAULT_FIRST_BYTE_MS ? DEFAULT_FIRST_BYTE_WHOLE_MS : firstByteMs
+}
+
+/** The text without the slashes at its end. */
+function withoutSlashes(text: string): string {
+  let end = text.length
+  while (text[end - 1] === '/') end -= 1
+  return text.slice(0, end)
+}
+
+/** Paths that the gateway adds to the base URL. */
+const ENDPOINT = /\/(?:chat\/completions|completions|responses|messages|embeddings|models)$/i
+const VERSION = /\/v\d+(?:(?:alpha|beta)\d*)?(?=\/|$)/gi
+/** Hosts with a version before the endpoints' paths, and that version. */
+const VERSIONED: Readonly<Record<string, string>> = {
+  'api.openai.com': '/v1',
+  'api.anthropic.com': '/v1',
+  'generativelanguage.googleapis.com': '/v1beta',
+  'api.mistral.ai': '/v1',
+  'api.x.ai': '/v1',
+  'api.together.xyz': '/v1',
+  'api.groq.com': '/openai/v1',
+  'openrouter.ai': '/api/v1',
+  'api.fireworks.ai': '/inference/v1',
+}
+/** Vendors with endpoints at the root as well. */
+const AT_ROOT: ReadonlySet<string> = new Set(['api.deepseek.com'])
+
+/**
+ * A sentence about a suspicious `base_url`; null if it looks right.
+ *
+ * Finds probably wrong base URLs, for `sluice check`. Sends no request.
+ */
+export function baseUrlNote(upstream: Pick<UpstreamConfig, 'baseUrl' | 'path'>): string | null {
+  // The resolved URL has no trailing slash.
+  const { hostname, pathname } = new URL(upstream.baseUrl)
+  const path = pathname === '/' ? '' : pathname
+  const endpoint = ENDPOINT.exec(path)?.[0]
+  if (endpoint !== undefined) {
+    return `base_url ends with "${endpoint}", which the gateway adds itself: end it with the version, as in https://api.openai.com/v1`
+  }
+  if ((path.match(VERSION) ?? []).length > 1) return 'base_url contains a version twice'
+  if (upstream.path !== null) return null
+  const version = Object.hasOwn(VERSIONED, hostname) ? VERSIONED[hostname] : undefined
+  if (version !== undefined && !path.startsWith(version)) {
+    return `base_url does not end with "${version}": the endpoints of ${hostname} are below it`
+  }
+  if (path === '' && !AT_ROOT.has(hostname)) {
+    return 'base_url has no path: the endpoints of most servers are below "/v1"'
+  }
+  return null
+}

@@ -1,0 +1,104 @@
+/**
+ * `telemetry:` and `notify:`: traces, and webhooks about budgets, failures and the configuration. Part of
+ * `config-file-schema.ts`.
+ */
+import { z } from 'zod'
+import { NOTIFY_GROUPS } from '../../observe/notification.js'
+import { secretProblem } from '../../observe/sign-webhook.js'
+import type { NotifyConfig, TelemetryConfig } from '../config.js'
+import type { Path, ReportFinding } from '../problem.js'
+
+/** `telemetry:` */
+export const telemetrySchema = z
+  .strictObject({
+    otlp: z
+      .string()
+      .max(2_048)
+      .optional()
+      .describe(
+        'Base URL of an OTLP receiver over HTTP, as in `http://127.0.0.1:4318`; traces go to `/v1/traces` below it. Default: the environment variable OTEL_EXPORTER_OTLP_ENDPOINT, else no traces. The other OTEL_ variables apply as well.',
+      ),
+    capture_content: z
+      .boolean()
+      .default(false)
+      .describe(
+        'Whether spans contain prompts and replies, at most 64 KiB of each. Everyone with access to the traces can then read them.',
+      ),
+  })
+  .prefault({})
+  .describe('Traces (OpenTelemetry).')
+
+/** `notify:` */
+export const notifySchema = z
+  .array(
+    z.strictObject({
+      url: z.string().max(2_048).describe('The URL that webhooks are sent to: http or https.'),
+      events: z
+        .array(z.enum(NOTIFY_GROUPS))
+        .min(1)
+        .default([...NOTIFY_GROUPS])
+        .describe(
+          'Events: `budget` (80 % and 100 % of a budget are used), `breaker` (a circuit breaker opens, half-opens or closes), `config` (a changed configuration is refused), `canary` (a canary is aborted), `error_rate` (5 % of the requests of a minute end with a 5xx reply), `credential` (an upstream refuses an API key of the gateway). Left out: all.',
+        ),
+      secret: z
+        .string()
+        .describe(
+          'The secret for signing webhooks, as `${NAME}` or `${file:PATH}`: `whsec_` and 24 to 64 bytes in base64, or a text of 16 to 512 characters, of which the bytes are used.',
+        ),
+      allow_private_address: z
+        .boolean()
+        .optional()
+        .describe(
+          'Whether `url` may resolve to a loopback, private or link-local address. Default: true if its host is itself such an address or `localhost`, else false.',
+        ),
+    }),
+  )
+  .max(32)
+  .default([])
+  .describe(
+    'Webhooks, signed after the Standard Webhooks specification (docs/reference/webhooks.md).',
+  )
+
+/** Reports problems of both sections. */
+export function checkTelemetry(
+  { otlp }: z.output<typeof telemetrySchema>,
+  notify: z.output<typeof notifySchema>,
+  report: ReportFinding,
+): void {
+  if (otlp !== undefined) checkUrl(otlp, ['telemetry', 'otlp'], report)
+  for (const [index, { url, secret }] of notify.entries()) {
+    checkUrl(url, ['notify', index, 'url'], report)
+    const problem = secretProblem(secret)
+    if (problem !== null) report(['notify', index, 'secret'], problem)
+  }
+}
+
+function checkUrl(text: string, path: Path, report: ReportFinding): void {
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    report(path, 'must be a URL that starts with https:// or http://')
+  } else if (url.username !== '' || url.password !== '') {
+    report(path, 'must not contain a user or password')
+  } else if (url.hash !== '') report(path, 'must not have a fragment')
+}
+
+/** The resolved section; only for values without findings of `checkTelemetry`. */
+export function telemetryOf({
+  otlp,
+  capture_content,
+}: z.output<typeof telemetrySchema>): TelemetryConfig {
+  return { otlp: otlp ?? null, captureContent: capture_content }
+}
+
+/** The resolved section; `isPrivate` decides about a host name. */
+export function notifyOf(
+  values: z.output<typeof notifySchema>,
+  isPrivate: (hostname: string) => boolean,
+): NotifyConfig[] {
+  return values.map(({ url, events, secret, allow_private_address }) => ({
+    url,
+    events: [...new Set(events)],
+    secret,
+    allowPrivateAddress: allow_private_address ?? isPrivate(new URL(url).hostname),
+  }))
+}

@@ -1,0 +1,353 @@
+/** Draws a chart with uPlot. It is loaded with the first chart. */
+import { useEffect, useRef, useState, type MouseEvent } from 'react'
+import UPlot from 'uplot'
+import 'uplot/dist/uPlot.min.css'
+import { bucketName, tick } from '../format/time.js'
+import { useTheme } from '../shell/theme.js'
+import { Swatch, type ChartContent, type ChartPick } from './chart.js'
+
+interface CanvasProps extends ChartContent {
+  readonly title: string
+  readonly log: boolean
+  readonly onPick: ChartPick | undefined
+}
+
+/** The drawing of a chart. */
+export function ChartCanvas({ title, log, onPick, ...content }: CanvasProps) {
+  const container = useRef<HTMLDivElement>(null)
+  const plot = useRef<UPlot | null>(null)
+  const latest = useRef(content)
+  latest.current = content
+  const [hover, setHover] = useState<Hover | null>(null)
+  const theme = useTheme()
+  const { buckets, series, kind } = content
+  // Changes of these values need a new drawing; other changes only update the data.
+  const shape = `${theme} ${log} ${kind} ${buckets.bucketMs} ${series.map(({ id }) => id).join(' ')}`
+  useEffect(() => {
+    const element = container.current
+    if (element === null) return undefined
+    const made = new UPlot(
+      optionsOf(element, { content: () => latest.current, log, hover: setHover }),
+      dataOf(latest.current),
+      element,
+    )
+    plot.current = made
+    const observer = new ResizeObserver(() => {
+      made.setSize({ width: element.clientWidth, height: made.height })
+    })
+    observer.observe(element)
+    return () => {
+      observer.disconnect()
+      made.destroy()
+      plot.current = null
+    }
+  }, [shape, log])
+  useEffect(() => plot.current?.setData(dataOf(latest.current)), [buckets, series])
+  const pick = (event: MouseEvent): void => {
+    const made = plot.current
+    if (made === null) return
+    const box = made.over.getBoundingClientRect()
+    const index = indexAt(made, content, event.clientX - box.left)
+    const start = buckets.startsMs[index ?? -1]
+    if (index === null || start === undefined) return
+    onPick?.(
+      start,
+      start + buckets.bucketMs,
+      seriesAt(made, content, { index, top: event.clientY - box.top }),
+    )
+  }
+  return (
+    <div className="canvas">
+      <div
+        ref={container}
+        onClick={pick}
+        className={onPick === undefined ? 'canvas-place' : 'canvas-place picks'}
+        role="img"
+        aria-label={`${title}: ${summary(content)}. The same numbers are in its table.`}
+      />
+      {hover === null ? null : <Readout hover={hover} {...content} />}
+    </div>
+  )
+}
+
+function summary({ series, buckets, format }: ChartContent): string {
+  const { startsMs, bucketMs } = buckets
+  const [first, last] = [startsMs[0], startsMs.at(-1)]
+  if (first === undefined || last === undefined) return 'no data'
+  const peaks = series.map(({ label, values }) => {
+    const peak = Math.max(0, ...values.map((value) => value ?? 0))
+    return `${label} up to ${format(peak)}`
+  })
+  return `${bucketName(first, bucketMs)} to ${bucketName(last, bucketMs)}; ${peaks.join(', ')}`
+}
+
+function Readout({ hover, series, buckets, format, kind }: ChartContent & { hover: Hover }) {
+  const start = buckets.startsMs[hover.index]
+  if (start === undefined) return null
+  const values = series.map((one) => ({ ...one, value: one.values[hover.index] ?? null }))
+  const shown = values.filter(({ value }) => value !== null && (value > 0 || values.length === 1))
+  const sum = values.reduce((total, { value }) => total + (value ?? 0), 0)
+  const side = hover.right ? 'readout right' : 'readout'
+  const partial = buckets.partial && hover.index === buckets.startsMs.length - 1
+  return (
+    <div className={side} style={{ transform: `translateX(${hover.left}px)` }} aria-hidden="true">
+      <p className="readout-time">
+        {bucketName(start, buckets.bucketMs)}
+        {partial ? ' · so far' : ''}
+      </p>
+      {shown.map(({ id, label, colour, value }) => (
+        <p key={id} className="readout-line">
+          <Swatch colour={colour} />
+          <span>{label}</span>
+          <b>{format(value ?? 0)}</b>
+        </p>
+      ))}
+      {shown.length === 0 ? <p className="soft">none</p> : null}
+      {kind !== 'lines' && shown.length > 1 ? (
+        <p className="readout-line readout-sum">
+          <span>Total</span>
+          <b>{format(sum)}</b>
+        </p>
+      ) : null}
+    </div>
+  )
+}
+
+const HEIGHT = 200
+const NARROW = 480
+const AXIS_FONT = '12px system-ui, sans-serif'
+const AREA_ALPHA = '2e'
+/** uPlot's logarithmic scale. The enum exists only in its types. */
+const LOGARITHMIC: object = { distr: 3 }
+
+/** The bucket under the pointer. */
+interface Hover {
+  readonly index: number
+  readonly left: number
+  /** Show the readout to the left of the pointer. */
+  readonly right: boolean
+}
+
+/** The values; stacked series as running sums, the topmost first so that the lower ones cover it. */
+function dataOf({ buckets, series, kind }: ChartContent): UPlot.AlignedData {
+  const xs = [...buckets.startsMs]
+  if (kind === 'lines') return [xs, ...series.map(({ values }) => [...values])]
+  const sums: number[][] = []
+  let below = xs.map(() => 0)
+  for (const { values } of series) {
+    below = below.map((sum, index) => sum + (values[index] ?? 0))
+    sums.push(below)
+  }
+  return [xs, ...sums.reverse()]
+}
+
+/** The content of a chart, and the receiver of its events. */
+export interface ChartSource {
+  /** Returns the current content. */
+  readonly content: () => ChartContent
+  /** A logarithmic scale. */
+  readonly log: boolean
+  /** Null when the pointer leaves the chart. */
+  readonly hover: (at: Hover | null) => void
+}
+
+/** The options of a chart in `element`. */
+function optionsOf(element: HTMLElement, { content, log, hover }: ChartSource): UPlot.Options {
+  const { series, kind, buckets } = content()
+  const painted = kind === 'lines' ? series : [...series].reverse()
+  const colourOf = (name: string): string => getComputedStyle(element).getPropertyValue(name).trim()
+  return {
+    width: Math.max(element.clientWidth, 1),
+    height: HEIGHT,
+    ms: 1,
+    padding: [8, 20, 0, 0],
+    legend: { show: false },
+    cursor: { y: false, drag: { x: false, y: false }, points: { show: kind !== 'bars' } },
+    scales: {
+      x: {
+        time: true,
+        range: (_, min, max) => [min, kind === 'bars' ? max + buckets.bucketMs : max],
+      },
+      y: log
+        ? {
+            ...LOGARITHMIC,
+            range: (_, min, max) => wholeDecades(min, max),
+          }
+        : { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] },
+    },
+    axes: axesOf(content, colourOf, element.clientWidth),
+    series: [
+      {},
+      ...painted.map(({ label, colour }, index) =>
+        seriesOf(kind, { label, colour: colourOf(colour), isLowest: index === painted.length - 1 }),
+      ),
+    ],
+    bands: kind === 'area' ? bandsOf(painted.map(({ colour }) => colourOf(colour))) : [],
+    hooks: {
+      draw: [(plot) => hatch(plot, content(), colourOf('--paper'))],
+      setCursor: [(plot) => hover(hoverOf(plot, content()))],
+    },
+  }
+}
+
+function axesOf(
+  content: () => ChartContent,
+  colourOf: (name: string) => string,
+  width: number,
+): UPlot.Axis[] {
+  const shared = { stroke: colourOf('--soft'), font: AXIS_FONT }
+  const line = { stroke: colourOf('--line'), width: 1 }
+  return [
+    {
+      ...shared,
+      grid: { show: false },
+      ticks: { ...line, size: 4 },
+      space: width < NARROW ? 64 : 80,
+      size: 28,
+      values: (_, ticks) => ticks.map((at) => tick(at, content().buckets.bucketMs)),
+      // Only whole hours and days, which have data points.
+      incrs: [1, 2, 3, 6, 12, 24, 48, 72, 168, 336, 720].map((hours) => hours * 3_600_000),
+    },
+    {
+      ...shared,
+      grid: line,
+      ticks: { show: false },
+      size: 64,
+      space: 44,
+      gap: 8,
+      // A logarithmic scale has ticks without a value.
+      values: (_, ticks: (number | null)[]) =>
+        ticks.map((value) => (value === null ? '' : markOf(value, content().format(value)))),
+    },
+  ]
+}
+
+/** Extends a range to powers of ten, so that ticks are round. */
+function wholeDecades(min: number, max: number): UPlot.Range.MinMax {
+  const low = Math.floor(Math.log10(Math.max(min, 1)))
+  return [10 ** low, 10 ** Math.max(Math.ceil(Math.log10(Math.max(max, 1))), low + 1)]
+}
+
+/** The text of a tick, without trailing zeros; empty for a fraction of a count, which would be rounded. */
+function markOf(value: number, text: string): string {
+  if (/^\d+$/.test(text) && Number(text) !== value) return ''
+  return text.replace(/(\.\d\d)00$/, '$1')
+}
+
+interface SeriesStyle {
+  readonly label: string
+  readonly colour: string
+  /** Whether the series is at the bottom of a stack. */
+  readonly isLowest: boolean
+}
+
+function seriesOf(
+  kind: ChartContent['kind'],
+  { label, colour, isLowest }: SeriesStyle,
+): UPlot.Series {
+  const shared = { label, stroke: colour, points: { show: false }, spanGaps: false }
+  if (kind === 'lines')
+    return { ...shared, width: 1.5, points: { show: true, size: 4, fill: colour } }
+  if (kind === 'area')
+    return { ...shared, width: 1.5, ...(isLowest ? { fill: colour + AREA_ALPHA } : {}) }
+  const paths = UPlot.paths.bars?.({ size: [0.8, 28], align: 1, gap: 1 })
+  return { ...shared, width: 0, fill: colour, ...(paths === undefined ? {} : { paths }) }
+}
+
+function bandsOf(colours: readonly string[]): UPlot.Band[] {
+  return colours.slice(0, -1).map((colour, index) => ({
+    series: [index + 1, index + 2],
+    fill: colour + AREA_ALPHA,
+  }))
+}
+
+/** Hatches the incomplete hour or day. */
+function hatch(plot: UPlot, content: ChartContent, paper: string): void {
+  const { startsMs, bucketMs, partial } = content.buckets
+  const last = startsMs.at(-1)
+  if (!partial || last === undefined) return
+  const from = content.kind === 'bars' ? last : last - bucketMs
+  const left = plot.valToPos(from, 'x', true)
+  const right = plot.valToPos(from + bucketMs, 'x', true)
+  const { top, height } = plot.bbox
+  const { ctx } = plot
+  const step = 6 * devicePixelRatio
+  ctx.save()
+  ctx.beginPath()
+  outline(plot, content.kind, { left, right })
+  ctx.clip()
+  ctx.strokeStyle = paper
+  ctx.lineWidth = 2 * devicePixelRatio
+  ctx.beginPath()
+  for (let x = left - height; x < right; x += step) {
+    ctx.moveTo(x, top + height)
+    ctx.lineTo(x + height, top)
+  }
+  ctx.stroke()
+  ctx.restore()
+}
+
+/** The clip path of a bucket: below the topmost sum, or along each line. */
+function outline(
+  plot: UPlot,
+  kind: ChartContent['kind'],
+  { left, right }: { readonly left: number; readonly right: number },
+): void {
+  const { ctx, data } = plot
+  const zero = plot.valToPos(0, 'y', true)
+  const thick = 3 * devicePixelRatio
+  const quad = (ys: readonly [number, number, number, number]): void => {
+    ctx.moveTo(left, ys[0])
+    ctx.lineTo(right, ys[1])
+    ctx.lineTo(right, ys[2])
+    ctx.lineTo(left, ys[3])
+    ctx.closePath()
+  }
+  for (const values of kind === 'lines' ? data.slice(1) : data.slice(1, 2)) {
+    const [before, end] = [values.at(-2), values.at(-1)]
+    if (end === null || end === undefined) continue
+    // A line that starts here has nothing to hatch.
+    if (kind === 'lines' && typeof before !== 'number') continue
+    const y = plot.valToPos(end, 'y', true)
+    const start = typeof before === 'number' ? plot.valToPos(before, 'y', true) : y
+    if (kind === 'bars') quad([y, y, zero, zero])
+    else if (kind === 'area') quad([start - thick, y - thick, zero, zero])
+    else quad([start - thick, y - thick, y + thick, start + thick])
+  }
+}
+
+function hoverOf(plot: UPlot, content: ChartContent): Hover | null {
+  const { left } = plot.cursor
+  if (left === undefined || left < 0) return null
+  const index = indexAt(plot, content, left)
+  if (index === null) return null
+  const offset = plot.bbox.left / devicePixelRatio
+  return { index, left: left + offset, right: left > plot.bbox.width / devicePixelRatio / 2 }
+}
+
+/** The bucket at a position in pixels from the left of the plot; null outside of it. */
+function indexAt(plot: UPlot, content: ChartContent, left: number): number | null {
+  const { buckets, kind } = content
+  const [first] = buckets.startsMs
+  if (first === undefined) return null
+  const steps = (plot.posToVal(left, 'x') - first) / buckets.bucketMs
+  // Bars start at their time; points are at their time.
+  const index = kind === 'bars' ? Math.floor(steps) : Math.round(steps)
+  return index in buckets.startsMs ? index : null
+}
+
+/** The series of a stack at a position in pixels from the top of the plot; null above the stack. */
+function seriesAt(
+  plot: UPlot,
+  { series, kind }: ChartContent,
+  { index, top }: { readonly index: number; readonly top: number },
+): string | null {
+  if (kind === 'lines') return null
+  const value = plot.posToVal(top, 'y')
+  let sum = 0
+  for (const { id, values } of series) {
+    sum += values[index] ?? 0
+    if (value <= sum) return id
+  }
+  return null
+}

@@ -1,0 +1,248 @@
+/**
+ * A chart, its table of the same values, and a CSV file of them. The drawing code is loaded with the first
+ * chart.
+ */
+import { lazy, Suspense, useState, type ReactNode } from 'react'
+import { csvOf, saveFile } from '../format/csv.js'
+import type { Buckets } from '../format/time-buckets.js'
+import { bucketName } from '../format/time.js'
+import { Link } from '../routing.js'
+import { IconButton } from './button.js'
+import { BlockSkeleton } from './states.js'
+
+const Canvas = lazy(() =>
+  import('./chart-canvas.js').then((module) => ({ default: module.ChartCanvas })),
+)
+
+/** A line, an area or a colour of bars. */
+export interface Series {
+  readonly id: string
+  readonly label: string
+  readonly colour: Colour
+  readonly values: readonly (number | null)[]
+}
+
+/** The content of a chart. */
+export interface ChartContent {
+  readonly buckets: Buckets
+  readonly series: readonly Series[]
+  /** Areas and bars are stacked; lines are not. */
+  readonly kind: 'area' | 'bars' | 'lines'
+  /** Formats a value with its unit. */
+  readonly format: (value: number) => string
+}
+
+interface ChartProps extends ChartContent {
+  readonly title: string
+  /** The unit and the period: `per hour, UTC days`. */
+  readonly note: string
+  /** A total beside the title. */
+  readonly figure?: ReactNode
+  /** Offers a logarithmic scale. */
+  readonly canLog?: boolean
+  /** Called with the clicked bar and its series; the series is null outside of the stack. */
+  readonly onPick?: ChartPick
+  /** The link of a legend entry. */
+  readonly seriesLink?: (id: string) => string
+}
+
+/** Called with the clicked bucket and series. */
+export type ChartPick = (fromMs: number, toMs: number, series: string | null) => void
+
+/** A chart with its title and controls. */
+export function Chart({ title, note, figure, canLog = false, ...rest }: ChartProps) {
+  const { onPick, seriesLink, ...content } = rest
+  const [asTable, setAsTable] = useState(false)
+  const [log, setLog] = useState(false)
+  const several = content.series.length > 1
+  return (
+    <figure className="chart">
+      <figcaption className="chart-head">
+        <h2 className="chart-title">{title}</h2>
+        {figure === undefined ? null : <span className="chart-figure">{figure}</span>}
+        <span className="chart-note">{note}</span>
+        <span className="chart-tools">
+          {canLog ? (
+            <button
+              type="button"
+              className="button quiet small"
+              aria-pressed={log}
+              onClick={() => setLog(!log)}
+            >
+              log
+            </button>
+          ) : null}
+          <IconButton
+            icon={asTable ? 'chart' : 'table'}
+            label={asTable ? `${title} as a chart` : `${title} as a table`}
+            onClick={() => setAsTable(!asTable)}
+          />
+          <IconButton
+            icon="file"
+            label={`Save ${title} as CSV`}
+            onClick={() =>
+              saveFile(`${title.toLowerCase().replaceAll(' ', '-')}.csv`, csv(content))
+            }
+          />
+        </span>
+      </figcaption>
+      {asTable ? (
+        <ChartTable title={title} {...content} />
+      ) : (
+        <Suspense fallback={<BlockSkeleton />}>
+          <Canvas title={title} log={log} onPick={onPick} {...content} />
+        </Suspense>
+      )}
+      {several ? <Legend series={content.series} link={seriesLink} /> : null}
+    </figure>
+  )
+}
+
+interface LegendProps {
+  readonly series: readonly Series[]
+  readonly link: ((id: string) => string) | undefined
+}
+
+function Legend({ series, link }: LegendProps) {
+  return (
+    <ul className="legend">
+      {series.map(({ id, label, colour }) => (
+        <li key={id}>
+          <Swatch colour={colour} />
+          {link === undefined ? label : <Link to={link(id)}>{label}</Link>}
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+/** The colour of a series beside its name. */
+export function Swatch({ colour }: { readonly colour: Colour }) {
+  return (
+    <span className="swatch" style={{ backgroundColor: `var(${colour})` }} aria-hidden="true" />
+  )
+}
+
+function csv({ buckets, series }: ChartContent): string {
+  return csvOf([
+    ['from', ...series.map(({ label }) => label)],
+    ...buckets.startsMs.map((start, index) => [
+      new Date(start).toISOString(),
+      ...series.map(({ values }) => values[index] ?? null),
+    ]),
+  ])
+}
+
+function ChartTable({ title, buckets, series, format }: ChartContent & { readonly title: string }) {
+  const { startsMs, bucketMs, partial } = buckets
+  const newestFirst = startsMs.map((start, index) => ({ start, index })).reverse()
+  return (
+    <div className="chart-table" tabIndex={0} role="region" aria-label={`${title}, table`}>
+      <table className="table">
+        <caption className="unseen">{title}</caption>
+        <thead>
+          <tr>
+            <th scope="col">Time</th>
+            {series.map(({ id, label }) => (
+              <th key={id} scope="col" className="numeric">
+                {label}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {newestFirst.map(({ start, index }) => (
+            <tr key={start}>
+              <th scope="row">
+                {bucketName(start, bucketMs)}
+                {partial && index === startsMs.length - 1 ? ' (so far)' : ''}
+              </th>
+              {series.map(({ id, values }) => (
+                <td key={id} className="numeric">
+                  <Value value={values[index] ?? null} format={format} />
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+interface ValueProps {
+  readonly value: number | null
+  readonly format: (value: number) => string
+}
+
+function Value({ value, format }: ValueProps) {
+  return value === null ? <span className="soft">–</span> : <>{format(value)}</>
+}
+
+const OTHER = 'other'
+const COLOURS = 12
+/** Maximum number of stored colours. */
+const MAX_STORED = 200
+const STORED = 'sluice-colours'
+
+/** The custom property of a colour. */
+export type Colour = `--series-${number}` | '--soft' | '--bad' | '--good' | '--accent'
+
+const assigned = new Map<string, number>(stored())
+
+/**
+ * The colours of models or keys. The same ids in any order get the same colours.
+ *
+ * Colours of series. A model or key has the same colour in all charts, derived from its name. On a conflict
+ * the next free colour is used and stored in the browser.
+ */
+export function coloursOf(ids: readonly string[]): (id: string) => Colour {
+  const missing = ids.filter((id) => id !== OTHER && !assigned.has(id)).sort()
+  for (const id of missing) assigned.set(id, freeColour(id, ids))
+  if (missing.length > 0) store()
+  return (id) => {
+    const number = assigned.get(id)
+    return number === undefined ? '--soft' : `--series-${number + 1}`
+  }
+}
+
+/**
+ * The first colour, from that of the name on, which no other id of the chart has; otherwise the rarest one.
+ */
+function freeColour(id: string, beside: readonly string[]): number {
+  const first = hashOf(id) % COLOURS
+  const order = Array.from({ length: COLOURS }, (_, at) => (first + at) % COLOURS)
+  const all = new Set(assigned.values())
+  const near = new Set(beside.map((each) => assigned.get(each)))
+  return order.find((each) => !all.has(each)) ?? order.find((each) => !near.has(each)) ?? first
+}
+
+function hashOf(text: string): number {
+  let hash = 7
+  for (const character of text) hash = (hash * 31 + (character.codePointAt(0) ?? 0)) % 1_000_003
+  return hash
+}
+
+function stored(): [string, number][] {
+  try {
+    const value: unknown = JSON.parse(window.localStorage.getItem(STORED) ?? '[]')
+    if (!Array.isArray(value)) return []
+    return value.flatMap((pair: unknown): [string, number][] => {
+      const [id, number] = Array.isArray(pair) ? (pair as unknown[]) : []
+      const isColour = typeof number === 'number' && number >= 0 && number < COLOURS
+      return typeof id === 'string' && isColour ? [[id, Math.floor(number)]] : []
+    })
+  } catch {
+    // Private windows may refuse storage, and other code may have changed it.
+    return []
+  }
+}
+
+function store(): void {
+  try {
+    const pairs = [...assigned].slice(-MAX_STORED)
+    window.localStorage.setItem(STORED, JSON.stringify(pairs))
+  } catch {
+    // Without storage, the colours last as long as the page.
+  }
+}

@@ -1,0 +1,174 @@
+/** Limits and budgets of an account: used and remaining amounts, and the time of the next reset. */
+import type { LimitLevel, RequestRow } from '../../server/schema/schema.js'
+import { useResource } from '../api/load-resource.js'
+import { count, dollars, exactCount, exactDollars, percent } from '../format/number.js'
+import { fullTime, until } from '../format/time.js'
+import { useNow } from '../shell/clock.js'
+import { Block } from '../shell/page.js'
+
+const EVERY_MS = 15_000
+/** The share from which a limit is shown as nearly used up. */
+const WARN_SHARE = 0.8
+/** Maximum number of key limits beside those of the account. */
+const MAX_KEY_LIMITS = 6
+
+/** The used share of a limit, 0 to 1. */
+export function shareOf({ used, limit }: Pick<LimitLevel, 'used' | 'limit'>): number {
+  return limit === 0 ? 1 : used / limit
+}
+
+/** An amount of a limit, with its unit. */
+export function amountText(kind: LimitLevel['kind'], amount: number): string {
+  return kind.startsWith('usd') ? dollars(amount) : count(amount)
+}
+
+function exactText(kind: LimitLevel['kind'], amount: number): string {
+  return kind.startsWith('usd') ? exactDollars(amount) : exactCount(amount)
+}
+
+/** The limits of an account and its keys, polled; undefined before the first reply. */
+export function useLimits(account: string | null): readonly LimitLevel[] | undefined {
+  const options = { everyMs: EVERY_MS, enabled: account !== 'all' }
+  return useResource('/limits', { account }, options).data?.limits
+}
+
+interface LimitsProps {
+  /** Undefined before the first reply. */
+  readonly limits: readonly LimitLevel[] | undefined
+  /** Also shows limits of keys. */
+  readonly withKeys?: boolean
+}
+
+/** The limits of the account and the most used ones of its keys. Renders nothing without limits. */
+export function Limits({ limits, withKeys = true }: LimitsProps) {
+  if (limits === undefined || limits.length === 0) return null
+  const own = limits.filter(({ scope }) => scope !== 'key')
+  const ofKeys = limits
+    .filter(({ scope, used }) => withKeys && scope === 'key' && used > 0)
+    .sort((a, b) => shareOf(b) - shareOf(a))
+    .slice(0, MAX_KEY_LIMITS)
+  const shown = [...own, ...ofKeys]
+  if (shown.length === 0) return null
+  return (
+    <Block title="Limits and budgets" note="used now">
+      <ul className="limits">
+        {shown.map((limit) => (
+          <li key={`${limit.scope} ${limit.keyId ?? ''} ${limit.kind}`}>
+            <LimitBar limit={limit} />
+          </li>
+        ))}
+      </ul>
+    </Block>
+  )
+}
+
+const OWNERS = { plan: 'plan', account: 'account', key: 'key' } as const
+
+interface BarProps {
+  readonly limit: LimitLevel
+  /** Omits the name of the owner. */
+  readonly isCompact?: boolean
+}
+
+/** One limit: its name, a bar, used and remaining amounts, and the time of its reset. */
+export function LimitBar({ limit: standing, isCompact = false }: BarProps) {
+  const { scope, keyName, kind, limit, used, left, resetsAtMs } = standing
+  const now = useNow()
+  const share = shareOf(standing)
+  const owner = keyName ?? OWNERS[scope]
+  const name = `${LIMIT_NAMES[kind] ?? kind}, ${owner}`
+  const tone = share >= 1 ? 'bad' : share >= WARN_SHARE ? 'warn' : ''
+  return (
+    <div className={`limit ${tone}`.trimEnd()}>
+      <p className="limit-name">
+        {LIMIT_NAMES[kind]} {isCompact ? null : <span className="soft">· {owner}</span>}
+      </p>
+      <meter
+        className="limit-bar"
+        min={0}
+        max={Math.max(limit, 1)}
+        value={used}
+        aria-label={`${name}: ${percent(share)} used`}
+      />
+      <p className="limit-amount" title={`${exactText(kind, used)} of ${exactText(kind, limit)}`}>
+        {amountText(kind, used)} of {amountText(kind, limit)} used
+        {isCompact ? null : ` · ${amountText(kind, left)} left`}
+        {resetsAtMs === null ? null : (
+          <span className="soft" title={fullTime(resetsAtMs)}>
+            {' '}
+            · resets {resetsAtMs - now < 60_000 ? 'within a minute' : until(resetsAtMs, now)}
+          </span>
+        )}
+      </p>
+    </div>
+  )
+}
+
+/** What a limit counts, by its name in the configuration. */
+const LIMIT_NAMES: Readonly<Record<string, string>> = {
+  requests_per_minute: 'Requests per minute',
+  tokens_per_minute: 'Tokens per minute',
+  concurrent: 'Concurrent requests',
+  usd_per_day: 'Budget per day (UTC)',
+  usd_per_week: 'Budget per week (UTC, from Monday)',
+  usd_per_month: 'Budget per month (UTC)',
+}
+
+const MINUTE_MS = 60_000
+
+/**
+ * The rule of a ledger entry as a text: `Requests per minute of this key`.
+ *
+ * Texts about limits, and the time of their reset. Pure.
+ */
+export function limitText(limit: string): string {
+  const [subject = '', name = ''] = limit.split(' ')
+  return `${LIMIT_NAMES[name] ?? name} of ${ownerText(subject)}`
+}
+
+function ownerText(subject: string): string {
+  const [owner = ''] = subject.split(';')
+  const at = owner.indexOf(':')
+  const [scope, name] = [owner.slice(0, at), owner.slice(at + 1)]
+  switch (scope) {
+    case 'key':
+      return 'this key'
+    case 'account':
+      return subject.endsWith(';of-plan') ? 'the plan' : 'this account'
+    case 'model':
+    case 'upstream':
+      return `the ${scope} "${name}"`
+    case 'label':
+      return `the label ${name}`
+    default:
+      return subject
+  }
+}
+
+/** From 1 (on a Sunday) to 7 (on a Monday). */
+function daysToMonday(at: Date): number {
+  return 7 - ((at.getUTCDay() + 6) % 7)
+}
+
+/** When the limit that refused a request resets, ms since 1970; null if it depends on running requests. */
+export function resetsAtMs({
+  limit,
+  atMs,
+  retryAfterSeconds,
+}: Pick<RequestRow, 'limit' | 'atMs' | 'retryAfterSeconds'>): number | null {
+  const name = limit?.split(' ')[1]
+  const at = new Date(atMs)
+  switch (name) {
+    case 'usd_per_day':
+      return Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate() + 1)
+    case 'usd_per_week':
+      return Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate() + daysToMonday(at))
+    case 'usd_per_month':
+      return Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1)
+    case 'requests_per_minute':
+    case 'tokens_per_minute':
+      return atMs + (retryAfterSeconds === null ? MINUTE_MS : retryAfterSeconds * 1_000)
+    default:
+      return null
+  }
+}

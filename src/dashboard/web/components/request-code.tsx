@@ -1,0 +1,142 @@
+/** A request as code to paste, in a selected language and client format. */
+import { Tabs as Base } from '@base-ui/react/tabs'
+import { useState, type ReactNode } from 'react'
+import type { Model } from '../../server/schema/schema.js'
+import { useResource } from '../api/load-resource.js'
+import {
+  FORMATS,
+  HELLO,
+  inFormat,
+  LANGUAGES,
+  snippet,
+  baseOf,
+  KEY_PLACEHOLDER,
+  type Format,
+  type FormatRequest,
+  type Target,
+} from '../format/request-formats.js'
+import { Link } from '../routing.js'
+import { useSession } from '../shell/session.js'
+import { CodeBlock } from './copy-button.js'
+import { SelectField } from './form.js'
+import { Empty } from './states.js'
+
+interface RequestCodeProps {
+  readonly target: Target
+  readonly request?: FormatRequest
+  /** The format that is selected initially. */
+  readonly format?: Format
+}
+
+/** One tab per language, and a selection of the format. */
+export function RequestCode({ target, request = HELLO, format = 'chat' }: RequestCodeProps) {
+  const [chosen, setChosen] = useState<Format>(format)
+  const formatted = inFormat(chosen, target, request)
+  return (
+    <div className="request-code">
+      <SelectField
+        label="Client format"
+        value={chosen}
+        onChange={(event) => {
+          const next = FORMATS.find(({ id }) => id === event.target.value)
+          if (next !== undefined) setChosen(next.id)
+        }}
+      >
+        {FORMATS.map(({ id, name }) => (
+          <option key={id} value={id}>
+            {name}
+          </option>
+        ))}
+      </SelectField>
+      <Tabs
+        label="Languages"
+        tabs={LANGUAGES.map((language) => ({
+          name: language,
+          content: <CodeBlock what={language} code={snippet(language, formatted)} />,
+        }))}
+      />
+    </div>
+  )
+}
+
+/** A tab and its content. */
+export interface Tab {
+  readonly name: string
+  readonly content: ReactNode
+}
+
+/** The tab list and the selected content. */
+function Tabs({ tabs, label }: { readonly tabs: readonly Tab[]; readonly label: string }) {
+  return (
+    <Base.Root defaultValue={tabs[0]?.name}>
+      <Base.List className="tabs" aria-label={label}>
+        {tabs.map(({ name }) => (
+          <Base.Tab key={name} value={name} className="tab">
+            {name}
+          </Base.Tab>
+        ))}
+      </Base.List>
+      {tabs.map(({ name, content }) => (
+        <Base.Panel key={name} value={name} className="tab-panel">
+          {content}
+        </Base.Panel>
+      ))}
+    </Base.Root>
+  )
+}
+
+/** The empty state; `what` describes the future content. */
+export function FirstCall({ what }: { readonly what: string }) {
+  const { session } = useSession()
+  const model = useExampleModel()
+  const hasKeys = (session.account?.liveKeys ?? 0) > 0
+  const target = { base: baseOf(session.publicUrl), model, key: KEY_PLACEHOLDER }
+  return (
+    <Empty title="No requests yet">
+      <p>
+        {what} A request appears here within a second.{' '}
+        {hasKeys ? (
+          <>
+            Send one, with one of <Link to="/keys">your keys</Link> in the variable{' '}
+            <code>{KEY_PLACEHOLDER.slice(1)}</code>:
+          </>
+        ) : (
+          <>
+            <Link to="/keys?create=1">Create a key</Link>, then:
+          </>
+        )}
+      </p>
+      <CodeBlock what="curl" code={snippet('curl', inFormat('chat', target, HELLO))} />
+    </Empty>
+  )
+}
+
+/** A cheap model that most gateways serve. */
+const USUAL = 'gpt-5-mini'
+
+/**
+ * The usual model if it is served, otherwise the first served one, otherwise the usual one. `allowed`
+ * contains ids and `*` patterns.
+ */
+export function exampleOf(
+  models: readonly Model[],
+  allowed: readonly string[] | null = null,
+): string {
+  const served = models
+    .filter(({ id, route }) => route?.configured === true && isAllowed(id, allowed))
+    .map(({ id }) => id)
+  const named = allowed?.find((pattern) => !pattern.endsWith('*'))
+  return served.find((id) => id === USUAL) ?? served[0] ?? named ?? USUAL
+}
+
+function isAllowed(id: string, allowed: readonly string[] | null): boolean {
+  if (allowed === null) return true
+  return allowed.some((pattern) =>
+    pattern.endsWith('*') ? id.startsWith(pattern.slice(0, -1)) : id === pattern,
+  )
+}
+
+/** The example model, from the gateway's list of models. */
+export function useExampleModel(allowed: readonly string[] | null = null): string {
+  return exampleOf(useResource('/models').data?.models ?? [], allowed)
+}

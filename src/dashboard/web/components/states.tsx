@@ -1,0 +1,137 @@
+/** Loading, empty and failed states. */
+import { useEffect, useState, type ReactNode } from 'react'
+import { useConnection, type Problem } from '../api/client.js'
+import type { Resource } from '../api/load-resource.js'
+import { Button, Icon } from './button.js'
+import { CopyButton } from './copy-button.js'
+
+const SKELETON_AFTER_MS = 150
+
+/** Shows its content after a delay, so that short waits show no skeleton. */
+export function Late({ children }: { readonly children: ReactNode }) {
+  const [late, setLate] = useState(false)
+  useEffect(() => {
+    const timer = setTimeout(() => setLate(true), SKELETON_AFTER_MS)
+    return () => clearTimeout(timer)
+  }, [])
+  return (
+    <div className="late" aria-busy="true">
+      {late ? children : null}
+    </div>
+  )
+}
+
+/** The skeleton of a table. */
+export function TableSkeleton({ rows = 6 }: { readonly rows?: number }) {
+  return (
+    <Late>
+      <div className="skeleton-table">
+        {Array.from({ length: rows }, (_, row) => (
+          <div key={row} className="skeleton-row">
+            <span className="skeleton" />
+            <span className="skeleton" />
+            <span className="skeleton" />
+            <span className="skeleton" />
+          </div>
+        ))}
+      </div>
+    </Late>
+  )
+}
+
+/** The skeleton of a chart or another block. */
+export function BlockSkeleton() {
+  return (
+    <Late>
+      <div className="skeleton skeleton-block" />
+    </Late>
+  )
+}
+
+interface EmptyProps {
+  readonly title: string
+  readonly children: ReactNode
+}
+
+/** An empty state: what the view will show, and the step that fills it. */
+export function Empty({ title, children }: EmptyProps) {
+  return (
+    <div className="empty">
+      <h2 className="empty-title">{title}</h2>
+      {children}
+    </div>
+  )
+}
+
+interface FailedProps {
+  /** The name of the missing content: `The list of keys`. */
+  readonly what: string
+  readonly problem: Problem
+  readonly retry: () => void
+  /** What is not affected: `Keys keep working.` */
+  readonly holds?: string
+}
+
+/** A failed load: what failed, what is not affected, a retry button, and the request id. */
+export function Failed({ what, problem, retry, holds }: FailedProps) {
+  return (
+    <div className="failed" role="alert">
+      <h2 className="empty-title">
+        <Icon name="alert" /> {what} could not be loaded
+      </h2>
+      <p>
+        {problem.message} {holds}
+      </p>
+      <RequestId id={problem.requestId} />
+      <Button onClick={retry}>Retry</Button>
+    </div>
+  )
+}
+
+interface LoadedProps<Reply> extends Pick<FailedProps, 'what' | 'holds'> {
+  readonly resource: Resource<Reply>
+  readonly children: (data: Reply) => ReactNode
+}
+
+/** The content of a loaded reply; a skeleton while it loads, or the problem with a retry button. */
+export function Loaded<Reply>({ resource, children, ...about }: LoadedProps<Reply>) {
+  const { data, problem, reload } = resource
+  if (data !== null) return <>{children(data)}</>
+  if (problem === null) return <BlockSkeleton />
+  return <Failed {...about} problem={problem} retry={() => reload()} />
+}
+
+/** The error of a refused action within a form; nothing if there is none. */
+export function ProblemLine({ problem }: { readonly problem: Problem | null }) {
+  if (problem === null) return null
+  return (
+    <div className="problem" role="alert">
+      <p>{problem.message}</p>
+      <RequestId id={problem.requestId} />
+    </div>
+  )
+}
+
+function RequestId({ id }: { readonly id: string | undefined }) {
+  if (id === undefined) return null
+  return (
+    <p className="request-id">
+      Request <code>{id}</code> <CopyButton text={id} what="request id" />
+    </p>
+  )
+}
+
+/** A dot and a word: `live`, `paused` while the connection is lost, or `fixed range` for a past range. */
+export function Pulse({ on }: { readonly on: boolean }) {
+  const { isLost } = useConnection()
+  const isLive = on && !isLost
+  return (
+    <span
+      className={isLive ? 'pulse on' : 'pulse'}
+      title={isLive ? 'Updated every second' : on ? 'The connection is lost' : 'Not updated'}
+    >
+      {isLive ? 'live' : on ? 'paused' : 'fixed range'}
+      <span className="pulse-dot" aria-hidden="true" />
+    </span>
+  )
+}

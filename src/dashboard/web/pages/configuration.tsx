@@ -1,0 +1,324 @@
+/** The configuration in force, its generations and rollbacks, for administrators. */
+import { useState } from 'react'
+import type {
+  ConfigurationReply,
+  FleetMember,
+  GenerationRecord,
+} from '../../server/schema/schema.js'
+import { change } from '../api/endpoints.js'
+import { useResource } from '../api/load-resource.js'
+import { Button } from '../components/button.js'
+import { Dialog, FormFoot } from '../components/dialog.js'
+import { SelectField, TextField, useSubmit } from '../components/form.js'
+import { report } from '../components/notices.js'
+import { Loaded, BlockSkeleton, ProblemLine } from '../components/states.js'
+import { Ago, Table, type Column } from '../components/table.js'
+import { setQuery, useLocation } from '../routing.js'
+import { Block, Page } from '../shell/page.js'
+
+const EVERY_MS = 5_000
+
+/** The page of the configuration. */
+export function ConfigurationPage() {
+  const { query } = useLocation()
+  const resource = useResource('/configuration', {}, { everyMs: EVERY_MS })
+  const { data, reload } = resource
+  const [target, setTarget] = useState<GenerationRecord | null>(null)
+  const shown = query.get('generation')
+  return (
+    <Page
+      title="Configuration"
+      purpose="The generation in force, the changes with their authors, and rollbacks."
+    >
+      <Loaded
+        resource={resource}
+        what="The configuration"
+        holds="Requests are served with the generation in force."
+      >
+        {(data) => (
+          <>
+            <InForce data={data} />
+            <Generations data={data} rollBack={setTarget} />
+            {data.fleet === null ? null : <Fleet fleet={data.fleet} hash={data.hash} />}
+            <Block title="Values in force" note="secrets are masked">
+              <details>
+                <summary>Show all values</summary>
+                <pre className="code" tabIndex={0} aria-label="Values in force">
+                  {data.values}
+                </pre>
+              </details>
+            </Block>
+          </>
+        )}
+      </Loaded>
+      {shown === null || data === null ? null : (
+        <GenerationDrawer
+          generation={shown}
+          others={data.generations}
+          from={query.get('from')}
+          onClose={() => setQuery({ generation: null, from: null })}
+        />
+      )}
+      {target === null ? null : (
+        <Rollback
+          target={target}
+          onClose={() => setTarget(null)}
+          onDone={(generation) => {
+            report(`Rolled back. Generation ${generation} is in force.`)
+            reload()
+          }}
+        />
+      )}
+    </Page>
+  )
+}
+
+function InForce({ data }: { readonly data: ConfigurationReply }) {
+  const { inForce, held, problems, waitingForRestart, hash } = data
+  return (
+    <Block title="In force">
+      {held === 'last_good' ? (
+        <div className="problem" role="alert">
+          <p>
+            The file had a fault when the gateway started. Generation {inForce}, the last good one,
+            is in force until the file is corrected.
+          </p>
+        </div>
+      ) : null}
+      {held === 'rollback' ? (
+        <div className="problem" role="status">
+          <p>
+            A rollback is in force, not the file. The next change of the file, or SIGHUP, ends it.
+          </p>
+        </div>
+      ) : null}
+      {problems === null ? null : (
+        <div className="problem" role="alert">
+          <p>The file is refused; generation {inForce} stays in force.</p>
+          <pre tabIndex={0}>{problems.join('\n')}</pre>
+        </div>
+      )}
+      <dl className="facts">
+        <dt>Generation</dt>
+        <dd>{inForce}</dd>
+        <dt>Hash</dt>
+        <dd>
+          <code title={hash}>{hash.slice(0, 12)}</code>
+        </dd>
+        <dt>Waiting for a restart</dt>
+        <dd>
+          {waitingForRestart.length === 0 ? (
+            <span className="soft">nothing</span>
+          ) : (
+            waitingForRestart.map((name) => (
+              <span key={name} className="tag">
+                {name}
+              </span>
+            ))
+          )}
+        </dd>
+      </dl>
+    </Block>
+  )
+}
+
+interface GenerationsProps {
+  readonly data: ConfigurationReply
+  readonly rollBack: (target: GenerationRecord) => void
+}
+
+function Generations({ data, rollBack }: GenerationsProps) {
+  const { generations, inForce } = data
+  const columns: readonly Column<GenerationRecord>[] = [
+    {
+      id: 'generation',
+      head: 'Generation',
+      cell: ({ generation }) => (
+        <>
+          {generation}{' '}
+          {generation === inForce ? <span className="status good">in force</span> : null}
+        </>
+      ),
+      className: 'main-cell',
+    },
+    { id: 'at', head: 'Since', cell: ({ atMs }) => <Ago ms={atMs} />, minor: true },
+    { id: 'author', head: 'Author', cell: ({ author }) => author, minor: true },
+    { id: 'reason', head: 'Reason', cell: reasonOf, className: 'wide-cell' },
+    {
+      id: 'hash',
+      head: 'Hash',
+      cell: ({ hash }) => <code title={hash}>{hash.slice(0, 12)}</code>,
+      minor: true,
+    },
+  ]
+  return (
+    <Block title="Generations" note="the last 20, newest first">
+      <Table
+        caption="Generations"
+        columns={columns}
+        rows={generations}
+        keyOf={({ generation }) => String(generation)}
+        open={({ generation }) => setQuery({ generation: String(generation) })}
+        nameOf={({ generation }) => `generation ${generation}`}
+        actions={(record) =>
+          record.generation === inForce ? null : (
+            <Button onClick={() => rollBack(record)}>
+              Roll back<span className="unseen"> to {record.generation}</span>
+            </Button>
+          )
+        }
+      />
+    </Block>
+  )
+}
+
+function Fleet({ fleet, hash }: { readonly fleet: readonly FleetMember[]; readonly hash: string }) {
+  const differing = fleet.filter((member) => member.hash !== hash).length
+  return (
+    <Block title="Fleet" note="gateways that share the store">
+      {differing === 0 ? null : (
+        <div className="problem" role="alert">
+          <p>
+            {differing} of {fleet.length} gateways have another configuration than this one.
+          </p>
+        </div>
+      )}
+      <Table
+        caption="Fleet"
+        columns={[
+          { id: 'host', head: 'Host', cell: ({ host }) => host, className: 'main-cell' },
+          { id: 'hash', head: 'Hash', cell: (member) => <code>{member.hash.slice(0, 12)}</code> },
+          {
+            id: 'state',
+            head: 'State',
+            cell: (member) =>
+              member.hash === hash ? (
+                <span className="status good">agrees</span>
+              ) : (
+                <span className="status bad">differs</span>
+              ),
+          },
+          {
+            id: 'generation',
+            head: 'Generation',
+            cell: ({ generation }) => generation,
+            numeric: true,
+          },
+        ]}
+        rows={fleet}
+        keyOf={({ id }) => id}
+      />
+    </Block>
+  )
+}
+
+interface DrawerProps {
+  readonly generation: string
+  readonly others: readonly GenerationRecord[]
+  /** The generation to compare with; null: the previous one. */
+  readonly from: string | null
+  readonly onClose: () => void
+}
+
+/** The drawer of a generation. */
+function GenerationDrawer({ generation, others, from, onClose }: DrawerProps) {
+  const { data, problem } = useResource('/configuration/{id}', { id: generation, from })
+  return (
+    <Dialog side title={`Generation ${generation}`} onClose={onClose}>
+      {problem !== null && data === null ? (
+        <ProblemLine problem={problem} />
+      ) : data === null ? (
+        <BlockSkeleton />
+      ) : (
+        <>
+          <dl className="facts">
+            <dt>Since</dt>
+            <dd>
+              <Ago ms={data.record.atMs} />
+            </dd>
+            <dt>Author</dt>
+            <dd>{data.record.author}</dd>
+            <dt>Reason</dt>
+            <dd>{reasonOf(data.record)}</dd>
+          </dl>
+          <SelectField
+            label="Compare with"
+            value={String(data.comparedWith ?? '')}
+            onChange={(event) => setQuery({ from: event.currentTarget.value })}
+          >
+            {data.comparedWith === null ? <option value="">no earlier generation</option> : null}
+            {others
+              .filter((other) => String(other.generation) !== generation)
+              .map((other) => (
+                <option key={other.generation} value={String(other.generation)}>
+                  generation {other.generation}
+                </option>
+              ))}
+          </SelectField>
+          {data.changes.length === 0 ? (
+            <p className="soft">
+              {data.comparedWith === null
+                ? 'There is no earlier generation to compare with.'
+                : 'No value differs.'}
+            </p>
+          ) : (
+            <ul className="changes" aria-label="Changes">
+              {data.changes.map(({ path, before, after }) => (
+                <li key={path}>
+                  <code>{path}</code> {before === null ? null : <del>{before}</del>}{' '}
+                  {after === null ? <span className="soft">gone</span> : <ins>{after}</ins>}
+                </li>
+              ))}
+            </ul>
+          )}
+        </>
+      )}
+    </Dialog>
+  )
+}
+
+interface RollbackProps {
+  readonly target: GenerationRecord
+  readonly onClose: () => void
+  /** Called with the number of the new generation. */
+  readonly onDone: (generation: number) => void
+}
+
+/** Requires a reason and rolls back. */
+function Rollback({ target, onClose, onDone }: RollbackProps) {
+  const [reason, setReason] = useState('')
+  const { generation } = target
+  const { busy, problem, submit } = useSubmit(async () => {
+    const what = 'POST /configuration/{id}/rollback'
+    const done = await change(what, { reason }, String(generation))
+    onDone(done.generation)
+    onClose()
+  })
+  return (
+    <Dialog
+      title={`Roll back to generation ${generation}?`}
+      description="Its content becomes a new generation on every worker. Running requests keep theirs. It stays in force until the file changes or the gateway gets SIGHUP."
+      onClose={onClose}
+    >
+      <form className="form" onSubmit={submit}>
+        <TextField
+          label="Reason"
+          hint="Recorded with the generation and in the audit trail."
+          value={reason}
+          maxLength={500}
+          required
+          autoFocus
+          onChange={(event) => setReason(event.currentTarget.value)}
+        />
+        <ProblemLine problem={problem} />
+        <FormFoot verb="Roll back" busy={busy} tone="danger" onCancel={onClose} />
+      </form>
+    </Dialog>
+  )
+}
+
+/** Includes the generation whose content a rollback restored. */
+function reasonOf({ contentOf, reason }: GenerationRecord): string {
+  if (contentOf === null) return reason
+  return reason === '' ? `rollback to ${contentOf}` : `rollback to ${contentOf}: ${reason}`
+}

@@ -1,0 +1,54 @@
+/** The list of keyboard shortcuts, opened with `?`. */
+import { Dialog } from '../components/dialog.js'
+import { Empty } from '../components/states.js'
+import { Link } from '../routing.js'
+import { SECTIONS } from '../shell/navigation-rail.js'
+import { Page } from '../shell/page.js'
+
+interface KeyHelpProps {
+  readonly isAdmin: boolean
+  readonly onClose: () => void
+}
+
+/** The shortcuts and their actions. */
+export function KeyHelp({ isAdmin, onClose }: KeyHelpProps) {
+  const places = SECTIONS.filter(({ adminOnly }) => isAdmin || !adminOnly)
+  const keys: readonly (readonly [string, string])[] = [
+    ['/', 'Search'],
+    ['c', 'Create'],
+    ['↑ ↓', 'Move between rows'],
+    ['enter', 'Open a row'],
+    ['esc', 'Close'],
+    ...places.map(({ key, name }) => [`g ${key}`, `Go to ${name}`] as const),
+  ]
+  return (
+    <Dialog title="Keyboard" onClose={onClose}>
+      <dl className="key-help">
+        {keys.map(([key, what]) => (
+          <div key={key}>
+            <dt>
+              {key.split(' ').map((one) => (
+                <kbd key={one}>{one}</kbd>
+              ))}
+            </dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+    </Dialog>
+  )
+}
+
+/** Links to the overview. */
+export function NotFoundPage() {
+  return (
+    <Page title="Not found" purpose="No page has this address.">
+      <Empty title="Page not found">
+        <p>
+          The address may be mistyped, or the page is for administrators.{' '}
+          <Link to="/">Go to the overview</Link>
+        </p>
+      </Empty>
+    </Page>
+  )
+}

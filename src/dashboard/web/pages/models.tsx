@@ -1,0 +1,452 @@
+/** The catalogue with abilities, prices and routes, and the ids that the configuration adds. */
+import { useState } from 'react'
+import type { Alias, Model, RouteTarget, ExplainReply, Price } from '../../server/schema/schema.js'
+import { useResource } from '../api/load-resource.js'
+import { Button } from '../components/button.js'
+import { CopyButton } from '../components/copy-button.js'
+import { Dialog } from '../components/dialog.js'
+import { Filter, Search } from '../components/form.js'
+import { RequestCode } from '../components/request-code.js'
+import { Empty, Failed, TableSkeleton, BlockSkeleton } from '../components/states.js'
+import { Absent, Table, type Column } from '../components/table.js'
+import { percent, price, exactCount, price as dollars } from '../format/number.js'
+import { baseOf, KEY_PLACEHOLDER } from '../format/request-formats.js'
+import { date } from '../format/time.js'
+import { setQuery, useLocation, go } from '../routing.js'
+import { Block, Page } from '../shell/page.js'
+import { useSession } from '../shell/session.js'
+
+function size(tokens: number | null): string | null {
+  if (tokens === null) return null
+  if (tokens >= 1_000_000) return `${Number((tokens / 1_000_000).toFixed(2))} M`
+  return tokens >= 1_000 ? `${Math.round(tokens / 1_000)} k` : String(tokens)
+}
+
+function Size({ tokens }: { readonly tokens: number | null }) {
+  const text = size(tokens)
+  return text === null ? <Absent /> : <span title={`${tokens} tokens`}>{text}</span>
+}
+
+function Usd({ value }: { readonly value: number | undefined }) {
+  if (value === undefined) return <Absent />
+  return <>{price(value)}</>
+}
+
+function abilities(model: Model): string[] {
+  const { tools, vision, audioInput, reasoning, structuredOutput } = model
+  return [
+    tools === true ? 'tools' : '',
+    vision === true ? 'images' : '',
+    audioInput === true ? 'audio' : '',
+    reasoning === true ? 'reasoning' : '',
+    structuredOutput === true ? 'schemas' : '',
+  ].filter((name) => name !== '')
+}
+
+const COLUMNS: readonly Column<Model>[] = [
+  {
+    id: 'id',
+    head: 'Model',
+    cell: ({ id, endsOn }) => (
+      <>
+        <span className="cell-name">{id}</span>
+        {endsOn === null ? null : <span className="tag warn">ends {endsOn}</span>}
+      </>
+    ),
+    sort: ({ id }) => id,
+    className: 'main-cell',
+  },
+  {
+    id: 'abilities',
+    head: 'Supports',
+    cell: (model) => abilities(model).join(', '),
+    className: 'soft small-cell',
+    minor: true,
+  },
+  {
+    id: 'context',
+    head: 'Context',
+    cell: ({ contextWindow }) => <Size tokens={contextWindow} />,
+    sort: ({ contextWindow }) => contextWindow ?? 0,
+    numeric: true,
+    extra: true,
+  },
+  {
+    id: 'output',
+    head: 'Max. output',
+    cell: ({ maxOutputTokens }) => <Size tokens={maxOutputTokens} />,
+    sort: ({ maxOutputTokens }) => maxOutputTokens ?? 0,
+    numeric: true,
+    minor: true,
+  },
+  {
+    id: 'in',
+    head: '$ / M in',
+    cell: (model) => <Usd value={model.price?.input} />,
+    sort: (model) => model.price?.input ?? 0,
+    numeric: true,
+  },
+  {
+    id: 'out',
+    head: '$ / M out',
+    cell: (model) => <Usd value={model.price?.output} />,
+    sort: (model) => model.price?.output ?? 0,
+    numeric: true,
+  },
+  {
+    id: 'route',
+    head: 'Current route',
+    cell: ({ route }) =>
+      route === null ? (
+        <span className="soft">no route</span>
+      ) : route.configured ? (
+        routeText(route.targets)
+      ) : (
+        <span className="status warn">{route.upstream}, no API key</span>
+      ),
+    sort: ({ route }) => route?.upstream ?? '~',
+    minor: true,
+  },
+]
+
+/** `openai`, or `openai +2` if there are others. */
+function routeText(targets: readonly RouteTarget[]): string {
+  const names = [...new Set(targets.map(({ upstream }) => upstream))]
+  return names.length > 1 ? `${names[0] ?? ''} +${names.length - 1}` : (names[0] ?? '')
+}
+
+const ALIAS_COLUMNS: readonly Column<Alias>[] = [
+  {
+    id: 'id',
+    head: 'Model id',
+    cell: ({ id, route }) => (
+      <>
+        <span className="cell-name">{id}</span>
+        {route.conditions === '' ? null : <span className="tag">{route.conditions}</span>}
+      </>
+    ),
+    sort: ({ id }) => id,
+    className: 'main-cell',
+  },
+  {
+    id: 'kind',
+    head: 'Kind',
+    cell: ({ route }) => (route.targets.length > 1 ? 'virtual model' : 'alias'),
+    extra: true,
+  },
+  {
+    id: 'targets',
+    head: 'Resolves to',
+    cell: ({ route }) => (
+      <ul className="targets">
+        {route.targets.map((target, at) => (
+          <li key={at}>
+            <Target target={target} />
+          </li>
+        ))}
+      </ul>
+    ),
+    className: 'wide-cell',
+  },
+]
+
+function Target({ target }: { readonly target: RouteTarget }) {
+  const { upstream, model, share, isFallback, configured, price } = target
+  return (
+    <>
+      <b>{model}</b> <span className="soft">at {upstream}</span>
+      <span className="tag">{isFallback ? 'fallback' : percent(share)}</span>
+      {configured ? null : <span className="tag warn">no API key</span>}
+      {price === null ? (
+        <span className="tag">price unknown</span>
+      ) : (
+        <span className="soft">
+          {' '}
+          <Usd value={price.input} /> in · <Usd value={price.output} /> out per million tokens
+        </span>
+      )}
+    </>
+  )
+}
+
+/** The page of models. */
+export function ModelsPage() {
+  const { query } = useLocation()
+  const { data, problem, reload } = useResource('/models')
+  const [family, search] = [query.get('family') ?? '', query.get('search') ?? '']
+  const [families] = useState(() => new Set<string>())
+  for (const model of data?.models ?? []) families.add(model.family)
+  const shown = (data?.models ?? []).filter(
+    (model) =>
+      (family === '' || model.family === family) &&
+      model.id.toLowerCase().includes(search.toLowerCase()),
+  )
+  const aliases = (data?.aliases ?? []).filter(
+    ({ id }) => family === '' && id.toLowerCase().includes(search.toLowerCase()),
+  )
+  const id = query.get('model')
+  return (
+    <Page
+      title="Models"
+      purpose="The models of this gateway: abilities, limits, prices and routes."
+      filters={
+        <>
+          <Search label="Search models" value={search} />
+          <Filter
+            label="Family"
+            all="All families"
+            value={family}
+            options={[...families].map((value) => ({ value, label: value }))}
+            onChange={(value) => setQuery({ family: value })}
+          />
+        </>
+      }
+    >
+      {problem !== null && data === null ? (
+        <Failed what="The catalogue" problem={problem} retry={() => reload()} />
+      ) : data === null ? (
+        <TableSkeleton rows={12} />
+      ) : shown.length === 0 && aliases.length === 0 ? (
+        <NoModels search={search} />
+      ) : (
+        <Lists aliases={aliases} models={shown} />
+      )}
+      {id === null ? null : (
+        <ModelDrawer
+          id={id}
+          model={data?.models.find((model) => model.id === id) ?? null}
+          onClose={() => setQuery({ model: null })}
+        />
+      )}
+    </Page>
+  )
+}
+
+interface ListsProps {
+  readonly aliases: readonly Alias[]
+  readonly models: readonly Model[]
+}
+
+function Lists({ aliases, models }: ListsProps) {
+  return (
+    <>
+      {aliases.length === 0 ? null : (
+        <Block title="Aliases and virtual models" note="ids that the configuration adds">
+          <Table
+            caption="Aliases and virtual models"
+            columns={ALIAS_COLUMNS}
+            rows={aliases}
+            keyOf={({ id }) => id}
+            open={({ id }) => setQuery({ model: id })}
+          />
+        </Block>
+      )}
+      {models.length === 0 ? null : (
+        <Block title="Catalogue" note="prices in dollars per million tokens">
+          <Table
+            caption="Models"
+            columns={COLUMNS}
+            rows={models}
+            keyOf={(model) => model.id}
+            open={(model) => setQuery({ model: model.id })}
+            faded={({ route }) => route === null}
+          />
+        </Block>
+      )}
+    </>
+  )
+}
+
+/** A model that is not in the catalogue may have a route, which its drawer shows. */
+function NoModels({ search }: { readonly search: string }) {
+  return (
+    <Empty title="No models match this search">
+      <p>A model id that is not in the catalogue can still have a route.</p>
+      <p>
+        <Button onClick={() => setQuery({ search: null, family: null })}>Clear search</Button>{' '}
+        {search === '' ? null : (
+          <Button onClick={() => setQuery({ model: search })}>Show the route of "{search}"</Button>
+        )}
+      </p>
+    </Empty>
+  )
+}
+
+interface DrawerProps {
+  readonly id: string
+  /** Null if the catalogue does not have the id; it may have a route. */
+  readonly model: Model | null
+  readonly onClose: () => void
+}
+
+/** The drawer of a model. */
+function ModelDrawer({ id, model, onClose }: DrawerProps) {
+  const { session } = useSession()
+  const { data, problem, reload } = useResource('/models/explain', { model: id })
+  return (
+    <Dialog title={id} side onClose={onClose}>
+      <div className="drawer-body">
+        <p className="drawer-actions">
+          <CopyButton text={id} what="model id" label />
+          <Button
+            icon="playground"
+            onClick={() => go(`/playground?model=${encodeURIComponent(id)}`)}
+          >
+            Try it
+          </Button>
+        </p>
+        {problem !== null ? (
+          <Failed what="The route" problem={problem} retry={() => reload()} />
+        ) : data === null ? (
+          <BlockSkeleton />
+        ) : (
+          <RouteFacts explained={data} />
+        )}
+        {model === null ? null : <ModelFacts model={model} />}
+        <RequestCode
+          target={{ base: baseOf(session.publicUrl), model: id, key: KEY_PLACEHOLDER }}
+        />
+      </div>
+    </Dialog>
+  )
+}
+
+function RouteFacts({ explained }: { readonly explained: ExplainReply }) {
+  const { route, why, dialectWhy, others } = explained
+  return (
+    <section>
+      <h3 className="drawer-heading">Current route</h3>
+      <p>{why}</p>
+      {route === null ? null : (
+        <dl className="facts">
+          <dt>Upstream</dt>
+          <dd>
+            {route.upstream}
+            {route.configured ? null : <span className="tag warn">no API key: replies 503</span>}
+          </dd>
+          <dt>Model</dt>
+          <dd>
+            <code>{route.model}</code>
+          </dd>
+          {route.conditions === '' ? null : (
+            <>
+              <dt>Conditions</dt>
+              <dd>{route.conditions}</dd>
+            </>
+          )}
+          {route.targets.length > 1 ? (
+            <>
+              <dt>All targets</dt>
+              <dd>
+                <TargetList targets={route.targets} />
+              </dd>
+            </>
+          ) : null}
+          <dt>Format</dt>
+          <dd>
+            {route.dialect}
+            {route.dialectWithTools === route.dialect
+              ? null
+              : `, with tools ${route.dialectWithTools}`}
+            {dialectWhy === null ? null : <span className="soft"> · {dialectWhy}</span>}
+          </dd>
+          {others.length === 0 ? null : (
+            <>
+              <dt>Other routes</dt>
+              <dd>{others.join(', ')}</dd>
+            </>
+          )}
+        </dl>
+      )}
+    </section>
+  )
+}
+
+function TargetList({ targets }: { readonly targets: readonly RouteTarget[] }) {
+  return (
+    <ul className="targets">
+      {targets.map(({ upstream, model, share, isFallback, price }, at) => (
+        <li key={at}>
+          {model} <span className="soft">at {upstream}</span>{' '}
+          <span className="tag">{isFallback ? 'fallback' : percent(share)}</span>
+          {price === null ? null : <Prices price={price} />}
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+function ModelFacts({ model }: { readonly model: Model }) {
+  const known = (value: number | null): string =>
+    value === null ? 'Unknown' : `${exactCount(value)} tokens`
+  return (
+    <section>
+      <h3 className="drawer-heading">Catalogue</h3>
+      <dl className="facts">
+        <dt>Family</dt>
+        <dd>{model.family}</dd>
+        <dt>Released</dt>
+        <dd>{date(model.releasedAtMs, Date.now())}</dd>
+        <dt>Context</dt>
+        <dd>{known(model.contextWindow)}</dd>
+        <dt>Max. output</dt>
+        <dd>{known(model.maxOutputTokens)}</dd>
+        <dt>Abilities</dt>
+        <dd>
+          <Abilities model={model} />
+        </dd>
+        {model.variants.length === 0 ? null : (
+          <>
+            <dt>Dated ids</dt>
+            <dd>{model.variants.join(', ')}</dd>
+          </>
+        )}
+        <dt>Price</dt>
+        <dd>{model.price === null ? 'Unknown' : <Prices price={model.price} />}</dd>
+      </dl>
+    </section>
+  )
+}
+
+function Abilities({ model }: { readonly model: Model }) {
+  const named = [
+    ['tools', model.tools],
+    ['images', model.vision],
+    ['audio', model.audioInput],
+    ['reasoning', model.reasoning],
+    ['structured output', model.structuredOutput],
+  ] as const
+  return (
+    <>
+      {named.map(([name, value]) => (
+        <span key={name} className={value === true ? 'tag good' : 'tag'}>
+          {value === null ? `${name}: unknown` : value ? name : `no ${name}`}
+        </span>
+      ))}
+    </>
+  )
+}
+
+function Prices({ price }: { readonly price: Price }) {
+  const named = [
+    ['in', price.input],
+    ['out', price.output],
+    ['cached in', price.cacheRead],
+    ['written to cache', price.cacheWrite],
+  ] as const
+  const { longContext } = price
+  return (
+    <>
+      {named
+        .flatMap(([name, value]) => (value === undefined ? [] : [`${dollars(value)} ${name}`]))
+        .join(' · ')}
+      <span className="soft"> per million tokens</span>
+      {longContext === undefined ? null : (
+        <p className="soft">
+          Prompts longer than {exactCount(longContext.aboveInputTokens)} tokens:{' '}
+          {dollars(longContext.input)} in · {dollars(longContext.output)} out
+        </p>
+      )}
+    </>
+  )
+}

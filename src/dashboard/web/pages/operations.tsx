@@ -1,0 +1,287 @@
+/**
+ * Health of upstreams and recent failures, for administrators: whether failures come from a provider or the
+ * gateway.
+ */
+import type { Cause, ConfigState, UpstreamState } from '../../server/schema/schema.js'
+import { useResource } from '../api/load-resource.js'
+import { CAUSE_NAMES, kindText } from '../format/failure-texts.js'
+import { clockTime } from '../format/time.js'
+import { Absent, Ago, Took, Table, type Column } from '../components/table.js'
+import { Pulse, Loaded } from '../components/states.js'
+import { Link, setQuery, useLocation } from '../routing.js'
+import { Block, Page } from '../shell/page.js'
+import { useSession } from '../shell/session.js'
+import { RequestDrawer, RequestTable } from './request-drawer.js'
+
+const EVERY_MS = 2_000
+
+/** The page of operations. */
+export function OperationsPage() {
+  const { query } = useLocation()
+  const { grafanaUrl } = useSession().session
+  const resource = useResource('/operations', {}, { everyMs: EVERY_MS })
+  const id = query.get('request')
+  return (
+    <Page
+      title="Operations"
+      purpose="Health of each upstream, the configuration in force, and recent failures."
+      action={
+        <>
+          <Pulse on />
+          {grafanaUrl === null ? null : (
+            <a className="button plain" href={grafanaUrl} target="_blank" rel="noreferrer">
+              Open Grafana
+            </a>
+          )}
+        </>
+      }
+    >
+      <Loaded
+        resource={resource}
+        what="The state of the gateway"
+        holds="Requests are not affected. See /readyz on the operations port."
+      >
+        {(data) => (
+          <>
+            <Upstreams upstreams={data.upstreams} />
+            <Config config={data.config} />
+            <Block title="Recent failures" note="of all accounts, newest first">
+              {data.failed.length === 0 ? (
+                <p className="soft">No failed requests in the last 7 days.</p>
+              ) : (
+                <RequestTable
+                  rows={data.failed}
+                  open={({ requestId }) => setQuery({ request: requestId, account: 'all' })}
+                />
+              )}
+            </Block>
+          </>
+        )}
+      </Loaded>
+      {id === null ? null : <RequestDrawer id={id} onClose={() => setQuery({ request: null })} />}
+    </Page>
+  )
+}
+
+function Upstreams({ upstreams }: { readonly upstreams: readonly UpstreamState[] }) {
+  return (
+    <>
+      <Block title="Upstreams" note="last 5 minutes; in flight: now">
+        <Table caption="Upstreams" columns={COLUMNS} rows={upstreams} keyOf={({ name }) => name} />
+        <p className="soft note-line">
+          Only failures of the provider count for the state. Refusals by limits, failures of the
+          gateway and failures of clients have columns of their own.
+        </p>
+      </Block>
+      <Block title="Breakers, retries and fallbacks" note="last 5 minutes">
+        <Table
+          caption="Breakers, retries and fallbacks"
+          columns={RESILIENCE}
+          rows={upstreams}
+          keyOf={({ name }) => name}
+        />
+      </Block>
+    </>
+  )
+}
+
+function Health({ upstream }: { readonly upstream: UpstreamState }) {
+  const { configured, apiKeySource, attemptsPerMinute, failureShare, breaker } = upstream
+  if (!configured) {
+    return (
+      <span className="status warn">
+        no API key{apiKeySource === null ? '' : `: set ${apiKeySource}`}
+      </span>
+    )
+  }
+  if (breaker === 'open') return <span className="status bad">breaker open</span>
+  if (breaker === 'half_open') return <span className="status warn">breaker half-open</span>
+  if (attemptsPerMinute === 0) return <span className="soft">no traffic</span>
+  if (failureShare >= 0.05) return <span className="status bad">failing</span>
+  return failureShare > 0 ? (
+    <span className="status warn">some failures</span>
+  ) : (
+    <span className="status good">healthy</span>
+  )
+}
+
+function Kinds({ errors }: Pick<UpstreamState, 'errors'>) {
+  if (errors.length === 0) return <span className="soft">none</span>
+  return (
+    <>
+      {errors.map(({ kind, count, lastAtMs }) => (
+        <span key={kind} className="tag" title={`last at ${clockTime(lastAtMs)}`}>
+          {count} × {kindText(kind)}
+        </span>
+      ))}
+    </>
+  )
+}
+
+function rate(value: number): string {
+  return value === 0 ? '0' : value.toFixed(value < 10 ? 1 : 0)
+}
+
+const NAME: Column<UpstreamState> = {
+  id: 'name',
+  head: 'Upstream',
+  cell: ({ name, origin, preset, dialect }) => (
+    <span title={`${origin}, ${preset ?? dialect}`} className="cell-name">
+      {name}
+    </span>
+  ),
+  className: 'main-cell',
+}
+
+const FAILURE_HEADS: Readonly<Record<Cause, string>> = {
+  provider: 'Provider failures',
+  gateway: 'Gateway failures',
+  limits: 'Limit refusals',
+  client: 'Client failures',
+}
+
+/** The number of failures with a cause, as a link to the requests. */
+function failureColumn(cause: Cause, more: Partial<Column<UpstreamState>> = {}) {
+  return {
+    id: cause,
+    head: FAILURE_HEADS[cause],
+    className: 'wraps',
+    cell: ({ name, failures }: UpstreamState) =>
+      failures[cause] === 0 ? (
+        <span className="soft">0</span>
+      ) : (
+        <Link
+          to={`/requests?account=all&upstream=${encodeURIComponent(name)}&cause=${cause}&since=15m`}
+          aria-label={`${failures[cause]} failures of ${name}, cause ${CAUSE_NAMES[cause]}`}
+        >
+          {failures[cause]}
+        </Link>
+      ),
+    numeric: true,
+    ...more,
+  }
+}
+
+const COLUMNS: readonly Column<UpstreamState>[] = [
+  NAME,
+  { id: 'health', head: 'State', cell: (upstream) => <Health upstream={upstream} /> },
+  {
+    id: 'flight',
+    head: 'In flight',
+    cell: ({ inFlight }) => inFlight ?? <Absent />,
+    numeric: true,
+    extra: true,
+  },
+  {
+    id: 'rate',
+    head: 'Attempts / min',
+    cell: (one) => rate(one.attemptsPerMinute),
+    numeric: true,
+    minor: true,
+  },
+  failureColumn('provider'),
+  failureColumn('gateway', { extra: true }),
+  failureColumn('limits', { extra: true }),
+  failureColumn('client', { extra: true }),
+  {
+    id: 'p95',
+    head: 'First token p50 · p95',
+    cell: ({ firstTokenP50Ms, firstTokenP95Ms }) => (
+      <>
+        <Took ms={firstTokenP50Ms} /> · <Took ms={firstTokenP95Ms} />
+      </>
+    ),
+    numeric: true,
+    minor: true,
+    className: 'wraps',
+  },
+]
+
+function Times({ what: { count, lastAtMs } }: { readonly what: UpstreamState['retries'] }) {
+  if (count === 0) return <span className="soft">0</span>
+  return (
+    <>
+      {count}
+      {lastAtMs === null ? null : (
+        <span className="soft">
+          {' '}
+          · last <Ago ms={lastAtMs} />
+        </span>
+      )}
+    </>
+  )
+}
+
+const BREAKERS = { closed: 'good', half_open: 'warn', open: 'bad' } as const
+
+function Breaker({ upstream: { breaker, breakerChangedAtMs } }: { upstream: UpstreamState }) {
+  if (breaker === null) return <Absent />
+  return (
+    <>
+      <span className={`status ${BREAKERS[breaker]}`}>{breaker.replace('_', '-')}</span>
+      {breakerChangedAtMs === null ? null : (
+        <span className="soft">
+          {' '}
+          · {breaker === 'closed' ? 'closed' : 'opened'} <Ago ms={breakerChangedAtMs} />
+        </span>
+      )}
+    </>
+  )
+}
+
+const RESILIENCE: readonly Column<UpstreamState>[] = [
+  NAME,
+  { id: 'breaker', head: 'Breaker', cell: (upstream) => <Breaker upstream={upstream} /> },
+  { id: 'retries', head: 'Retries', cell: ({ retries }) => <Times what={retries} /> },
+  { id: 'fallbacks', head: 'Fallbacks', cell: ({ fallbacks }) => <Times what={fallbacks} /> },
+  {
+    id: 'kinds',
+    head: 'Failures of the provider',
+    cell: ({ errors }) => <Kinds errors={errors} />,
+    minor: true,
+    className: 'wide-cell',
+  },
+]
+
+function Config({ config }: { readonly config: ConfigState }) {
+  const { generation, loadedAtMs, fileHash, changes, refused } = config
+  return (
+    <Block title="Configuration">
+      {refused === null ? null : (
+        <div className="problem" role="alert">
+          <p>
+            The file of <Ago ms={refused.atMs} /> was refused; generation {generation} goes on.
+          </p>
+          <pre tabIndex={0}>{refused.problems.join('\n')}</pre>
+        </div>
+      )}
+      <dl className="facts">
+        <dt>In force</dt>
+        <dd>
+          generation {generation}, since <Ago ms={loadedAtMs} />
+        </dd>
+        <dt>File</dt>
+        <dd>
+          <code title={fileHash}>{fileHash.slice(0, 12)}</code>
+        </dd>
+        <dt>Changed</dt>
+        <dd>
+          {changes.length === 0 ? (
+            <span className="soft">
+              {generation <= 1 ? 'the first since the start' : 'nothing that counts'}
+            </span>
+          ) : (
+            <ul className="changes">
+              {changes.map(({ path, before, after }) => (
+                <li key={path}>
+                  <code>{path}</code> {before === null ? null : <del>{before}</del>}{' '}
+                  {after === null ? <span className="soft">gone</span> : <ins>{after}</ins>}
+                </li>
+              ))}
+            </ul>
+          )}
+        </dd>
+      </dl>
+    </Block>
+  )
+}

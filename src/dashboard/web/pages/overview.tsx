@@ -1,0 +1,210 @@
+/** The overview: figures, limits and budgets, errors by cause, spend by model, the latest requests. */
+import type { Figures, UsagePoint, UsageReply } from '../../server/schema/schema.js'
+import { useLive, useOnTraffic, useResource, type Resource } from '../api/load-resource.js'
+import { coloursOf, Chart } from '../components/chart.js'
+import { Limits, useLimits } from '../components/limits.js'
+import { FirstCall } from '../components/request-code.js'
+import { Pulse, BlockSkeleton, Failed, TableSkeleton } from '../components/states.js'
+import { RangePicker, useRange } from '../components/time-range.js'
+import { count, dollars, duration, exactCount, exactDollars, percent } from '../format/number.js'
+import { barsOf, bucketsOf, DAY_MS, sumsOf, valuesOf, perText } from '../format/time-buckets.js'
+import { Link, setQuery, useLocation } from '../routing.js'
+import { useNow } from '../shell/clock.js'
+import { Block, Page } from '../shell/page.js'
+import { useScope, withScope } from '../shell/session.js'
+import { RequestDrawer, RequestTable } from './request-drawer.js'
+import { ErrorsChart } from './usage.js'
+
+const LATEST = 10
+
+/** The overview page. */
+export function OverviewPage() {
+  const scope = useScope()
+  const { query } = useLocation()
+  const range = useRange('24h')
+  const { fromMs, toMs, by } = range
+  const usage = useResource('/usage', { account: scope, by, fromMs, toMs })
+  const day = Math.floor(useNow() / DAY_MS) + 1
+  const month = useResource('/usage', {
+    account: scope,
+    by: 'day',
+    fromMs: (day - 30) * DAY_MS,
+    toMs: day * DAY_MS,
+    group: 'model',
+  })
+  const limits = useLimits(scope)
+  const live = useLive(scope, true)
+  useOnTraffic(live, () => {
+    usage.reload(true)
+    month.reload(true)
+  })
+  const id = query.get('request')
+  return (
+    <Page
+      title="Overview"
+      purpose={`Traffic, spend and errors, ${range.words}.`}
+      scoped
+      filters={
+        <>
+          <RangePicker range={range} />
+          <Pulse on={range.isLive} />
+        </>
+      }
+    >
+      <Cards usage={usage} />
+      <Limits limits={limits} />
+      {usage.data === null || usage.data.total.errors === 0 ? null : (
+        <ErrorsChart usage={usage.data} words={range.words} />
+      )}
+      <SpendByModel month={month} />
+      <Block
+        title="Latest requests"
+        action={<Link to={withScope('/requests', scope)}>See all requests</Link>}
+      >
+        {live === null ? (
+          <TableSkeleton rows={LATEST} />
+        ) : live.rows.length === 0 ? (
+          <FirstCall what="Each request with its model, tokens, cost and timing." />
+        ) : (
+          <RequestTable
+            rows={live.rows.slice(0, LATEST)}
+            open={({ requestId }) => setQuery({ request: requestId })}
+          />
+        )}
+      </Block>
+      {id === null ? null : <RequestDrawer id={id} onClose={() => setQuery({ request: null })} />}
+    </Page>
+  )
+}
+
+interface Card {
+  readonly name: string
+  readonly text: (figures: Figures) => string
+  readonly exact: (figures: Figures) => string
+  readonly pick: (point: UsagePoint) => number | null
+  /** A quantile, which cannot be summed. */
+  readonly isQuantile?: true
+}
+
+const CARDS: readonly Card[] = [
+  {
+    name: 'Requests',
+    text: ({ requests }) => count(requests),
+    exact: ({ requests }) => `${exactCount(requests)} requests`,
+    pick: ({ requests }) => requests,
+  },
+  {
+    name: 'Spend',
+    text: ({ spendNanoUsd, unpricedRequests }) =>
+      dollars(spendNanoUsd) + (unpricedRequests === 0 ? '' : '+'),
+    exact: ({ spendNanoUsd }) => exactDollars(spendNanoUsd),
+    pick: ({ spendNanoUsd }) => spendNanoUsd,
+  },
+  {
+    name: 'Tokens',
+    text: ({ inputTokens, outputTokens }) => count(inputTokens + outputTokens),
+    exact: ({ inputTokens, outputTokens }) =>
+      `${exactCount(inputTokens)} in, ${exactCount(outputTokens)} out`,
+    pick: ({ inputTokens, outputTokens }) => inputTokens + outputTokens,
+  },
+  {
+    name: 'Errors',
+    text: ({ errors, requests }) => percent(requests === 0 ? 0 : errors / requests),
+    exact: ({ errors, requests }) => `${exactCount(errors)} of ${exactCount(requests)} requests`,
+    pick: ({ errors }) => errors,
+  },
+  {
+    name: 'First token p95',
+    text: ({ firstTokenP95Ms }) => (firstTokenP95Ms === null ? '–' : duration(firstTokenP95Ms)),
+    exact: ({ firstTokenP50Ms, firstTokenP95Ms }) =>
+      firstTokenP95Ms === null
+        ? 'No request had content'
+        : `p50 ${duration(firstTokenP50Ms ?? 0)}, p95 ${duration(firstTokenP95Ms)}`,
+    pick: ({ firstTokenP95Ms }) => firstTokenP95Ms,
+    isQuantile: true,
+  },
+]
+
+function Cards({ usage }: { readonly usage: Resource<UsageReply> }) {
+  const { data, problem, reload } = usage
+  if (problem !== null && data === null) {
+    return <Failed what="The figures" problem={problem} retry={() => reload()} />
+  }
+  if (data === null) return <BlockSkeleton />
+  const [bars, buckets] = [barsOf(data), bucketsOf(data)]
+  return (
+    <dl className={usage.stale ? 'cards stale' : 'cards'}>
+      {CARDS.map(({ name, text, exact, pick, isQuantile }) => (
+        <div key={name} className="card">
+          <dt>{name}</dt>
+          <dd title={exact(data.total)}>{text(data.total)}</dd>
+          <Spark
+            values={
+              isQuantile === true
+                ? valuesOf(buckets, data.points, pick)
+                : sumsOf(bars, data.points, (point) => pick(point) ?? 0)
+            }
+          />
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+/** Nothing if there was no request. */
+function SpendByModel({ month }: { readonly month: Resource<UsageReply> }) {
+  const { data, problem, reload } = month
+  const colourOf = coloursOf((data?.groups ?? []).map(({ id }) => id))
+  if (problem !== null && data === null) {
+    return <Failed what="Spend by model" problem={problem} retry={() => reload()} />
+  }
+  if (data === null) return <BlockSkeleton />
+  if (data.total.requests === 0) return null
+  const buckets = bucketsOf(data)
+  return (
+    <Chart
+      title="Spend by model"
+      note={`${perText(buckets)}, last 30 d`}
+      figure={dollars(data.total.spendNanoUsd)}
+      kind="area"
+      buckets={buckets}
+      format={dollars}
+      series={data.groups.map(({ id, label, points }) => ({
+        id,
+        label,
+        colour: colourOf(id),
+        values: sumsOf(buckets, points, ({ spendNanoUsd }) => spendNanoUsd),
+      }))}
+    />
+  )
+}
+
+const WIDTH = 120
+const HEIGHT = 28
+
+/** Starts at zero; gaps stay gaps. */
+function Spark({ values }: { readonly values: readonly (number | null)[] }) {
+  const top = Math.max(...values.map((value) => value ?? 0), Number.MIN_VALUE)
+  const step = WIDTH / Math.max(values.length - 1, 1)
+  let path = ''
+  let pen = false
+  values.forEach((value, index) => {
+    if (value === null) {
+      pen = false
+      return
+    }
+    const y = HEIGHT - 1 - (value / top) * (HEIGHT - 3)
+    path += `${pen ? 'L' : 'M'}${(index * step).toFixed(1)} ${y.toFixed(1)}`
+    pen = true
+  })
+  return (
+    <svg
+      className="spark"
+      viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+      preserveAspectRatio="none"
+      aria-hidden="true"
+    >
+      <path d={path} vectorEffect="non-scaling-stroke" />
+    </svg>
+  )
+}

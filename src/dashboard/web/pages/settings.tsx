@@ -1,0 +1,141 @@
+/** The account: its plan, its password, its sessions and its audit log. */
+import { useState } from 'react'
+import type { AuditEntry } from '../../server/schema/schema.js'
+import { change } from '../api/endpoints.js'
+import { usePages } from '../api/load-resource.js'
+import { Button } from '../components/button.js'
+import { Confirm } from '../components/dialog.js'
+import { Ago, Day, More, Table, type Column } from '../components/table.js'
+import { report } from '../components/notices.js'
+import { Failed, ProblemLine, TableSkeleton } from '../components/states.js'
+import { Block, Page } from '../shell/page.js'
+import { planText } from '../shell/navigation-rail.js'
+import { useAccount, useSession } from '../shell/session.js'
+import { useSubmit } from '../components/form.js'
+import { Password } from './sign-in.js'
+
+/** The settings of the signed-in account. */
+export function SettingsPage() {
+  const account = useAccount()
+  const { plan } = account
+  return (
+    <Page title="Settings" purpose="Your account, its password and its sessions.">
+      <Block title="Account">
+        <dl className="facts">
+          <dt>E-mail</dt>
+          <dd>{account.email}</dd>
+          <dt>Role</dt>
+          <dd>{account.role === 'admin' ? 'administrator' : 'owner of this account'}</dd>
+          <dt>Plan</dt>
+          <dd>
+            {planText(plan.name, account.liveKeys, plan.maxKeys)} · ${plan.priceUsd} a month
+          </dd>
+          <dt>Since</dt>
+          <dd>
+            <Day ms={account.createdAtMs} />
+          </dd>
+        </dl>
+      </Block>
+      <PasswordBlock />
+      <SessionsBlock />
+      <AuditBlock />
+    </Page>
+  )
+}
+
+function PasswordBlock() {
+  const { hasPassword } = useAccount()
+  const { adopt } = useSession()
+  const [current, setCurrent] = useState('')
+  const [next, setNext] = useState('')
+  const { busy, problem, submit } = useSubmit(async () => {
+    adopt(await change('PUT /password', hasPassword ? { current, next } : { next }))
+    setCurrent('')
+    setNext('')
+    report('Password changed. All other sessions were signed out.')
+  })
+  const wrong = problem?.param === 'current' ? problem.message : undefined
+  return (
+    <Block title={hasPassword ? 'Change password' : 'Set a password'}>
+      <form className="form narrow" onSubmit={submit}>
+        {hasPassword ? (
+          <Password
+            label="Current password"
+            error={wrong}
+            value={current}
+            onChange={setCurrent}
+            isNew={false}
+          />
+        ) : null}
+        <Password label="New password" value={next} onChange={setNext} isNew />
+        {problem === null || wrong !== undefined ? null : <ProblemLine problem={problem} />}
+        <div>
+          <Button type="submit" busy={busy}>
+            {hasPassword ? 'Change password' : 'Set password'}
+          </Button>
+        </div>
+      </form>
+    </Block>
+  )
+}
+
+function SessionsBlock() {
+  const { signOut } = useSession()
+  const [asking, setAsking] = useState(false)
+  return (
+    <Block title="Sessions">
+      <p className="soft">
+        A session ends after 30 minutes without use, and after 12 hours in any case. Keys are not
+        affected.
+      </p>
+      <div>
+        <Button onClick={() => setAsking(true)}>Sign out everywhere</Button>
+      </div>
+      {asking ? (
+        <Confirm
+          title="Sign out everywhere?"
+          consequence="Every browser that is signed in to this account has to sign in again, including this one. Keys keep working."
+          verb="Sign out"
+          act={() => signOut(true)}
+          onClose={() => setAsking(false)}
+        />
+      ) : null}
+    </Block>
+  )
+}
+
+const COLUMNS: readonly Column<AuditEntry>[] = [
+  { id: 'when', head: 'When', cell: ({ atMs }) => <Ago ms={atMs} /> },
+  { id: 'what', head: 'Action', cell: ({ action }) => <code>{action}</code> },
+  { id: 'detail', head: 'Detail', cell: ({ detail }) => detail, className: 'wide-cell' },
+  { id: 'who', head: 'By', cell: ({ actor }) => actor, minor: true },
+  { id: 'address', head: 'From', cell: ({ address }) => <code>{address ?? ''}</code>, minor: true },
+]
+
+function AuditBlock() {
+  const pages = usePages(
+    '/audit',
+    { limit: 20 },
+    { isEmpty: ({ entries }) => entries.length === 0 },
+  )
+  const { replies, problem, reload } = pages
+  return (
+    <Block title="Audit log" note="changes to this account and its keys, newest first">
+      {problem !== null && replies === null ? (
+        <Failed what="The audit log" problem={problem} retry={() => reload()} />
+      ) : replies === null ? (
+        <TableSkeleton rows={4} />
+      ) : (
+        <>
+          <Table
+            caption="Changes to the account and its keys"
+            columns={COLUMNS}
+            rows={replies.flatMap(({ entries }) => entries)}
+            keyOf={({ id }) => id}
+          />
+          <More pages={pages} label="Older changes" />
+        </>
+      )}
+    </Block>
+  )
+}

@@ -1,0 +1,81 @@
+/** The page's address: reads it, changes it without loading a page, and links within the dashboard. */
+import { useMemo, useSyncExternalStore, type AnchorHTMLAttributes, type MouseEvent } from 'react'
+
+const BASE = '/dashboard'
+const listeners = new Set<() => void>()
+
+function changed(): void {
+  for (const listener of listeners) listener()
+}
+
+window.addEventListener('popstate', changed)
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}
+
+function current(): string {
+  return window.location.pathname + window.location.search
+}
+
+/** The location; `path` starts with `/` and does not include `/dashboard`. */
+export interface PageLocation {
+  readonly path: string
+  readonly query: URLSearchParams
+}
+
+/** The current location; re-renders the caller when it changes. */
+export function useLocation(): PageLocation {
+  const text = useSyncExternalStore(subscribe, current)
+  return useMemo(() => {
+    const url = new URL(text, window.location.origin)
+    const path = url.pathname.startsWith(BASE) ? url.pathname.slice(BASE.length) : url.pathname
+    return { path: path === '' ? '/' : path, query: url.searchParams }
+  }, [text])
+}
+
+/** The address of a path, for links. */
+function address(path: string): string {
+  return BASE + path
+}
+
+/** Navigates to a path of the dashboard with its query; `replace` adds no history entry. */
+export function go(path: string, options: { readonly replace?: boolean } = {}): void {
+  const target = address(path)
+  if (options.replace === true) window.history.replaceState(null, '', target)
+  else window.history.pushState(null, '', target)
+  changed()
+}
+
+/** Changes parameters of the query and keeps the others; null removes one. */
+export function setQuery(
+  changes: Readonly<Record<string, string | null>>,
+  options: { readonly replace?: boolean } = {},
+): void {
+  const query = new URLSearchParams(window.location.search)
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null || value === '') query.delete(name)
+    else query.set(name, value)
+  }
+  const text = query.toString()
+  const path = window.location.pathname.slice(BASE.length)
+  go(text === '' ? path : `${path}?${text}`, options)
+}
+
+interface LinkProps extends Omit<AnchorHTMLAttributes<HTMLAnchorElement>, 'href'> {
+  /** The path below `/dashboard`, with its query. */
+  readonly to: string
+}
+
+/** A link to a path of the dashboard. With a modifier key it opens a tab. */
+export function Link({ to, onClick, ...rest }: LinkProps) {
+  const follow = (event: MouseEvent<HTMLAnchorElement>): void => {
+    onClick?.(event)
+    const plain = !event.metaKey && !event.ctrlKey && !event.shiftKey && event.button === 0
+    if (event.defaultPrevented || !plain) return
+    event.preventDefault()
+    go(to)
+  }
+  return <a href={address(to)} onClick={follow} {...rest} />
+}

@@ -1,0 +1,510 @@
+/**
+ * Decodes `system` and `messages`, and checks that every call has exactly one result.
+ * Consecutive messages of one role are one turn, as in Anthropic's API.
+ */
+import { objectOf, stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'
+import { LongText, longTextOf, longTextPart } from '../../chat/long-text.js'
+import type {
+  Message,
+  ToolCall,
+  AssistantPart,
+  TextPart,
+  ThinkingPart,
+  UserPart,
+  FilePart,
+  ImagePart,
+  MediaSource,
+} from '../../chat/request.js'
+import { decodeMediaUrl, standardBase64 } from '../../wire/inline-media.js'
+import {
+  array,
+  given,
+  object,
+  oneOf,
+  refuse,
+  boolean,
+  string,
+  text,
+} from '../../wire/json/check-fields.js'
+import { stringifyExact } from '../../wire/json/exact-numbers.js'
+import { cacheMark, withCacheMark } from '../../wire/prompt-cache-markers.js'
+import { PROVIDER } from '../constants.js'
+import { toolName } from './decode-tools.js'
+import type { NativeFields } from './native-fields.js'
+import { isThinkingToken, openThinking } from './thinking-token.js'
+
+type AssistantMessage = Extract<Message, { role: 'assistant' }>
+type ToolMessage = Extract<Message, { role: 'tool' }>
+
+/** More messages than fit the context window of any model. */
+const MAX_MESSAGES = 10_000
+const MAX_CALLS = 1_024
+
+/**
+ * The system prompt as the first message, then all messages. The results of a turn have the order of its
+ * calls.
+ */
+export function decodeMessages(body: JsonObject, native: NativeFields): Message[] {
+  const { messages } = body
+  if (!Array.isArray(messages) || messages.length === 0) {
+    refuse('messages', 'must be a non-empty array')
+  }
+  const decoder = new MessagesDecoder(native)
+  if (given(body.system)) decoder.system(body)
+  for (const [index, entry] of array(messages, 'messages', MAX_MESSAGES).entries()) {
+    decoder.add(entry, index)
+  }
+  return decoder.done()
+}
+
+/** A turn with calls that have no result yet. */
+interface OpenTurn {
+  readonly message: AssistantMessage
+  /** The path of each call in the request, by its id. */
+  readonly paths: Map<string, string>
+  readonly results: Map<string, ToolMessage>
+}
+
+class MessagesDecoder {
+  private readonly out: Message[] = []
+  private readonly native: NativeFields
+  private turn: OpenTurn | null = null
+  /** The number of user and assistant messages with content. */
+  private nonEmptyCount = 0
+
+  constructor(native: NativeFields) {
+    this.native = native
+  }
+
+  system(body: JsonObject): void {
+    const parts = systemParts(contentOf(body, 'system'), 'system', this.native)
+    if (parts.length > 0) this.out.push({ role: 'system', index: 0, parts })
+  }
+
+  add(entry: JsonValue, index: number): void {
+    const path = `messages[${index}]`
+    const item = object(entry, path)
+    const role = oneOf(item.role, `${path}.role`, ['user', 'assistant', 'system'])
+    switch (role) {
+      case 'user':
+        return this.addUser(item, path, index)
+      case 'assistant':
+        return this.addAssistant(item, path, index)
+      case 'system': {
+        const parts = systemParts(contentOf(item, 'content'), `${path}.content`, this.native)
+        this.closeTurn()
+        if (parts.length > 0) this.out.push({ role, index, parts })
+        return
+      }
+      default:
+        role satisfies never
+    }
+  }
+
+  done(): Message[] {
+    this.closeTurn()
+    if (this.nonEmptyCount === 0) refuse('messages', 'must have at least one message with content')
+    return this.out
+  }
+
+  private addUser(item: JsonObject, path: string, index: number): void {
+    const { results, parts } = userContent(item, path, this.native)
+    for (const result of results) this.addResult(result, index)
+    if (parts.length === 0 && results.length === 0 && isText(item.content)) {
+      refuse(`${path}.content`, 'must not be empty')
+    }
+    this.nonEmptyCount += 1
+    this.appendResults()
+    if (parts.length === 0) return
+    this.closeTurn()
+    this.out.push({ role: 'user', index, parts })
+  }
+
+  private addResult({ callId, path, parts, isError, cache }: ToolResult, index: number): void {
+    const { turn } = this
+    if (turn?.paths.has(callId) !== true)
+      refuse(path, 'matches no tool_use of the message before it')
+    if (turn.results.has(callId)) refuse(path, 'already has a result')
+    const message: ToolMessage = { role: 'tool', index, callId, parts }
+    if (isError) message.isError = true
+    if (cache !== undefined) message.cache = cache
+    turn.results.set(callId, message)
+  }
+
+  private addAssistant(item: JsonObject, path: string, index: number): void {
+    const { parts, calls } = assistantContent(item, path)
+    if (calls.length > MAX_CALLS) refuse(`${path}.content`, `must have at most ${MAX_CALLS} calls`)
+    if (parts.length === 0 && calls.length === 0) return
+    this.nonEmptyCount += 1
+    const message = this.assistantMessage(index)
+    message.parts.push(...parts)
+    if (calls.length === 0) return
+    const turn = this.turn ?? { message, paths: new Map<string, string>(), results: new Map() }
+    this.turn = turn
+    for (const { path: at, call } of calls) this.addCall(turn, at, call)
+  }
+
+  private addCall({ message, paths }: OpenTurn, path: string, call: ToolCall): void {
+    if (paths.has(call.id)) refuse(`${path}.id`, 'must differ from the ids of the other calls')
+    paths.set(call.id, path)
+    message.toolCalls.push(call)
+  }
+
+  /** The previous assistant message if no user message or result follows it; else a new one. */
+  private assistantMessage(index: number): AssistantMessage {
+    const last = this.out.at(-1)
+    const isAnswered = this.turn !== null && this.turn.results.size > 0
+    if (last?.role === 'assistant' && !isAnswered) return last
+    this.closeTurn()
+    const message: AssistantMessage = { role: 'assistant', index, parts: [], toolCalls: [] }
+    this.out.push(message)
+    return message
+  }
+
+  /** Appends the results of the open turn, in the order of its calls, once it has all of them. */
+  private appendResults(): void {
+    const { turn } = this
+    if (turn === null || turn.results.size < turn.paths.size) return
+    for (const { id } of turn.message.toolCalls) {
+      const result = turn.results.get(id)
+      if (result !== undefined) this.out.push(result)
+    }
+    this.turn = null
+  }
+
+  /** Throws `malformed_request` if a call of the open turn has no result. */
+  private closeTurn(): void {
+    const { turn } = this
+    if (turn === null) return
+    for (const [id, path] of turn.paths) {
+      if (!turn.results.has(id)) {
+        refuse(path, 'must be followed by a user message with a tool_result for it')
+      }
+    }
+  }
+}
+
+/** True if all content is text. Blocks that only Anthropic supports count as content. */
+function isText(content: JsonValue | undefined): boolean {
+  if (!Array.isArray(content)) return true
+  return content.every((block) => objectOf(block).type === 'text')
+}
+
+/** More than the images and pages that any provider accepts in one request. */
+const MAX_BLOCKS = 4_096
+const MAX_ID = 512
+
+/** Content as in the body; a long text is not decoded yet. */
+export type Content = JsonValue | LongText | undefined
+
+/** The result of a call. */
+interface ToolResult {
+  readonly callId: string
+  readonly path: string
+  readonly parts: UserPart[]
+  readonly isError: boolean
+  readonly cache: ToolCall['cache']
+}
+
+/** The content of a user's message: results of calls, and all other parts. */
+export interface UserContent {
+  readonly results: ToolResult[]
+  readonly parts: UserPart[]
+}
+
+/** The content of an assistant message. */
+export interface AssistantContent {
+  readonly parts: AssistantPart[]
+  readonly calls: { readonly path: string; readonly call: ToolCall }[]
+}
+
+/** Blocks that are omitted for other upstreams; any other unknown block makes the request untranslatable. */
+const OPTIONAL: ReadonlySet<string> = new Set([
+  'browser_state',
+  'tool_addition',
+  'tool_reference',
+  'tool_removal',
+])
+
+/**
+ * Decodes the content of a system prompt or message. Empty text is dropped.
+ *
+ * Source: Claude API reference, "Messages", and the types of its SDK 1.12, read 2026-11-22.
+ */
+function systemParts(content: Content, path: string, native: NativeFields): TextPart[] {
+  const parts: TextPart[] = []
+  for (const block of blocksOf(content, path)) {
+    if (block instanceof LongText) parts.push(longTextPart(block))
+    else if (block.item.type === 'text') pushText(parts, textPart(block.item, block.path))
+    else foreignBlock(block, native)
+  }
+  return parts
+}
+
+/** Decodes the content of a user's message. */
+function userContent(item: JsonObject, path: string, native: NativeFields): UserContent {
+  const results: ToolResult[] = []
+  const parts: UserPart[] = []
+  for (const block of blocksOf(contentOf(item, 'content'), `${path}.content`)) {
+    if (block instanceof LongText) parts.push(longTextPart(block))
+    else if (block.item.type === 'tool_result') results.push(toolResult(block, native))
+    else addUserPart(block, parts, native)
+  }
+  return { results, parts }
+}
+
+/** Decodes the content of an assistant message. */
+function assistantContent(item: JsonObject, path: string): AssistantContent {
+  const content: AssistantContent = { parts: [], calls: [] }
+  for (const block of blocksOf(contentOf(item, 'content'), `${path}.content`)) {
+    if (block instanceof LongText) content.parts.push(longTextPart(block))
+    else addAssistantBlock(block, content)
+  }
+  return content
+}
+
+interface Block {
+  readonly item: JsonObject
+  readonly path: string
+}
+
+/** The content in a member of the body or of a message. */
+function contentOf(holder: JsonObject, key: string): Content {
+  return longTextOf(holder, key) ?? holder[key]
+}
+
+/** The blocks of content. A string is one text block; an empty string has none. */
+function blocksOf(content: Content, path: string): (Block | LongText)[] {
+  if (content instanceof LongText) return [content]
+  if (typeof content === 'string') {
+    return content === '' ? [] : [{ item: { type: 'text', text: content }, path }]
+  }
+  if (!Array.isArray(content)) return refuse(path, 'must be a string or an array of content blocks')
+  return array(content, path, MAX_BLOCKS).map((value, at) => {
+    const blockPath = `${path}[${at}]`
+    const item = object(value, blockPath)
+    if (typeof item.type !== 'string') refuse(`${blockPath}.type`, 'must be a string')
+    return { item, path: blockPath }
+  })
+}
+
+function addUserPart(block: Block, parts: UserPart[], native: NativeFields): void {
+  const { item, path } = block
+  switch (item.type) {
+    case 'text':
+      return pushText(parts, textPart(item, path))
+    case 'image':
+      return void parts.push(withCacheMark(decodeImage(item, path), item, path))
+    case 'document':
+      if (objectOf(item.source).type === 'content') return addDocumentContent(block, parts, native)
+      return void parts.push(withCacheMark(decodeDocument(item, path, native), item, path))
+    case 'search_result':
+      native.lost('messages.search_result')
+      return pushText(parts, searchResult(block))
+    default:
+      foreignBlock(block, native)
+  }
+}
+
+/** Replaces a document made of text and images by its texts and images. */
+function addDocumentContent({ item, path }: Block, parts: UserPart[], native: NativeFields): void {
+  const at = `${path}.source.content`
+  recordNativeMembers(item, path, native)
+  native.lost('messages.document')
+  for (const block of blocksOf(contentOf(objectOf(item.source), 'content'), at)) {
+    if (block instanceof LongText) parts.push(longTextPart(block))
+    else addUserPart(block, parts, native)
+  }
+}
+
+/** A search result that the client provides, as text: title, source and content, one per line. */
+function searchResult({ item, path }: Block): TextPart {
+  const title = string(item.title, `${path}.title`)
+  const source = string(item.source, `${path}.source`)
+  const content = array(item.content, `${path}.content`, MAX_BLOCKS).map((value, at) => {
+    const blockPath = `${path}.content[${at}]`
+    return string(object(value, blockPath).text, `${blockPath}.text`)
+  })
+  const part: TextPart = { type: 'text', text: [title, source, ...content].join('\n') }
+  return withCacheMark(part, item, path)
+}
+
+/** Records a block that only Anthropic's models support. */
+function foreignBlock({ item, path }: Block, native: NativeFields): void {
+  const type = stringOf(item.type) ?? ''
+  if (OPTIONAL.has(type)) {
+    native.lost(`messages.${type}`)
+    return
+  }
+  native.unseen.push(path)
+  native.refused(
+    path,
+    `only Anthropic upstreams accept blocks of type ${JSON.stringify(type.slice(0, 80))}`,
+  )
+}
+
+function toolResult({ item, path }: Block, native: NativeFields): ToolResult {
+  const parts: UserPart[] = []
+  if (given(item.content)) {
+    for (const block of blocksOf(contentOf(item, 'content'), `${path}.content`)) {
+      if (block instanceof LongText) parts.push(longTextPart(block))
+      else addUserPart(block, parts, native)
+    }
+  }
+  return {
+    callId: text(item.tool_use_id, `${path}.tool_use_id`, MAX_ID),
+    path: `${path}.tool_use_id`,
+    parts,
+    isError: given(item.is_error) && boolean(item.is_error, `${path}.is_error`),
+    cache: cacheMark(item, path),
+  }
+}
+
+function addAssistantBlock({ item, path }: Block, { parts, calls }: AssistantContent): void {
+  switch (item.type) {
+    case 'text':
+      return pushText(parts, textPart(item, path))
+    case 'thinking':
+      return void parts.push(thinking(item, path))
+    case 'redacted_thinking':
+      return void parts.push(redacted(item, path))
+    case 'tool_use':
+      return void calls.push({ path, call: toolCall(item, path) })
+    default:
+      parts.push({ type: 'opaque', provider: PROVIDER, block: item })
+  }
+}
+
+/** Thinking of an Anthropic model, or of another model if the signature is the gateway's token. */
+function thinking(item: JsonObject, path: string): ThinkingPart {
+  const part: ThinkingPart = { type: 'thinking', text: string(item.thinking, `${path}.thinking`) }
+  const signature = given(item.signature) ? string(item.signature, `${path}.signature`) : ''
+  if (isThinkingToken(signature)) return restored(part, signature)
+  part.origin = PROVIDER
+  if (signature !== '') part.signature = signature
+  return part
+}
+
+function redacted(item: JsonObject, path: string): ThinkingPart {
+  const data = string(item.data, `${path}.data`)
+  const part: ThinkingPart = { type: 'thinking', text: '' }
+  return isThinkingToken(data)
+    ? restored(part, data)
+    : { ...part, origin: PROVIDER, redacted: data }
+}
+
+/**
+ * Restores another provider's state. The text of a changed token has no origin, so no upstream receives it.
+ */
+function restored(part: ThinkingPart, token: string): ThinkingPart {
+  const opened = openThinking(token)
+  if (opened === null) return part
+  part.origin = opened.origin
+  if (opened.state !== '') part.signature = opened.state
+  return part
+}
+
+function toolCall(item: JsonObject, path: string): ToolCall {
+  const input = object(item.input, `${path}.input`)
+  let json: string | undefined
+  const call: ToolCall = {
+    id: text(item.id, `${path}.id`, MAX_ID),
+    name: toolName(item.name, `${path}.name`),
+    // Lazy: a request that passes through to Anthropic as bytes does not need the text.
+    get arguments() {
+      return (json ??= stringifyExact(input))
+    },
+  }
+  const cache = cacheMark(item, path)
+  if (cache !== undefined) call.cache = cache
+  return call
+}
+
+function textPart(item: JsonObject, path: string): TextPart {
+  const long = longTextOf(item, 'text')
+  const part =
+    long === null
+      ? { type: 'text' as const, text: string(item.text, `${path}.text`) }
+      : longTextPart(long)
+  return withCacheMark(part, item, path)
+}
+
+function pushText(parts: (UserPart | AssistantPart)[], part: TextPart): void {
+  if (part.textBytes !== undefined || part.text !== '') parts.push(part)
+}
+
+const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/gif', 'image/webp'] as const
+const MAX_FILE_ID = 512
+
+/**
+ * Decodes an image block.
+ *
+ * Decodes the images and documents of a request. The text of a document becomes an inline file, which each
+ * upstream encoder expresses in its own format.
+ */
+function decodeImage(item: JsonObject, path: string): ImagePart {
+  const at = `${path}.source`
+  const source = object(item.source, at)
+  const type = oneOf(source.type, `${at}.type`, ['base64', 'url', 'file'])
+  if (type !== 'base64') return { type: 'image', source: reference(source, type, at) }
+  const mediaType = oneOf(source.media_type, `${at}.media_type`, IMAGE_TYPES)
+  return { type: 'image', source: { kind: 'base64', mediaType, data: base64(source, at) } }
+}
+
+/** Decodes a document block, except one whose source is content blocks. */
+function decodeDocument(item: JsonObject, path: string, native: NativeFields): FilePart {
+  const at = `${path}.source`
+  const source = object(item.source, at)
+  const part: FilePart = { type: 'file', source: documentSource(source, at) }
+  if (given(item.title)) part.filename = string(item.title, `${path}.title`).slice(0, 1_024)
+  recordNativeMembers(item, path, native)
+  return part
+}
+
+/** Records the members of a document that only Anthropic upstreams accept. */
+function recordNativeMembers(item: JsonObject, path: string, native: NativeFields): void {
+  if (given(item.context)) {
+    string(item.context, `${path}.context`)
+    native.lost('messages.context')
+  }
+  if (!given(item.citations)) return
+  const { enabled } = object(item.citations, `${path}.citations`)
+  if (given(enabled) && boolean(enabled, `${path}.citations.enabled`)) {
+    native.lost('messages.citations')
+  }
+}
+
+function documentSource(source: JsonObject, path: string): MediaSource {
+  const type = oneOf(source.type, `${path}.type`, ['base64', 'text', 'url', 'file'])
+  switch (type) {
+    case 'base64': {
+      const mediaType = oneOf(source.media_type, `${path}.media_type`, ['application/pdf'])
+      return { kind: 'base64', mediaType, data: base64(source, path) }
+    }
+    case 'text': {
+      oneOf(source.media_type, `${path}.media_type`, ['text/plain'])
+      const data = Buffer.from(string(source.data, `${path}.data`)).toString('base64')
+      return { kind: 'base64', mediaType: 'text/plain', data }
+    }
+    case 'url':
+    case 'file':
+      return reference(source, type, path)
+    default:
+      return type satisfies never
+  }
+}
+
+function reference(source: JsonObject, type: 'url' | 'file', path: string): MediaSource {
+  if (type === 'url') return decodeMediaUrl(string(source.url, `${path}.url`), `${path}.url`)
+  return {
+    kind: 'file-id',
+    id: text(source.file_id, `${path}.file_id`, MAX_FILE_ID),
+    origin: PROVIDER,
+  }
+}
+
+function base64(source: JsonObject, path: string): string {
+  const data = string(source.data, `${path}.data`)
+  if (data === '') refuse(`${path}.data`, 'must be a non-empty string')
+  return standardBase64(data)
+}

@@ -1,0 +1,242 @@
+/**
+ * Encodes a whole reply as a message.
+ *
+ * Source: Claude API reference, "Messages", read 2026-11-22.
+ */
+import type { Citation, FinishReason, ChatEvent } from '../../chat/event.js'
+import type { Reply, ReplyBlock } from '../../chat/fold.js'
+import { stringOf, type JsonObject } from '../../chat/json.js'
+import type { ChatRequest } from '../../chat/request.js'
+import type { Usage } from '../../chat/usage.js'
+import type { Choice, Seed } from '../../dialect.js'
+import { TextSizer, type SizedText } from '../../wire/frames/sized-text.js'
+import { stringifyExact } from '../../wire/json/exact-numbers.js'
+import { PROVIDER } from '../constants.js'
+import { encodeSignature } from './thinking-token.js'
+
+/** The JSON body of a completed reply; `seed` has its id and model. */
+export function encodeReply(reply: Reply, { hidesThoughts }: ChatRequest, seed: Seed): SizedText {
+  const sizer = new TextSizer()
+  let content = ''
+  let refusal = ''
+  const hides = hidesThoughts === true && seed.origin !== PROVIDER
+  for (const block of reply.blocks) {
+    if (block.type === 'refusal') refusal += block.text
+    const shown = hides && block.type === 'thinking' ? { ...block, text: '' } : block
+    const text = blockText(shown, seed.origin, sizer)
+    if (text !== '') content += content === '' ? text : `,${text}`
+  }
+  const hasTool = reply.blocks.some(({ type }) => type === 'tool')
+  const { usage, serviceTier, reason, raw, stopSequence } = reply
+  const ending = { reason, raw, origin: seed.origin, hasTool, refusal }
+  const stop = stopMembers(stopSequence === undefined ? ending : { ...ending, stopSequence })
+  return sizer.whole(
+    `{"id":${sizer.quoted(seed.id)},"type":"message","role":"assistant","model":${sizer.name(seed.model)},` +
+      `"content":[${content}],${sizer.part(stop)},"usage":${messageUsage(usage, serviceTier)}}`,
+  )
+}
+
+/** Encodes the first choice: the format has one reply per request. */
+export function encodeChoices(
+  choices: readonly Choice[],
+  request: ChatRequest,
+  seed: Seed,
+): SizedText {
+  const [first] = choices
+  if (first === undefined) throw new Error('a request without a reply')
+  return encodeReply(first.reply, request, seed)
+}
+
+/** The JSON text of a block; empty for an empty block and for one that the format cannot express. */
+function blockText(block: ReplyBlock, origin: string | undefined, sizer: TextSizer): string {
+  switch (block.type) {
+    case 'text':
+      return block.text === '' ? '' : textText(block, sizer)
+    case 'thinking':
+      return thinkingText(block, origin, sizer)
+    case 'tool': {
+      const input = sizer.part(encodeToolInput(block.json, block.custom === true))
+      return `{"type":"tool_use","id":${sizer.quoted(block.id)},"name":${sizer.name(block.name)},"input":${input},"caller":{"type":"direct"}}`
+    }
+    case 'opaque':
+      return block.provider === PROVIDER ? sizer.part(stringifyExact(block.block)) : ''
+    case 'refusal':
+    case 'image':
+      return ''
+    default:
+      return block satisfies never
+  }
+}
+
+function textText(
+  { text, citations }: Extract<ReplyBlock, { type: 'text' }>,
+  sizer: TextSizer,
+): string {
+  const encoded: JsonObject[] = []
+  for (const citation of citations) {
+    const out = encodeCitation(citation)
+    if (out !== null) encoded.push(out)
+  }
+  const sources = encoded.length === 0 ? '' : `,"citations":${sizer.part(JSON.stringify(encoded))}`
+  return `{"type":"text","text":${sizer.quoted(text)}${sources}}`
+}
+
+function thinkingText(
+  { text, signature, redacted }: Extract<ReplyBlock, { type: 'thinking' }>,
+  origin: string | undefined,
+  sizer: TextSizer,
+): string {
+  if (redacted !== undefined && text === '') {
+    return `{"type":"redacted_thinking","data":${sizer.quoted(encodeSignature(origin, redacted))}}`
+  }
+  if (text === '' && signature === undefined) return ''
+  const sealed = sizer.quoted(encodeSignature(origin, signature ?? redacted))
+  return `{"type":"thinking","thinking":${sizer.quoted(text)},"signature":${sealed}}`
+}
+
+/** A citation with a URL as a web search result; null for one without a URL. */
+export function encodeCitation({ url, title, citedText }: Citation): JsonObject | null {
+  if (url === undefined) return null
+  return {
+    type: 'web_search_result_location',
+    cited_text: citedText ?? '',
+    encrypted_index: '',
+    title: title ?? null,
+    url,
+  }
+}
+
+/**
+ * The JSON text of `input` for a call's arguments. Arguments that are not a JSON object become `{"_raw":
+ * text}`.
+ */
+export function encodeToolInput(json: string, isCustom: boolean): string {
+  if (isCustom) return JSON.stringify({ input: json })
+  if (json.trim() === '') return '{}'
+  return isObjectText(json) ? json : JSON.stringify({ _raw: json })
+}
+
+function isObjectText(json: string): boolean {
+  try {
+    const value: unknown = JSON.parse(json)
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+  } catch {
+    return false
+  }
+}
+
+/**
+ * The members of a `usage` object, without braces. The format counts cached tokens apart from `input_tokens`;
+ * tokens that a provider counts both as cache reads and as cache writes are counted as reads.
+ */
+export function usageMembers(usage: Usage): string {
+  const { output = 0, cacheRead = 0, reasoning } = usage
+  const cacheWrite = writtenOf(usage)
+  const fresh = Math.max(0, (usage.input ?? 0) - cacheRead - cacheWrite)
+  const details =
+    reasoning === undefined ? '' : `,"output_tokens_details":{"thinking_tokens":${reasoning}}`
+  return (
+    `"input_tokens":${fresh},"cache_creation_input_tokens":${cacheWrite},` +
+    `"cache_read_input_tokens":${cacheRead},"output_tokens":${output}${details}`
+  )
+}
+
+function writtenOf({ input = 0, cacheRead = 0, cacheWrite = 0 }: Usage): number {
+  return Math.min(cacheWrite, Math.max(0, input - cacheRead))
+}
+
+/**
+ * The `usage` object of a message, with cache lifetimes and the service tier; `tier` is OpenAI's name of it.
+ */
+export function messageUsage(usage: Usage, tier: string | undefined): string {
+  const cacheWrite = writtenOf(usage)
+  const cacheWrite1h = Math.min(usage.cacheWrite1h ?? 0, cacheWrite)
+  const service = tier === 'default' ? '"standard"' : tier === 'priority' ? '"priority"' : 'null'
+  return (
+    `{${usageMembers(usage)},"cache_creation":{"ephemeral_5m_input_tokens":${cacheWrite - cacheWrite1h},` +
+    `"ephemeral_1h_input_tokens":${cacheWrite1h}},"service_tier":${service}}`
+  )
+}
+
+/** How a reply ended. */
+export interface Ending {
+  readonly reason: FinishReason
+  /** The upstream's own stop reason. */
+  readonly raw: string | null
+  readonly stopSequence?: string
+  /** The dialect of the upstream. */
+  readonly origin: string | undefined
+  /** True if the reply has a call for the client to run. */
+  readonly hasTool: boolean
+  /** The text of the model's refusal; empty if it did not refuse. */
+  readonly refusal: string
+}
+
+/** Stop reasons of Anthropic upstreams, which are passed unchanged. */
+const REASONS: ReadonlySet<string> = new Set([
+  'end_turn',
+  'max_tokens',
+  'model_context_window_exceeded',
+  'pause_turn',
+  'refusal',
+  'stop_sequence',
+  'tool_use',
+])
+
+/**
+ * `"stop_reason":…,"stop_sequence":…,"stop_details":…`
+ *
+ * Source: Claude API reference, "Handling stop reasons", read 2026-11-22.
+ */
+export function stopMembers(ending: Ending): string {
+  const { stopSequence, refusal } = ending
+  const reason = stopReason(ending)
+  const sequence = stopSequence === undefined ? 'null' : JSON.stringify(stopSequence)
+  const explanation = refusal === '' ? 'null' : JSON.stringify(refusal)
+  const details =
+    reason === 'refusal'
+      ? `{"type":"refusal","category":null,"explanation":${explanation}}`
+      : 'null'
+  return `"stop_reason":"${reason}","stop_sequence":${sequence},"stop_details":${details}`
+}
+
+function stopReason({ reason, raw, stopSequence, origin, hasTool, refusal }: Ending): string {
+  if (origin === PROVIDER && raw !== null && REASONS.has(raw)) return raw
+  switch (reason) {
+    case 'length':
+      return 'max_tokens'
+    case 'filter':
+      return 'refusal'
+    case 'pause':
+      return 'pause_turn'
+    case 'stop':
+    case 'tool-use':
+    case 'other':
+      if (refusal !== '') return 'refusal'
+      if (hasTool) return 'tool_use'
+      return stopSequence === undefined ? 'end_turn' : 'stop_sequence'
+    default:
+      return reason satisfies never
+  }
+}
+
+/** The path of the field that is lost from an event; null if nothing is lost. */
+export function lossOf(event: ChatEvent): string | null {
+  switch (event.type) {
+    case 'opaque':
+      return event.provider === PROVIDER ? null : `reply.${kindOf(event.block)}`
+    case 'image':
+      return 'reply.image'
+    case 'citation':
+      return event.citation.url === undefined ? 'reply.citations' : null
+    case 'finish':
+      return event.reason === 'other' ? 'reply.stop_reason' : null
+    default:
+      return null
+  }
+}
+
+/** The provider's name for a block: its type, or its only key (Gemini). */
+function kindOf(block: JsonObject): string {
+  return stringOf(block.type) ?? Object.keys(block)[0] ?? 'opaque'
+}

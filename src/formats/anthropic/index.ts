@@ -1,0 +1,81 @@
+/**
+ * The dialect of Anthropic's Messages API, for clients (`ingress`) and upstreams (`egress`).
+ */
+import { isObject, type JsonObject, type JsonValue } from '../chat/json.js'
+import type { Dialect, Egress, Ingress } from '../dialect.js'
+import {
+  dropReasoning,
+  tokenCounter,
+  encodeRequest,
+  streamsWhole,
+  write,
+} from './upstream/encode-request.js'
+import { modelOf, streamOf } from '../wire/request-fields.js'
+import { decodeRequest as decodeClientRequest, forwardedHeaders } from './client/decode-request.js'
+import { edits, MessageTap, tapReply } from './passthrough.js'
+import { encodeError, encodeStreamError, fieldName } from './client/encode-error.js'
+import { encodeChoices, encodeReply, lossOf } from './client/encode-reply.js'
+import { MessageEncoder, PING } from './client/encode-stream.js'
+import { continuation, mayOmitCall } from './upstream/continue-paused-turn.js'
+import { decodeError } from './upstream/decode-error.js'
+import { readsUrl } from './upstream/encode-messages.js'
+import { decodeReply, newDecoder } from './upstream/decode-reply.js'
+import { BINDING_BETA, VERSION, VERSION_WITH_SAMPLING } from './constants.js'
+
+const ingress: Ingress = {
+  envelope: { idPrefix: 'msg_', heartbeat: PING, idHeader: 'request-id' },
+  peek: (body) => ({ model: modelOf(body), stream: streamOf(body) }),
+  decodeRequest: decodeClientRequest,
+  encodeReply,
+  encodeChoices,
+  newEncoder: (request, seed) => new MessageEncoder(request, seed),
+  lossOf,
+  fieldName,
+  encodeError,
+  encodeStreamError,
+  encodeCount: (inputTokens) => `{"input_tokens":${inputTokens}}`,
+}
+
+const egress: Egress = {
+  framing: 'sse',
+  target: (_model, stream) => ({
+    path: '/messages',
+    accept: stream ? 'text/event-stream' : 'application/json',
+  }),
+  userFirst: true,
+  readsUrl,
+  streamsWhole,
+  credential: (apiKey) => ({ 'x-api-key': apiKey }),
+  headers,
+  encodeRequest,
+  write,
+  edits: (body, modelName, { losses }) => edits(body, modelName, losses),
+  forwardedHeaders,
+  dropReasoning,
+  tokenCounter,
+  decodeReply,
+  newDecoder,
+  mayOmitCall,
+  continuation,
+  newTap: () => new MessageTap(),
+  tapReply,
+  decodeError,
+}
+
+/** The dialect of `POST /v1/messages`. */
+export const anthropic: Dialect = { name: 'anthropic', ingress, egress }
+
+function given(value: JsonValue | undefined): boolean {
+  return value !== undefined && value !== null
+}
+
+/**
+ * The current API version rejects sampling parameters, so a body with any of them uses the previous version.
+ */
+function headers(body: JsonObject): Record<string, string> {
+  const { temperature, top_p, top_k, thinking } = body
+  const sampling = given(temperature) || given(top_p) || given(top_k)
+  const version = { 'anthropic-version': sampling ? VERSION_WITH_SAMPLING : VERSION }
+  if (!isObject(thinking) || !isObject(thinking.block_binding)) return version
+  return { ...version, 'anthropic-beta': BINDING_BETA }
+}

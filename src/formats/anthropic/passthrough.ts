@@ -1,0 +1,246 @@
+/** The same format on both sides: edits of the request's bytes, and what the gateway reads of the reply. */
+import type { WireError } from '../../errors.js'
+import type { FinishReason } from '../chat/event.js'
+import {
+  arrayOf,
+  isObject,
+  stringOf,
+  objectOf,
+  type JsonObject,
+  type JsonValue,
+} from '../chat/json.js'
+import { NO_OUTPUT } from '../chat/output-size.js'
+import { reportsOutput, type Usage } from '../chat/usage.js'
+import type { Losses, StreamTap, TapResult } from '../dialect.js'
+import { FrameShapes, parseLatin1 } from '../wire/frames/frame-shapes.js'
+import { stringBytes } from '../wire/frames/sized-text.js'
+import type { Edit } from '../wire/json/splice.js'
+import { largeEdit } from '../wire/json/write-json.js'
+import { MALFORMED_REPLY } from '../wire/upstream-errors.js'
+import { isThinkingToken } from './client/thinking-token.js'
+import { wireId } from './constants.js'
+import { decodeErrorPayload } from './upstream/decode-error.js'
+import { SLOT, finishReason } from './upstream/decode-reply.js'
+import { UsageMeter } from './upstream/decode-usage.js'
+
+/** The edits that set the upstream's model name and remove other providers' reasoning from the history. */
+export function edits(body: JsonObject, modelName: string, losses: Losses): Edit[] {
+  const out: Edit[] = []
+  if (body.model !== modelName) out.push({ key: 'model', json: JSON.stringify(modelName) })
+  const messages = ownMessages(body.messages, losses)
+  if (messages !== null) out.push(largeEdit('messages', messages))
+  return out
+}
+
+/**
+ * The messages without reasoning of other models, whose signature is the gateway's token, and with call ids
+ * that Anthropic accepts; null if nothing changes. A message that becomes empty is removed.
+ */
+function ownMessages(value: JsonValue | undefined, losses: Losses): JsonValue[] | null {
+  let out: JsonValue[] | null = null
+  const messages = arrayOf(value)
+  for (const [at, message] of messages.entries()) {
+    const content = isObject(message) ? ownContent(message.content, losses) : null
+    if (content === null) {
+      out?.push(message)
+      continue
+    }
+    out ??= messages.slice(0, at)
+    if (isObject(message) && content.length > 0) out.push({ ...message, content })
+  }
+  return out
+}
+
+function ownContent(value: JsonValue | undefined, losses: Losses): JsonValue[] | null {
+  if (!Array.isArray(value)) return null
+  let out: JsonValue[] | null = null
+  for (const [at, block] of value.entries()) {
+    const own = isObject(block) ? ownBlock(block) : block
+    if (own === block) {
+      out?.push(block)
+      continue
+    }
+    out ??= value.slice(0, at)
+    if (own === null) losses.drop('messages.thinking', 'no-equivalent')
+    else out.push(own)
+  }
+  return out
+}
+
+/** The same block if nothing changes; null if it is removed. */
+function ownBlock(block: JsonObject): JsonObject | null {
+  switch (block.type) {
+    case 'thinking':
+      return isThinkingToken(stringOf(block.signature) ?? '') ? null : block
+    case 'redacted_thinking':
+      return isThinkingToken(stringOf(block.data) ?? '') ? null : block
+    case 'tool_use':
+      return withId(block, 'id')
+    case 'tool_result':
+      return withId(block, 'tool_use_id')
+    default:
+      return block
+  }
+}
+
+function withId(block: JsonObject, key: 'id' | 'tool_use_id'): JsonObject {
+  const id = stringOf(block[key])
+  return id === undefined || id === '' || wireId(id) === id
+    ? block
+    : { ...block, [key]: wireId(id) }
+}
+
+/** The members of a delta that hold text. */
+const TEXT_MEMBERS = /"(?:text|thinking|partial_json)"\s*:\s*"/g
+const DELTA = '"delta"'
+
+/** Deltas that change no state of the watcher. */
+const PLAIN: ReadonlySet<unknown> = new Set(['text_delta', 'thinking_delta', 'input_json_delta'])
+
+/**
+ * Watches one stream. `isComplete` is true after `message_stop`.
+ *
+ * Watches a Messages stream that passes through unchanged, for usage, stop reason, errors and the first
+ * content. Parses only frames whose shape differs from that of earlier frames.
+ */
+export class MessageTap implements StreamTap {
+  usage: Usage = {}
+  reason: FinishReason | null = null
+  error: WireError | null = null
+  model: string | null = null
+  readonly outputSize = { bytes: 0, calls: 0 }
+  hasContent = false
+  isComplete = false
+  readonly excess = ''
+  readonly missingFrame = ''
+  readonly terminator = 'event: message_stop\ndata: {"type":"message_stop"}\n\n'
+  private readonly meter = new UsageMeter()
+  private readonly shapes = new FrameShapes<true>(SLOT)
+  private hasTool = false
+
+  get tier(): string | null {
+    return this.meter.pricedTier ?? null
+  }
+
+  get isFinished(): boolean {
+    return this.reason !== null
+  }
+
+  frame(name: string, data: string): boolean {
+    if (this.error !== null || this.isComplete) return false
+    this.outputSize.bytes += stringBytes(data, data.indexOf(DELTA), TEXT_MEMBERS)
+    if (this.hasContent && this.shapes.find(data) !== null) return true
+    const payload = parseLatin1(data)
+    if (payload === null) {
+      // Some proxies append OpenAI's terminator.
+      if (name !== 'error' && /^\s*(?:\[DONE\]\s*)?$/.test(data)) return true
+      this.error = name === 'error' ? decodeErrorPayload({}) : { ...MALFORMED_REPLY }
+      return false
+    }
+    this.error = this.watch(stringOf(payload.type) ?? name, payload)
+    if (this.error !== null) return false
+    if (isPlainDelta(payload)) this.shapes.add(data, true)
+    return true
+  }
+
+  /** Returns the error that the frame reports; null if it reports none. */
+  private watch(type: string, payload: JsonObject): WireError | null {
+    switch (type) {
+      case 'message_start':
+        return this.start(objectOf(payload.message))
+      case 'content_block_start':
+        this.blockStart(objectOf(payload.content_block))
+        return null
+      case 'content_block_delta':
+        this.hasContent ||= hasContent(objectOf(payload.delta))
+        return null
+      case 'message_delta':
+        this.count(payload.usage)
+        this.stop(objectOf(payload.delta))
+        return null
+      case 'message_stop':
+        this.reason ??= 'other'
+        this.hasContent = true
+        this.isComplete = true
+        return null
+      default:
+        return type === 'error' || isObject(payload.error) ? decodeErrorPayload(payload) : null
+    }
+  }
+
+  /** A proxy that replays a stream restarts its counts. A second start after content is an error. */
+  private start(message: JsonObject): WireError | null {
+    if (this.hasContent) return { ...MALFORMED_REPLY }
+    this.meter.reset()
+    this.model ??= nameOf(message)
+    this.count(message.usage)
+    return null
+  }
+
+  private blockStart(block: JsonObject): void {
+    const { type } = block
+    if (type === 'text' || type === 'thinking') {
+      this.hasContent ||= hasContent(block)
+      return
+    }
+    this.hasContent = true
+    if (type !== 'tool_use') return
+    this.hasTool = true
+    this.outputSize.calls += 1
+    this.outputSize.bytes += stringOf(block.name)?.length ?? 0
+  }
+
+  private stop({ stop_reason }: JsonObject): void {
+    if (typeof stop_reason !== 'string') return
+    this.hasContent = true
+    this.reason = finishReason(stop_reason, this.hasTool, false)
+  }
+
+  private count(usage: unknown): void {
+    if (!isObject(usage)) return
+    this.meter.take(usage)
+    this.usage = this.meter.usage()
+  }
+}
+
+/** Usage, reason, failure and model of a whole reply. */
+export function tapReply(body: JsonObject): TapResult {
+  const meter = new UsageMeter()
+  if (isObject(body.usage)) meter.take(body.usage)
+  const usage = meter.usage()
+  const content = arrayOf(body.content)
+  const hasTool = content.some((block) => objectOf(block).type === 'tool_use')
+  const raw = stringOf(body.stop_reason) ?? null
+  return {
+    usage,
+    outputSize: reportsOutput(usage) ? NO_OUTPUT : { bytes: bytesIn(content), calls: 0 },
+    reason: raw === null ? null : finishReason(raw, hasTool, false),
+    error: errorIn(body),
+    model: nameOf(body),
+    tier: meter.pricedTier ?? null,
+  }
+}
+
+function errorIn(body: JsonObject): WireError | null {
+  if (body.type === 'error' || isObject(body.error)) return decodeErrorPayload(body)
+  return Array.isArray(body.content) ? null : { ...MALFORMED_REPLY }
+}
+
+function bytesIn(content: JsonObject[string]): number {
+  return stringBytes(Buffer.from(JSON.stringify(content)).toString('latin1'), 0, TEXT_MEMBERS)
+}
+
+function nameOf({ model }: JsonObject): string | null {
+  return typeof model === 'string' && model !== '' ? model : null
+}
+
+/** True for a delta or block with text. */
+function hasContent(delta: JsonObject): boolean {
+  return ['text', 'thinking', 'partial_json'].some(
+    (member) => (stringOf(delta[member]) ?? '') !== '',
+  )
+}
+
+function isPlainDelta({ type, delta }: JsonObject): boolean {
+  return type === 'content_block_delta' && PLAIN.has(objectOf(delta).type)
+}

@@ -1,0 +1,379 @@
+/**
+ * Decodes a generateContent request: one rule for every field of the format. Never changes the body.
+ * The model and the stream flag are in the path.
+ *
+ * Source: ai.google.dev/api/generate-content and the types of @google/genai 2, read 2026-11-20.
+ */
+import {
+  addHosted,
+  addUnseen,
+  hostedToolName,
+  isHarmless,
+  tierOption,
+} from '../../chat/hosted-tools.js'
+import { isClosed } from '../../chat/json-schema.js'
+import type { JsonObject, JsonValue } from '../../chat/json.js'
+import type {
+  AssistantPart,
+  ChatRequest,
+  Message,
+  UserPart,
+  ReasoningEffort,
+  ResponseFormat,
+} from '../../chat/request.js'
+import type { Endpoint } from '../../dialect.js'
+import {
+  boolean,
+  given,
+  object,
+  oneOf,
+  refuse,
+  string,
+  text,
+  finiteObject,
+  integer,
+  number,
+} from '../../wire/json/check-fields.js'
+import { checkModelId } from '../../wire/request-fields.js'
+import { decodeContents, decodeSystem } from './decode-messages.js'
+import { decodeToolChoice, decodeTools, unknownConfig, jsonSchema } from './decode-tools.js'
+import { list, message, memberPath, enumValue, numeric } from './proto-fields.js'
+
+const MAX_STOPS = 16
+const MAX_CANDIDATES = 8
+const MAX_MODALITIES = 8
+const JSON_TYPE = 'application/json'
+
+/** Fields that are decoded together, after the others. */
+const FORMAT = ['responseMimeType', 'responseSchema', 'responseJsonSchema', '_responseJsonSchema']
+
+/**
+ * Decodes `generationConfig` into the request.
+ *
+ * Decodes `generationConfig`: one rule for every field of the format. Fields without a canonical form are
+ * recorded by their path, so that encoders can report their loss.
+ *
+ * Source: ai.google.dev/api/generate-content#generationconfig and the types of @google/genai 2, read
+ * 2026-11-20.
+ */
+function decodeConfig(value: JsonValue, path: string, request: ChatRequest): void {
+  const config = message(value, path)
+  for (const [key, inner] of Object.entries(config)) {
+    if (!given(inner) || FORMAT.includes(key)) continue
+    const at = `${path}.${key}`
+    const rule = CONFIG_RULES.get(key)
+    if (rule === undefined) loseNative(request, at)
+    else rule(inner, request, at)
+  }
+  const format = formatOf(config, path, request)
+  if (format !== undefined) request.responseFormat = format
+}
+
+/** The rule of a field without a canonical form: checks it and records it as native. */
+function nativeOnly(check: (value: JsonValue, path: string) => unknown): Rule {
+  return (value, request, path) => {
+    check(value, path)
+    loseNative(request, path)
+  }
+}
+
+const CONFIG_RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
+  ['temperature', (v, r, at) => void (r.temperature = number(v, at, { min: 0, max: 2 }))],
+  ['topP', (v, r, at) => void (r.topP = number(v, at, { min: 0, max: 1 }))],
+  ['topK', (v, r, at) => void (r.topK = integer(numeric(v), at, { min: 1 }))],
+  ['maxOutputTokens', (v, r, at) => void (r.maxOutputTokens = integer(numeric(v), at, { min: 1 }))],
+  ['stopSequences', stopSequences],
+  [
+    'candidateCount',
+    (v, r, at) => void (r.candidates = integer(numeric(v), at, { min: 1, max: MAX_CANDIDATES })),
+  ],
+  [
+    'seed',
+    (v, r, at) => void (r.seed = integer(numeric(v), at, { min: -(2 ** 31), max: 2 ** 31 - 1 })),
+  ],
+  ['presencePenalty', (v, r, at) => void (r.presencePenalty = number(v, at, { min: -2, max: 2 }))],
+  [
+    'frequencyPenalty',
+    (v, r, at) => void (r.frequencyPenalty = number(v, at, { min: -2, max: 2 })),
+  ],
+  ['responseLogprobs', (v, r, at) => void (r.logprobs = boolean(v, at))],
+  ['logprobs', (v, r, at) => void (r.topLogprobs = integer(numeric(v), at, { min: 0, max: 20 }))],
+  ['thinkingConfig', thinkingConfig],
+  ['responseModalities', responseModalities],
+  ['mediaResolution', mediaResolution],
+  ['speechConfig', nativeOnly(finiteObject)],
+  ['imageConfig', nativeOnly(finiteObject)],
+  ['audioTimestamp', nativeOnly(boolean)],
+  ['enableAffectiveDialog', nativeOnly(boolean)],
+  ['enableEnhancedCivicAnswers', nativeOnly(boolean)],
+  ['routingConfig', nativeOnly(object)],
+  ['modelSelectionConfig', nativeOnly(object)],
+])
+
+function stopSequences(value: JsonValue, request: ChatRequest, path: string): void {
+  const stop = list(value, path, MAX_STOPS).map((item, at) => string(item, `${path}[${at}]`))
+  if (stop.length > 0) request.stop = stop
+}
+
+/** Every upstream supports text; any other modality is native. */
+function responseModalities(value: JsonValue, request: ChatRequest, path: string): void {
+  const kinds = list(value, path, MAX_MODALITIES).map((kind, at) =>
+    enumValue(kind, `${path}[${at}]`),
+  )
+  if (kinds.some((kind) => kind !== 'TEXT' && kind !== 'MODALITY_UNSPECIFIED')) {
+    loseNative(request, path)
+  }
+}
+
+const DETAILS: Readonly<Record<string, 'low' | 'high'>> = {
+  MEDIA_RESOLUTION_LOW: 'low',
+  MEDIA_RESOLUTION_HIGH: 'high',
+}
+
+/** Sets the detail of all images, which other formats state per image. The messages are already decoded. */
+function mediaResolution(value: JsonValue, request: ChatRequest, path: string): void {
+  const detail = DETAILS[enumValue(value, path)]
+  if (detail === undefined) return
+  for (const { role, parts } of request.messages) {
+    if (role !== 'user' && role !== 'tool') continue
+    for (const part of parts) if (part.type === 'image') part.detail = detail
+  }
+}
+
+const LEVELS: Readonly<Record<string, ReasoningEffort>> = {
+  MINIMAL: 'minimal',
+  LOW: 'low',
+  MEDIUM: 'medium',
+  HIGH: 'high',
+  XHIGH: 'xhigh',
+}
+
+/** Thinking budgets as reasoning efforts: the maximum budget, in tokens, that maps to each effort. */
+const BUDGETS: readonly (readonly [number, ReasoningEffort])[] = [
+  [0, 'none'],
+  [512, 'minimal'],
+  [2_048, 'low'],
+  [8_192, 'medium'],
+  [Infinity, 'high'],
+]
+
+function thinkingConfig(value: JsonValue, request: ChatRequest, path: string): void {
+  const { thinkingLevel, thinkingBudget, includeThoughts, ...others } = message(value, path)
+  if (given(includeThoughts) && boolean(includeThoughts, `${path}.includeThoughts`)) {
+    request.hidesThoughts = false
+  }
+  for (const [key, inner] of Object.entries(others)) {
+    if (given(inner)) loseNative(request, `${path}.${key}`)
+  }
+  const level = given(thinkingLevel) ? enumValue(thinkingLevel, `${path}.thinkingLevel`) : ''
+  const named = level !== '' && level !== 'THINKING_LEVEL_UNSPECIFIED'
+  if (named && given(thinkingBudget)) {
+    refuse(path, 'must not have both thinkingLevel and thinkingBudget')
+  }
+  if (named) {
+    const effort = Object.hasOwn(LEVELS, level) ? LEVELS[level] : undefined
+    const rule = `must be one of ${Object.keys(LEVELS).join(', ')}`
+    request.reasoningEffort = effort ?? refuse(`${path}.thinkingLevel`, rule)
+  }
+  if (!given(thinkingBudget)) return
+  const tokens = integer(numeric(thinkingBudget), `${path}.thinkingBudget`, { min: -1 })
+  // -1 lets the model choose its budget.
+  if (tokens === -1) return
+  request.reasoningEffort = BUDGETS.find(([maxTokens]) => tokens <= maxTokens)?.[1] ?? 'high'
+}
+
+function formatOf(
+  config: JsonObject,
+  path: string,
+  request: ChatRequest,
+): ResponseFormat | undefined {
+  const { responseMimeType, responseSchema } = config
+  const json = config['responseJsonSchema'] ?? config['_responseJsonSchema']
+  if (given(responseSchema) && given(json)) {
+    refuse(path, 'must not have both responseSchema and responseJsonSchema')
+  }
+  const type = given(responseMimeType)
+    ? string(responseMimeType, `${path}.responseMimeType`).toLowerCase()
+    : ''
+  // `text/x.enum`: an enum value without quotes, which no other provider supports.
+  if (type !== '' && type !== 'text/plain' && type !== JSON_TYPE) {
+    loseNative(request, `${path}.responseMimeType`)
+    return undefined
+  }
+  const schema = given(responseSchema)
+    ? jsonSchema(responseSchema, `${path}.responseSchema`)
+    : given(json)
+      ? finiteObject(json, `${path}.responseJsonSchema`)
+      : null
+  if (schema !== null) {
+    const strict = isClosed(schema) ? { strict: true } : {}
+    return { type: 'json-schema', name: 'response', schema, ...strict }
+  }
+  return type === JSON_TYPE ? { type: 'json-object' } : undefined
+}
+
+const MAX_SETTINGS = 64
+const MAX_LABELS = 64
+
+/** Google's names of service tiers, and OpenAI's. */
+const TIERS: Readonly<Record<string, string>> = {
+  STANDARD: 'default',
+  FLEX: 'flex',
+  PRIORITY: 'priority',
+}
+
+/** The model's name from the path. */
+export function modelOf({ model = '' }: Endpoint): string {
+  const name = model.startsWith('models/') ? model.slice('models/'.length) : model
+  if (name === '')
+    refuse('model', 'must be in the path, as in /v1beta/models/{model}:generateContent')
+  return checkModelId(name)
+}
+
+/** Decodes a whole request. Throws `malformed_request` naming the field that breaks a rule. */
+export function decodeRequest(body: JsonObject, endpoint: Endpoint): ChatRequest {
+  return requestOf(body, endpoint, '')
+}
+
+/**
+ * Decodes a countTokens request: only `contents`, or a whole generateContent request in
+ * `generateContentRequest`. Vertex puts the other members beside `contents`.
+ */
+export function decodeCount(body: JsonObject, endpoint: Endpoint): ChatRequest {
+  const { generateContentRequest: inner, ...beside } = message(body, '')
+  if (!given(inner)) return requestOf(beside, endpoint, '')
+  if (given(beside['contents'])) refuse('contents', 'must not be used with generateContentRequest')
+  const path = 'generateContentRequest'
+  const { model, ...request } = message(inner, path)
+  if (given(model)) string(model, `${path}.model`)
+  return requestOf(request, endpoint, path)
+}
+
+function requestOf(body: JsonObject, endpoint: Endpoint, path: string): ChatRequest {
+  const fields = message(body, path)
+  const stream = endpoint.stream === true
+  const request: ChatRequest = {
+    model: modelOf(endpoint),
+    messages: [],
+    stream,
+    // Every stream of the format includes usage.
+    includeUsage: stream,
+    hidesThoughts: true,
+    tools: [],
+    rest: {},
+  }
+  const system = fields['systemInstruction']
+  const instruction = given(system)
+    ? decodeSystem(system, memberPath(path, 'systemInstruction'))
+    : null
+  const { messages, unknown } = decodeContents(fields['contents'], path)
+  request.messages = instruction === null ? messages : [instruction, ...messages]
+  if (messages.some(hasFileUri)) addUnseen(request, 'fileData.fileUri')
+  for (const each of unknown) loseNative(request, each)
+  readTools(fields, request, path)
+  for (const [key, value] of Object.entries(fields)) {
+    if (!given(value) || READ.has(key)) continue
+    const at = memberPath(path, key)
+    const rule = RULES.get(key)
+    // As a property name it would set the object's prototype.
+    if (key === '__proto__') refuse(at, 'is not the name of a field')
+    if (rule === undefined) loseNative(request, at)
+    else rule(value, request, at)
+  }
+  return request
+}
+
+/** Google reads any file, page or video at the address, also if the client states another media type. */
+function hasFileUri(message: Message): boolean {
+  return (message.parts as readonly (UserPart | AssistantPart)[]).some(
+    (part) => (part.type === 'image' || part.type === 'file') && part.source.kind !== 'base64',
+  )
+}
+
+/** Decodes the tools, then `toolConfig`, which is checked against them. */
+function readTools(fields: JsonObject, request: ChatRequest, path: string): void {
+  const tools = decodeTools(fields['tools'], memberPath(path, 'tools'))
+  request.tools = tools.functions
+  for (const each of tools.hosted) {
+    refuseNative(request, each, 'Google runs this tool')
+    const name = hostedToolName(each.slice(each.lastIndexOf('.') + 1))
+    if (!isHarmless(name)) addHosted(request, { name, path: each })
+  }
+  for (const each of tools.unknown) loseNative(request, each)
+  const config = fields['toolConfig']
+  if (!given(config)) return
+  const at = memberPath(path, 'toolConfig')
+  const choice = decodeToolChoice(config, at, tools)
+  if (choice !== undefined) request.toolChoice = choice
+  for (const each of unknownConfig(config, at)) loseNative(request, each)
+}
+
+/** Fields that are decoded before the rules. `model` repeats the path in some clients. */
+const READ = new Set(['contents', 'model', 'systemInstruction', 'toolConfig', 'tools'])
+
+/** Checks one field and stores it. */
+type Rule = (value: JsonValue, request: ChatRequest, path: string) => void
+
+const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
+  ['generationConfig', (value, request, path) => decodeConfig(value, path, request)],
+  ['safetySettings', safetySettings],
+  ['cachedContent', cachedContent],
+  ['labels', labels],
+  ['serviceTier', serviceTier],
+  ['store', store],
+  ['continuationToken', cachedContent],
+])
+
+/** Allows Google to log the request. Other providers configure logging elsewhere. */
+function store(value: JsonValue, request: ChatRequest, path: string): void {
+  if (boolean(value, path)) loseNative(request, path)
+}
+
+/** Other providers have filters of their own, which no threshold changes: also `OFF` is lost. */
+function safetySettings(value: JsonValue, request: ChatRequest, path: string): void {
+  const settings = list(value, path, MAX_SETTINGS)
+  for (const [at, entry] of settings.entries()) {
+    const setting = message(entry, `${path}[${at}]`)
+    enumValue(setting['category'], `${path}[${at}].category`)
+    enumValue(setting['threshold'], `${path}[${at}].threshold`)
+  }
+  if (settings.length > 0) loseNative(request, path)
+}
+
+/** Content that Google stores: without it another model would reply to a different prompt. */
+function cachedContent(value: JsonValue, request: ChatRequest, path: string): void {
+  text(value, path, 16_384)
+  refuseNative(request, path, 'it refers to content that Google stores')
+  addUnseen(request, path)
+}
+
+function labels(value: JsonValue, request: ChatRequest, path: string): void {
+  const entries = Object.entries(object(value, path))
+  if (entries.length > MAX_LABELS) refuse(path, `must have at most ${MAX_LABELS} labels`)
+  for (const [key, label] of entries) string(label, `${path}.${key}`)
+  if (entries.length > 0) loseNative(request, path)
+}
+
+function serviceTier(value: JsonValue, request: ChatRequest, path: string): void {
+  const name = oneOf(enumValue(value, path), path, [
+    ...Object.keys(TIERS),
+    'SERVICE_TIER_UNSPECIFIED',
+  ])
+  const tier = TIERS[name]
+  if (tier === undefined) return
+  request.serviceTier = tier
+  addHosted(request, tierOption(tier, path))
+}
+
+/** Other upstreams do not receive the field, and it is reported as lost. */
+function loseNative(request: ChatRequest, path: string): void {
+  request.native ??= []
+  request.native.push({ path })
+}
+
+/** Other upstreams cannot serve the request. The error message is the path followed by `why`. */
+function refuseNative(request: ChatRequest, path: string, why: string): void {
+  request.native ??= []
+  const refusal = `${path}: ${why}. Leave it out, or use a model that a Gemini upstream serves.`
+  request.native.push({ path, refusal })
+}

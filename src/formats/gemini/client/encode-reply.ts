@@ -1,0 +1,265 @@
+/**
+ * Encodes a whole reply as a `GenerateContentResponse`.
+ */
+import type { TokenLogprob, Logprob, FinishReason, ChatEvent } from '../../chat/event.js'
+import type { Reply, ReplyBlock } from '../../chat/fold.js'
+import { stringOf, type JsonObject } from '../../chat/json.js'
+import type { ChatRequest } from '../../chat/request.js'
+import { totalTokens, type Usage } from '../../chat/usage.js'
+import type { Choice, Seed } from '../../dialect.js'
+import { sizedText, type SizedText } from '../../wire/frames/sized-text.js'
+import { quote } from '../../wire/json/write-json.js'
+import { PROVIDER } from '../constants.js'
+import { Sources, PartWriter } from './encode-content.js'
+
+/** The JSON body of a completed reply; `seed` has its id and model. */
+export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): SizedText {
+  return encodeChoices([{ index: 0, reply }], request, seed)
+}
+
+/** The JSON body of several replies to one request. */
+export function encodeChoices(
+  choices: readonly Choice[],
+  request: ChatRequest,
+  seed: Seed,
+): SizedText {
+  const { usage = {}, serviceTier } = choices[0]?.reply ?? {}
+  const tail =
+    `"usageMetadata":${encodeUsage(usage, serviceTier)},` +
+    `"modelVersion":${quote(seed.model)},"responseId":${quote(seed.id)}`
+  const [only] = choices
+  const blocked =
+    only === undefined || choices.length > 1
+      ? null
+      : encodeBlockReason(only.reply, seed.origin, only.reply.blocks.every(isRefusal))
+  if (only !== undefined && blocked !== null) {
+    const why = refusalIn(only.reply.blocks)
+    const message = why === '' ? '' : `,"blockReasonMessage":${quote(why)}`
+    return sizedText(`{"promptFeedback":{"blockReason":"${blocked}"${message}},${tail}}`)
+  }
+  const candidates = choices.map((choice) => candidate(choice, request, seed)).join(',')
+  return sizedText(`{"candidates":[${candidates}],${tail}}`)
+}
+
+function candidate({ index, reply }: Choice, request: ChatRequest, seed: Seed): string {
+  const writer = new PartWriter(seed.origin, request.hidesThoughts === true)
+  const sources = new Sources()
+  const tokens: TokenLogprob[] = []
+  const isFiltered = reply.reason === 'filter'
+  const { reason, raw } = reply
+  const ending = { reason, raw, isRefusal: reply.blocks.some(isRefusal) }
+  const parts: string[] = []
+  const add = (part: string | null): void => {
+    if (part !== null) parts.push(part)
+  }
+  for (const [at, block] of reply.blocks.entries()) {
+    if (block.type === 'text') {
+      sources.begin(at)
+      sources.text(at, block.text)
+      for (const citation of block.citations) sources.cite(at, citation)
+      for (const token of block.logprobs ?? []) tokens.push(token)
+    }
+    // The message of a content filter is not part of the reply's content.
+    if (block.type !== 'refusal' || !isFiltered) add(partOf(block, writer))
+  }
+  add(writer.rest())
+  const content =
+    parts.length === 0 ? [] : [`"content":{"parts":[${parts.join(',')}],"role":"model"}`]
+  const members = [
+    ...content,
+    `"finishReason":"${encodeFinishReason(ending, seed.origin)}"`,
+    `"index":${index}`,
+  ]
+  const refusal = isFiltered ? refusalIn(reply.blocks) : ''
+  if (refusal !== '') members.push(`"finishMessage":${quote(refusal)}`)
+  const metadata = sources.metadata()
+  if (metadata !== null) members.push(`"groundingMetadata":${JSON.stringify(metadata)}`)
+  if (tokens.length > 0) members.push(`"logprobsResult":${JSON.stringify(encodeLogprobs(tokens))}`)
+  return `{${members.join(',')}}`
+}
+
+function partOf(block: ReplyBlock, writer: PartWriter): string | null {
+  switch (block.type) {
+    case 'text':
+      return block.text === '' && block.signature === undefined
+        ? null
+        : writer.text(block.text, block.signature)
+    case 'refusal':
+      return block.text === '' ? null : writer.text(block.text)
+    case 'thinking':
+      return writer.thought(block)
+    case 'tool':
+      return writer.call(block)
+    case 'image':
+      return writer.image(block.url)
+    case 'opaque':
+      return writer.opaque(block.provider, block.block)
+    default:
+      return block satisfies never
+  }
+}
+
+function isRefusal({ type }: ReplyBlock): boolean {
+  return type === 'refusal'
+}
+
+function refusalIn(blocks: readonly ReplyBlock[]): string {
+  return blocks.map((block) => (block.type === 'refusal' ? block.text : '')).join('')
+}
+
+/**
+ * `logprobsResult` of a candidate.
+ *
+ * Source: ai.google.dev/api/generate-content, "LogprobsResult", read 2026-11-20.
+ */
+export function encodeLogprobs(tokens: readonly TokenLogprob[]): JsonObject {
+  return {
+    topCandidates: tokens.map(({ top }) => ({ candidates: top.map(likelyOut) })),
+    chosenCandidates: tokens.map(likelyOut),
+  }
+}
+
+function likelyOut({ token, logprob }: Logprob): JsonObject {
+  return { token, logProbability: logprob }
+}
+
+const TIERS: Readonly<Record<string, string>> = {
+  default: 'standard',
+  flex: 'flex',
+  priority: 'priority',
+}
+
+/**
+ * The JSON of `usageMetadata`. Thinking tokens are not part of `candidatesTokenCount`; cached tokens are part
+ * of the prompt.
+ *
+ * Source: ai.google.dev/api/generate-content, "UsageMetadata", read 2026-11-20.
+ */
+export function encodeUsage(usage: Usage, serviceTier: string | undefined): string {
+  const { input, output, reasoning } = usage
+  const visible = output === undefined ? undefined : Math.max(0, output - (reasoning ?? 0))
+  let members = `"promptTokenCount":${input ?? 0}`
+  members += count('candidatesTokenCount', visible)
+  members += `,"totalTokenCount":${totalTokens(usage) ?? 0}`
+  members += count('cachedContentTokenCount', usage.cacheRead)
+  members += count('thoughtsTokenCount', reasoning)
+  const prompt = kinds(usage.inputText, usage.inputImage, usage.inputAudio)
+  if (prompt !== '') members += `,"promptTokensDetails":[${prompt}]`
+  const candidates = kinds(usage.outputText, usage.outputImage, usage.outputAudio)
+  if (candidates !== '') members += `,"candidatesTokensDetails":[${candidates}]`
+  const tier = serviceTier === undefined ? undefined : TIERS[serviceTier]
+  if (tier !== undefined) members += `,"serviceTier":"${tier}"`
+  return `{${members}}`
+}
+
+function count(name: string, tokens: number | undefined): string {
+  return tokens === undefined ? '' : `,"${name}":${tokens}`
+}
+
+function kinds(text?: number, image?: number, audio?: number): string {
+  const counted: [string, number | undefined][] = [
+    ['TEXT', text],
+    ['IMAGE', image],
+    ['AUDIO', audio],
+  ]
+  return counted
+    .filter(([, tokens]) => tokens !== undefined)
+    .map(([modality, tokens]) => `{"modality":"${modality}","tokenCount":${tokens ?? 0}}`)
+    .join(',')
+}
+
+/** Finish reasons of Gemini upstreams, which are passed unchanged. */
+const REASONS: ReadonlySet<string> = new Set([
+  'STOP',
+  'MAX_TOKENS',
+  'SAFETY',
+  'RECITATION',
+  'LANGUAGE',
+  'OTHER',
+  'BLOCKLIST',
+  'PROHIBITED_CONTENT',
+  'SPII',
+  'IMAGE_SAFETY',
+  'IMAGE_PROHIBITED_CONTENT',
+  'IMAGE_RECITATION',
+  'IMAGE_OTHER',
+  'NO_IMAGE',
+  'MODEL_ARMOR',
+])
+
+/** Block reasons of Gemini upstreams. */
+const BLOCKS: ReadonlySet<string> = new Set([
+  'SAFETY',
+  'OTHER',
+  'BLOCKLIST',
+  'PROHIBITED_CONTENT',
+  'IMAGE_SAFETY',
+  'MODEL_ARMOR',
+  'JAILBREAK',
+])
+
+/** How a reply ended. */
+export interface Ending {
+  readonly reason: FinishReason
+  readonly raw: string | null
+  readonly serviceTier?: string | undefined
+  /** True if the reply has a refusal of the model. */
+  readonly isRefusal?: boolean
+}
+
+/**
+ * The `finishReason`; STOP also for calls, for which Gemini has no reason.
+ *
+ * Source: ai.google.dev/api/generate-content, "FinishReason" and "BlockReason", read 2026-11-20.
+ */
+export function encodeFinishReason(
+  { reason, raw, isRefusal = false }: Ending,
+  origin: string | undefined,
+): string {
+  // OpenAI models end a refusal with `stop`.
+  if (isRefusal && reason === 'stop') return 'SAFETY'
+  if (origin === PROVIDER && raw !== null && REASONS.has(raw)) return raw
+  switch (reason) {
+    case 'stop':
+    case 'tool-use':
+    case 'pause':
+      return 'STOP'
+    case 'length':
+      return 'MAX_TOKENS'
+    case 'filter':
+      return 'SAFETY'
+    case 'other':
+      return 'OTHER'
+    default:
+      return reason satisfies never
+  }
+}
+
+/**
+ * The `blockReason` if a Gemini upstream rejected the prompt (`isEmpty`: the reply has no content); else
+ * null.
+ */
+export function encodeBlockReason(
+  { reason, raw }: Ending,
+  origin: string | undefined,
+  isEmpty: boolean,
+): string | null {
+  if (!isEmpty || reason !== 'filter' || origin !== PROVIDER || raw === null) return null
+  return BLOCKS.has(raw) ? raw : null
+}
+
+/** The path of the field that is lost from an event; null if nothing is lost. */
+export function lossOf(event: ChatEvent): string | null {
+  switch (event.type) {
+    case 'opaque': {
+      if (event.provider === PROVIDER) return null
+      const { block } = event
+      return `reply.${stringOf(block['type']) ?? Object.keys(block)[0] ?? 'opaque'}`
+    }
+    case 'finish':
+      if (event.reason === 'pause') return 'reply.finishReason'
+      return event.stopSequence === undefined ? null : 'reply.stop_sequence'
+    default:
+      return null
+  }
+}

@@ -1,0 +1,70 @@
+/**
+ * The dialect of Gemini's generateContent, for clients (`ingress`) and upstreams (`egress`).
+ */
+import type { Dialect, Egress, Ingress } from '../dialect.js'
+import { CandidatesDecoder, decodeReply, GeminiDecoder } from './upstream/decode-reply.js'
+import { decodeCount, decodeRequest, modelOf } from './client/decode-request.js'
+import { encodeError, encodeStreamError, fieldName } from './client/encode-error.js'
+import { encodeChoices, encodeReply, lossOf } from './client/encode-reply.js'
+import { GeminiEncoder } from './client/encode-stream.js'
+import { outputEdit, edits, GeminiTap, tapReply } from './passthrough.js'
+import { tokenCounter, target } from './upstream/request-path.js'
+import { decodeError } from './upstream/decode-error.js'
+import { readsUrl } from './upstream/encode-messages.js'
+import { encodeRequest } from './upstream/encode-request.js'
+
+/** The codecs for clients. */
+export const ingress: Ingress = {
+  envelope: { idPrefix: '', heartbeat: ': keep-alive\n\n', idHeader: null },
+  peek: (_body, endpoint) => ({ model: modelOf(endpoint), stream: endpoint.stream === true }),
+  decodeRequest: (body, endpoint) =>
+    endpoint.operation === 'count' ? decodeCount(body, endpoint) : decodeRequest(body, endpoint),
+  encodeReply,
+  encodeChoices,
+  newEncoder: (request, seed, position) => new GeminiEncoder(request, seed, position),
+  lossOf: lossOf,
+  fieldName,
+  outputEdit,
+  encodeError,
+  encodeStreamError,
+  encodeCount,
+}
+
+/** The codecs for upstreams. */
+export const egress: Egress = {
+  framing: 'sse',
+  target,
+  userFirst: true,
+  readsUrl,
+  streamsWhole: ({ maxOutputTokens = Infinity }, { maxOutputTokensWhole = Infinity }) =>
+    maxOutputTokens > maxOutputTokensWhole,
+  // Not `?key=`: URLs are logged.
+  credential: (apiKey) => ({ 'x-goog-api-key': apiKey }),
+  headers: () => ({}),
+  encodeRequest,
+  tokenCounter,
+  edits,
+  decodeReply,
+  newDecoder: (request, sink) => new GeminiDecoder(request, sink),
+  newChoices: (request, sinks) => new CandidatesDecoder(request, sinks),
+  // "candidateCount: … streamGenerateContent is not supported" (Vertex, "Inference", read 2026-11-20).
+  // Log probabilities are rejected for streams as well (vercel/ai#11989).
+  wholeOnly: ({ candidates = 1, logprobs }) => candidates > 1 || logprobs === true,
+  continuation: {
+    mayPause: () => true,
+    // The same request with the token, without the reply so far; the token budget continues (Gemini API,
+    // "Long decode", read 2026-11-20).
+    next: (body, resume) => ({ ...body, ...resume }),
+  },
+  newTap: () => new GeminiTap(),
+  tapReply,
+  decodeError,
+}
+
+/** Gemini's generateContent, whole and streamed, on the Developer API. */
+export const gemini: Dialect = { name: 'gemini', ingress, egress }
+
+/** The reply to a countTokens request, without counts by modality. */
+function encodeCount(inputTokens: number): string {
+  return JSON.stringify({ totalTokens: inputTokens })
+}

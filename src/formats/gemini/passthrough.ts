@@ -1,0 +1,245 @@
+/** The same format on both sides: edits of the request's bytes, and what the gateway reads of the reply. */
+import type { WireError } from '../../errors.js'
+import type { FinishReason } from '../chat/event.js'
+import {
+  arrayOf,
+  isObject,
+  objectOf,
+  stringOf,
+  type JsonObject,
+  type JsonValue,
+} from '../chat/json.js'
+import type { ModelFacts } from '../chat/model.js'
+import { NO_OUTPUT, type OutputSize } from '../chat/output-size.js'
+import { reportsOutput, type Usage } from '../chat/usage.js'
+import type { EncodeContext, StreamTap, TapResult } from '../dialect.js'
+import { FrameShapes } from '../wire/frames/frame-shapes.js'
+import { stringifyExact } from '../wire/json/exact-numbers.js'
+import type { Edit } from '../wire/json/splice.js'
+import { largeEdit } from '../wire/json/write-json.js'
+import { MALFORMED_REPLY } from '../wire/upstream-errors.js'
+import { isEnvelope } from './client/thinking-token.js'
+import { isThirdGeneration, SKIP_SIGNATURE } from './constants.js'
+import { decodeStreamError } from './upstream/decode-error.js'
+import { finishReason, reasonName, isPlain, SLOT } from './upstream/decode-reply.js'
+import { Counts } from './upstream/decode-usage.js'
+
+const COUNTED = ['generateContentRequest', 'generate_content_request']
+const SIGNATURES = ['thoughtSignature', 'thought_signature'] as const
+
+/**
+ * The edits that remove `model`, which is in the path, and reasoning state of other providers' models, for
+ * which Google rejects the whole request.
+ */
+export function edits(
+  body: JsonObject,
+  modelName: string,
+  { model: facts, losses }: EncodeContext,
+): Edit[] {
+  const out: Edit[] = []
+  if (body.model !== undefined) out.push({ key: 'model', json: null })
+  out.push(...countedEdits(body, modelName))
+  if (!arrayOf(body.contents).some(hasEnvelope)) return out
+  losses.drop('contents.thoughtSignature', 'no-equivalent')
+  const contents = arrayOf(body.contents).flatMap((content) => cleaned(content, facts))
+  out.push(largeEdit('contents', contents))
+  return out
+}
+
+/** Sets the model's name inside a countTokens request. */
+function countedEdits(body: JsonObject, modelName: string): Edit[] {
+  return COUNTED.flatMap((key) => {
+    const counted = body[key]
+    const name = `models/${modelName}`
+    if (!isObject(counted) || counted.model === name) return []
+    return [largeEdit(key, { ...counted, model: name })]
+  })
+}
+
+function hasEnvelope(content: JsonValue): boolean {
+  return arrayOf(objectOf(content).parts).some((part) => signatureName(objectOf(part)) !== null)
+}
+
+/** The name of the part's signature if it is an envelope of the gateway; else null. */
+function signatureName(part: JsonObject): string | null {
+  return SIGNATURES.find((name) => isEnvelope(part[name])) ?? null
+}
+
+/** The content without envelopes; no content if it has no other parts. */
+function cleaned(content: JsonValue, facts: ModelFacts): JsonValue[] {
+  if (!isObject(content) || !hasEnvelope(content)) return [content]
+  const parts = arrayOf(content.parts).flatMap((part) => cleanedPart(part, facts))
+  return parts.length === 0 ? [] : [{ ...content, parts }]
+}
+
+function cleanedPart(part: JsonValue, facts: ModelFacts): JsonValue[] {
+  if (!isObject(part)) return [part]
+  const name = signatureName(part)
+  if (name === null) return [part]
+  const rest = Object.fromEntries(Object.entries(part).filter(([key]) => key !== name))
+  const isCall = part.functionCall !== undefined || part.function_call !== undefined
+  if (isCall) return [isThirdGeneration(facts) ? { ...rest, [name]: SKIP_SIGNATURE } : rest]
+  return part.thought === true || (part.text ?? '') === '' ? [] : [rest]
+}
+
+/** The edit of `generationConfig` that sets `maxOutputTokens`. */
+export function outputEdit(body: JsonObject, maxOutputTokens: number): Edit {
+  const key = body.generation_config === undefined ? 'generationConfig' : 'generation_config'
+  const config = { ...objectOf(body[key]) }
+  const own = config.max_output_tokens === undefined ? 'maxOutputTokens' : 'max_output_tokens'
+  const value = { ...config, [own]: maxOutputTokens }
+  return { key, json: stringifyExact(value), value }
+}
+
+/** The state of the stream after the chunks so far. The strings of a chunk are bytes decoded as Latin-1. */
+class WatchState {
+  readonly counts = new Counts()
+  readonly outputSize = { bytes: 0, calls: 0 }
+  usage: Usage = {}
+  model: string | null = null
+  error: WireError | null = null
+  hasContent = false
+  blocked = false
+  private hasCall = false
+  private hasText = false
+  /** Finish reasons by candidate index; null for a candidate that has none yet. */
+  private readonly reasons = new Map<number, string | null>()
+
+  chunk(chunk: JsonObject): void {
+    if (chunk.error !== undefined && chunk.error !== null) {
+      this.error = decodeStreamError(asUtf8(chunk.error))
+      return
+    }
+    this.model ??= stringOf(chunk.modelVersion) ?? null
+    if (isObject(chunk.usageMetadata)) {
+      this.usage = this.counts.update(chunk.usageMetadata) ?? this.usage
+    }
+    this.counts.ground(chunk.candidates, this.model ?? '')
+    const { calls } = this.counts
+    if (calls !== undefined) this.usage = { ...this.usage, calls }
+    if (objectOf(chunk.promptFeedback).blockReason !== undefined) this.blocked = true
+    for (const candidate of arrayOf(chunk.candidates)) this.candidate(objectOf(candidate))
+    if (this.blocked) this.hasContent = true
+  }
+
+  get hasReasons(): boolean {
+    if (this.blocked) return true
+    if (this.reasons.size === 0) return false
+    for (const reason of this.reasons.values()) if (reason === null) return false
+    return true
+  }
+
+  get reason(): FinishReason | null {
+    const name = this.reasons.get(0) ?? null
+    if (name === null) return this.blocked ? 'filter' : null
+    return finishReason(name, { call: this.hasCall, text: this.hasText }) ?? 'other'
+  }
+
+  get hasCandidate(): boolean {
+    return this.reasons.size > 0 || this.blocked
+  }
+
+  private candidate(candidate: JsonObject): void {
+    const index = typeof candidate.index === 'number' ? candidate.index : 0
+    for (const part of arrayOf(objectOf(candidate.content).parts)) this.part(objectOf(part))
+    const reason = reasonName(candidate.finishReason) ?? this.reasons.get(index) ?? null
+    this.reasons.set(index, reason)
+    if (reason !== null) this.hasContent = true
+  }
+
+  private part(part: JsonObject): void {
+    const text = stringOf(part.text)
+    if (text !== undefined) {
+      this.outputSize.bytes += text.length
+      if (text === '') return
+      this.hasText ||= part.thought !== true
+    } else if (isObject(part.functionCall)) {
+      const { name, args } = part.functionCall
+      this.hasCall = true
+      this.outputSize.calls += 1
+      this.outputSize.bytes += (stringOf(name) ?? '').length + JSON.stringify(args ?? {}).length
+    }
+    this.hasContent = true
+  }
+}
+
+/**
+ * Watches one stream.
+ *
+ * Watches a Gemini stream that passes through unchanged, for usage, finish reasons, errors and the first
+ * content. The format has no terminator: a stream is complete if it ends after every candidate has a finish
+ * reason.
+ */
+export class GeminiTap implements StreamTap {
+  readonly isComplete = false
+  readonly excess = ''
+  readonly missingFrame = ''
+  readonly terminator = ''
+  private readonly state = new WatchState()
+  private readonly shapes = new FrameShapes<true>(SLOT)
+
+  get usage(): Usage {
+    return this.state.usage
+  }
+  get reason(): FinishReason | null {
+    return this.state.reason
+  }
+  get error(): WireError | null {
+    return this.state.error
+  }
+  get model(): string | null {
+    return this.state.model
+  }
+  get tier(): string | null {
+    return this.state.counts.serviceTier ?? null
+  }
+  get outputSize(): OutputSize {
+    return this.state.outputSize
+  }
+  get hasContent(): boolean {
+    return this.state.hasContent
+  }
+  get isFinished(): boolean {
+    return this.state.hasReasons
+  }
+
+  frame(_name: string, data: string): boolean {
+    const { state } = this
+    if (state.error !== null) return false
+    const known = this.shapes.read(data)
+    if (known !== null) {
+      state.chunk(known)
+      return true
+    }
+    let chunk: unknown
+    try {
+      chunk = JSON.parse(data)
+    } catch {
+      chunk = null
+    }
+    if (isObject(chunk)) state.chunk(chunk)
+    else state.error = { ...MALFORMED_REPLY }
+    if (state.error === null && isPlain(chunk)) this.shapes.add(data, true)
+    return state.error === null
+  }
+}
+
+/** Usage, reason, failure and model of a whole reply. */
+export function tapReply(body: JsonObject): TapResult {
+  const state = new WatchState()
+  state.chunk(body)
+  const { usage, outputSize, reason, model, counts } = state
+  return {
+    usage,
+    reason,
+    error: state.error ?? (state.hasCandidate ? null : { ...MALFORMED_REPLY }),
+    model,
+    tier: counts.serviceTier ?? null,
+    outputSize: reportsOutput(usage) ? NO_OUTPUT : outputSize,
+  }
+}
+
+/** The value with its strings decoded as UTF-8 instead of Latin-1. */
+function asUtf8(value: unknown): unknown {
+  return JSON.parse(Buffer.from(JSON.stringify(value), 'latin1').toString('utf8'))
+}

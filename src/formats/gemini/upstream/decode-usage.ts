@@ -1,0 +1,154 @@
+/**
+ * Decodes Gemini's token counts. Counts are cumulative: a later value replaces the earlier one.
+ */
+import { addCalls, withCalls, type CallCounts } from '../../chat/hosted-tools.js'
+import {
+  arrayOf,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  objectOf,
+  stringOf,
+} from '../../chat/json.js'
+import { tokenCount, type TokenKind, type Usage } from '../../chat/usage.js'
+
+/** OpenAI's names of Google's service tiers. */
+const TIERS: ReadonlyMap<string, string> = new Map([
+  ['standard', 'default'],
+  ['flex', 'flex'],
+  ['priority', 'priority'],
+])
+
+/** The modalities that OpenAI's format has; others (VIDEO, DOCUMENT) are only part of the totals. */
+type Kinds = Readonly<Record<'TEXT' | 'IMAGE' | 'AUDIO', TokenKind>>
+
+function countKinds(details: JsonValue | undefined, usage: Usage, kinds: Kinds): void {
+  const counted = arrayOf(details).map(objectOf)
+  if (counted.every(({ modality }) => modality === 'TEXT')) return
+  for (const { modality, tokenCount: count } of counted) {
+    const tokens = tokenCount(count)
+    if (tokens === undefined) continue
+    if (modality === 'TEXT' || modality === 'IMAGE' || modality === 'AUDIO') {
+      usage[kinds[modality]] = tokens
+    }
+  }
+}
+
+/** Models of the first generations are billed by the prompt, later ones by the query. */
+const BILLED_BY_PROMPT = /^(?:models\/)?gemini-[12]\b/
+
+/** The calls of Google's tools of one candidate. */
+function groundingCalls(metadata: JsonObject, model: string): CallCounts | undefined {
+  const queries = arrayOf(metadata.webSearchQueries).length
+  const sources = arrayOf(metadata.groundingChunks).map(objectOf)
+  const isSearch = queries > 0 || sources.some((source) => isObject(source.web))
+  const count = isSearch ? (BILLED_BY_PROMPT.test(model) ? 1 : Math.max(1, queries)) : 0
+  const maps = sources.some((source) => isObject(source.maps)) ? 1 : 0
+  return withCalls(withCalls(undefined, 'web_search', count), 'google_maps', maps)
+}
+
+/** The last value of every count. */
+export class Counts {
+  private prompt: number | undefined
+  private toolPrompt: number | undefined
+  private cached: number | undefined
+  private candidates: number | undefined
+  private thoughts: number | undefined
+  private total: number | undefined
+  private tier: string | undefined
+  private promptKinds: JsonValue | undefined
+  private candidateKinds: JsonValue | undefined
+  /** The calls of each candidate, by its index. */
+  private grounding: Map<number, CallCounts> | null = null
+
+  /** Reads the last sources of every candidate of a chunk. Returns whether there are any. */
+  ground(candidates: JsonValue | undefined, model: string): boolean {
+    let isGrounded = false
+    for (const candidate of arrayOf(candidates)) {
+      const { groundingMetadata: metadata, index } = objectOf(candidate)
+      if (!isObject(metadata)) continue
+      const calls = groundingCalls(metadata, model)
+      if (calls === undefined) continue
+      this.grounding ??= new Map()
+      this.grounding.set(typeof index === 'number' ? index : 0, calls)
+      isGrounded = true
+    }
+    return isGrounded
+  }
+
+  /** The calls of Google's tools; undefined if there are none. */
+  get calls(): CallCounts | undefined {
+    if (this.grounding === null) return undefined
+    return [...this.grounding.values()].reduce(addCalls)
+  }
+
+  /** Reads a chunk's `usageMetadata`. Returns the new usage; null if nothing changed. */
+  update(metadata: JsonObject): Usage | null {
+    this.tier = stringOf(metadata.serviceTier) ?? this.tier
+    this.promptKinds = metadata.promptTokensDetails ?? this.promptKinds
+    this.candidateKinds = metadata.candidatesTokensDetails ?? this.candidateKinds
+    const prompt = tokenCount(metadata.promptTokenCount) ?? this.prompt
+    const toolPrompt = tokenCount(metadata.toolUsePromptTokenCount) ?? this.toolPrompt
+    const cached = tokenCount(metadata.cachedContentTokenCount) ?? this.cached
+    const candidates = tokenCount(metadata.candidatesTokenCount) ?? this.candidates
+    const thoughts = tokenCount(metadata.thoughtsTokenCount) ?? this.thoughts
+    const total = tokenCount(metadata.totalTokenCount) ?? this.total
+    if (
+      prompt === this.prompt &&
+      toolPrompt === this.toolPrompt &&
+      cached === this.cached &&
+      candidates === this.candidates &&
+      thoughts === this.thoughts &&
+      total === this.total
+    ) {
+      return null
+    }
+    this.prompt = prompt
+    this.toolPrompt = toolPrompt
+    this.cached = cached
+    this.candidates = candidates
+    this.thoughts = thoughts
+    this.total = total
+    return this.usage()
+  }
+
+  /** OpenAI's name of the service tier. */
+  get serviceTier(): string | undefined {
+    return TIERS.get(this.tier ?? '')
+  }
+
+  /** The counts by modality; null if all tokens are text. */
+  kinds(): Usage | null {
+    const usage: Usage = {}
+    countKinds(this.promptKinds, usage, {
+      TEXT: 'inputText',
+      IMAGE: 'inputImage',
+      AUDIO: 'inputAudio',
+    })
+    countKinds(this.candidateKinds, usage, {
+      TEXT: 'outputText',
+      IMAGE: 'outputImage',
+      AUDIO: 'outputAudio',
+    })
+    return Object.keys(usage).length === 0 ? null : usage
+  }
+
+  /** True if the upstream counted output tokens other than thinking. */
+  get hasOutput(): boolean {
+    return (this.candidates ?? 0) > 0
+  }
+
+  private usage(): Usage {
+    const usage: Usage = {}
+    if (this.prompt !== undefined) usage.input = this.prompt + (this.toolPrompt ?? 0)
+    if (this.candidates !== undefined || this.thoughts !== undefined) {
+      usage.output = (this.candidates ?? 0) + (this.thoughts ?? 0)
+    } else if (this.total !== undefined && usage.input !== undefined) {
+      // The API omits counts of zero.
+      usage.output = Math.max(0, this.total - usage.input)
+    }
+    if (this.cached !== undefined) usage.cacheRead = this.cached
+    if (this.thoughts !== undefined) usage.reasoning = this.thoughts
+    return usage
+  }
+}

@@ -1,0 +1,178 @@
+/**
+ * Encodes tools and the tool choice. Keeps the client's order of tools, which prompt caching depends on.
+ */
+import { GatewayError } from '../../../errors.js'
+import { SchemaBudget } from '../../chat/json-schema.js'
+import { isObject, type JsonObject } from '../../chat/json.js'
+import type { ChatRequest, Tool, ToolChoice } from '../../chat/request.js'
+import { CUSTOM_INPUT } from '../constants.js'
+import { relaxSchema } from './encode-schema.js'
+
+/** The synthetic tool whose arguments are the JSON reply. */
+export interface JsonTool {
+  name: string
+  schema: JsonObject
+}
+
+/**
+ * `functionDeclarations` of all tools. Throws `GatewayError(untranslatable)` for a custom tool with
+ * a grammar, which only OpenAI enforces.
+ */
+export function encodeTools(
+  tools: readonly Tool[],
+  names: ToolNames,
+  json: JsonTool | null,
+): JsonObject[] {
+  const budget = new SchemaBudget()
+  const declarations = tools.map((tool, at) => declaration(tool, at, { names, budget }))
+  if (json !== null) {
+    budget.path = 'response_format.json_schema.schema'
+    declarations.push({
+      name: json.name,
+      description:
+        'Gives the final answer to the user. Call it once, when no other tool is needed.',
+      parametersJsonSchema: relaxSchema(json.schema, budget),
+    })
+  }
+  return declarations.length === 0 ? [] : [{ functionDeclarations: declarations }]
+}
+
+/** `toolConfig`; undefined for the default, with which the model decides. */
+export function encodeToolChoice(
+  request: ChatRequest,
+  names: ToolNames,
+  json: JsonTool | null,
+): JsonObject | undefined {
+  if (request.tools.length === 0) return undefined
+  if (json !== null) return config('ANY', jsonChoice(request, names, json))
+  const choice: ToolChoice | undefined = request.toolChoice
+  if (choice === undefined || choice.mode === 'auto') {
+    if (request.tools.some((tool) => tool.strict === true)) return config('VALIDATED')
+    return choice === undefined ? undefined : config('AUTO')
+  }
+  switch (choice.mode) {
+    case 'none':
+      return config('NONE')
+    case 'required':
+      return config('ANY')
+    case 'named':
+      return config('ANY', [names.toWire(choice.name)])
+    case 'allowed':
+      return config(
+        choice.required ? 'ANY' : 'VALIDATED',
+        choice.names.map((name) => names.toWire(name)),
+      )
+    default:
+      choice satisfies never
+      return undefined
+  }
+}
+
+/** With the synthetic tool every reply is a call: of an allowed tool, or of the synthetic tool. */
+function jsonChoice(request: ChatRequest, names: ToolNames, json: JsonTool): string[] | undefined {
+  const choice = request.toolChoice
+  if (choice?.mode === 'none') return [json.name]
+  if (choice?.mode !== 'allowed') return undefined
+  return [...choice.names.map((name) => names.toWire(name)), json.name]
+}
+
+function config(mode: string, allowedFunctionNames?: string[]): JsonObject {
+  const functionCallingConfig: JsonObject = { mode }
+  if (allowedFunctionNames !== undefined) {
+    functionCallingConfig.allowedFunctionNames = allowedFunctionNames
+  }
+  return { functionCallingConfig }
+}
+
+/** What the tools of one request share. */
+interface DeclarationContext {
+  readonly names: ToolNames
+  readonly budget: SchemaBudget
+}
+
+function declaration(tool: Tool, at: number, { names, budget }: DeclarationContext): JsonObject {
+  const out: JsonObject = { name: names.toWire(tool.name), description: tool.description ?? '' }
+  if (tool.custom !== undefined) {
+    const kind = tool.custom.format?.type
+    if (kind !== undefined && kind !== 'text') {
+      throw new GatewayError(
+        'untranslatable',
+        `tools[${at}]: this upstream cannot enforce the grammar of a custom tool. ` +
+          'Leave out the format, use a function tool, or use an OpenAI model.',
+        { param: `tools[${at}].custom.format` },
+      )
+    }
+    out.parametersJsonSchema = {
+      type: 'object',
+      properties: { [CUSTOM_INPUT]: { type: 'string' } },
+      required: [CUSTOM_INPUT],
+    }
+    return out
+  }
+  budget.path = `tools[${at}].function.parameters`
+  const schema = tool.parameters === undefined ? {} : relaxSchema(tool.parameters, budget)
+  if (hasArguments(schema)) out.parametersJsonSchema = withObjectType(schema)
+  return out
+}
+
+function hasArguments(schema: JsonObject): boolean {
+  if (schema.$ref !== undefined || schema.anyOf !== undefined) return true
+  if (isObject(schema.properties) && Object.keys(schema.properties).length > 0) return true
+  return schema.additionalProperties === true || isObject(schema.additionalProperties)
+}
+
+function withObjectType(schema: JsonObject): JsonObject {
+  const typed = schema.type !== undefined || schema.$ref !== undefined || schema.anyOf !== undefined
+  return typed ? schema : { type: 'object', ...schema }
+}
+
+/** The names of one request's tools. */
+export interface ToolNames {
+  /** Gemini's name for a tool; also for tools that are only in the history. */
+  toWire(name: string): string
+  /** The client's name for a tool that Gemini called. */
+  toClient(name: string): string
+}
+
+/**
+ * Maps these tools. A prefixed name that is in use gets another underscore.
+ *
+ * Maps tool names to Gemini's and back: Gemini requires a letter or underscore first, OpenAI does not.
+ * Equal tools always give equal names.
+ */
+export function toolNames(tools: readonly Tool[]): ToolNames {
+  const wire = new Map<string, string>()
+  const client = new Map<string, string>()
+  const own = new Set(tools.map((tool) => tool.name))
+  for (const { name } of tools) {
+    if (isValid(name)) continue
+    let candidate = prefixed(name)
+    while (own.has(candidate) || client.has(candidate)) candidate = `_${candidate}`
+    wire.set(name, candidate)
+    client.set(candidate, name)
+  }
+  return {
+    toWire: (name) => wire.get(name) ?? (isValid(name) ? name : prefixed(name)),
+    toClient: (name) => client.get(name) ?? name,
+  }
+}
+
+/**
+ * The name of the synthetic tool for a JSON reply, for models that do not accept both a response schema and
+ * tools; null if the request has no schema or no tools.
+ */
+export function jsonToolName(request: ChatRequest): string | null {
+  if (request.responseFormat?.type !== 'json-schema' || request.tools.length === 0) return null
+  const names = new Set(request.tools.map((tool) => tool.name))
+  let name = 'json_response'
+  while (names.has(name)) name += '_'
+  return name
+}
+
+function isValid(name: string): boolean {
+  return /^[A-Za-z_]/.test(name)
+}
+
+function prefixed(name: string): string {
+  return `_${name}`
+}

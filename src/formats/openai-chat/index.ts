@@ -1,0 +1,51 @@
+/** The dialect of OpenAI's chat completions, for clients and for upstreams. */
+import { decodeError } from '../wire/openai/decode-error.js'
+import { modelOf, streamOf } from '../wire/request-fields.js'
+import type { Dialect, Egress, Ingress } from '../dialect.js'
+import { ChoicesOfReply, decodeReply, ChunkDecoder } from './upstream/decode-reply.js'
+import { edits, ChunkTap, tapReply } from './passthrough.js'
+import { encodeRequest } from './upstream/encode-request.js'
+import { encodeError, encodeStreamError } from './client/encode-error.js'
+import { encodeChoices, encodeReply, lossOf } from './client/encode-reply.js'
+import { decodeRequest } from './client/decode-request.js'
+import { ChunkEncoder } from './client/encode-stream.js'
+
+/** The codec for clients. */
+export const ingress: Ingress = {
+  // Clients of server-sent events ignore comments.
+  envelope: { idPrefix: 'chatcmpl-', heartbeat: ': keep-alive\n\n', idHeader: null },
+  peek: (body) => ({ model: modelOf(body), stream: streamOf(body) }),
+  decodeRequest: (body) => decodeRequest(body),
+  encodeReply,
+  encodeChoices,
+  newEncoder: (request, seed, position) => new ChunkEncoder(request, seed, position),
+  lossOf: lossOf,
+  encodeError,
+  encodeStreamError,
+}
+
+/** The codec for upstreams. */
+export const egress: Egress = {
+  framing: 'sse',
+  target: (_model, stream) => ({
+    path: '/chat/completions',
+    accept: stream ? 'text/event-stream' : 'application/json',
+  }),
+  credential: (apiKey) => ({ authorization: `Bearer ${apiKey}` }),
+  headers: () => ({}),
+  encodeRequest,
+  edits,
+  decodeReply,
+  newDecoder: (request, sink) => new ChunkDecoder(request, sink),
+  newChoices: (request, sinks) => new ChoicesOfReply(request, sinks),
+  // An upstream sends the chunks of several choices interleaved; encoders of other formats need whole choices
+  // in sequence.
+  wholeOnly: ({ candidates = 1 }) => candidates > 1,
+  continuation: null,
+  newTap: (request) => new ChunkTap(request),
+  tapReply,
+  decodeError,
+}
+
+/** The dialect of `POST /v1/chat/completions`. */
+export const openaiChat: Dialect = { name: 'openai-chat', ingress, egress }

@@ -1,0 +1,513 @@
+/** The same format on both sides: edits of the request's bytes, and what the gateway reads of the reply. */
+import type { WireError } from '../../errors.js'
+import type { FinishReason } from '../chat/event.js'
+import {
+  arrayOf,
+  isObject,
+  objectOf,
+  stringOf,
+  numberOf,
+  type JsonObject,
+  type JsonValue,
+} from '../chat/json.js'
+import { longTextOf } from '../chat/long-text.js'
+import type { ModelFacts } from '../chat/model.js'
+import { NO_OUTPUT } from '../chat/output-size.js'
+import { EFFORTS } from '../chat/request.js'
+import { mergeUsage, reportsOutput, type Usage } from '../chat/usage.js'
+import type { EncodeContext, StreamTap, TapRequest, TapResult } from '../dialect.js'
+import { FrameShapes, parseLatin1 } from '../wire/frames/frame-shapes.js'
+import { stringBytes as bytesAfter } from '../wire/frames/sized-text.js'
+import type { Edit } from '../wire/json/splice.js'
+import { largeEdit } from '../wire/json/write-json.js'
+import { wireCallId } from '../wire/openai/tools.js'
+import { withheldEdits } from '../wire/openai/withheld-fields.js'
+import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../wire/upstream-errors.js'
+import { MAX_CALL_ID, FRAME_SLOTS } from './constants.js'
+import {
+  effortFor,
+  isDefault,
+  refusesMaxTokens,
+  SAMPLING,
+  accepts,
+  acceptsStop,
+} from './model-rules.js'
+import {
+  errorIn,
+  STOPPED_WITH_ERROR,
+  choiceOf,
+  citesPages,
+  ONE_SEARCH,
+  usageOf,
+  finishReason,
+} from './upstream/decode-reply.js'
+
+/** Fields of other formats that OpenAI refuses with 400. */
+const FOREIGN_FIELDS = ['reasoning', 'thinking', 'thinking_config', 'extra_body', 'extra_content']
+
+/**
+ * Sets the upstream's name of the model, requests usage at the end of a stream, and removes nulls and, for
+ * OpenAI's own models, fields that the model refuses. Throws `GatewayError(untranslatable)` for a refused
+ * field that changes the meaning of the request.
+ */
+export function edits(body: JsonObject, modelName: string, context: EncodeContext): Edit[] {
+  const { model: facts, losses } = context
+  const out: Edit[] = []
+  const put = (key: string, value: JsonValue): void => {
+    out.push({ key, json: JSON.stringify(value) })
+  }
+  // The format defines null as absent, and some upstreams refuse it.
+  for (const key in body) if (body[key] === null) out.push({ key, json: null })
+  out.push(...withheldEdits(body, (path) => losses.drop(path, 'no-equivalent')))
+  if (body['model'] !== modelName) put('model', modelName)
+  const options = body['stream_options']
+  if (body['stream'] === true && objectOf(options)['include_usage'] !== true) {
+    put('stream_options', { ...objectOf(options), include_usage: true })
+  }
+  if (body['cache_control'] !== undefined) out.push({ key: 'cache_control', json: null })
+  const drop = (key: string): void => void out.push({ key, json: null })
+  const own = { body, drop, put }
+  if (facts.family !== 'openai') {
+    sameLimit(own)
+    return out
+  }
+  limitEdit(own, facts)
+  if (facts.endpoints === undefined) return out
+  dropRefused(own, effortEdit(own, context), context)
+  if (!acceptsStop(body['stop'], facts) && body['stop'] !== undefined) drop('stop')
+  const marks = facts.promptCacheBreakpoints === true
+  if (!marks && (body['prompt_cache_options'] ?? null) !== null) drop('prompt_cache_options')
+  const messages = forwardedMessages(body['messages'], marks)
+  if (messages !== null) {
+    out.push(largeEdit('messages', messages))
+    if (hasReasoning(body['messages'])) losses.drop('messages.reasoning', 'no-equivalent')
+  }
+  const tools = forwardedTools(body['tools'])
+  if (tools !== null) put('tools', tools)
+  return out
+}
+
+/** A client's body whose top-level members are removed or set. */
+interface EditedBody {
+  readonly body: JsonObject
+  readonly drop: (key: string) => void
+  readonly put: (key: string, value: JsonValue) => void
+}
+
+/**
+ * `max_completion_tokens` takes precedence over `max_tokens`, as in the request that was admitted. Reasoning
+ * models refuse `max_tokens`, which is renamed for them.
+ */
+function limitEdit(own: EditedBody, facts: ModelFacts): void {
+  const { body, drop, put } = own
+  const limit = body['max_tokens']
+  if (typeof limit !== 'number') return
+  const isBoth = typeof body['max_completion_tokens'] === 'number'
+  const isRefused = refusesMaxTokens(facts)
+  if (facts.endpoints === undefined && !isRefused) return sameLimit(own)
+  if (!isBoth && !isRefused) return
+  drop('max_tokens')
+  if (!isBoth) put('max_completion_tokens', limit)
+}
+
+/**
+ * An upstream that the catalogue does not list may read either field, so both get the limit that was
+ * admitted.
+ */
+function sameLimit({ body, put }: EditedBody): void {
+  const limit = body['max_completion_tokens']
+  if (typeof limit !== 'number' || typeof body['max_tokens'] !== 'number') return
+  if (body['max_tokens'] !== limit) put('max_tokens', limit)
+}
+
+/** Sets an effort that the model supports; returns it. */
+function effortEdit(
+  { body, drop, put }: EditedBody,
+  { model: facts, losses }: EncodeContext,
+): string | undefined {
+  const flat = body['reasoning_effort'] ?? undefined
+  const nested = objectOf(body['reasoning'])['effort']
+  const given = EFFORTS.find((one) => one === (flat ?? nested))
+  const tools = [body['tools'], body['functions']].some((list) => arrayOf(list).length > 0)
+  const effort = effortFor({ effort: given, tools }, facts, losses)
+  if (effort === undefined) {
+    if (flat !== undefined) drop('reasoning_effort')
+  } else if (effort !== flat) put('reasoning_effort', effort)
+  return effort
+}
+
+function dropRefused(
+  { body, drop }: EditedBody,
+  effort: string | undefined,
+  { model: facts, losses }: EncodeContext,
+): void {
+  for (const field of SAMPLING) {
+    const value = body[field] ?? undefined
+    if (value === undefined || accepts(field, facts, effort)) continue
+    drop(field)
+    if (!isDefault(field, value)) losses.drop(field, 'no-equivalent')
+  }
+  for (const field of FOREIGN_FIELDS) {
+    const value = body[field] ?? undefined
+    if (value === undefined) continue
+    drop(field)
+    if (!isEffortAlone(field, value)) losses.drop(field, 'no-equivalent')
+  }
+  const retention = body['prompt_cache_retention'] ?? undefined
+  if (facts.promptCacheRetention === false && retention !== undefined) {
+    drop('prompt_cache_retention')
+  }
+}
+
+/** Whether the field is a reasoning object with an effort only, which the flat field expresses. */
+function isEffortAlone(field: string, value: JsonValue): boolean {
+  return field === 'reasoning' && isObject(value) && Object.keys(value).join() === 'effort'
+}
+
+/** Members of messages, parts, calls and tools that other providers accept and OpenAI refuses. */
+const FOREIGN_MEMBERS: readonly string[] = [
+  'cache_control',
+  'extra_content',
+  'reasoning',
+  'reasoning_content',
+  'reasoning_details',
+  'thinking_blocks',
+]
+
+/** The same for models without explicit cache breakpoints. */
+const FOREIGN_MEMBERS_AND_MARKS: readonly string[] = [...FOREIGN_MEMBERS, 'prompt_cache_breakpoint']
+
+/**
+ * The messages without foreign members; null if there are none. `marks`: the model accepts OpenAI's cache
+ * breakpoints.
+ *
+ * Removes from messages and tools of a client's own body the members that OpenAI refuses with 400: cache
+ * markers, reasoning and long call ids of a conversation that began with another provider.
+ */
+function forwardedMessages(value: JsonValue | undefined, marks: boolean): JsonValue[] | null {
+  const foreign = marks ? FOREIGN_MEMBERS : FOREIGN_MEMBERS_AND_MARKS
+  return changed(arrayOf(value), (item) => message(item, foreign))
+}
+
+/** Members with reasoning, or with the reasoning state that a provider signed. */
+const REASONING = [
+  'extra_content',
+  'reasoning',
+  'reasoning_content',
+  'reasoning_details',
+  'thinking_blocks',
+]
+
+/** Whether a message has reasoning, which `forwardedMessages` removes. */
+function hasReasoning(value: JsonValue | undefined): boolean {
+  const holds = (item: JsonValue): boolean =>
+    isObject(item) && REASONING.some((key) => !isNothing(item[key]))
+  return arrayOf(value).some(
+    (item) => isObject(item) && (holds(item) || arrayOf(item['tool_calls']).some(holds)),
+  )
+}
+
+function isNothing(value: JsonValue | undefined): boolean {
+  return (
+    value === undefined ||
+    value === null ||
+    value === '' ||
+    (Array.isArray(value) && value.length === 0)
+  )
+}
+
+/**
+ * The tools without foreign members; null if there are none. Changed tools are serialised again: an integer
+ * beyond 2^53 in the schema of such a tool loses its last digits.
+ */
+function forwardedTools(value: JsonValue | undefined): JsonValue[] | null {
+  return changed(arrayOf(value), (tool) => {
+    const inner = isObject(tool['function']) ? own(tool['function']) : null
+    return inner === null ? own(tool) : { ...(own(tool) ?? tool), function: inner }
+  })
+}
+
+function message(item: JsonObject, foreign: readonly string[]): JsonObject | null {
+  const set: JsonObject = {}
+  const id = stringOf(item['tool_call_id'])
+  if (id !== undefined && wireCallId(id, MAX_CALL_ID) !== id)
+    set['tool_call_id'] = wireCallId(id, MAX_CALL_ID)
+  const calls = changed(arrayOf(item['tool_calls']), call)
+  if (calls !== null) set['tool_calls'] = calls
+  const isText = longTextOf(item, 'content') !== null
+  const content = isText ? null : contentOf(item['content'], foreign)
+  if (content !== null) set['content'] = content.length === 0 ? '' : content
+  const rest = own(item, foreign)
+  return rest === null && Object.keys(set).length === 0 ? null : { ...(rest ?? item), ...set }
+}
+
+function call(item: JsonObject): JsonObject | null {
+  const rest = own(item)
+  const id = stringOf(item['id']) ?? ''
+  return wireCallId(id, MAX_CALL_ID) === id
+    ? rest
+    : { ...(rest ?? item), id: wireCallId(id, MAX_CALL_ID) }
+}
+
+/** The parts without foreign members and without Mistral's thinking parts; null if nothing changes. */
+function contentOf(value: JsonValue | undefined, foreign: readonly string[]): JsonValue[] | null {
+  const parts = arrayOf(value)
+  const clean = (part: JsonObject): JsonObject | null => own(part, foreign)
+  if (!parts.some(isThinking)) return changed(parts, clean)
+  const withoutThinking = parts.filter((part) => !isThinking(part))
+  return changed(withoutThinking, clean) ?? withoutThinking
+}
+
+function isThinking(part: JsonValue): boolean {
+  return isObject(part) && part['type'] === 'thinking'
+}
+
+/** The object without foreign members; null if it has none. */
+function own(item: JsonObject, foreign = FOREIGN_MEMBERS): JsonObject | null {
+  if (!foreign.some((key) => item[key] !== undefined)) return null
+  return Object.fromEntries(Object.entries(item).filter(([key]) => !foreign.includes(key)))
+}
+
+/** The list with the changed items; null if no item changes. */
+function changed(
+  list: readonly JsonValue[],
+  change: (item: JsonObject) => JsonObject | null,
+): JsonValue[] | null {
+  let out: JsonValue[] | null = null
+  for (const [at, item] of list.entries()) {
+    const other = isObject(item) ? change(item) : null
+    if (other === null) continue
+    out ??= [...list]
+    out[at] = other
+  }
+  return out
+}
+
+/** A quote inside a JSON string has a backslash before it, so every match is a member. */
+const NULL_USAGE = /,\s*"usage"\s*:\s*null/g
+
+/** Facts of ordinary frames of one shape. */
+interface OrdinaryFrame {
+  /** The part of the frame that only the gateway requested. */
+  readonly excess: string
+  /** The frames contain usage so far. */
+  readonly hasUsage: boolean
+}
+
+const DELTA = '"delta"'
+
+/**
+ * Watches one stream. `isComplete` is true after `[DONE]`. A finish reason alone is not the end, because
+ * usage follows it; the caller decides about an end of file after a reason (reliability D-61).
+ *
+ * Watches a stream that passes through unchanged: usage, finish reason, error, first content. Only frames
+ * that differ in shape from earlier ones are parsed; an ordinary delta costs a few comparisons.
+ */
+export class ChunkTap implements StreamTap {
+  usage: Usage = {}
+  reason: FinishReason | null = null
+  error: WireError | null = null
+  model: string | null = null
+  tier: string | null = null
+  readonly outputSize = { bytes: 0, calls: 0 }
+  hasContent = false
+  isComplete = false
+  excess = ''
+  missingFrame = ''
+  readonly terminator = 'data: [DONE]\n\n'
+  /** Whether each choice has a finish reason, by the index of the choice. */
+  private readonly choices = new Map<number, boolean>()
+  private readonly shapes = new FrameShapes<OrdinaryFrame>(FRAME_SLOTS)
+  /** The offset of the delta in the last frame, at which most frames have theirs. */
+  private deltaAt = -1
+  /** A call has begun; it implies the finish reason of a stream that ends without one. */
+  private hasCall = false
+  /** The first chunk, from which a chunk that the upstream omitted is built. */
+  private firstChunk: JsonObject | null = null
+  private readonly includeUsage: boolean
+  private readonly asChat: ((data: string) => string) | null
+
+  /** `asChat` converts a frame of another format; such a stream gets no chunk that its upstream omitted. */
+  constructor(request: TapRequest, asChat: ((data: string) => string) | null = null) {
+    this.includeUsage = request.includeUsage
+    this.asChat = asChat
+  }
+
+  get isFinished(): boolean {
+    if (this.reason === null) return false
+    for (const hasReason of this.choices.values()) if (!hasReason) return false
+    return true
+  }
+
+  frame(_name: string, raw: string): boolean {
+    if (this.error !== null || this.isComplete) return false
+    const data = this.asChat === null ? raw : this.asChat(raw)
+    this.deltaAt = data.startsWith(DELTA, this.deltaAt) ? this.deltaAt : data.indexOf(DELTA)
+    this.outputSize.bytes += textBytes(data, this.deltaAt)
+    if (this.hasContent) {
+      const known = this.shapes.find(data)
+      if (known !== null && this.takeKnown(known, data)) return true
+    }
+    if (data === '[DONE]' || data.trim() === '[DONE]') return this.endOfStream()
+    const chunk = parseLatin1(data)
+    if (chunk === null) {
+      this.error = { ...MALFORMED_REPLY }
+      return false
+    }
+    this.excess = this.includeUsage ? '' : nullUsageIn(data, chunk)
+    if (!this.watch(chunk)) return false
+    if (isOrdinary(chunk)) {
+      this.shapes.add(data, { excess: this.excess, hasUsage: hasUsage(chunk) })
+    }
+    return true
+  }
+
+  /** Reads the usage of a frame with a known shape, if it has any. False if the frame must be parsed. */
+  private takeKnown(frame: OrdinaryFrame, data: string): boolean {
+    if (frame.hasUsage) {
+      const chunk = this.shapes.value(data)
+      if (chunk === null) return false
+      this.count(chunk)
+    }
+    this.excess = frame.excess
+    return true
+  }
+
+  private endOfStream(): boolean {
+    if (this.reason !== null) {
+      this.isComplete = true
+      return true
+    }
+    // As in the decoder: `[DONE]` ends a reply with content, and truncates one without.
+    if (!this.hasContent) {
+      this.error = { ...TRUNCATED_REPLY }
+      return false
+    }
+    this.reason = this.hasCall ? 'tool-use' : 'stop'
+    if (this.asChat === null)
+      this.missingFrame = this.lastChunk(this.hasCall ? 'tool_calls' : 'stop')
+    this.isComplete = true
+    return true
+  }
+
+  /** The chunk with the finish reasons that the upstream omitted, as bytes read as Latin-1. */
+  private lastChunk(reason: string): string {
+    const { id = '', created = 0, model = '' } = this.firstChunk ?? {}
+    const choices = [...this.choices.keys()].map((index) => {
+      return { index, delta: {}, finish_reason: reason }
+    })
+    const chunk = { id, object: 'chat.completion.chunk', created, model, choices }
+    return Buffer.from(`data: ${JSON.stringify(chunk)}\n\n`).toString('latin1')
+  }
+
+  private watch(chunk: JsonObject): boolean {
+    this.firstChunk ??= chunk
+    this.model ??= nameOf(chunk)
+    this.tier ??= stringOf(chunk['service_tier']) ?? null
+    this.count(chunk)
+    const choices = arrayOf(chunk['choices'])
+    this.error = errorIn(chunk) ?? (choices.some(hasErrorReason) ? { ...STOPPED_WITH_ERROR } : null)
+    if (this.error !== null) return false
+    for (const choice of choices) this.choice(objectOf(choice))
+    return this.includeUsage || choices.length > 0 || !isObject(chunk['usage'])
+  }
+
+  private count(chunk: JsonObject): void {
+    const usage = chunk['usage'] ?? objectOf(chunk['x_groq'])['usage']
+    if (isObject(usage)) this.usage = mergeUsage(this.usage, usageOf(usage))
+  }
+
+  private choice(choice: JsonObject): void {
+    const delta = objectOf(choice['delta'])
+    this.hasContent ||= hasContent(delta)
+    if (this.usage.calls === undefined && citesPages(delta)) {
+      this.usage = { ...this.usage, calls: ONE_SEARCH }
+    }
+    this.hasCall ||= arrayOf(delta['tool_calls']).length > 0
+    const reason = choice['finish_reason']
+    const hasReason = typeof reason === 'string' && reason !== ''
+    const index = numberOf(choice['index']) ?? 0
+    this.choices.set(index, hasReason || this.choices.get(index) === true)
+    if (!hasReason) return
+    this.hasContent = true
+    this.reason ??= finishReason(reason)
+  }
+}
+
+function hasErrorReason(choice: JsonValue): boolean {
+  return objectOf(choice)['finish_reason'] === 'error'
+}
+
+/** Usage, finish reason, error and model of a whole reply. */
+export function tapReply(body: JsonObject): TapResult {
+  const choice = choiceOf(body)
+  const usage = usageOf(body['usage'])
+  if (usage.calls === undefined && arrayOf(body['choices']).some(hasCitedPages)) {
+    usage.calls = ONE_SEARCH
+  }
+  const reason = stringOf(choice?.['finish_reason'])
+  return {
+    usage,
+    outputSize: reportsOutput(usage)
+      ? NO_OUTPUT
+      : { bytes: replyTextBytes(body['choices'] ?? null), calls: 0 },
+    reason: reason === undefined || reason === '' ? null : finishReason(reason),
+    error: errorIn(body) ?? (choice === null ? { ...MALFORMED_REPLY } : null),
+    model: nameOf(body),
+    tier: stringOf(body['service_tier']) ?? null,
+  }
+}
+
+function hasCitedPages(choice: JsonValue): boolean {
+  return citesPages(objectOf(objectOf(choice)['message']))
+}
+
+function nameOf(body: JsonObject): string | null {
+  const model = stringOf(body['model'])
+  return model === undefined || model === '' ? null : model
+}
+
+/** Whether a delta has a member beside the role that is neither empty nor null. */
+function hasContent(delta: JsonObject): boolean {
+  for (const key of Object.keys(delta)) {
+    const value = delta[key]
+    if (key === 'role' || value === null || value === '') continue
+    if (Array.isArray(value) ? value.length > 0 : value !== undefined) return true
+  }
+  return false
+}
+
+/** Whether a chunk without an error has no finish reason. */
+function isOrdinary(chunk: JsonObject): boolean {
+  return arrayOf(chunk['choices']).every((choice) => {
+    const reason = objectOf(choice)['finish_reason']
+    return reason === null || reason === undefined
+  })
+}
+
+function hasUsage(chunk: JsonObject): boolean {
+  return isObject(chunk['usage']) || isObject(chunk['x_groq'])
+}
+
+/** The text of `"usage":null`, which only the gateway requested; empty if there is none. */
+function nullUsageIn(data: string, chunk: JsonObject): string {
+  if (chunk['usage'] !== null) return ''
+  const found = data.match(NULL_USAGE)
+  // Of several matches, some are inside another member.
+  return found?.length === 1 ? found[0] : ''
+}
+
+/** The members of a message or delta that hold text, up to the value's first quote. */
+const TEXT_MEMBERS = /"(?:content|arguments|reasoning_content|reasoning|refusal|input)"\s*:\s*"/g
+
+/** The bytes of text in JSON that is bytes read as Latin-1, from an offset on; 0 for a negative offset. */
+function textBytes(data: string, from: number): number {
+  return bytesAfter(data, from, TEXT_MEMBERS)
+}
+
+/**
+ * The same for the choices of a whole reply. Serialises them, so it is called only for a reply without usage.
+ */
+function replyTextBytes(choices: JsonValue): number {
+  return textBytes(Buffer.from(JSON.stringify(choices)).toString('latin1'), 0)
+}

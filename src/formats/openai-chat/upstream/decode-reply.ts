@@ -1,0 +1,427 @@
+/**
+ * Decodes the chunks of a stream, and a whole reply as one chunk. Emits a grammatical event stream for any
+ * input, also if its chunks are disordered. Only the first choice is decoded.
+ *
+ * The `finish` event waits for `[DONE]` or the end of the stream, because usage follows `finish_reason`. The
+ * end of the stream after `finish_reason` completes a reply without `[DONE]`, and so does `[DONE]` after
+ * content without a `finish_reason` (OpenRouter's streams from Novita). An end with neither is a truncated
+ * reply.
+ */
+import type { WireError } from '../../../errors.js'
+import type { EventSink, FinishReason, Citation } from '../../chat/event.js'
+import { withCalls, type CallCounts } from '../../chat/hosted-tools.js'
+import {
+  arrayOf,
+  isObject,
+  numberOf,
+  objectOf,
+  stringOf,
+  type JsonObject,
+  type JsonValue,
+} from '../../chat/json.js'
+import type { ChatRequest } from '../../chat/request.js'
+import { tokenCount, type TokenKind, type Usage } from '../../chat/usage.js'
+import type { StreamDecoder, ChoicesDecoder } from '../../dialect.js'
+import { FrameShapes } from '../../wire/frames/frame-shapes.js'
+import { decodeErrorPayload } from '../../wire/openai/decode-error.js'
+import { clientNames } from '../../wire/openai/tools.js'
+import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../../wire/upstream-errors.js'
+import { FRAME_SLOTS } from '../constants.js'
+import { Blocks, decodeToolCall, toolCallIndex } from './decode-blocks.js'
+
+/** Members of a delta or message that are decoded here or have no meaning for clients (Groq's `channel`). */
+const KNOWN_MEMBERS = new Set([
+  'annotations',
+  'channel',
+  'content',
+  'function_call',
+  'images',
+  'prefix',
+  'reasoning',
+  'reasoning_content',
+  'refusal',
+  'role',
+  'tool_calls',
+])
+
+/** Limit for the names of unknown members that are reported; no vendor has that many. */
+const MAX_UNKNOWN_MEMBERS = 16
+
+/** Decodes one stream. */
+export class ChunkDecoder implements StreamDecoder {
+  wasCut = false
+  private readonly sink: EventSink
+  private readonly blocks: Blocks
+  private id = ''
+  private model = ''
+  private started = false
+  private ended = false
+  private raw: string | null = null
+  /** The stream ended without a finish reason. */
+  private lacksReason = false
+  private usage: JsonValue | undefined
+  private tier: string | undefined
+  private hasSearched = false
+  /** Names of non-empty members that have no canonical event. */
+  private unknownMembers: Set<string> | null = null
+  private readonly shapes = new FrameShapes<true>(FRAME_SLOTS)
+
+  constructor(request: ChatRequest, sink: EventSink) {
+    this.sink = sink
+    this.blocks = new Blocks(sink, clientNames(request.tools), () => this.id)
+  }
+
+  frame(_name: string, data: string): void {
+    if (this.ended) return
+    const known = this.shapes.read(data)
+    if (known !== null) return this.chunk(known)
+    if (data === '[DONE]' || data.trim() === '[DONE]') return this.terminator()
+    let chunk: unknown
+    try {
+      chunk = JSON.parse(data)
+    } catch {
+      return this.fail(MALFORMED_REPLY)
+    }
+    if (!isObject(chunk)) return this.fail(MALFORMED_REPLY)
+    this.chunk(chunk)
+    // Chunks before the first choice set id and model, which must not be read from a known shape.
+    if (this.started) this.shapes.add(data, true)
+  }
+
+  end(): void {
+    if (this.ended) return
+    this.wasCut = true
+    this.finish()
+  }
+
+  /** A whole reply is one chunk whose choice has a `message` and a reason. */
+  whole(body: JsonObject): void {
+    if (errorIn(body) === null && choiceOf(body) === null) {
+      return this.fail(MALFORMED_REPLY)
+    }
+    this.chunk(body)
+    // Valid JSON is never truncated, so a whole reply without a finish reason is complete.
+    if (this.raw === null) this.raw = ''
+    if (!this.ended) this.finish()
+  }
+
+  private chunk(chunk: JsonObject): void {
+    if (this.id === '') this.id = stringOf(chunk['id']) ?? ''
+    if (this.model === '') this.model = stringOf(chunk['model']) ?? ''
+    if (this.tier === undefined) this.tier = stringOf(chunk['service_tier'])
+    this.count(chunk)
+    const error = errorIn(chunk)
+    if (error !== null) return this.fail(error)
+    const choice = choiceOf(chunk)
+    if (choice === null) return
+    this.start()
+    // Content after the finish reason is not part of the reply.
+    if (this.raw !== null) return
+    const whole = !isObject(choice['delta'])
+    if (!this.delta(objectOf(choice[whole ? 'message' : 'delta']), whole)) {
+      return this.fail(MALFORMED_REPLY)
+    }
+    const reason = choice['finish_reason']
+    if (typeof reason === 'string' && reason !== '') this.raw = reason
+  }
+
+  /** Emits usage as soon as it arrives, so that a truncated stream is still priced. */
+  private count(chunk: JsonObject): void {
+    const usage = chunk['usage'] ?? objectOf(chunk['x_groq'])['usage']
+    if (!isObject(usage)) return
+    this.usage = usage
+    if (this.started) this.sink.event({ type: 'usage', usage: usageOf(usage) })
+  }
+
+  private start(): void {
+    if (this.started) return
+    this.started = true
+    this.sink.event({ type: 'start', id: this.id, model: this.model })
+    if (this.usage !== undefined) this.sink.event({ type: 'usage', usage: usageOf(this.usage) })
+  }
+
+  /** False if the delta is malformed. */
+  private delta(delta: JsonObject, whole: boolean): boolean {
+    const { blocks } = this
+    const { content } = delta
+    // Most deltas have `content` only.
+    for (const key in delta) {
+      if (key !== 'content' && !KNOWN_MEMBERS.has(key)) this.noteUnknown(key, delta[key])
+    }
+    const thought = stringOf(delta['reasoning_content']) ?? stringOf(delta['reasoning']) ?? ''
+    let ok = blocks.text('thinking', thought)
+    ok &&= this.content(content)
+    this.hasSearched ||= citesPages(delta)
+    for (const item of arrayOf(delta['annotations'])) {
+      const citation = citationOf(item)
+      if (citation !== null) blocks.cite(citation)
+    }
+    for (const item of arrayOf(delta['images'])) ok &&= this.image(item)
+    ok &&= blocks.text('refusal', stringOf(delta['refusal']) ?? '')
+    const calls = arrayOf(delta['tool_calls'])
+    for (const [at, item] of calls.entries()) {
+      if (!isObject(item)) return false
+      const index = whole ? at : toolCallIndex(item, calls, blocks.calls)
+      ok &&= blocks.call(decodeToolCall(item, index))
+    }
+    const legacy = delta['function_call']
+    return ok && (isObject(legacy) ? blocks.call(decodeToolCall({ function: legacy }, 0)) : true)
+  }
+
+  /** A string, or Mistral's list of text and thinking parts (recorded). */
+  private content(value: JsonValue | undefined): boolean {
+    if (typeof value === 'string') return this.blocks.text('text', value)
+    return arrayOf(value).every((item) => {
+      const part = objectOf(item)
+      if (part['type'] === 'text') return this.blocks.text('text', stringOf(part['text']) ?? '')
+      if (part['type'] !== 'thinking') {
+        this.noteUnknown(stringOf(part['type']) ?? 'content', part)
+        return true
+      }
+      const thinking = part['thinking']
+      const thought =
+        stringOf(thinking) ??
+        arrayOf(thinking)
+          .map((part) => stringOf(objectOf(part)['text']) ?? '')
+          .join('')
+      return this.blocks.text('thinking', thought)
+    })
+  }
+
+  /** An image beside the content (OpenRouter). */
+  private image(item: JsonValue): boolean {
+    const url = stringOf(objectOf(objectOf(item)['image_url'])['url']) ?? ''
+    return url === '' || this.blocks.image(url)
+  }
+
+  private noteUnknown(name: string, value: JsonValue | undefined): void {
+    if (value === undefined || value === null || value === '') return
+    if (typeof value === 'object' && Object.keys(value).length === 0) return
+    this.unknownMembers ??= new Set()
+    if (this.unknownMembers.size < MAX_UNKNOWN_MEMBERS) this.unknownMembers.add(name)
+  }
+
+  /** `[DONE]`. After content it completes the reply even without a finish reason. */
+  private terminator(): void {
+    if (this.raw === null && this.blocks.hasBlocks) {
+      this.raw = ''
+      this.lacksReason = true
+    }
+    this.finish()
+  }
+
+  private finish(): void {
+    if (this.raw === null) return this.fail(TRUNCATED_REPLY)
+    if (this.raw === 'error') return this.fail(STOPPED_WITH_ERROR)
+    if (!this.blocks.finish()) return this.fail(MALFORMED_REPLY)
+    this.ended = true
+    // An event with the name alone, so that encoders report the loss.
+    for (const type of this.unknownMembers ?? []) {
+      const index = this.blocks.next()
+      this.sink.event({ type: 'opaque', index, provider: 'openai-chat', block: { type } })
+    }
+    if (this.hasSearched && usageOf(this.usage).calls === undefined) {
+      this.sink.event({ type: 'usage', usage: { calls: ONE_SEARCH } })
+    }
+    let reason: FinishReason = this.lacksReason ? 'stop' : finishReason(this.raw)
+    if (reason === 'stop' && this.blocks.calls > 0) reason = 'tool-use'
+    const raw = this.raw === '' ? null : this.raw
+    const { tier } = this
+    this.sink.event(
+      tier === undefined
+        ? { type: 'finish', reason, raw }
+        : { type: 'finish', reason, raw, serviceTier: tier },
+    )
+  }
+
+  private fail(error: WireError): void {
+    if (this.ended) return
+    this.ended = true
+    this.sink.event({ type: 'error', error: { ...error } })
+  }
+}
+
+/** The first choice: the one with index 0, or without a valid index. */
+export function choiceOf(chunk: JsonObject): JsonObject | null {
+  for (const item of arrayOf(chunk['choices'])) {
+    if (!isObject(item)) continue
+    const index = numberOf(item['index'])
+    if (index === undefined || index <= 0) return item
+  }
+  return null
+}
+
+/** Emits the events that a stream of the same reply would. Never throws. */
+export function decodeReply(body: JsonObject, request: ChatRequest, sink: EventSink): void {
+  new ChunkDecoder(request, sink).whole(body)
+}
+
+/**
+ * One sink for each choice. Every sink gets the usage, which counts all choices together.
+ *
+ * Decodes several choices of one reply, each with a decoder of its own, for clients of other formats. Chat
+ * clients get the upstream's own bytes.
+ */
+export class ChoicesOfReply implements ChoicesDecoder {
+  private readonly decoders: readonly ChunkDecoder[]
+
+  constructor(request: ChatRequest, sinks: readonly EventSink[]) {
+    this.decoders = sinks.map((sink) => new ChunkDecoder(request, sink))
+  }
+
+  take(body: JsonValue): void {
+    if (Array.isArray(body)) for (const chunk of body) this.frame('', JSON.stringify(chunk))
+    else
+      for (const [at, each] of this.decoders.entries()) each.whole(onlyChoice(objectOf(body), at))
+  }
+
+  frame(name: string, data: string): void {
+    const chunk = parsed(data)
+    for (const [at, each] of this.decoders.entries()) {
+      each.frame(name, chunk === null ? data : JSON.stringify(onlyChoice(chunk, at)))
+    }
+  }
+
+  end(): void {
+    for (const each of this.decoders) each.end()
+  }
+}
+
+/** The chunk with one of its choices, which gets the index 0. */
+function onlyChoice(chunk: JsonObject, position: number): JsonObject {
+  const choices = arrayOf(chunk['choices'])
+    .map(objectOf)
+    .filter(({ index }) => (index ?? 0) === position)
+  return { ...chunk, choices: choices.map((choice) => ({ ...choice, index: 0 })) }
+}
+
+/** Null for `[DONE]` and malformed frames. */
+function parsed(data: string): JsonObject | null {
+  try {
+    const value: unknown = JSON.parse(data)
+    return isObject(value) ? value : null
+  } catch {
+    return null
+  }
+}
+
+/** `finish_reason: "error"` without an error object (OpenRouter). */
+export const STOPPED_WITH_ERROR: Readonly<WireError> = {
+  kind: 'upstream_failed',
+  message: 'The upstream stopped the reply with finish_reason "error" and gave no reason.',
+  upstreamCode: 'error',
+}
+
+/**
+ * The error of a body or chunk, alone or beside its choices; null if there is none.
+ *
+ * Failures inside a reply with status 200. Errors with another status are decoded by
+ * `formats/wire/openai/decode-error.ts`.
+ *
+ * Source: OpenAI API reference, "Error codes", and recorded error bodies, read 2026-11-20.
+ */
+export function errorIn(chunk: JsonObject): WireError | null {
+  const error = chunk['error'] ?? objectOf(arrayOf(chunk['choices'])[0])['error']
+  if (error === undefined || error === null || error === false || error === '') return null
+  return decodeErrorPayload(error)
+}
+
+/** A source by its URL; null for other annotations. */
+function citationOf(item: JsonValue): Citation | null {
+  const inner = objectOf(objectOf(item)['url_citation'])
+  const url = stringOf(inner['url'])
+  if (url === undefined) return null
+  const citation: Citation = { url }
+  const title = stringOf(inner['title'])
+  const start = numberOf(inner['start_index'])
+  const end = numberOf(inner['end_index'])
+  if (title !== undefined) citation.title = title
+  if (start !== undefined) citation.start = start
+  if (end !== undefined) citation.end = end
+  return citation
+}
+
+/**
+ * Counts that are absent or not numbers stay absent.
+ *
+ * Source: OpenAI API reference, "Chat Completions", and the SDK's types, read 2026-11-20.
+ */
+export function usageOf(value: unknown): Usage {
+  const usage: Usage = {}
+  if (!isObject(value)) return usage
+  const prompt = objectOf(value['prompt_tokens_details'])
+  const completion = objectOf(value['completion_tokens_details'])
+  take(usage, 'input', value['prompt_tokens'])
+  take(usage, 'output', value['completion_tokens'])
+  // DeepSeek also sends the cache reads under a name of its own.
+  take(usage, 'cacheRead', prompt['cached_tokens'] ?? value['prompt_cache_hit_tokens'])
+  take(usage, 'cacheWrite', prompt['cache_write_tokens'])
+  take(usage, 'reasoning', completion['reasoning_tokens'])
+  const calls = callsIn(value)
+  if (calls !== undefined) usage.calls = calls
+  for (const [counts, member, key] of KINDS) {
+    // Vendors report zero for the kinds of a request that has only text.
+    const count = (counts === 'input' ? prompt : completion)[member]
+    if (count !== 0) take(usage, key, count)
+  }
+  return usage
+}
+
+const REQUESTS = '_requests'
+
+/** The calls of tools that the provider ran, as OpenRouter reports them. */
+function callsIn(usage: JsonObject): CallCounts | undefined {
+  const reported = usage['server_tool_use']
+  if (!isObject(reported)) return undefined
+  let calls: CallCounts | undefined
+  for (const [key, count] of Object.entries(reported)) {
+    if (!key.endsWith(REQUESTS)) continue
+    calls = withCalls(calls, key.slice(0, -REQUESTS.length), tokenCount(count) ?? 0)
+  }
+  return calls
+}
+
+/** Whether the reply cites pages: a search of the web, of which a reply has one. */
+export function citesPages(delta: JsonObject): boolean {
+  const { annotations } = delta
+  if (!Array.isArray(annotations)) return false
+  return annotations.some((item) => isObject(item) && item['type'] === 'url_citation')
+}
+
+/** The search of a reply that cites pages and whose usage has no calls. */
+export const ONE_SEARCH: CallCounts = { web_search: 1 }
+
+/** Counts by kind of token: input or output, the member in the details, the canonical name. */
+const KINDS = [
+  ['input', 'text_tokens', 'inputText'],
+  ['input', 'image_tokens', 'inputImage'],
+  ['input', 'audio_tokens', 'inputAudio'],
+  ['output', 'text_tokens', 'outputText'],
+  ['output', 'image_tokens', 'outputImage'],
+  ['output', 'audio_tokens', 'outputAudio'],
+] as const
+
+function take(usage: Usage, key: TokenKind, value: unknown): void {
+  const count = tokenCount(value)
+  if (count !== undefined) usage[key] = count
+}
+
+/** The canonical reason; `other` for an unknown word. */
+export function finishReason(raw: string): FinishReason {
+  switch (raw) {
+    case 'stop':
+    case 'eos':
+      return 'stop'
+    case 'length':
+    case 'max_tokens':
+    case 'model_length':
+      return 'length'
+    case 'tool_calls':
+    case 'function_call':
+      return 'tool-use'
+    case 'content_filter':
+      return 'filter'
+    default:
+      return 'other'
+  }
+}

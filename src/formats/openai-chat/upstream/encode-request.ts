@@ -1,0 +1,320 @@
+/**
+ * Encodes a canonical request as a chat-completions body. A field that the format cannot express is reported
+ * as a loss, or refused if the reply would be wrong without it.
+ *
+ * Source: OpenAI API reference, "Create chat completion", read 2026-11-20.
+ */
+import { GatewayError } from '../../../errors.js'
+import type { JsonObject, JsonValue } from '../../chat/json.js'
+import type { ModelFacts } from '../../chat/model.js'
+import type {
+  ChatRequest,
+  ResponseFormat,
+  Tool,
+  FilePart,
+  ImagePart,
+  MediaSource,
+  Message,
+  TextPart,
+  ToolCall,
+  UserPart,
+} from '../../chat/request.js'
+import type { EncodeContext, Losses } from '../../dialect.js'
+import { wireName, encodeChoice, wireCallId } from '../../wire/openai/tools.js'
+import { SERVICE_TIERS, MAX_CALL_ID } from '../constants.js'
+import { effortFor, isDefault, outputLimitField, accepts, acceptsStop } from '../model-rules.js'
+import { signatureOut } from '../reasoning-state.js'
+
+/** Fields of this format in `request.rest`. Other fields there belong to other formats. */
+const OWN = new Set([
+  'audio',
+  'metadata',
+  'modalities',
+  'moderation',
+  'prediction',
+  'prompt_cache_key',
+  'prompt_cache_options',
+  'prompt_cache_retention',
+  'store',
+  'web_search_options',
+])
+
+/** The body for an upstream of this format. Throws `GatewayError(untranslatable)`; reports to `losses`. */
+export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: Losses): JsonObject {
+  const context = { model, losses }
+  const body: JsonObject = {
+    model: request.model,
+    messages: encodeMessages(request.messages, model, losses),
+  }
+  if (request.stream) {
+    body['stream'] = true
+    body['stream_options'] = { include_usage: true }
+  }
+  encodeTools(request, body)
+  const effort = encodeEffort(request, body, context)
+  encodeSampling(request, { body, effort }, context)
+  encodeOutput(request, model, body)
+  encodeRest(request, body, losses)
+  return body
+}
+
+function encodeTools(request: ChatRequest, body: JsonObject): void {
+  if (request.tools.length > 0) body['tools'] = request.tools.map(encodeTool)
+  const { toolChoice, tools, parallelToolCalls } = request
+  if (toolChoice !== undefined) {
+    body['tool_choice'] = encodeChoice(toolChoice, tools, {
+      named: (type, name) => ({ type, [type]: { name } }),
+      allowed: (mode, named) => ({ type: 'allowed_tools', allowed_tools: { mode, tools: named } }),
+    })
+  }
+  if (parallelToolCalls !== undefined) body['parallel_tool_calls'] = parallelToolCalls
+}
+
+function encodeTool(tool: Tool): JsonObject {
+  const inner: JsonObject = { name: wireName(tool.name) }
+  if (tool.description !== undefined) inner['description'] = tool.description
+  if (tool.custom !== undefined) {
+    if (tool.custom.format !== undefined) inner['format'] = tool.custom.format
+    return { type: 'custom', custom: inner }
+  }
+  if (tool.parameters !== undefined) inner['parameters'] = tool.parameters
+  if (tool.strict !== undefined) inner['strict'] = tool.strict
+  return { type: 'function', function: inner }
+}
+
+function encodeEffort(
+  { reasoningEffort, tools }: ChatRequest,
+  body: JsonObject,
+  { model, losses }: EncodeContext,
+): string | undefined {
+  const requested = { effort: reasoningEffort, tools: tools.length > 0 }
+  const effort = effortFor(requested, model, losses)
+  if (effort !== undefined) body['reasoning_effort'] = effort
+  return effort
+}
+
+/** Sampling parameters, if the model accepts them. */
+function encodeSampling(
+  request: ChatRequest,
+  { body, effort }: { body: JsonObject; effort: string | undefined },
+  { model, losses }: EncodeContext,
+): void {
+  const fields: [string, JsonValue | undefined][] = [
+    ['temperature', request.temperature],
+    ['top_p', request.topP],
+    ['frequency_penalty', request.frequencyPenalty],
+    ['presence_penalty', request.presencePenalty],
+    ['logprobs', request.logprobs],
+    ['top_logprobs', request.topLogprobs],
+    ['logit_bias', request.rest['logit_bias']],
+    ['seed', request.seed],
+    ['n', request.candidates],
+  ]
+  if (request.topK !== undefined) losses.drop('top_k', 'no-equivalent')
+  for (const [field, value] of fields) {
+    if (value === undefined) continue
+    if (accepts(field, model, effort)) body[field] = value
+    else if (!isDefault(field, value)) losses.drop(field, 'no-equivalent')
+  }
+}
+
+function encodeOutput(request: ChatRequest, model: ModelFacts, body: JsonObject): void {
+  const limit = request.maxOutputTokens
+  if (limit !== undefined) body[outputLimitField(model)] = limit
+  if (acceptsStop(request.stop, model) && request.stop !== undefined) {
+    body['stop'] = stopOf(request.stop, model)
+  }
+  if (request.responseFormat !== undefined) {
+    body['response_format'] = encodeFormat(request.responseFormat)
+  }
+  if (request.verbosity !== undefined) body['verbosity'] = request.verbosity
+  if (request.userId !== undefined) body['user'] = request.userId
+}
+
+/** OpenAI's limit; other upstreams of the format may accept more. */
+const MAX_STOP = 4
+
+function stopOf(stop: string[], { family }: ModelFacts): string[] {
+  if (family !== 'openai' || stop.length <= MAX_STOP) return stop
+  throw new GatewayError(
+    'untranslatable',
+    `stop: this upstream accepts at most ${MAX_STOP} stop sequences. Send fewer, or choose another model.`,
+    { param: 'stop' },
+  )
+}
+
+function encodeFormat(format: ResponseFormat): JsonObject {
+  if (format.type === 'text') return { type: 'text' }
+  if (format.type === 'json-object') return { type: 'json_object' }
+  const inner: JsonObject = { name: wireName(format.name), schema: format.schema }
+  if (format.description !== undefined) inner['description'] = format.description
+  if (format.strict !== undefined) inner['strict'] = format.strict
+  return { type: 'json_schema', json_schema: inner }
+}
+
+function encodeRest(request: ChatRequest, body: JsonObject, losses: Losses): void {
+  const { serviceTier, rest } = request
+  if (serviceTier !== undefined) {
+    if (SERVICE_TIERS.includes(serviceTier)) body['service_tier'] = serviceTier
+    else losses.drop('service_tier', 'no-equivalent')
+  }
+  for (const [key, value] of Object.entries(rest)) {
+    if (OWN.has(key)) body[key] = value
+    else if (key !== 'logit_bias') losses.drop(key, 'no-equivalent')
+  }
+}
+
+/**
+ * All turns. Images and files of tool results follow the results of the turn as a user message.
+ *
+ * Encodes canonical turns as `messages`. Content that the format cannot express is reported as a loss, or
+ * refused.
+ */
+function encodeMessages(
+  messages: readonly Message[],
+  model: ModelFacts,
+  losses: Losses,
+): JsonObject[] {
+  const out: JsonObject[] = []
+  let media: JsonObject[] = []
+  for (const message of messages) {
+    if (message.role !== 'tool' && media.length > 0) {
+      out.push({ role: 'user', content: media })
+      media = []
+    }
+    if (message.role === 'tool') media.push(...encodeResult(message, out, losses))
+    else out.push(encodeMessage(message, model, losses))
+  }
+  if (media.length > 0) out.push({ role: 'user', content: media })
+  return out
+}
+
+function encodeMessage(
+  message: Exclude<Message, { role: 'tool' }>,
+  model: ModelFacts,
+  losses: Losses,
+): JsonObject {
+  switch (message.role) {
+    case 'system':
+    case 'developer': {
+      const role = model.systemRole === 'developer' ? 'developer' : message.role
+      return { role, content: content(message.parts, message.index, losses) }
+    }
+    case 'user':
+      return { role: 'user', content: content(message.parts, message.index, losses) }
+    case 'assistant':
+      return encodeAssistant(message, model, losses)
+    default:
+      return message satisfies never
+  }
+}
+
+/** A single text part becomes a string, which every upstream of this format accepts. */
+function content(parts: readonly UserPart[], index: number, losses: Losses): string | JsonObject[] {
+  const [first] = parts
+  if (first === undefined) return ''
+  if (parts.length === 1 && first.type === 'text') return first.text
+  return parts.map((part) => encodePart(part, index, losses))
+}
+
+function encodePart(part: UserPart, index: number, losses: Losses): JsonObject {
+  switch (part.type) {
+    case 'text':
+      return { type: 'text', text: part.text }
+    case 'image':
+      return { type: 'image_url', image_url: image(part, index) }
+    case 'audio':
+      return { type: 'input_audio', input_audio: { data: part.data, format: part.format } }
+    case 'file':
+      return file(part, index, losses)
+    default:
+      return part satisfies never
+  }
+}
+
+function image(part: ImagePart, index: number): JsonObject {
+  const url = { url: address(part.source, `messages[${index}].content`, 'an image') }
+  return part.detail === undefined ? url : { ...url, detail: part.detail }
+}
+
+function address(source: MediaSource, path: string, what: string): string {
+  if (source.kind === 'base64') return `data:${source.mediaType};base64,${source.data}`
+  if (source.kind === 'url') return source.url
+  throw new GatewayError(
+    'untranslatable',
+    `${path}: this upstream does not accept ${what} by file id. Send the data or a URL`,
+    { param: path },
+  )
+}
+
+function file(part: FilePart, index: number, losses: Losses): JsonObject {
+  const { source } = part
+  const name = part.filename === undefined ? {} : { filename: part.filename }
+  if (source.kind === 'file-id' && source.origin === undefined) {
+    return { type: 'file', file: { file_id: source.id, ...name } }
+  }
+  // The endpoint accepts PDF files only, so a text file becomes a text part.
+  if (source.kind === 'base64' && source.mediaType.startsWith('text/')) {
+    losses.drop('messages.file', 'approximated')
+    return { type: 'text', text: Buffer.from(source.data, 'base64').toString('utf8') }
+  }
+  const data = address(source, `messages[${index}].content`, 'a file')
+  return { type: 'file', file: { file_data: data, ...name } }
+}
+
+function encodeAssistant(
+  message: Extract<Message, { role: 'assistant' }>,
+  model: ModelFacts,
+  losses: Losses,
+): JsonObject {
+  const texts: TextPart[] = []
+  let thoughts = ''
+  const out: JsonObject = { role: 'assistant' }
+  for (const part of message.parts) {
+    if (part.type === 'text') texts.push(part)
+    else if (part.type === 'thinking') {
+      if (part.origin === 'openai-chat') thoughts += part.text
+      else losses.drop('messages.thinking', 'no-equivalent')
+    } else if (part.provider === 'openai-chat' && part.block['type'] === 'audio') {
+      out['audio'] = { id: part.block['id'] }
+    } else losses.drop('messages.opaque', 'no-equivalent')
+  }
+  const bare = texts.length === 0 && (message.toolCalls.length > 0 || out['audio'] !== undefined)
+  out['content'] = bare ? null : content(texts, message.index, losses)
+  if (thoughts !== '') out['reasoning_content'] = thoughts
+  if (message.toolCalls.length > 0)
+    out['tool_calls'] = message.toolCalls.map((call) => encodeCall(call, model, losses))
+  return out
+}
+
+function encodeCall(call: ToolCall, model: ModelFacts, losses: Losses): JsonObject {
+  const id = wireCallId(call.id, MAX_CALL_ID)
+  const name = wireName(call.name)
+  const out: JsonObject =
+    call.custom === true
+      ? { id, type: 'custom', custom: { name, input: call.arguments } }
+      : { id, type: 'function', function: { name, arguments: call.arguments } }
+  if (call.signature === undefined) return out
+  // Models with `endpoints` in the catalogue are OpenAI's, which refuses unknown members.
+  if (model.endpoints === undefined) out['extra_content'] = signatureOut(call.signature)
+  else losses.drop('messages.thinking', 'no-equivalent')
+  return out
+}
+
+/** Encodes the text of a result; returns its other parts, which a tool message cannot hold. */
+function encodeResult(
+  message: Extract<Message, { role: 'tool' }>,
+  out: JsonObject[],
+  losses: Losses,
+): JsonObject[] {
+  const texts = message.parts.filter((part) => part.type === 'text')
+  const media = message.parts.filter((part) => part.type !== 'text')
+  if (message.isError === true) losses.drop('messages.is_error', 'no-equivalent')
+  if (media.length > 0) losses.drop('messages.tool_content', 'approximated')
+  out.push({
+    role: 'tool',
+    tool_call_id: wireCallId(message.callId, MAX_CALL_ID),
+    content: content(texts, message.index, losses),
+  })
+  return media.map((part) => encodePart(part, message.index, losses))
+}

@@ -1,0 +1,56 @@
+/** The dialect of OpenAI's Responses, for clients and for upstreams. */
+import type { JsonObject } from '../chat/json.js'
+import { decodeError } from '../wire/openai/decode-error.js'
+import { modelOf, streamOf } from '../wire/request-fields.js'
+import type { Dialect, Egress, Ingress } from '../dialect.js'
+import { decodeRequest } from './client/decode-request.js'
+import { encodeError, encodeStreamError, fieldName } from './client/encode-error.js'
+import { encodeReply, lossOf } from './client/encode-reply.js'
+import { EventEncoder } from './client/encode-stream.js'
+import { storage } from './client/expand-references.js'
+import { edits, EventTap, tapReply } from './passthrough.js'
+import { tokenCounter, encodeRequest, streamsWhole } from './upstream/encode-request.js'
+import { decodeReply, EventDecoder } from './upstream/decode-reply.js'
+
+const ingress: Ingress = {
+  // Clients of server-sent events ignore comments.
+  envelope: { idPrefix: 'resp_', heartbeat: ': keep-alive\n\n', idHeader: null },
+  peek: (body: JsonObject) => ({ model: modelOf(body), stream: streamOf(body) }),
+  decodeRequest: (body) => decodeRequest(body),
+  encodeReply,
+  // The format has one choice per request.
+  encodeChoices: ([first], request, seed) => {
+    if (first === undefined) throw new Error('A reply without a choice cannot be encoded')
+    return encodeReply(first.reply, request, seed)
+  },
+  newEncoder: (request, seed) => new EventEncoder(request, seed),
+  outputEdit: (_body, tokens) => ({ key: 'max_output_tokens', json: String(tokens) }),
+  lossOf,
+  fieldName,
+  encodeError,
+  encodeStreamError,
+  storage,
+}
+
+const egress: Egress = {
+  framing: 'sse',
+  target: (_model, stream) => ({
+    path: '/responses',
+    accept: stream ? 'text/event-stream' : 'application/json',
+  }),
+  streamsWhole,
+  credential: (apiKey) => ({ authorization: `Bearer ${apiKey}` }),
+  headers: () => ({}),
+  encodeRequest,
+  edits,
+  tokenCounter,
+  decodeReply,
+  newDecoder: (request, sink) => new EventDecoder(request, sink),
+  continuation: null,
+  newTap: (request) => new EventTap(request),
+  tapReply,
+  decodeError,
+}
+
+/** The dialect of `POST /v1/responses`. */
+export const openaiResponses: Dialect = { name: 'openai-responses', ingress, egress }

@@ -1,0 +1,260 @@
+/** The same format on both sides: edits of the request's bytes, and what the gateway reads of the reply. */
+import type { WireError } from '../../errors.js'
+import type { FinishReason } from '../chat/event.js'
+import {
+  arrayOf,
+  isObject,
+  stringOf,
+  numberOf,
+  objectOf,
+  type JsonObject,
+  type JsonValue,
+} from '../chat/json.js'
+import { NO_OUTPUT } from '../chat/output-size.js'
+import { mergeUsage, reportsOutput, type Usage } from '../chat/usage.js'
+import type { EncodeContext, Losses, StreamTap, TapRequest, TapResult } from '../dialect.js'
+import { FrameShapes, parseLatin1 } from '../wire/frames/frame-shapes.js'
+import type { Edit } from '../wire/json/splice.js'
+import { largeEdit } from '../wire/json/write-json.js'
+import { RESPONSES_FIELDS, withheldEdits } from '../wire/openai/withheld-fields.js'
+import { isReasoningToken, readReasoningToken } from '../wire/reasoning-token.js'
+import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../wire/upstream-errors.js'
+import { failedEvent } from './client/encode-error.js'
+import { isOwnItemId } from './client/response-object.js'
+import { ORIGIN, reasoningItem } from './reasoning-state.js'
+import {
+  errorOfEvent,
+  errorOfResponse,
+  callsOf,
+  usageOf,
+  withItem,
+  endingOf,
+} from './upstream/decode-reply.js'
+
+/**
+ * Sets the upstream's name of the model, removes fields that choose another model or provider, and converts
+ * items that only the gateway understands.
+ */
+export function edits(
+  body: JsonObject,
+  modelName: string,
+  { losses }: Pick<EncodeContext, 'losses'>,
+): Edit[] {
+  const drop = (path: string): void => losses.drop(path, 'no-equivalent')
+  const out = withheldEdits(body, drop, RESPONSES_FIELDS)
+  if (body['model'] !== modelName) out.push({ key: 'model', json: JSON.stringify(modelName) })
+  const input = forwardedInput(body['input'], losses)
+  if (input !== null) out.push(largeEdit('input', input))
+  return out
+}
+
+/**
+ * The items without ids of the gateway and without reasoning state of other dialects; null if nothing
+ * changes.
+ */
+function forwardedInput(input: JsonValue | undefined, losses: Losses): JsonValue[] | null {
+  const items = arrayOf(input)
+  if (!items.some(isFromGateway)) return null
+  return items.flatMap((item): JsonValue[] => {
+    if (!isObject(item)) return [item]
+    const encrypted = stringOf(item['encrypted_content']) ?? ''
+    if (!isReasoningToken(encrypted)) return withoutOwnId(item)
+    const state = readReasoningToken(encrypted)
+    const own = state === null ? null : reasoningItem({ type: 'thinking', text: '', ...state })
+    if (own !== null && state?.origin === ORIGIN) {
+      return [{ ...own, summary: item['summary'] ?? [] }]
+    }
+    losses.drop('input.reasoning', 'no-equivalent')
+    return []
+  })
+}
+
+function isFromGateway(item: JsonValue): boolean {
+  if (!isObject(item)) return false
+  return (
+    isReasoningToken(stringOf(item['encrypted_content']) ?? '') ||
+    isOwnItemId(stringOf(item['id']) ?? '')
+  )
+}
+
+/** The item without an id of the gateway; empty for reasoning without state, which upstreams cannot use. */
+function withoutOwnId(item: JsonObject): JsonObject[] {
+  const { id, ...rest } = item
+  if (!isOwnItemId(stringOf(id) ?? '')) return [item]
+  return item['type'] === 'reasoning' ? [] : [rest]
+}
+
+/** The values that differ between similar deltas: text, padding and numbers. */
+const FRAME_SLOTS = /"(?:(?:delta|obfuscation|item_id)"\s*:\s*"|\w+"\s*:\s*(?=[-\d]))/g
+
+/**
+ * Watches one stream. `isComplete` is true after the last event of a response that did not fail.
+ *
+ * Watches a streamed response that passes through unchanged: usage, finish reason, error, first content. Only
+ * events that differ in shape from earlier ones are parsed; an ordinary delta costs a few comparisons.
+ */
+export class EventTap implements StreamTap {
+  usage: Usage = {}
+  reason: FinishReason | null = null
+  error: WireError | null = null
+  model: string | null = null
+  tier: string | null = null
+  readonly outputSize = { bytes: 0, calls: 0 }
+  hasContent = false
+  isComplete = false
+  readonly excess = ''
+  readonly missingFrame = ''
+  readonly terminator = ''
+  private readonly shapes = new FrameShapes<true>(FRAME_SLOTS)
+  private readonly onWhole: TapRequest['onWhole']
+  /** The response object of the first event. */
+  private first: JsonObject | null = null
+  private sequence = -1
+
+  constructor(request: TapRequest) {
+    this.onWhole = request.onWhole
+  }
+
+  /** Only the last event ends a response. */
+  get isFinished(): boolean {
+    return this.isComplete
+  }
+
+  frame(name: string, data: string): boolean {
+    if (this.hasContent) {
+      const delta = this.shapes.read(data)
+      if (delta !== null) {
+        this.delta(delta)
+        return true
+      }
+    }
+    if (data === '[DONE]' || data.trim() === '[DONE]') {
+      this.error = { ...TRUNCATED_REPLY }
+      return false
+    }
+    const event = parseLatin1(data)
+    if (event === null) {
+      this.error = { ...MALFORMED_REPLY }
+      return false
+    }
+    const type = stringOf(event['type']) ?? name
+    if (!this.watch(type, event)) return false
+    if (type.endsWith('.delta')) this.shapes.add(data, true)
+    return true
+  }
+
+  failed(error: WireError): string {
+    return failedEvent({ object: 'response', output: [], ...this.first }, error, this.sequence + 1)
+  }
+
+  /** False for an event that reports a failure, which the gateway reports in an event of its own. */
+  private watch(type: string, event: JsonObject): boolean {
+    const response = objectOf(event['response'])
+    this.takeResponse(response)
+    if (type === 'error') this.error = errorOfEvent(event)
+    else if (type === 'response.failed' || type === 'response.cancelled') {
+      this.error = errorOfResponse(response)
+    } else if (isObject(event['error'])) this.error = errorOfEvent(event)
+    if (this.error !== null) return false
+    this.sequence = numberOf(event['sequence_number']) ?? this.sequence
+    if (type === 'response.completed' || type === 'response.incomplete') {
+      return this.end(response, type === 'response.incomplete')
+    }
+    if (type.endsWith('.delta')) this.delta(event)
+    else if (type.startsWith('response.output_item.')) this.item(type, objectOf(event['item']))
+    return true
+  }
+
+  private end(response: JsonObject, isIncomplete: boolean): boolean {
+    const { status } = response
+    if (status === 'failed' || status === 'cancelled') {
+      this.error = errorOfResponse(response)
+      return false
+    }
+    const hosted = callsOf(response['output'])
+    if (hosted !== undefined) this.usage = { ...this.usage, calls: hosted }
+    const calls = callsIn(response)
+    this.reason = endingOf(response, isIncomplete || status === 'incomplete', calls).reason
+    this.hasContent = true
+    this.isComplete = true
+    this.onWhole?.(response)
+    return true
+  }
+
+  private takeResponse(response: JsonObject): void {
+    if (isObject(response['usage'])) this.usage = mergeUsage(this.usage, usageOf(response['usage']))
+    this.model ??= nameOf(response)
+    this.tier = stringOf(response['service_tier']) ?? this.tier
+    if (this.first === null && stringOf(response['id']) !== undefined) this.first = response
+  }
+
+  private delta(event: JsonObject): void {
+    const delta = stringOf(event['delta']) ?? ''
+    this.sequence = numberOf(event['sequence_number']) ?? this.sequence
+    if (delta === '') return
+    this.hasContent = true
+    // Frames of a known shape are bytes read as Latin-1, whose length is in bytes. Parsed frames are counted
+    // in characters.
+    this.outputSize.bytes += delta.length
+  }
+
+  /**
+   * Calls and items of hosted tools are content when they begin; messages and reasoning when they have text.
+   */
+  private item(type: string, item: JsonObject): void {
+    const kind = stringOf(item['type']) ?? ''
+    const isAdded = type === 'response.output_item.added'
+    if (isAdded && (kind === 'message' || kind === 'reasoning')) return
+    this.hasContent = true
+    if (!isAdded) {
+      const calls = withItem(this.usage.calls, item)
+      if (calls !== undefined) this.usage = { ...this.usage, calls }
+    }
+    if (isAdded && isCall(kind)) this.outputSize.calls += 1
+  }
+}
+
+/** Usage, finish reason, error and model of a whole response. */
+export function tapReply(body: JsonObject): TapResult {
+  const { status, error } = body
+  const usage = usageOf(body['usage'])
+  const calls = callsOf(body['output'])
+  if (calls !== undefined) usage.calls = calls
+  const isIncomplete = status === 'incomplete'
+  let problem: WireError | null = null
+  if (isObject(error) || status === 'failed' || status === 'cancelled') {
+    problem = errorOfResponse(body)
+  } else if (status === 'in_progress' || status === 'queued') problem = { ...TRUNCATED_REPLY }
+  else if (!Array.isArray(body['output'])) problem = { ...MALFORMED_REPLY }
+  return {
+    usage,
+    outputSize: reportsOutput(usage) ? NO_OUTPUT : outputSizeIn(body),
+    reason: problem === null ? endingOf(body, isIncomplete, callsIn(body)).reason : null,
+    error: problem,
+    model: nameOf(body),
+    tier: stringOf(body['service_tier']) ?? null,
+  }
+}
+
+function isCall(kind: string): boolean {
+  return kind === 'function_call' || kind === 'custom_tool_call'
+}
+
+function callsIn(response: JsonObject): number {
+  return arrayOf(response['output']).filter((item) => isCall(kindOf(item))).length
+}
+
+function kindOf(item: JsonValue): string {
+  return stringOf(objectOf(item)['type']) ?? ''
+}
+
+/** An estimate: the bytes of the serialised output. */
+function outputSizeIn(response: JsonObject): { bytes: number; calls: number } {
+  const bytes = Buffer.byteLength(JSON.stringify(response['output'] ?? null))
+  return { bytes, calls: callsIn(response) }
+}
+
+function nameOf(response: JsonObject): string | null {
+  const model = stringOf(response['model'])
+  return model === undefined || model === '' ? null : model
+}

@@ -1,0 +1,290 @@
+/**
+ * Encodes a canonical request as the body of `POST /responses`. A field that the format cannot express is
+ * reported as a loss, or refused if the reply would be wrong without it.
+ *
+ * Source: OpenAI API reference, "Create a model response", read 2026-11-20.
+ */
+import { GatewayError } from '../../../errors.js'
+import {
+  arrayOf,
+  isObject,
+  objectOf,
+  membersOf,
+  type JsonObject,
+  type JsonValue,
+} from '../../chat/json.js'
+import { acceptsSampling, type ModelFacts } from '../../chat/model.js'
+import {
+  nearestEffort,
+  type ChatRequest,
+  type ResponseFormat,
+  type Tool,
+  type ToolChoice,
+} from '../../chat/request.js'
+import { tokenCount } from '../../chat/usage.js'
+import type { EncodeContext, Losses, TokenCounter } from '../../dialect.js'
+import { wireName, encodeChoice } from '../../wire/openai/tools.js'
+import { MIN_OUTPUT_TOKENS, SERVICE_TIERS } from '../constants.js'
+import { acceptsBreakpoints, encodeInput } from './encode-messages.js'
+
+/** Fields in `request.rest` that have the same name in this format. */
+const SAME = new Set([
+  'metadata',
+  'moderation',
+  'prompt_cache_key',
+  'prompt_cache_options',
+  'prompt_cache_retention',
+  'truncation',
+])
+
+/** Fields that are encoded elsewhere in this file, or do not change the reply. */
+const SILENT = new Set(['cache_control', 'prediction', 'reasoning', 'store', 'web_search_options'])
+
+/** The members of `reasoning` beside the effort. */
+const REASONING = new Set(['context', 'mode', 'summary'])
+
+/**
+ * The body. Throws `GatewayError(untranslatable)` for fields that must not be dropped; reports others to
+ * `losses`.
+ */
+export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: Losses): JsonObject {
+  refuseUnsupported(request)
+  const context = { model, losses }
+  const body: JsonObject = {
+    model: request.model,
+    input: encodeInput(request.messages, model, losses),
+    // OpenAI stores responses by default, but not chat completions.
+    store: request.rest['store'] === true,
+  }
+  if (request.stream) body['stream'] = true
+  encodeTools(request, body)
+  encodeReasoning(request, body, context)
+  encodeSampling(request, body, context)
+  encodeOutput(request, body, losses)
+  encodeRest(request, body, context)
+  return body
+}
+
+/** Refuses fields that the format does not have and that change the reply. */
+function refuseUnsupported(request: ChatRequest): void {
+  if ((request.stop ?? []).some((text) => text !== '')) {
+    throw refused('stop', 'which has no stop sequences. Leave it out')
+  }
+  if ((request.candidates ?? 1) > 1) {
+    throw refused('n', 'which returns one choice. Send n requests')
+  }
+  const { audio, modalities } = request.rest
+  if (audio !== undefined) throw refused('audio', 'which has no audio. Choose an audio model')
+  if (Array.isArray(modalities) && modalities.includes('audio')) {
+    throw refused('modalities', 'which has no audio. Choose an audio model')
+  }
+}
+
+function refused(param: string, why: string): GatewayError {
+  const message = `${param}: the upstream serves this model through OpenAI's Responses API, ${why}.`
+  return new GatewayError('untranslatable', message, { param })
+}
+
+function encodeTools(request: ChatRequest, body: JsonObject): void {
+  const { toolChoice, tools, parallelToolCalls, rest } = request
+  const written = tools.map(encodeTool)
+  const search = rest['web_search_options']
+  if (isObject(search)) written.push(encodeWebSearch(search))
+  if (written.length > 0) body['tools'] = written
+  if (toolChoice !== undefined) body['tool_choice'] = encodeToolChoice(toolChoice, tools)
+  if (parallelToolCalls !== undefined) body['parallel_tool_calls'] = parallelToolCalls
+}
+
+/** The effort, and a request for the encrypted reasoning, which the next turn sends back. */
+function encodeReasoning(
+  request: ChatRequest,
+  body: JsonObject,
+  { model, losses }: EncodeContext,
+): void {
+  const { reasoningEffort: requested, rest } = request
+  // Models without reasoning refuse `include`: "Encrypted content is not supported".
+  if (model.reasoning === false) {
+    if (requested !== undefined && requested !== 'none') {
+      losses.drop('reasoning_effort', 'no-equivalent')
+    }
+    if (rest['reasoning'] !== undefined) losses.drop('reasoning', 'no-equivalent')
+    return
+  }
+  body['include'] = ['reasoning.encrypted_content']
+  const reasoning: JsonObject = {}
+  for (const [key, value] of Object.entries(objectOf(rest['reasoning']))) {
+    if (REASONING.has(key)) reasoning[key] = value
+    else if (key !== 'effort') losses.drop(`reasoning.${key}`, 'no-equivalent')
+  }
+  if (requested !== undefined) {
+    const effort = nearestEffort(requested, model.reasoningEfforts)
+    if (effort !== requested) losses.drop('reasoning_effort', 'approximated')
+    reasoning['effort'] = effort
+  }
+  if (Object.keys(reasoning).length > 0) body['reasoning'] = reasoning
+}
+
+/** Sampling parameters, if the model accepts them. The format has no penalties and no seed. */
+function encodeSampling(
+  request: ChatRequest,
+  body: JsonObject,
+  { model, losses }: EncodeContext,
+): void {
+  const accepted = acceptsSampling(model, objectOf(body['reasoning'])['effort'])
+  const put = (key: string, value: number | undefined): void => {
+    if (value === undefined) return
+    if (accepted) body[key] = value
+    // The default value is not a loss.
+    else if (value !== 1) losses.drop(key, 'no-equivalent')
+  }
+  put('temperature', request.temperature)
+  put('top_p', request.topP)
+  if (request.topK !== undefined) losses.drop('top_k', 'no-equivalent')
+  if (accepted && request.logprobs === true) encodeLogprobs(request, body)
+  else {
+    if (request.logprobs === true) losses.drop('logprobs', 'no-equivalent')
+    if ((request.topLogprobs ?? 0) > 0) losses.drop('top_logprobs', 'no-equivalent')
+  }
+  if ((request.frequencyPenalty ?? 0) !== 0) losses.drop('frequency_penalty', 'no-equivalent')
+  if ((request.presencePenalty ?? 0) !== 0) losses.drop('presence_penalty', 'no-equivalent')
+  if (request.seed !== undefined) losses.drop('seed', 'no-equivalent')
+}
+
+/** Token probabilities, which models do not return while they reason. */
+function encodeLogprobs({ topLogprobs = 0 }: ChatRequest, body: JsonObject): void {
+  body['include'] = [...arrayOf(body['include']), 'message.output_text.logprobs']
+  if (topLogprobs > 0) body['top_logprobs'] = topLogprobs
+}
+
+function encodeOutput(request: ChatRequest, body: JsonObject, losses: Losses): void {
+  const { maxOutputTokens: limit, responseFormat, verbosity, userId, serviceTier } = request
+  if (limit !== undefined) {
+    body['max_output_tokens'] = Math.max(limit, MIN_OUTPUT_TOKENS)
+    if (limit < MIN_OUTPUT_TOKENS) losses.drop('max_completion_tokens', 'approximated')
+  }
+  const text: JsonObject = {}
+  if (responseFormat !== undefined) text['format'] = encodeFormat(responseFormat)
+  if (verbosity !== undefined) text['verbosity'] = verbosity
+  if (Object.keys(text).length > 0) body['text'] = text
+  if (userId !== undefined) body['safety_identifier'] = userId
+  if (serviceTier === undefined) return
+  if (SERVICE_TIERS.includes(serviceTier)) body['service_tier'] = serviceTier
+  else losses.drop('service_tier', 'no-equivalent')
+}
+
+function encodeRest(
+  request: ChatRequest,
+  body: JsonObject,
+  { model, losses }: EncodeContext,
+): void {
+  for (const [key, value] of Object.entries(request.rest)) {
+    if (isHarmless(key, value, model)) continue
+    if (SAME.has(key)) body[key] = value
+    else losses.drop(key, 'no-equivalent')
+  }
+}
+
+/** Whether the field can be omitted without changing the reply. */
+function isHarmless(key: string, value: JsonValue, model: ModelFacts): boolean {
+  if (key === 'prompt_cache_options' && !acceptsBreakpoints(model)) return true
+  if (key === 'logit_bias') return Object.keys(objectOf(value)).length === 0
+  if (key === 'prompt_cache_retention') return model.promptCacheRetention === false
+  // Modalities with audio are refused before.
+  return key === 'modalities' || SILENT.has(key)
+}
+
+/** A reasoning model may send nothing for minutes, during which proxies close the silent connection. */
+export function streamsWhole(_request: ChatRequest, model: ModelFacts): boolean {
+  return model.reasoning !== false
+}
+
+const NO_PARAMETERS: JsonObject = { type: 'object', properties: {} }
+
+/**
+ * One tool. `strict` is always sent, because the API's default is true and that of other formats is false.
+ *
+ * Encodes tools, the tool choice and the response format. Their members are flat, while chat completions
+ * nests them under the type.
+ *
+ * Source: OpenAI API reference, "Create a model response", `tools` and `text`, read 2026-11-20.
+ */
+function encodeTool(tool: Tool): JsonObject {
+  const name = wireName(tool.name)
+  const described = tool.description === undefined ? {} : { description: tool.description }
+  if (tool.custom !== undefined) {
+    const { format } = tool.custom
+    const formatted = format === undefined ? {} : { format: customFormat(format) }
+    return { type: 'custom', name, ...described, ...formatted }
+  }
+  return {
+    type: 'function',
+    name,
+    ...described,
+    parameters: tool.parameters ?? NO_PARAMETERS,
+    strict: tool.strict ?? false,
+  }
+}
+
+/** `{type:"grammar",grammar:{syntax,definition}}` without the nesting. */
+function customFormat(format: JsonObject): JsonObject {
+  const { grammar, ...rest } = format
+  return { ...rest, ...objectOf(grammar) }
+}
+
+/** `tool_choice`. */
+function encodeToolChoice(choice: ToolChoice, tools: readonly Tool[]): string | JsonObject {
+  return encodeChoice(choice, tools, {
+    named: (type, name) => ({ type, name }),
+    allowed: (mode, named) => ({ type: 'allowed_tools', mode, tools: named }),
+  })
+}
+
+/** `text.format`. */
+function encodeFormat(format: ResponseFormat): JsonObject {
+  if (format.type === 'text') return { type: 'text' }
+  if (format.type === 'json-object') return { type: 'json_object' }
+  const described = format.description === undefined ? {} : { description: format.description }
+  return {
+    type: 'json_schema',
+    name: wireName(format.name),
+    ...described,
+    schema: format.schema,
+    strict: format.strict ?? false,
+  }
+}
+
+/** The web search tool, from the `web_search_options` of chat completions. */
+function encodeWebSearch(options: JsonObject): JsonObject {
+  const { search_context_size: size, user_location: location } = options
+  const place = objectOf(location)
+  const near = { type: 'approximate', ...objectOf(place['approximate']) }
+  return {
+    type: 'web_search',
+    ...(size === undefined || size === null ? {} : { search_context_size: size }),
+    ...(Object.keys(place).length === 0 ? {} : { user_location: near }),
+  }
+}
+
+/** The members of a request that the endpoint accepts. */
+const COUNTED = [
+  'model',
+  'input',
+  'instructions',
+  'parallel_tool_calls',
+  'reasoning',
+  'text',
+  'tool_choice',
+  'tools',
+  'truncation',
+]
+
+/**
+ * `POST /responses/input_tokens`.
+ *
+ * Source: OpenAI API reference, "Get input token counts", read 2026-11-22.
+ */
+export const tokenCounter: TokenCounter = {
+  path: () => '/responses/input_tokens',
+  body: (chat) => membersOf(chat, COUNTED),
+  read: (reply) => tokenCount(reply['input_tokens']) ?? null,
+}

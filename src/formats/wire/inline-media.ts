@@ -1,0 +1,125 @@
+/** Media within a request: base64, `data:` URLs, and the type that the first bytes show. */
+import type { MediaSource } from '../chat/request.js'
+import { refuse } from './json/check-fields.js'
+
+/**
+ * Canonical base64: clients also send newlines, percent escapes, the URL-safe alphabet and data without
+ * padding.
+ */
+export function standardBase64(data: string): string {
+  // `includes` is 20 times as fast as an expression with a character class.
+  const isBroken = BREAKS.some((each) => data.includes(each))
+  const isForUrls = URL_SAFE.some((each) => data.includes(each))
+  const quick = isForUrls && !isBroken ? recoded(data) : null
+  const out = quick ?? (isBroken || isForUrls ? rewritten(data) : data)
+  const open = out.length % 4
+  return open === 0 ? out : out.padEnd(out.length + 4 - open, '=')
+}
+
+const BREAKS = [' ', '\n', '\r', '\t', '%']
+const URL_SAFE = ['-', '_']
+
+/**
+ * Through the decoded bytes, which takes a tenth of the time of a loop over characters; null for invalid
+ * base64.
+ */
+function recoded(data: string): string | null {
+  const out = Buffer.from(data, 'base64url').toString('base64')
+  return out.length === Math.ceil(data.length / 4) * 4 ? out : null
+}
+
+const [TAB, LINE_FEED, CARRIAGE_RETURN, BLANK, PERCENT] = [9, 10, 13, 32, 37]
+const [PLUS, MINUS, SLASH, EQUALS, UNDERSCORE] = [43, 45, 47, 61, 95]
+
+/** One pass over the bytes: replacing millions of characters of a string takes seconds. */
+function rewritten(data: string): string {
+  const bytes = Buffer.from(data)
+  let to = 0
+  for (let from = 0; from < bytes.length; from += 1) {
+    let code = bytes[from] ?? 0
+    if (code === BLANK || code === TAB || code === LINE_FEED || code === CARRIAGE_RETURN) continue
+    if (code === MINUS) code = PLUS
+    else if (code === UNDERSCORE) code = SLASH
+    else if (code === PERCENT) {
+      const escaped = escapedAt(bytes, from + 1)
+      if (escaped !== null) {
+        code = escaped
+        from += 2
+      }
+    }
+    bytes[to] = code
+    to += 1
+  }
+  return bytes.toString('utf8', 0, to)
+}
+
+/** The character of the escapes `2B` and `3D`, in either case; null for any other escape. */
+function escapedAt(bytes: Buffer, at: number): number | null {
+  const [first, second] = [bytes[at], (bytes[at + 1] ?? 0) | 32]
+  if (first === 50 && second === 98) return PLUS
+  return first === 51 && second === 100 ? EQUALS : null
+}
+
+/** Maximum length of a web address, about the limit of browsers and servers. */
+const MAX_URL = 8_192
+
+/**
+ * The source that a `data:` or http(s) URL names. Throws `malformed_request` naming `path`.
+ *
+ * Decodes the URLs of media in requests: `data:` URLs with base64, and web addresses. Linear in the size of
+ * the data.
+ */
+export function decodeMediaUrl(url: string, path: string): MediaSource {
+  const scheme = url.slice(0, 8).toLowerCase()
+  if (scheme.startsWith('data:')) return dataUrl(url, path)
+  if (!scheme.startsWith('http://') && scheme !== 'https://') {
+    refuse(path, 'must be an http(s) URL or a data: URL')
+  }
+  if (url.length > MAX_URL) refuse(path, `must be at most ${MAX_URL} characters`)
+  return { kind: 'url', url }
+}
+
+function dataUrl(url: string, path: string): MediaSource {
+  const comma = url.indexOf(',')
+  // A media type is short; a longer search could read megabytes of image.
+  const head = comma < 0 || comma > 256 ? '' : url.slice(5, comma)
+  const match = /^([\w.+-]+\/[\w.+-]+)(?:;[\w.+-]+=[^;,]*)*;base64$/i.exec(head)
+  const mediaType = match?.[1]
+  if (mediaType === undefined) refuse(path, 'must be a data: URL with a media type and base64')
+  if (comma + 1 === url.length) refuse(path, 'must hold data')
+  return {
+    kind: 'base64',
+    mediaType: mediaType.toLowerCase(),
+    data: standardBase64(url.slice(comma + 1)),
+  }
+}
+
+/** Length of the longest signature. */
+const HEAD_BYTES = 12
+/** Base64 of that many bytes. */
+const HEAD_CHARS = 16
+
+/**
+ * The media type of base64 data; undefined if the bytes have no known signature.
+ *
+ * Source: the signatures in the WHATWG MIME Sniffing standard.
+ */
+export function sniffBase64(data: string): string | undefined {
+  return sniffBytes(Buffer.from(data.slice(0, HEAD_CHARS), 'base64'))
+}
+
+/** The media type of the bytes; undefined if they have no known signature. */
+export function sniffBytes(bytes: Buffer): string | undefined {
+  const head = bytes.toString('latin1', 0, HEAD_BYTES)
+  if (head.startsWith('\xFF\xD8\xFF')) return 'image/jpeg'
+  if (head.startsWith('\x89PNG')) return 'image/png'
+  if (head.startsWith('GIF8')) return 'image/gif'
+  if (head.startsWith('RIFF') && head.slice(8, 12) === 'WEBP') return 'image/webp'
+  if (head.startsWith('%PDF-')) return 'application/pdf'
+  if (head.slice(4, 8) === 'ftyp' && HEIF.has(head.slice(8, 12))) return 'image/heic'
+  if (head.startsWith('BM') && head.slice(6, 10) === '\0\0\0\0') return 'image/bmp'
+  return undefined
+}
+
+/** Brands of the ISO base media format for still images. */
+const HEIF: ReadonlySet<string> = new Set(['heic', 'heix', 'heim', 'heis', 'mif1', 'msf1'])

@@ -1,0 +1,134 @@
+/**
+ * Parses a client's bytes as a JSON object. Depth, size and duplicate keys are checked before `JSON.parse`
+ * spends time on the body: first by a quick scan, which most bodies pass, then by a full scan, which finds
+ * the error.
+ */
+import { isAscii, isUtf8 } from 'node:buffer'
+import { isObject } from '../../chat/json.js'
+import type { JsonObject, JsonValue } from '../../chat/json.js'
+import { markToolNumbers, parseExact } from './exact-numbers.js'
+import { quickScan, type ScanResult, type Member } from './quick-scan.js'
+import { putData, withoutData } from './inline-data.js'
+import { malformed } from './check-fields.js'
+import { parseOrNull, FullScan, type ScanOptions } from './full-scan.js'
+
+/** A body that passed every check. */
+export interface ParsedObject {
+  readonly value: JsonObject
+  /** The top-level members in the order of the bytes. Keys are unique. */
+  readonly members: readonly Member[]
+}
+
+/** The limits of a body. */
+export interface JsonLimits {
+  /** Nesting depth with the root (default 64, half of the limit of protobuf's JSON). */
+  readonly maxDepth?: number
+  /** Braces, brackets, colons and commas (default 200,000; 500,000 keys block the event loop for 245 ms). */
+  readonly maxTokens?: number
+  /**
+   * Bytes without inline data, which is strings of at least 64 KiB of ASCII without escapes (default 8 MiB:
+   * about two million tokens of text, 15 ms in the parser).
+   */
+  readonly maxTextBytes?: number
+}
+
+/** Properties of the text of a body. */
+export interface BodyText {
+  /** The text is ASCII. */
+  readonly isPlain: boolean
+}
+
+/**
+ * Checks the encoding. Throws `GatewayError(malformed_request)` for a byte order mark and for invalid UTF-8.
+ */
+export function checkEncoding(bytes: Buffer): BodyText {
+  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
+    throw malformed('The body starts with a byte order mark: send UTF-8 without it')
+  }
+  const isPlain = isAscii(bytes)
+  if (!isPlain && !isUtf8(bytes)) throw malformed('The body is not valid UTF-8')
+  return { isPlain }
+}
+
+/** A body within the limits, which may be parsed. */
+export interface ExaminedBody {
+  readonly bytes: Buffer
+  readonly isPlain: boolean
+  readonly scanned: ScanResult
+  /** Only the quick scan was run. */
+  readonly isQuickScan: boolean
+  readonly options: ScanOptions
+}
+
+/** The default limit for bytes without inline data. */
+export const MAX_TEXT_BYTES = 8 * 1024 * 1024
+
+/**
+ * The object in the bytes. They must be UTF-8 without a byte order mark and without bytes after the object,
+ * keys must be unique within an object (after unescaping), and numbers within the range of a double. A key
+ * `__proto__` becomes an ordinary own property. Throws `GatewayError(malformed_request)` whose message names
+ * the path.
+ */
+export function parseObject(bytes: Buffer, caps: JsonLimits = {}): ParsedObject {
+  const examined = examine(bytes, checkEncoding(bytes), caps)
+  return parseExamined(examined) ?? refuseInvalid(examined)
+}
+
+/**
+ * The first of the three steps of `parseObject`, for large bodies, which are parsed in several turns of the
+ * event loop.
+ */
+export function examine(bytes: Buffer, { isPlain }: BodyText, caps: JsonLimits = {}): ExaminedBody {
+  const { maxDepth = 64, maxTokens = 200_000, maxTextBytes = MAX_TEXT_BYTES } = caps
+  const options = { isPlain, maxDepth, maxTokens, maxTextBytes, isProbing: false }
+  // For a larger body, the amount of inline data decides, which the full scan counts.
+  const seen = bytes.length > maxTextBytes ? null : quickScan(bytes, options)
+  if (seen !== null) return { bytes, isPlain, scanned: seen, isQuickScan: true, options }
+  return { bytes, isPlain, scanned: fullScan(bytes, options), isQuickScan: false, options }
+}
+
+/** The second step; null if the body is not valid JSON. Throws as `parseObject`. */
+export function parseExamined({
+  bytes,
+  isPlain,
+  scanned: seen,
+}: ExaminedBody): ParsedObject | null {
+  const { members, data } = seen
+  const longStrings = { bytes, isPlain, data }
+  const plain = withoutData(longStrings)
+  if (plain === null) {
+    throw malformed('The body is not valid Unicode: a string begins with the escape \\udc01')
+  }
+  const value = parseOrNull(plain)
+  if (!isObject(value)) return null
+  markToolNumbers(value, plain)
+  putData(value, longStrings)
+  return { value, members }
+}
+
+/** The third step: throws the error of a body that is not valid JSON. */
+export function refuseInvalid({ bytes, isQuickScan, options }: ExaminedBody): never {
+  if (isQuickScan) fullScan(bytes, options)
+  fullScan(bytes, { ...options, isProbing: true })
+  throw malformed('The body is not valid JSON: one of its keys or values is malformed')
+}
+
+function fullScan(bytes: Buffer, options: ScanOptions): ScanResult {
+  // In Latin-1 text, offsets equal those of the bytes, and `indexOf` is fast.
+  return new FullScan(bytes, bytes.toString('latin1'), options).run()
+}
+
+/**
+ * The object in an upstream's text, with numbers marked as in `formats/wire/json/exact-numbers.ts`; null for any
+ * other text. Never throws.
+ */
+export function parseReply(text: string): JsonObject | null {
+  const value = parseOrNull(text, parseExact)
+  return isObject(value) ? value : null
+}
+
+/** The same for an array. */
+export function parseArray(text: string): JsonValue[] | null {
+  const value = parseOrNull(text, parseExact)
+  return Array.isArray(value) ? (value as JsonValue[]) : null
+}

@@ -1,0 +1,50 @@
+/**
+ * The JSON body of errors in OpenAI's form, which the gateway also uses when the client's dialect is unknown.
+ */
+import { rowOf, type ErrorKind, type WireError } from '../../../errors.js'
+import { hideSecrets } from '../../../secrets.js'
+
+/**
+ * The codes of OpenAI's API, which apps and its SDKs compare; kinds that are missing here have none.
+ *
+ * Source: OpenAI API reference, "Error codes", and recorded error bodies, read 2026-11-20.
+ */
+const CODES: Readonly<Partial<Record<ErrorKind, string>>> = {
+  unknown_model: 'model_not_found',
+  context_too_long: 'context_length_exceeded',
+  rate_limited: 'rate_limit_exceeded',
+  auth_throttled: 'rate_limit_exceeded',
+  upstream_busy: 'rate_limit_exceeded',
+}
+
+/** `{"error":{message,type,code,kind,param?}}`; `code` is null if OpenAI's API has none for the case. */
+export function errorBody(error: WireError): string {
+  const { status } = rowOf(error.kind)
+  const { message, kind, param } = withoutSecrets(error)
+  // The number 401 is part of the specification of the product.
+  const code = status === 401 ? status : errorCode(error)
+  return JSON.stringify({ error: { message, type: errorType(status), code, kind, param } })
+}
+
+/** The `code` that OpenAI's API has for the error; null if it has none. */
+export function errorCode({ kind, code, param }: WireError): string | null {
+  if (code !== undefined) return code
+  if (kind === 'untranslatable') return param === undefined ? null : 'unsupported_parameter'
+  return CODES[kind] ?? null
+}
+
+/** The error without configured secrets in its message and parameter. */
+export function withoutSecrets(error: WireError): WireError {
+  const message = hideSecrets(error.message)
+  const param = error.param === undefined ? undefined : hideSecrets(error.param)
+  if (message === error.message && param === error.param) return error
+  return param === undefined ? { ...error, message } : { ...error, message, param }
+}
+
+/** OpenAI's error `type` for an HTTP status. */
+export function errorType(status: number): string {
+  if (status === 401) return 'authentication_error'
+  if (status === 403) return 'permission_error'
+  if (status === 429) return 'rate_limit_error'
+  return status >= 500 ? 'api_error' : 'invalid_request_error'
+}

@@ -1,0 +1,119 @@
+/**
+ * Tools and tool choices as chat completions and Responses share them. Chat completions nests the
+ * members under the tool's type; Responses has them in the tool itself.
+ */
+import type { JsonObject } from '../../chat/json.js'
+import type { Tool, ToolChoice } from '../../chat/request.js'
+import { boolean, finiteObject, given, string, refuse } from '../json/check-fields.js'
+import { sha256Hex } from '../sha256.js'
+
+/** OpenAI accepts at most 128; other upstreams of the formats accept more. */
+export const MAX_TOOLS = 1_024
+
+/** Name and description of a tool. */
+export function decodeNamedTool(members: JsonObject, path: string): Tool {
+  const tool: Tool = { name: toolName(members['name'], `${path}.name`) }
+  if (given(members['description'])) {
+    tool.description = string(members['description'], `${path}.description`)
+  }
+  return tool
+}
+
+/** A function tool, from the object that holds its name. */
+export function decodeFunctionTool(members: JsonObject, path: string): Tool {
+  const tool = decodeNamedTool(members, path)
+  if (given(members['parameters'])) {
+    tool.parameters = finiteObject(members['parameters'], `${path}.parameters`)
+  }
+  if (given(members['strict'])) tool.strict = boolean(members['strict'], `${path}.strict`)
+  return tool
+}
+
+/** The names of the tools that a choice requires or allows; empty for a mode alone. */
+export function namesInChoice(choice: ToolChoice): readonly string[] {
+  if (choice.mode === 'named') return [choice.name]
+  return choice.mode === 'allowed' ? choice.names : []
+}
+
+/** A tool choice; the two formats differ in how they name a tool and list allowed ones. */
+export function encodeChoice(
+  choice: ToolChoice,
+  tools: readonly Tool[],
+  format: {
+    /** `type` is `function` or `custom`, `name` fits the limits of the format. */
+    readonly named: (type: 'function' | 'custom', name: string) => JsonObject
+    readonly allowed: (mode: 'required' | 'auto', named: JsonObject[]) => JsonObject
+  },
+): string | JsonObject {
+  const customs = new Set(tools.filter((tool) => tool.custom !== undefined).map(({ name }) => name))
+  const named = (name: string): JsonObject =>
+    format.named(customs.has(name) ? 'custom' : 'function', wireName(name))
+  switch (choice.mode) {
+    case 'auto':
+    case 'none':
+    case 'required':
+      return choice.mode
+    case 'named':
+      return named(choice.name)
+    case 'allowed':
+      return format.allowed(choice.required ? 'required' : 'auto', choice.names.map(named))
+    default:
+      return choice satisfies never
+  }
+}
+
+/** Names of functions, custom tools and schemas, as the API reference gives them. */
+export const NAME = /^[A-Za-z0-9_-]{1,64}$/
+
+/** A valid tool name. Throws `malformed_request` naming `path`. */
+export function toolName(value: unknown, path: string): string {
+  if (typeof value === 'string' && NAME.test(value)) return value
+  return refuse(path, 'must be 1 to 64 of the characters A-Z, a-z, 0-9, _ and -')
+}
+
+/** The name if it is valid, else a shortened name with a hash of the original. */
+export function wireName(name: string): string {
+  if (NAME.test(name)) return name
+  return `${name.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 55)}_${hash(name)}`
+}
+
+/**
+ * An id of at most `max` characters. The same id always gives the same result, for a call and for its tool
+ * result.
+ */
+export function wireCallId(id: string, max: number): string {
+  return id.length <= max ? id : `${id.slice(0, max - 9)}_${hash(id)}`
+}
+
+/**
+ * Assigns unique ids to the calls of one reply: the upstream's own, or one derived from the reply's id.
+ *
+ * Source: OpenAI API reference, "Create chat completion" and "Create a model response", read 2026-11-20.
+ */
+export class CallIds {
+  private readonly used = new Set<string>()
+
+  /** `replyId` is the id of the reply, `index` the index of the call's block. */
+  take(id: string, replyId: string, index: number): string {
+    let unique = id
+    const seed = replyId.replace(/[^A-Za-z0-9]/g, '')
+    for (let at = index; unique === '' || this.used.has(unique); at += 1) {
+      unique = `call_${seed.slice(-24)}_${at}`
+    }
+    this.used.add(unique)
+    return unique
+  }
+}
+
+/** Maps a tool name of the upstream to the client's. */
+export function clientNames(tools: readonly Tool[]): (name: string) => string {
+  const long = tools.filter(({ name }) => !NAME.test(name))
+  if (long.length === 0) return (name) => name
+  const names = new Map(long.map(({ name }) => [wireName(name), name]))
+  return (name) => names.get(name) ?? name
+}
+
+/** Eight hexadecimal digits, enough to distinguish the names of one request. */
+function hash(text: string): string {
+  return sha256Hex(text).slice(0, 8)
+}

@@ -1,0 +1,389 @@
+/**
+ * Prepares the request for each candidate: in its dialect, with the media and the reasoning state that it
+ * needs. A request is encoded once for each dialect and model, for all attempts.
+ */
+import { isConfigured, type QuirksConfig } from '../../config/config.js'
+import { GatewayError, type WireError } from '../../errors.js'
+import type { JsonObject } from '../../formats/chat/json.js'
+import type { ChatRequest, Message, UserPart } from '../../formats/chat/request.js'
+import type { Egress, WireFormat } from '../../formats/dialect.js'
+import type { HeldMemory } from '../body-memory.js'
+import type { RequestContext } from '../client-exchange.js'
+import type { Target } from '../generation.js'
+import type { Candidate } from '../phases/choose-route.js'
+import type { Call } from '../phases/receive.js'
+import { inTurns } from '../streams/in-turns.js'
+import { LARGE_BYTES } from '../streams/join-chunks.js'
+import { LossList, lossRefusal } from '../streams/translated-stream.js'
+import { MediaError, type Media, type MediaFetcher } from '../upstreams/media-fetcher.js'
+import { requestPathAt } from '../upstreams/upstream-address.js'
+import type { PreparedRequest } from './attempt-owner.js'
+import {
+  bodyOf,
+  render,
+  renderSteps,
+  type Destination,
+  type Outgoing,
+  type Rendered,
+} from './render-for-upstream.js'
+import { withRestoredReasoning, type Memory } from './restore-reasoning.js'
+
+/** The request, and the services that preparing it uses. */
+export interface Request {
+  readonly exchange: RequestContext
+  readonly call: Call
+  readonly held: HeldMemory
+  readonly memory: Memory
+  /** The client's header, passed on; null if it sent none. */
+  readonly idempotencyKey: string | null
+}
+
+/** An encoded request, for every candidate of the same dialect and model. */
+interface Encoded {
+  readonly wire: WireFormat
+  readonly model: string
+  readonly quirks: QuirksConfig
+  /** Beta features that clients may request; null: all. */
+  readonly betas: readonly string[] | null
+  /** The upstream, which may store the earlier turns of the conversation. */
+  readonly name: string
+  readonly call: Call
+  readonly rendered: Rendered
+  readonly losses: readonly string[]
+}
+
+/** The attempt that a request is encoded for. */
+interface AttemptToEncode {
+  readonly candidate: Candidate
+  /** The index of the credential. */
+  readonly credential: number
+  /** When its preparation began: monotonic, in ms. */
+  readonly beganMs: number
+}
+
+/** Prepares one request for its candidates. */
+export class Preparation {
+  /** The fields that were left out, or would be, for the last prepared candidate. */
+  losses: readonly string[] = []
+  /** Time spent on encoding. */
+  translateMs = 0
+  /** Time spent on fetching media. */
+  fetchMs = 0
+  private readonly request: Request
+  private readonly encoded: Encoded[] = []
+
+  constructor(request: Request) {
+    this.request = request
+  }
+
+  /**
+   * Prepares the request for the credential with that index; returns a promise if media or reasoning state
+   * are fetched, or the body is large. Throws, or rejects with, `GatewayError`: `upstream_unconfigured`, or
+   * `untranslatable` if the candidate's dialect cannot represent the request.
+   */
+  of(candidate: Candidate, credential: number): PreparedRequest | Promise<PreparedRequest> {
+    const { config } = candidate.target.upstream
+    if (!isConfigured(config)) {
+      throw new GatewayError(
+        'upstream_unconfigured',
+        `The upstream '${config.name}' has no API key: set ${config.apiKeySource ?? 'api_key'}.`,
+      )
+    }
+    const known = this.known(candidate)
+    if (known !== undefined) return this.prepared(known, candidate, credential)
+    const { call } = this.request
+    const fetching = fetchMedia(this.request, candidate.target)
+    if (fetching !== null || call.raw.length > LARGE_BYTES) {
+      return this.inTurns(candidate, credential, fetching)
+    }
+    const beganMs = performance.now()
+    const attempt = { candidate, credential, beganMs }
+    const restoredCall = this.withReasoning(call, candidate)
+    return restoredCall instanceof Promise
+      ? restoredCall.then((restored) => this.encode(restored, attempt))
+      : this.encode(restoredCall, attempt)
+  }
+
+  /**
+   * Prepares a large body in several turns of the event loop, so that other requests are served between them.
+   */
+  private async inTurns(
+    candidate: Candidate,
+    credential: number,
+    fetching: Promise<Call> | null,
+  ): Promise<PreparedRequest> {
+    const { exchange, call } = this.request
+    let fetched = call
+    if (fetching !== null) {
+      const beganMs = performance.now()
+      try {
+        fetched = await fetching
+      } finally {
+        this.fetchMs += performance.now() - beganMs
+      }
+    }
+    const beganMs = performance.now()
+    const restored = await this.withReasoning(fetched, candidate)
+    exchange.cancellation.check()
+    const attempt = { candidate, credential, beganMs }
+    if (call.raw.length + (fetched.fetchedBytes ?? 0) <= LARGE_BYTES) {
+      return this.encode(restored, attempt)
+    }
+    const losses = new LossList()
+    const rendered = await inTurns(renderSteps(restored, this.destination(candidate), losses))
+    exchange.cancellation.check()
+    return this.keep({ call: restored, rendered, losses: losses.paths }, attempt)
+  }
+
+  /** The call with the stored reasoning of its history; the call itself if the model does not reason. */
+  private withReasoning(call: Call, candidate: Candidate): Call | Promise<Call> {
+    const { exchange, memory } = this.request
+    if (exchange.generation.facts(candidate.model).reasoning === false) return call
+    return withRestoredReasoning(call, candidate, memory)
+  }
+
+  private known({ target, model }: Candidate): Encoded | undefined {
+    const { wire, quirks, upstream } = target
+    const { name, allowBetas } = upstream.config
+    const isAnyUpstream = this.request.call.history === undefined
+    return this.encoded.find(
+      (encoded) =>
+        encoded.wire === wire &&
+        encoded.model === model &&
+        encoded.quirks === quirks &&
+        encoded.betas === allowBetas &&
+        (isAnyUpstream || encoded.name === name),
+    )
+  }
+
+  private encode(call: Call, attempt: AttemptToEncode): PreparedRequest {
+    const losses = new LossList()
+    const rendered = render(call, this.destination(attempt.candidate), losses)
+    return this.keep({ call, rendered, losses: losses.paths }, attempt)
+  }
+
+  private destination({ target, model }: Candidate): Destination {
+    const { wire, egress, upstream, quirks } = target
+    const { generation } = this.request.exchange
+    const { allowSyntheticUser } = generation.snapshot.config
+    const { name, allowBetas: betas } = upstream.config
+    const facts = generation.facts(model)
+    return { name, wire, egress, model, facts, quirks, betas, allowSyntheticUser }
+  }
+
+  /** Keeps the encoded request for later attempts. */
+  private keep(
+    { call, rendered, losses }: Pick<Encoded, 'call' | 'rendered' | 'losses'>,
+    { candidate, credential, beganMs }: AttemptToEncode,
+  ): PreparedRequest {
+    const { target, model } = candidate
+    const { wire, quirks, upstream } = target
+    const { name, allowBetas: betas } = upstream.config
+    const encoded = { wire, model, quirks, betas, name, call, rendered, losses }
+    this.encoded.push(encoded)
+    const prepared = this.prepared(encoded, candidate, credential)
+    this.translateMs += performance.now() - beganMs
+    return prepared
+  }
+
+  private prepared(
+    { call, rendered, losses }: Encoded,
+    { target, model }: Candidate,
+    credential: number,
+  ): PreparedRequest {
+    this.report(call, losses)
+    const { egress, upstream, wire, dialect } = target
+    const path = requestPathAt(upstream.address, {
+      path: rendered.path,
+      model,
+      isChat: wire === dialect,
+      clientQuery: wire === call.wire ? call.query : '',
+    })
+    const headers = [...(target.headers[credential] ?? []), 'accept', rendered.accept]
+    const { idempotencyKey } = this.request
+    if (idempotencyKey !== null) headers.push('idempotency-key', idempotencyKey)
+    for (const name in rendered.headers) headers.push(name, rendered.headers[name] ?? '')
+    const { body, bytes, encodedBody, streams } = rendered
+    const { timeouts } = upstream.config
+    const firstByteMs = streams ? timeouts.firstByteMs : timeouts.firstByteWholeMs
+    const base = { path, headers, firstByteMs, bytes }
+    const next = nextOf(base, encodedBody, { egress, request: call.request })
+    // Without a spread: V8 would make a new hidden class for each (docs/explanation/performance.md).
+    return { call, outgoing: { path, headers, firstByteMs, body, bytes, encodedBody, next } }
+  }
+
+  /**
+   * The same request without the reasoning of earlier turns, after the upstream refused that reasoning; null
+   * if the refusal has another reason. Leaving it out is a loss. Throws `untranslatable` if losses are not
+   * allowed.
+   */
+  amended(
+    { call, outgoing }: PreparedRequest,
+    { egress }: Candidate['target'],
+    error: WireError,
+  ): PreparedRequest | null {
+    const before = outgoing.encodedBody
+    if (before === null) return null
+    const encodedBody = egress.dropReasoning?.(before, error) ?? null
+    if (encodedBody === null) return null
+    this.report(call, [...new Set([...this.losses, 'messages.reasoning'])])
+    const known = egress.headers(before)
+    const headers = [...outgoing.headers]
+    for (const [name, value] of Object.entries(egress.headers(encodedBody))) {
+      if (!(name in known)) headers.push(name, value)
+    }
+    const { path, firstByteMs, bytes } = outgoing
+    const base = { path, headers, firstByteMs, bytes }
+    const next = nextOf(base, encodedBody, { egress, request: call.request })
+    return { call, outgoing: { ...base, ...bodyOf(encodedBody, egress, bytes), encodedBody, next } }
+  }
+
+  /** Records the losses. Throws `untranslatable` if there are any and `on_loss` is `reject`. */
+  private report(call: Call, lost: readonly string[]): void {
+    const { request, dialect } = call
+    this.losses = spelled(call, lost)
+    const { config } = this.request.exchange.generation.snapshot
+    if (lost.length > 0 && config.onLoss === 'reject') throw lossRefusal(request, dialect, lost)
+  }
+}
+
+/** The paths in the client's format. */
+function spelled({ ingress }: Call, paths: readonly string[]): readonly string[] {
+  if (paths.length === 0 || ingress.fieldName === undefined) return paths
+  return paths.map((path) => ingress.fieldName?.(path) ?? path)
+}
+
+/**
+ * The function that makes the request for the rest of a paused reply, or for a second reply if the first one
+ * is not usable; null if neither is needed.
+ */
+function nextOf(
+  base: Pick<Outgoing, 'path' | 'headers' | 'firstByteMs' | 'bytes'>,
+  encodedBody: JsonObject | null,
+  { egress, request }: { readonly egress: Egress; readonly request: ChatRequest },
+): Outgoing['next'] {
+  const { continuation } = egress
+  if (encodedBody === null || continuation === null) return null
+  const mayOmitCall = egress.mayOmitCall?.(encodedBody, request) === true
+  if (!mayOmitCall && !continuation.mayPause(encodedBody)) return null
+  return (resume) => {
+    const rest = continuation.next(encodedBody, resume)
+    const next = nextOf(base, rest, { egress, request })
+    return { ...base, ...bodyOf(rest, egress, base.bytes), encodedBody: rest, next }
+  }
+}
+
+/** A request whose media may be fetched. */
+export interface MediaRequest {
+  readonly exchange: RequestContext
+  readonly call: Call
+  /** Counts the memory of the media; the caller ends it. */
+  readonly held: HeldMemory
+}
+
+/**
+ * The call with bytes in place of the URLs that its upstream cannot read; null if there are none, or fetching
+ * is off. Rejects with `malformed_request` naming the part.
+ *
+ * Fetches the images and files that a request references by URL, for upstreams that cannot read URLs. Runs
+ * before the pure encoding, if the configuration allows it.
+ */
+function fetchMedia(request: MediaRequest, target: Target): Promise<Call> | null {
+  const { exchange, call } = request
+  const { media } = exchange.generation
+  const { egress } = target
+  if (media === null || egress.readsUrl === undefined || target.dialect === call.dialect)
+    return null
+  const urls = new Map<string, string>()
+  for (const message of call.request.messages) {
+    for (const [path, url] of urlsOf(message))
+      if (!egress.readsUrl(url) && !urls.has(url)) urls.set(url, path)
+  }
+  if (urls.size === 0) return null
+  return fetchAll(urls, media, request).then((fetched) => {
+    let fetchedBytes = 0
+    for (const { bytes } of fetched.values()) fetchedBytes += bytes.length
+    return { ...call, request: withMedia(call.request, fetched), fetchedBytes }
+  })
+}
+
+/** The bytes themselves, their base64, and that in the encoded request: 1 + 4/3 + 4/3, rounded up. */
+const MEDIA_COPIES = 4
+
+/** The URLs of a message with the path of each. */
+function urlsOf(message: Message): [path: string, url: string][] {
+  if (message.role !== 'user' && message.role !== 'tool') return []
+  return message.parts.flatMap((part, index) => {
+    const url = urlOf(part)
+    return url === null ? [] : [[`messages[${message.index}].content[${index}]`, url]]
+  })
+}
+
+function urlOf(part: UserPart): string | null {
+  if (part.type !== 'image' && part.type !== 'file') return null
+  return part.source.kind === 'url' ? part.source.url : null
+}
+
+/** Fetches the URLs, each with the path of its part. Rejects if one of them fails, or there are too many. */
+async function fetchAll(
+  urls: ReadonlyMap<string, string>,
+  media: MediaFetcher,
+  { exchange, held }: MediaRequest,
+): Promise<Map<string, Media>> {
+  const { maxPerRequest } = exchange.generation.snapshot.config.fetchMedia
+  if (urls.size > maxPerRequest) {
+    throw new GatewayError(
+      'malformed_request',
+      `messages: at most ${maxPerRequest} URLs can be fetched for this upstream; send the others as data: URLs`,
+      { param: 'messages' },
+    )
+  }
+  const aborter = new AbortController()
+  exchange.cancellation.onCancel((reason) => aborter.abort(reason))
+  const fetched = new Map<string, Media>()
+  const failures: Error[] = []
+  const fetchOne = async ([url, path]: [string, string]): Promise<void> => {
+    try {
+      const item = await media.fetch(url, aborter.signal)
+      held.take(item.bytes.length * MEDIA_COPIES)
+      fetched.set(url, item)
+    } catch (cause) {
+      failures.push(cause instanceof MediaError ? refused(path, cause) : errorOf(cause))
+      // One failure fails the request.
+      aborter.abort(cause)
+    }
+  }
+  try {
+    await Promise.all([...urls].map(fetchOne))
+    exchange.cancellation.check()
+    const [first] = failures
+    if (first !== undefined) throw first
+  } finally {
+    exchange.cancellation.onCancel(null)
+  }
+  return fetched
+}
+
+function errorOf(cause: unknown): Error {
+  return cause instanceof Error ? cause : new Error(String(cause))
+}
+
+function refused(path: string, cause: MediaError): GatewayError {
+  const message = `${path}: ${cause.message}. Send the bytes as a data: URL.`
+  return new GatewayError('malformed_request', message, { param: path, cause })
+}
+
+function withMedia(request: ChatRequest, fetched: ReadonlyMap<string, Media>): ChatRequest {
+  const messages = request.messages.map((message): Message => {
+    if (message.role !== 'user' && message.role !== 'tool') return message
+    return { ...message, parts: message.parts.map((part) => withBytes(part, fetched)) }
+  })
+  return { ...request, messages }
+}
+
+function withBytes(part: UserPart, fetched: ReadonlyMap<string, Media>): UserPart {
+  const item = fetched.get(urlOf(part) ?? '')
+  if (item === undefined || (part.type !== 'image' && part.type !== 'file')) return part
+  const { mediaType, bytes } = item
+  return { ...part, source: { kind: 'base64', mediaType, data: bytes.toString('base64') } }
+}

@@ -1,0 +1,519 @@
+/**
+ * Reads a reply: passes its bytes if both sides use the same format, else translates it, whole or as a
+ * stream.
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import type { WireError } from '../../errors.js'
+import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import { NO_OUTPUT } from '../../formats/chat/output-size.js'
+import type { Vector, Vectors } from '../../formats/chat/request.js'
+import { reportsOutput, type Usage } from '../../formats/chat/usage.js'
+import type { Seed } from '../../formats/dialect.js'
+import { outlineOf, vectorText, type Outline } from '../../formats/wire/embedding-vectors.js'
+import { parseLatin1 } from '../../formats/wire/frames/frame-shapes.js'
+import { parseExactSteps } from '../../formats/wire/json/exact-numbers.js'
+import { putData, withoutData } from '../../formats/wire/json/inline-data.js'
+import { parseArray, parseReply } from '../../formats/wire/json/parse-body.js'
+import { mayBeDeep, ReplyScan } from '../../formats/wire/json/reply-scan.js'
+import { atOnce, type Steps } from '../../formats/wire/steps.js'
+import { promptSizeOf, inputTokens } from '../../ledger/estimate-tokens.js'
+import { copiesOf } from '../body-memory.js'
+import type { RequestContext } from '../client-exchange.js'
+import type { Target, Generation } from '../generation.js'
+import type { Call } from '../phases/receive.js'
+import { encodedText, inTurns, joinedSteps } from '../streams/in-turns.js'
+import { joinChunks, LARGE_BYTES } from '../streams/join-chunks.js'
+import { PassthroughStream } from '../streams/passthrough-transform.js'
+import { ReplyTransform, type ReplyOwner } from '../streams/reply-transform.js'
+import {
+  ArrayForm,
+  arrayOfEvents,
+  EVENT_STREAM,
+  type StreamForm,
+} from '../streams/sse-or-json-array.js'
+import {
+  tooComplex,
+  TranslatedStream,
+  type ReplyResult,
+  type TranslationOptions,
+} from '../streams/translated-stream.js'
+import { WholeChoices, SingleWholeReply, type WholeReply } from '../streams/whole-reply.js'
+import type { AttemptOwner, PreparedRequest } from './attempt-owner.js'
+
+/** A larger whole reply is refused; the largest recorded one is a 2 MB image. */
+const MAX_REPLY_BYTES = 64 * 1024 * 1024
+/** A streamed reply that may be stored is read whole up to this size. No larger one is stored. */
+const MAX_STORED_BYTES = 4 * 1024 * 1024
+/** Bytes of an error body that are read. */
+const MAX_ERROR_BYTES = 64 * 1024
+
+const NOT_JSON: WireError = {
+  kind: 'upstream_malformed',
+  message: "The upstream's reply is not JSON.",
+}
+
+/** The maximum size in bytes of a collected body: a whole reply, or an error. */
+export function roomFor(isReply: boolean): number {
+  return isReply ? MAX_REPLY_BYTES : MAX_ERROR_BYTES
+}
+
+/** The stream for a streamed reply. */
+export function openReplyStream(
+  prepared: PreparedRequest,
+  target: Target,
+  { exchange, owner }: { readonly exchange: RequestContext; readonly owner: ReplyOwner },
+): ReplyTransform {
+  const { call } = prepared
+  const { egress } = target
+  if (egress.newTap !== null && passes(call, target)) {
+    const { includeUsage } = call.request
+    const keep = keeper(call, target)
+    const onWhole = (reply: JsonObject): void => {
+      if (!stream.readsOutline) keep?.(reply)
+    }
+    const tap = egress.newTap({ includeUsage, onWhole })
+    const stream = new PassthroughStream(tap, keep === undefined ? undefined : MAX_STORED_BYTES)
+    return new ReplyTransform(stream, owner, formOf(call))
+  }
+  const translation = new TranslatedStream(translationOf(prepared, target, exchange))
+  return new ReplyTransform(translation, owner, formOf(call))
+}
+
+function translationOf(
+  { call, outgoing }: PreparedRequest,
+  target: Target,
+  exchange: RequestContext,
+): TranslationOptions {
+  const { ingress, request } = call
+  const { egress } = target
+  const { encodedBody, next } = outgoing
+  const seed = seedOf(exchange, call, target)
+  const mayOmitCall = encodedBody !== null && egress.mayOmitCall?.(encodedBody, request) === true
+  return { egress, ingress, request, seed, mayPause: next !== null, mayOmitCall }
+}
+
+function formOf({ endpoint }: Call): StreamForm {
+  return endpoint.array === true ? new ArrayForm() : EVENT_STREAM
+}
+
+/** A whole reply that was read: the body for the client, or a part after which the upstream paused. */
+export type ReadReply =
+  | {
+      readonly kind: 'answer'
+      readonly body: string | Buffer
+      /** Size of the body, in UTF-8 if it is text. */
+      readonly bytes: number
+      /** Its `error` is the reason if there is no body. */
+      readonly replyResult: ReplyResult
+    }
+  | { readonly kind: 'paused'; readonly reply: WholeReply; readonly resume: JsonObject }
+
+/** A whole reply before it is read. */
+export interface UnreadReply {
+  /** Emptied while the reply is read. */
+  readonly chunks: Buffer[]
+  readonly bytes: number
+  readonly target: Target
+  /** It arrived as a stream: the gateway requested one, or the upstream supports no other form. */
+  readonly isEvents: boolean
+  /** The rest of the scan of a large reply that is JSON; null for any other. */
+  readonly scan: Steps<ReplyScan> | null
+  /** The earlier parts if the upstream paused; null if there are none. */
+  readonly begun: WholeReply | null
+}
+
+/** The request of a reply, and the memory for its copies. */
+type ReplyOf = Pick<AttemptOwner, 'exchange' | 'held'> & { readonly prepared: PreparedRequest }
+
+/**
+ * Reads a whole reply, or one part of it; returns a promise for a large reply, and for many vectors. Throws
+ * `overloaded` if there is no memory for its copies.
+ */
+export function readReply(reply: UnreadReply, of: ReplyOf): ReadReply | Promise<ReadReply> {
+  const { call } = of.prepared
+  const { stream, embedding } = call.request
+  const { target, isEvents } = reply
+  if (embedding !== undefined) return readVectorsOf(reply, of)
+  if (reply.bytes > LARGE_BYTES) return inTurns(largeReply(reply, of))
+  const bytes = joinChunks(reply.chunks)
+  of.held.takeReply(copiesOf(bytes))
+  const whole = (): WholeReply => wholeOf(reply, of)
+  if (isEvents) return readOn(whole(), call, (reply) => atOnce(reply.readEvents([bytes])))
+  const text = bytes.toString('utf8')
+  if (mayBeDeep(text)) {
+    const scan = new ReplyScan()
+    scan.add(bytes.toString('latin1'), false)
+    if (scan.excess !== null) return outlined(bytes, scan, reply, of)
+  }
+  const body = parseReply(text)
+  const parsed = body ?? (stream ? parseArray(text) : null)
+  if (parsed === null) return refused(NOT_JSON)
+  const { tapReply } = target.egress
+  if (body !== null && !stream && tapReply !== null && passes(call, target)) {
+    const tap = tapReply(body)
+    if (tap.error === null) keeper(call, target)?.(body)
+    return passReply(bytes, tap)
+  }
+  return readOn(whole(), call, (reply) => reply.read(parsed))
+}
+
+function readVectorsOf(
+  { chunks, target, bytes, scan }: UnreadReply,
+  { prepared: { call }, exchange, held }: ReplyOf,
+): ReadReply | Promise<ReadReply> {
+  const { generation } = exchange
+  held.takeReply(bytes * 2)
+  const seed = seedOf(exchange, call, target)
+  const steps = vectorSteps(chunks, scan, { call, target, generation, seed })
+  return scan === null ? atOnce(steps) : inTurns(steps)
+}
+
+/**
+ * Reads a large reply in steps. If both sides use the same format, only an outline is read; a reply that
+ * exceeds a limit of `ReplyScan` cannot be translated.
+ */
+function* largeReply(reply: UnreadReply, of: ReplyOf): Steps<ReadReply> {
+  if (reply.isEvents || reply.scan === null) return yield* largeEvents(reply, of)
+  const { chunks, bytes, target } = reply
+  const { call } = of.prepared
+  const scan = yield* reply.scan
+  const isPassed = passes(call, target) && !call.request.stream && target.egress.tapReply !== null
+  const isKept = isPassed && call.keep !== undefined && bytes <= MAX_STORED_BYTES
+  const needsValue = scan.excess === null && (!isPassed || isKept)
+  if (needsValue) of.held.takeReply(bytes * (scan.isAscii ? 2 : 4))
+  else if (!isPassable(call, target)) return outlined(Buffer.of(), scan, reply, of)
+  else of.held.takeReply(bytes)
+  let body: Buffer | null = yield* joinedSteps(chunks)
+  yield
+  if (!needsValue) return outlined(body, scan, reply, of)
+  const value = yield* parsedSteps(body, scan)
+  if (isPassed) {
+    if (isObject(value)) keeper(call, target)?.(value)
+    return outlined(body, scan, reply, of)
+  }
+  // The memory of the bytes is free for the encoded reply.
+  body = null
+  if (!isObject(value) && !(Array.isArray(value) && call.request.stream)) return refused(NOT_JSON)
+  yield
+  const whole = wholeOf(reply, of)
+  const resume = whole.read(value)
+  yield
+  return resume === null
+    ? yield* encodedSteps(whole, call)
+    : { kind: 'paused', reply: whole, resume }
+}
+
+/** The encoded reply in bytes, which Node could not write in steps as text. */
+function* encodedSteps(reply: WholeReply, call: Call): Steps<ReadReply> {
+  const answer = encoded(reply, call)
+  const { body, bytes } = answer
+  if (typeof body !== 'string' || bytes < LARGE_BYTES) return answer
+  yield
+  return { ...answer, body: yield* encodedText(body, bytes) }
+}
+
+function* largeEvents(reply: UnreadReply, of: ReplyOf): Steps<ReadReply> {
+  const { chunks } = reply
+  for (const chunk of chunks) of.held.takeReply(copiesOf(chunk))
+  const whole = wholeOf(reply, of)
+  const resume = yield* whole.readEvents(chunks)
+  chunks.length = 0
+  yield
+  return resume === null
+    ? yield* encodedSteps(whole, of.prepared.call)
+    : { kind: 'paused', reply: whole, resume }
+}
+
+/** The value of a JSON text within the limits of `ReplyScan`; null for any other text. */
+function* parsedSteps(bytes: Buffer, { isAscii, data }: ReplyScan): Steps<JsonValue> {
+  const longStrings = { bytes, isPlain: isAscii, data }
+  const text = withoutData(longStrings)
+  if (text === null) return null
+  yield
+  try {
+    const value = yield* parseExactSteps(text)
+    yield
+    if (typeof value === 'object' && value !== null) putData(value, longStrings)
+    return value
+  } catch {
+    return null
+  }
+}
+
+/**
+ * A reply of which only an outline is read: passes its bytes if both sides use the same format, else refuses
+ * it. The counts of its usage apply in both cases.
+ */
+function outlined(
+  bytes: Buffer,
+  scan: ReplyScan,
+  { target }: UnreadReply,
+  { prepared: { call } }: ReplyOf,
+): ReadReply {
+  const outline = scan.isComplete ? parseLatin1(scan.outline) : null
+  if (outline === null && scan.excess === null) return refused(NOT_JSON)
+  const error = tooComplex('reply', scan.excess ?? '')
+  const tap = outline === null ? null : (target.egress.tapReply?.(outline) ?? null)
+  if (tap === null) return refused(error)
+  const { usage, outputSize: read } = tap
+  const size = { bytes: read.bytes + scan.omittedText, calls: read.calls }
+  if (isPassable(call, target)) {
+    return passReply(bytes, { ...tap, outputSize: reportsOutput(usage) ? NO_OUTPUT : size })
+  }
+  // A refused reply has output too, which the provider bills.
+  const outputSize = { ...size, bytes: Math.max(1, size.bytes) }
+  const replyResult = resultOf({ ...tap, outputSize, error: tap.error ?? error })
+  return { kind: 'answer', body: '', bytes: 0, replyResult }
+}
+
+/** Whether the upstream's body has the format that the client expects. */
+function isPassable(call: Call, target: Target): boolean {
+  return target.wire === call.wire && !call.request.stream
+}
+
+function wholeOf({ begun, target }: UnreadReply, { prepared, exchange }: ReplyOf): WholeReply {
+  return begun ?? newWhole(translationOf(prepared, target, exchange))
+}
+
+/** Stores a reply that passes through; the upstream stores it too. */
+function keeper({ keep }: Call, { upstream }: Target): ((reply: JsonObject) => void) | undefined {
+  return keep === undefined ? undefined : (reply) => void keep(reply, upstream.config.name)
+}
+
+function newWhole(translation: TranslationOptions): WholeReply {
+  const { candidates = 1, stream } = translation.request
+  const choices = candidates > 1 ? WholeChoices.open(translation) : null
+  return choices ?? new SingleWholeReply(translation, stream)
+}
+
+/**
+ * Whether a reply is passed to the client as a stream: the client requested one and the upstream replies with
+ * one. A reply to a whole request is always read whole.
+ */
+export function streamsOn(call: Call, target: Target, isEvents: boolean): boolean {
+  const { request } = call
+  if (!request.stream || !isEvents) return false
+  return target.egress.wholeOnly?.(request) !== true || passes(call, target)
+}
+
+function readOn(
+  reply: WholeReply,
+  call: Call,
+  read: (reply: WholeReply) => JsonObject | null,
+): ReadReply {
+  const resume = read(reply)
+  return resume === null ? encoded(reply, call) : { kind: 'paused', reply, resume }
+}
+
+/** The reply for the client. The events of a stream become one JSON array if the client requested that. */
+function encoded(reply: WholeReply, { endpoint }: Call): ReadReply & { readonly kind: 'answer' } {
+  const replyResult = reply.encode()
+  const { body, bytes } = replyResult
+  if (endpoint.array !== true || replyResult.error !== null) {
+    return { kind: 'answer', body, bytes, replyResult }
+  }
+  const array = arrayOfEvents(body)
+  return { kind: 'answer', body: array, bytes: array.length, replyResult }
+}
+
+/**
+ * Whether the client gets the upstream's own bytes. A reply that would be rewritten passes too if the
+ * canonical events cannot represent it: several choices, or log probabilities.
+ */
+function passes({ wire, request }: Call, target: Target): boolean {
+  if (target.wire !== wire) return false
+  if (target.upstream.config.quirks.replies === 'pass') return true
+  return (request.candidates ?? 1) > 1 || request.logprobs === true
+}
+
+type Tapped = Pick<ReplyResult, 'usage' | 'reason' | 'error' | 'model' | 'tier' | 'outputSize'>
+
+function passReply(bytes: Buffer, tap: Tapped): ReadReply {
+  return { kind: 'answer', body: bytes, bytes: bytes.length, replyResult: resultOf(tap) }
+}
+
+function resultOf({ usage, reason, error, model, tier, outputSize }: Tapped): ReplyResult {
+  const outcome = error === null ? 'complete' : 'failed'
+  // Member by member, without a spread (docs/explanation/performance.md).
+  return { outcome, error, breach: null, usage, reason, model, tier, lost: [], outputSize }
+}
+
+function refused(error: WireError): ReadReply {
+  const nothing = { usage: {}, reason: null, model: null, tier: null, outputSize: NO_OUTPUT }
+  return { kind: 'answer', body: '', bytes: 0, replyResult: resultOf({ ...nothing, error }) }
+}
+
+function seedOf(x: RequestContext, call: Call, target: Target): Seed {
+  return {
+    id: call.ingress.envelope.idPrefix + x.id,
+    createdAtSeconds: Math.floor(Date.now() / 1000),
+    model: call.request.model,
+    origin: target.dialect,
+  }
+}
+
+/** A 200 with a content type that is neither JSON nor an event stream. */
+export const OTHER_TYPE: Readonly<WireError> = {
+  kind: 'upstream_malformed',
+  message: "The upstream's reply has an unexpected content type.",
+}
+
+/** The upstream's request id, at most 128 characters; null if it sent none. */
+export function requestIdIn(headers: IncomingHttpHeaders): string | null {
+  const id = fieldOf(headers['x-request-id'] ?? headers['request-id'])
+  return id === undefined ? null : id.slice(0, 128)
+}
+
+/** True if the body is a stream of events. */
+export function isEventStream(headers: IncomingHttpHeaders): boolean {
+  return typeOf(headers).startsWith('text/event-stream')
+}
+
+/**
+ * The error of a 200 that cannot be read: compressed although `identity` was requested, or of another type.
+ */
+export function unreadable(headers: IncomingHttpHeaders): WireError | null {
+  const encoding = fieldOf(headers['content-encoding'])
+  if (encoding !== undefined && encoding !== 'identity') {
+    return {
+      kind: 'upstream_malformed',
+      message: 'The upstream compressed its reply without a request for it.',
+    }
+  }
+  const coding = fieldOf(headers['transfer-encoding'])?.toLowerCase()
+  if (coding !== undefined && coding !== 'chunked') {
+    const message = "The upstream's reply has a transfer coding that was not requested."
+    return { kind: 'upstream_malformed', message }
+  }
+  const type = typeOf(headers)
+  return type === '' || type.includes('json') || isEventStream(headers) ? null : OTHER_TYPE
+}
+
+function typeOf(headers: IncomingHttpHeaders): string {
+  return fieldOf(headers['content-type'])?.toLowerCase() ?? ''
+}
+
+/** One value; several fields of one name are joined (RFC 9110, 5.2). */
+function fieldOf(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value.join(', ') : value
+}
+
+/** A reply with vectors, encoded for the client. */
+export interface VectorsReply {
+  readonly kind: 'answer'
+  readonly body: string | Buffer
+  /** Size of the body, in UTF-8 if it is text. */
+  readonly bytes: number
+  /** Its `error` is the reason if there is no body. */
+  readonly replyResult: ReplyResult
+}
+
+/** The error of a reply without vectors in the expected format. */
+const MALFORMED: WireError = {
+  kind: 'upstream_malformed',
+  message: "The upstream's reply contains no embeddings.",
+}
+
+/** The outline of a reply that is not a JSON object. */
+const NO_OUTLINE: Outline = { body: {}, arrays: [] }
+/** Digits that are read as numbers in one step; they take about 5 ms. */
+const STEP_CHARS = 1024 * 1024
+
+/** The request that a reply with vectors belongs to. */
+export interface VectorsRequest {
+  readonly call: Call
+  readonly target: Target
+  /** Has the facts of the model. */
+  readonly generation: Generation
+  /** The members of the reply that the gateway makes itself. */
+  readonly seed: Seed
+}
+
+/**
+ * Reads a reply in steps; `scanning` is null for a small one. Of a large one that passes, only the outline is
+ * read.
+ *
+ * Reads the reply to a request for embeddings. The upstream's own bytes pass if both sides use the same
+ * format and its vectors have the form that the client requested.
+ */
+function* vectorSteps(
+  chunks: Buffer[],
+  scanning: Steps<ReplyScan> | null,
+  { call, target, generation, seed }: VectorsRequest,
+): Steps<VectorsReply> {
+  const { request, ingress } = call
+  const { readVectors } = target.egress
+  const form = request.embedding?.base64 === true ? 'base64' : 'json'
+  const scan = scanning === null ? null : yield* scanning
+  const bytes = yield* joinedSteps(chunks)
+  yield
+  if (scan?.isComplete === true && target.wire === call.wire) {
+    const outline = Buffer.from(scan.outline, 'latin1').toString('utf8')
+    const read = readVectors?.((yield* outlineOf(outline)) ?? NO_OUTLINE) ?? null
+    if (read === null) return failed(MALFORMED)
+    if ('kind' in read) return failed(read)
+    if (isInForm(read.vectors, form)) return passedReply(bytes, bytes.length, read)
+  }
+  const outline = yield* outlineOf(bytes.toString('utf8'))
+  const read = outline === null ? null : (readVectors?.(outline) ?? null)
+  if (read === null) return failed(MALFORMED)
+  if ('kind' in read) return failed(read)
+  const isSameForm = isInForm(read.vectors, form)
+  if (isSameForm && target.wire === call.wire) return passedReply(bytes, bytes.length, read)
+  yield
+  const vectors = isSameForm ? read.vectors : yield* inForm(read.vectors, form)
+  if (vectors === null) return failed(MALFORMED)
+  yield
+  const usage = counted(read.usage, call, generation)
+  const body = ingress.encodeVectors?.({ ...read, vectors, usage }, request, seed) ?? null
+  yield
+  return body === null ? failed(MALFORMED) : passedReply(body, Buffer.byteLength(body), read)
+}
+
+function isInForm(vectors: readonly Vector[], form: Vector['form']): boolean {
+  return vectors.every((vector) => vector.form === form)
+}
+
+/** Converts the vectors; null if one is damaged. */
+function* inForm(
+  vectors: readonly Vector[],
+  form: Vector['form'],
+): Steps<readonly Vector[] | null> {
+  const converted: Vector[] = []
+  let chars = 0
+  for (const vector of vectors) {
+    const json = vectorText(vector, form)
+    if (json === null) return null
+    converted.push({ form, text: form === 'json' ? json : json.slice(1, -1) })
+    chars += vector.text.length
+    if (chars < STEP_CHARS) continue
+    chars = 0
+    yield
+  }
+  return converted
+}
+
+/** The usage, with an estimate of the prompt if the upstream does not count it. */
+function counted(usage: Usage, { request }: Call, generation: Generation): Usage {
+  if (usage.input !== undefined) return usage
+  const { family } = generation.facts(request.model)
+  return { ...usage, input: inputTokens(promptSizeOf(request), family) }
+}
+
+function passedReply(
+  body: string | Buffer,
+  bytes: number,
+  { usage, model }: Vectors,
+): VectorsReply {
+  return { kind: 'answer', body, bytes, replyResult: replyResultOf(null, usage, model) }
+}
+
+function failed(error: WireError): VectorsReply {
+  return { kind: 'answer', body: '', bytes: 0, replyResult: replyResultOf(error, {}, null) }
+}
+
+function replyResultOf(error: WireError | null, usage: Usage, model: string | null): ReplyResult {
+  const outcome = error === null ? 'complete' : 'failed'
+  const nothing = { breach: null, reason: null, tier: null, lost: [], outputSize: NO_OUTPUT }
+  return { outcome, error, usage, model, ...nothing }
+}

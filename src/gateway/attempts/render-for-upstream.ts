@@ -1,0 +1,202 @@
+/**
+ * Renders the request for an upstream: the client's own bytes with a few keys edited if both use the same
+ * format, else the conversation encoded in the upstream's dialect. Pure: the same request makes the same
+ * bytes.
+ */
+import type { QuirksConfig } from '../../config/config.js'
+import type { JsonObject } from '../../formats/chat/json.js'
+import type { ModelFacts } from '../../formats/chat/model.js'
+import type { ChatRequest, Message } from '../../formats/chat/request.js'
+import { reportNative, type Egress, type Losses, type WireFormat } from '../../formats/dialect.js'
+import { sizedText } from '../../formats/wire/frames/sized-text.js'
+import { stringifyExact } from '../../formats/wire/json/exact-numbers.js'
+import { splice, type Edit } from '../../formats/wire/json/splice.js'
+import { jsonSteps, largeEdit, writeJson } from '../../formats/wire/json/write-json.js'
+import { atOnce, type Steps } from '../../formats/wire/steps.js'
+import type { Call } from '../phases/receive.js'
+import { LARGE_BYTES } from '../streams/join-chunks.js'
+import { applyQuirks, quirkEdits } from '../upstreams/apply-quirks.js'
+
+/** The upstream and its model that a request is rendered for. */
+export interface Destination {
+  /** The name of the upstream, which may store state of the conversation. */
+  readonly name?: string
+  readonly wire: WireFormat
+  readonly egress: Egress
+  /** The upstream's name of the model. */
+  readonly model: string
+  readonly facts: ModelFacts
+  readonly quirks: QuirksConfig
+  /** Beta features that clients may request; null: all. */
+  readonly betas?: readonly string[] | null
+  /** Whether a user message may be inserted before a conversation that begins with another role. */
+  readonly allowSyntheticUser: boolean
+}
+
+/** A body with its path and the headers that depend on it. */
+export interface Rendered {
+  /** The dialect's path, below the upstream's base. */
+  readonly path: string
+  readonly accept: string
+  /** Whether the upstream is requested to stream. */
+  readonly streams: boolean
+  readonly body: Buffer | string
+  /** Size of the body, in UTF-8 if it is text. */
+  readonly bytes: number
+  /** The encoded body as an object; null for the client's own bytes. */
+  readonly encodedBody: JsonObject | null
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** A request in its final form; all attempts on a candidate share it. */
+export interface Outgoing {
+  readonly path: string
+  readonly headers: readonly string[]
+  /** Maximum time until the reply begins; a whole reply begins when it is complete. */
+  readonly firstByteMs: number
+  readonly body: Buffer | string
+  /** Size of the body, in UTF-8 if it is text. */
+  readonly bytes: number
+  /** The encoded body as an object; null for the client's own bytes. */
+  readonly encodedBody: JsonObject | null
+  /**
+   * Makes the request for the rest of a reply that paused with `resume`; null if no reply to this request can
+   * pause.
+   */
+  readonly next: ((resume: JsonObject) => Outgoing) | null
+}
+
+/**
+ * Renders the call for an upstream. Reports fields that are left out to `losses`; throws
+ * `GatewayError(untranslatable)` for fields that must not be left out.
+ */
+export function render(call: RenderedCall, destination: Destination, losses: Losses): Rendered {
+  if (destination.wire === call.wire) return edited(call, destination, losses)
+  const sourceBytes = call.raw.length + (call.fetchedBytes ?? 0)
+  if (sourceBytes > LARGE_BYTES) return atOnce(renderSteps(call, destination, losses))
+  const { path, accept, streams, encodedBody, headers } = encoded(call, destination, losses)
+  const { body, bytes } = bodyOf(encodedBody, destination.egress, sourceBytes)
+  return { path, accept, streams, body, bytes, encodedBody, headers }
+}
+
+/** The same for a large request, in steps. */
+export function* renderSteps(
+  call: RenderedCall,
+  destination: Destination,
+  losses: Losses,
+): Steps<Rendered> {
+  if (destination.wire === call.wire) return edited(call, destination, losses)
+  const { encodedBody, ...head } = encoded(call, destination, losses)
+  yield
+  const body = yield* jsonSteps(encodedBody)
+  return { ...head, encodedBody, body, bytes: body.length }
+}
+
+/** The part of a call that is rendered. */
+type RenderedCall = Pick<
+  Call,
+  'wire' | 'raw' | 'members' | 'body' | 'request' | 'added' | 'fetchedBytes' | 'history'
+>
+
+/** The client's own bytes with the edits that this upstream needs. */
+function edited(call: RenderedCall, destination: Destination, losses: Losses): Rendered {
+  const { egress, model, facts, quirks } = destination
+  const report = (path: string): void => losses.drop(path, 'no-equivalent')
+  const { history } = call
+  const source = history?.bodyFor(destination.name, report) ?? call.body
+  const edits = historyEdits(source, history?.members ?? [])
+  edits.push(...egress.edits(source, model, { model: facts, losses }))
+  if (call.added !== undefined) edits.push(call.added(facts))
+  edits.push(...quirkEdits({ body: call.body, dialectEdits: edits }, quirks, report))
+  const body = edits.length === 0 ? call.raw : splice(call.raw, call.members, edits)
+  const streams = call.request.stream
+  const { path, accept } = egress.target(model, streams)
+  const headers = passedHeaders(call, destination, losses)
+  return { path, accept, streams, body, bytes: body.length, encodedBody: null, headers }
+}
+
+/** The conversation in the upstream's dialect, before it is serialized. */
+function encoded(
+  call: RenderedCall,
+  destination: Destination,
+  losses: Losses,
+): Omit<Rendered, 'body' | 'bytes' | 'encodedBody'> & { readonly encodedBody: JsonObject } {
+  const { egress, model, facts, quirks } = destination
+  const report = (path: string): void => losses.drop(path, 'no-equivalent')
+  reportNative(call.request, losses)
+  const request = requestFor(call.request, destination)
+  const encodedBody = applyQuirks(egress.encodeRequest(request, facts, losses), quirks, report)
+  const streams = request.stream
+  const { path, accept } = egress.target(model, streams)
+  return { path, accept, streams, encodedBody, headers: egress.headers(encodedBody) }
+}
+
+/** The headers that the body needs, and the client's headers of this format. */
+function passedHeaders(
+  { body, request }: Pick<Call, 'body' | 'request'>,
+  { egress, betas = null }: Destination,
+  losses: Losses,
+): Record<string, string> {
+  const own = egress.headers(body)
+  const { nativeHeaders } = request
+  if (nativeHeaders === undefined || egress.forwardedHeaders === undefined) return own
+  return egress.forwardedHeaders(own, nativeHeaders, { betas, losses })
+}
+
+/** The edits for the members in which the body with its history differs from the client's own body. */
+function historyEdits(body: JsonObject, members: readonly string[]): Edit[] {
+  return members.map((key) => {
+    const value = body[key]
+    return value === undefined ? { key, json: null } : largeEdit(key, value)
+  })
+}
+
+/** Serializes an encoded body. `sourceBytes`: size of the request that the body was made from. */
+export function bodyOf(
+  encodedBody: JsonObject,
+  { write }: Egress,
+  sourceBytes: number,
+): Pick<Rendered, 'body' | 'bytes'> {
+  if (sourceBytes > LARGE_BYTES) {
+    const body = writeJson(encodedBody)
+    return { body, bytes: body.length }
+  }
+  const { text, bytes } =
+    write === undefined ? sizedText(stringifyExact(encodedBody)) : write(encodedBody)
+  return { body: text, bytes }
+}
+
+/** The request with the model, the stream flag and the first role that this upstream needs. */
+function requestFor(
+  request: ChatRequest,
+  { egress, model, facts, allowSyntheticUser }: Destination,
+): ChatRequest {
+  const stream =
+    egress.wholeOnly?.(request) !== true &&
+    (request.stream || egress.streamsWhole?.(request, facts) === true)
+  const mayBegin = egress.userFirst === true && allowSyntheticUser
+  const messages = mayBegin ? beginWithUser(request.messages) : request.messages
+  const same = request.model === model && request.stream === stream && request.messages === messages
+  return same ? request : { ...request, model, stream, messages }
+}
+
+/** Constant, because prompt caches and signed thinking require an unchanged prefix. */
+const TEXT = 'Begin.'
+
+/**
+ * The messages, with a user message before a leading assistant message; else the same array.
+ *
+ * Inserts a user message before an assistant message that begins a conversation, for formats that require a
+ * user message first. The operator enables this with `allow_synthetic_user`.
+ */
+export function beginWithUser(messages: Message[]): Message[] {
+  const at = messages.findIndex(({ role }) => role !== 'system' && role !== 'developer')
+  const first = messages[at]
+  if (first?.role !== 'assistant') return messages
+  const user: Message = {
+    role: 'user',
+    index: first.index,
+    parts: [{ type: 'text', text: TEXT }],
+  }
+  return [...messages.slice(0, at), user, ...messages.slice(at)]
+}

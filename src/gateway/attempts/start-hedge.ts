@@ -1,0 +1,97 @@
+/**
+ * Hedging of one request: a second attempt when the first content is late, if the hedge budget of its route
+ * allows one.
+ */
+import type { ChatRequest } from '../../formats/chat/request.js'
+import type { HedgeConfig } from '../../config/config.js'
+import { promptSizeOf, inputTokens } from '../../ledger/estimate-tokens.js'
+import { costNanoUsd } from '../../ledger/price.js'
+import type { Generation } from '../generation.js'
+import type { Candidate, Handling } from '../phases/choose-route.js'
+import type { HedgeBudget } from './retry-and-hedge-budgets.js'
+
+/** The request that may be hedged. */
+export interface Hedged {
+  readonly request: ChatRequest
+  readonly candidates: readonly [Candidate, ...Candidate[]]
+  readonly handling: Handling
+}
+
+/** The settings of a route that hedges, and its spending on hedges. */
+interface HedgeRules {
+  readonly config: HedgeConfig
+  readonly budget: HedgeBudget
+}
+
+/** The hedge of one request. */
+export class Hedging {
+  /** The upstream of a hedge that the hedge budget, or a limit of the client, did not allow. */
+  denied: string | null = null
+  private readonly hedged: Hedged
+  private readonly generation: Generation
+  private readonly rules: HedgeRules
+  private timer: NodeJS.Timeout | null = null
+
+  /**
+   * Null if the route does not hedge. Counts the cost of the request towards the hedge budget of the route.
+   */
+  static of(hedged: Hedged, generation: Generation): Hedging | null {
+    const { hedge, hedges } = hedged.handling
+    if (hedge === null || hedges === null) return null
+    hedges.request(costOf(hedged.candidates[0], hedged.request, generation))
+    return new Hedging(hedged, generation, { config: hedge, budget: hedges })
+  }
+
+  private constructor(hedged: Hedged, generation: Generation, rules: HedgeRules) {
+    this.hedged = hedged
+    this.generation = generation
+    this.rules = rules
+  }
+
+  /** Calls `late` after `after_ms`, unless `stop` is called before. */
+  start(late: () => void): void {
+    this.timer = setTimeout(late, this.rules.config.afterMs)
+  }
+
+  stop(): void {
+    if (this.timer !== null) clearTimeout(this.timer)
+    this.timer = null
+  }
+
+  /**
+   * The target of a hedge: another target of the route, else the same one; null if it exceeds the hedge
+   * budget.
+   */
+  target(first: Candidate): Candidate | null {
+    const { candidates, request } = this.hedged
+    const other = candidates.find((candidate) => {
+      if (candidate === first || candidate.isFallback) return false
+      return this.generation.states.of(candidate.target.upstream.config.name).breaker.allows()
+    })
+    const target = other ?? first
+    const cost = costOf(target, request, this.generation)
+    const { config, budget } = this.rules
+    if (budget.tryHedge(cost, config.extraSpend)) return target
+    this.deny(target)
+    return null
+  }
+
+  /** Records that the hedge budget, or a limit of the client, does not allow the hedge. */
+  deny({ target }: Candidate): void {
+    this.denied = target.upstream.config.name
+  }
+}
+
+/** An estimate in nano-dollars; 0 if the price is not known. */
+function costOf(
+  { target, model }: Candidate,
+  request: ChatRequest,
+  generation: Generation,
+): number {
+  const price = generation.prices.find(target.upstream.config.name, model, null)
+  if (price === null) return 0
+  const { assumedOutputTokens } = generation.snapshot.config.limiting
+  const input = inputTokens(promptSizeOf(request), generation.facts(model).family)
+  const output = Math.min(request.maxOutputTokens ?? assumedOutputTokens, assumedOutputTokens)
+  return costNanoUsd(price, { input, output }) ?? 0
+}

@@ -1,0 +1,54 @@
+/** Estimates the maximum cost of a request with one candidate, at the price of the candidate's upstream. */
+import type { HostedTool } from '../../formats/chat/hosted-tools.js'
+import type { Generation, Target } from '../generation.js'
+import type { Candidate } from '../phases/choose-route.js'
+import type { Call } from '../phases/receive.js'
+import type { ReplyResult } from '../streams/translated-stream.js'
+import { estimateCost, type CostEstimate } from './estimate-max-cost.js'
+import { ALL_SEEN, hostedAt, unknownUseOf } from './unknown-use.js'
+
+/** The model and service tier that a reply names; null if it does not name them. */
+export type ServedBy = Pick<ReplyResult, 'model' | 'tier'>
+
+const NOT_SERVED: ServedBy = { model: null, tier: null }
+
+/** The settings of an estimate. */
+export interface EstimateOptions {
+  /** Use which the request does not show is estimated too. */
+  readonly withUnknown: boolean
+  /** What the reply names; its price and tier replace those of the request. */
+  readonly served?: ServedBy
+}
+
+/** The estimate for the candidate's model, price and service tier. */
+export function estimateCandidateCost(
+  generation: Generation,
+  call: Pick<Call, 'wire' | 'request'>,
+  { target, model }: Pick<Candidate, 'target' | 'model'>,
+  { withUnknown, served = NOT_SERVED }: EstimateOptions,
+): CostEstimate {
+  const { request } = call
+  const usual = generation.prices.find(target.upstream.config.name, model, served.model)
+  const tier = served.tier ?? requestedTier(call, target)
+  const budgetPrice = generation.budgetPrices.of(usual, tier)
+  const facts = generation.facts(model)
+  const unknownUse = withUnknown ? unknownUseOf(call, target, facts.family) : ALL_SEEN
+  return estimateCost(request, facts, budgetPrice, unknownUse)
+}
+
+/** The service tier, and other options with a price, that the upstream is requested to use; null if none. */
+function requestedTier(call: Pick<Call, 'wire' | 'request'>, target: Target): string | null {
+  const { dialect, upstream } = target
+  if (dialect === 'anthropic') return optionsOf(hostedAt(call, target))
+  const isDropped = upstream.config.quirks.drop.includes('service_tier')
+  return isDropped ? null : (call.request.serviceTier ?? null)
+}
+
+/** Anthropic's options with a price, as its replies name them. */
+function optionsOf(hosted: readonly HostedTool[]): string | null {
+  const names = hosted.flatMap(({ name }) => {
+    if (name === 'speed') return ['fast']
+    return name === 'inference_geo' ? [name] : []
+  })
+  return names.length === 0 ? null : names.sort().join('+')
+}

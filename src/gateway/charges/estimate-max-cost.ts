@@ -1,0 +1,223 @@
+/**
+ * Estimates the maximum prompt tokens, output tokens and cost of a request before it is sent. Pure. The
+ * estimate is based on bytes, without a tokenizer.
+ */
+import type { CallCounts } from '../../formats/chat/hosted-tools.js'
+import { objectOf } from '../../formats/chat/json.js'
+import type { ModelFacts } from '../../formats/chat/model.js'
+import type { ChatRequest } from '../../formats/chat/request.js'
+import type { Usage } from '../../formats/chat/usage.js'
+import { promptSizeOf, inputTokens, maxInputTokens } from '../../ledger/estimate-tokens.js'
+import {
+  callNanoUsd,
+  dearestUsage,
+  isFree,
+  isOutputFree,
+  maxCostNanoUsd,
+  type Price,
+} from '../../ledger/price.js'
+import type { Call } from '../phases/receive.js'
+import type { BudgetPrice } from './budget-price.js'
+import { ALL_SEEN, type UnknownUse } from './unknown-use.js'
+
+/** The maximum usage of one request. */
+export interface CostEstimate {
+  /** Prompt tokens: an upper bound of the vendor's count, unless `isUnbounded`. */
+  readonly input: number
+  /** Prompt tokens: the expected count of the vendor. */
+  readonly likelyInput: number
+  /** Output tokens of all choices: the client's maximum, else the model's; null if neither is known. */
+  readonly output: number | null
+  /** The same with `limiting.unknown_length` for an unknown maximum; null if that is `refuse`. */
+  readonly longestOutput: number | null
+  /** The client sets no maximum of output tokens. */
+  readonly isOpen: boolean
+  /** Requested number of choices. */
+  readonly choices: number
+  /** The price that budgets use; null if there is none for the request. */
+  readonly price: Price | null
+  /** The price is the model's own, not `limiting.assumed_price`. */
+  readonly isPriced: boolean
+  /** The path of input that the gateway cannot see; null if it sees all of it. */
+  readonly unseen: string | null
+  /** The gateway cannot see all input, and the model's context window is unknown. */
+  readonly isUnbounded: boolean
+  /** Maximum calls of tools that the provider runs. */
+  readonly calls: CallCounts
+  /** Maximum cost of the calls of tools that the provider runs, in nano-dollars. */
+  readonly callsNanoUsd: number
+  /** A tool whose calls have no known and no assumed price; null if there is none. */
+  readonly unknownCall: string | null
+  /**
+   * Maximum cost in nano-dollars; null if the price is unknown, or the length of a reply that is not free.
+   */
+  readonly nanoUsd: number | null
+}
+
+/** OpenAI's Responses API accepts no smaller maximum. */
+const MIN_OUTPUT_TOKENS = 16
+
+/**
+ * Estimates a request; `facts` and `budgetPrice` are those of the model that is requested from the upstream.
+ */
+export function estimateCost(
+  request: ChatRequest,
+  facts: ModelFacts,
+  budgetPrice: BudgetPrice,
+  { unseen, calls }: UnknownUse = ALL_SEEN,
+): CostEstimate {
+  const { price, unknownLength } = budgetPrice
+  const bulk = promptSizeOf(request)
+  const { family, contextWindow = Number.POSITIVE_INFINITY } = facts
+  const visible = Math.min(maxInputTokens(bulk, family), contextWindow)
+  const isUnbounded = unseen !== null && contextWindow === Number.POSITIVE_INFINITY
+  const input = unseen === null || isUnbounded ? visible : contextWindow
+  const choices = Math.max(1, request.candidates ?? 1)
+  const perChoice = maxOutputPerChoice(request) ?? facts.maxOutputTokens
+  const output = perChoice === undefined ? null : perChoice * choices
+  const callCosts = maxCallCosts(calls, choices, budgetPrice)
+  const longestOutput = output ?? (unknownLength === null ? null : unknownLength * choices)
+  const hasCost = !isUnbounded || (price !== null && isFree(price))
+  const tokensNanoUsd = hasCost ? maxNanoUsd(price, input, longestOutput) : null
+  return {
+    input,
+    likelyInput: Math.min(inputTokens(bulk, family), visible),
+    output,
+    longestOutput,
+    isOpen: request.maxOutputTokens === undefined,
+    choices,
+    price,
+    isPriced: budgetPrice.isPriced && callCosts.arePriced,
+    unseen,
+    isUnbounded,
+    calls: countsOf(calls, choices),
+    callsNanoUsd: callCosts.nanoUsd,
+    unknownCall: callCosts.unknown,
+    nanoUsd: tokensNanoUsd === null ? null : tokensNanoUsd + callCosts.nanoUsd,
+  }
+}
+
+/** The maximum use of a request with this estimate; its cost is the estimated one. */
+export function maxUsage({ price, input, longestOutput, calls }: CostEstimate): Usage {
+  const usage: Usage =
+    longestOutput === null ? { input } : dearestUsage(price, { input, output: longestOutput })
+  return calls === NO_COUNTS ? usage : { ...usage, calls }
+}
+
+const NO_COUNTS: CallCounts = {}
+
+function countsOf(calls: UnknownUse['calls'], choices: number): CallCounts {
+  if (calls.length === 0) return NO_COUNTS
+  const counts: Record<string, number> = {}
+  for (const [name, count] of calls) counts[name] = (counts[name] ?? 0) + count * choices
+  return counts
+}
+
+/** The maximum cost of calls. */
+interface CallCosts {
+  readonly nanoUsd: number
+  /** Whether the price has the cost of each. */
+  readonly arePriced: boolean
+  readonly unknown: string | null
+}
+
+const NO_CALLS: CallCosts = { nanoUsd: 0, arePriced: true, unknown: null }
+
+function maxCallCosts(
+  calls: UnknownUse['calls'],
+  choices: number,
+  { price, unknownCall }: BudgetPrice,
+): CallCosts {
+  if (calls.length === 0) return NO_CALLS
+  let nanoUsd = 0
+  let arePriced = true
+  let unknown: string | null = null
+  for (const [name, count] of calls) {
+    const known = price === null ? null : callNanoUsd(price, name)
+    const each = known ?? unknownCall
+    arePriced &&= known !== null
+    if (each === null) unknown ??= name
+    else nanoUsd += each * count * choices
+  }
+  return { nanoUsd, arePriced, unknown }
+}
+
+function maxNanoUsd(price: Price | null, input: number, output: number | null): number | null {
+  if (price === null) return null
+  if (output === null)
+    return isOutputFree(price) ? maxCostNanoUsd(price, { input, output: 0 }) : null
+  return maxCostNanoUsd(price, { input, output })
+}
+
+/**
+ * The maximum tokens of one choice that an upstream may bill under the client's limit: OpenAI's Responses API
+ * raises a smaller limit to 16, and some upstreams bill a thinking budget in addition to it (Alibaba Model
+ * Studio, "Deep thinking").
+ */
+function maxOutputPerChoice({ maxOutputTokens, rest, embedding }: ChatRequest): number | undefined {
+  if (embedding !== undefined) return 0
+  if (maxOutputTokens === undefined) return undefined
+  return Math.max(maxOutputTokens, MIN_OUTPUT_TOKENS) + thinkingTokens(rest)
+}
+
+/** The largest thinking budget in the request, by the field names of any vendor; 0 if there is none. */
+function thinkingTokens(rest: ChatRequest['rest']): number {
+  const extra = objectOf(rest['extra_body'])
+  const google = [rest['extra_content'], extra].map(
+    (container) => objectOf(objectOf(container)['google'])['thinking_config'],
+  )
+  const budgets = [rest, extra, ...google.map(objectOf)].flatMap((container) => [
+    objectOf(container['thinking'])['budget_tokens'],
+    objectOf(container['reasoning'])['max_tokens'],
+    container['thinking_budget'],
+    container['thinkingBudget'],
+  ])
+  return budgets.reduce<number>(
+    (largest, budget) =>
+      typeof budget === 'number' && Number.isFinite(budget) ? Math.max(largest, budget) : largest,
+    0,
+  )
+}
+
+/**
+ * The longest output, in tokens of all choices, that the remaining amount can pay for; null if it is below
+ * the minimum per choice.
+ */
+export function outputFor(estimate: CostEstimate, leftNanoUsd: number): number | null {
+  const { price, input, choices, callsNanoUsd, isUnbounded } = estimate
+  if (price === null || isUnbounded) return null
+  const base = maxCostNanoUsd(price, { input, output: 0 })
+  const million = maxCostNanoUsd(price, { input, output: 1_000_000 })
+  if (base === null || million === null || base + callsNanoUsd > leftNanoUsd) return null
+  const perToken = (million - base) / 1_000_000
+  // One token less, so that rounding cannot exceed the remaining amount.
+  const affordable =
+    perToken <= 0 ? 0 : Math.floor((leftNanoUsd - callsNanoUsd - base) / perToken) - 1
+  const perChoice = Math.floor(affordable / choices)
+  return perChoice < MIN_OUTPUT_TOKENS ? null : perChoice * choices
+}
+
+/** The estimate for a smaller maximum output. */
+export function shortened(estimate: CostEstimate, output: number): CostEstimate {
+  const { price, input, callsNanoUsd } = estimate
+  const tokensNanoUsd = maxNanoUsd(price, input, output)
+  return {
+    ...estimate,
+    output,
+    longestOutput: output,
+    nanoUsd: tokensNanoUsd === null ? null : tokensNanoUsd + callsNanoUsd,
+  }
+}
+
+/** The call with a maximum of output tokens set by the gateway. */
+export function withOutput(call: Call, output: number, { choices }: CostEstimate): Call {
+  const perChoice = Math.floor(output / choices)
+  return {
+    ...call,
+    request: { ...call.request, maxOutputTokens: perChoice },
+    added: ({ family }) => {
+      const key = family === 'openai' ? 'max_completion_tokens' : 'max_tokens'
+      return call.ingress.outputEdit?.(call.body, perChoice) ?? { key, json: String(perChoice) }
+    },
+  }
+}

@@ -1,0 +1,281 @@
+/**
+ * Builds the ledger entry of an exchange, with its usage and cost, by the rules of
+ * `docs/reference/ledger.md`.
+ */
+import { labelsText, NO_LABELS } from '../../accounts/labels.js'
+import { rowOf, type WireError } from '../../errors.js'
+import { isObject, objectOf, stringOf } from '../../formats/chat/json.js'
+import { addUsage, isImplausible } from '../../formats/chat/usage.js'
+import type { DialectName } from '../../formats/dialect.js'
+import { errorFormatOf } from '../../formats/index.js'
+import { withoutSecrets } from '../../formats/wire/openai/error-body.js'
+import {
+  UNEXPLAINED,
+  type EntryHops,
+  type LedgerEntry,
+  type UsageSource,
+} from '../../ledger/entry.js'
+import type { Outcome } from '../../observe/metrics/label-types.js'
+import { hideSecrets } from '../../secrets.js'
+import { attemptList, type AttemptResult } from '../attempts/attempt-result.js'
+import type { RequestContext } from '../client-exchange.js'
+import { firstContentMs, totalWaitMs, type Results } from '../phases/phase-results.js'
+import { NOTHING_USED, usageOfAttempt, type Used } from './attempt-usage.js'
+
+/** Maximum length of names that a client or an upstream chose. */
+const MAX_NAME = 256
+const MAX_MESSAGE = 500
+const MAX_QUOTING_MESSAGE = 200
+
+/** The outcome of an exchange so far. */
+export function outcomeOf(x: RequestContext, { error, replyResult }: Results): Outcome {
+  if (error !== null) return error.kind
+  if (x.cancellation.reason !== null) return x.cancellation.reason.kind
+  return replyResult?.error?.kind ?? 'ok'
+}
+
+/** The times of an exchange that ends or has ended. */
+export interface ElapsedTime {
+  /** The end of the exchange, on the monotonic clock. */
+  readonly nowMs: number
+  /** Time from the head of the reply to its end; null for a whole reply. */
+  readonly relayMs: number | null
+}
+
+/**
+ * The gateway's own share of an exchange's time, in ms: without the waits for the client's body, the
+ * upstream, and a client that reads the reply.
+ */
+export function overheadMs(
+  x: RequestContext,
+  results: Results,
+  { nowMs, relayMs }: ElapsedTime,
+): number {
+  const { intake, sent } = results
+  const upstream =
+    (totalWaitMs(results, 'connectMs') ?? 0) +
+    (totalWaitMs(results, 'firstByteMs') ?? 0) +
+    (totalWaitMs(results, 'replyMs') ?? 0)
+  const others =
+    (sent?.fetchMs ?? 0) + (sent?.backOffMs ?? 0) + (intake?.tookMs ?? 0) + (relayMs ?? 0)
+  const total = nowMs - x.startedMs - upstream - others
+  return Math.max(0, total) + (relayMs === null ? 0 : (sent?.translateMs ?? 0))
+}
+
+/**
+ * The entry of an exchange that ends at `nowMs` (monotonic). It is built before the client gets the end of
+ * its reply.
+ */
+export function entryOf(x: RequestContext, results: Results, nowMs: number): LedgerEntry {
+  const { generation } = x
+  const { authenticated, call, candidate, sent, replyResult } = results
+  const outcome = outcomeOf(x, results)
+  const used = usageOf(x, results)
+  const attempts = sent?.attempts.length ?? 0
+  const request = call?.request
+  return {
+    requestId: x.id,
+    atMs: Math.round(Date.now() - (nowMs - x.startedMs)),
+    durationMs: roundToMicros(nowMs - x.startedMs),
+    accountId: authenticated?.identity.accountId ?? '',
+    keyId: authenticated?.identity.keyId ?? '',
+    modelAsked: nameOf(request?.model ?? null),
+    modelAnswered: nameOf(replyResult?.model ?? (attempts === 0 ? null : results.upstreamModel)),
+    model: countedAs(x, results, outcome),
+    upstream: candidate?.target.upstream.config.name ?? null,
+    dialect: candidate?.target.dialect ?? null,
+    attempts,
+    stream: request?.stream ?? false,
+    status: statusOf(results, outcome),
+    outcome,
+    finish: replyResult?.reason ?? null,
+    usage: used.usage,
+    source: used.source,
+    costNanoUsd: used.costNanoUsd,
+    ...(used.costNanoUsd === null && used.budgetNanoUsd !== null
+      ? { budgetNanoUsd: used.budgetNanoUsd }
+      : {}),
+    ...(used.source === 'assumed' ? { rateTokens: used.rateTokens } : {}),
+    tokensAfterDisconnect: used.tokensAfterDisconnect,
+    losses: lossesOf(sent?.losses ?? [], replyResult?.lost ?? []),
+    generation: generation.snapshot.generation,
+    hops: hopsOf(x, results, { nowMs, outcome }),
+    ...explanationOf(x, results, outcome),
+    priceVersion: isPriced(results, used) ? generation.priceVersion : null,
+  }
+}
+
+/** Whether the cost comes from a price list; native requests have a price per request instead. */
+function isPriced({ identified }: Results, { costNanoUsd, source }: Used): boolean {
+  return costNanoUsd !== null && source !== 'none' && identified?.operation !== 'native'
+}
+
+/**
+ * A name that a client or an upstream chose, in the form for ledger and log: at most 256 characters, without
+ * secrets.
+ */
+export function nameOf(name: string | null): string | null {
+  return name === null ? null : hideSecrets(name.slice(0, MAX_NAME))
+}
+
+/** The fields that explain the outcome, without any text of the client's prompt. */
+function explanationOf(
+  x: RequestContext,
+  results: Results,
+  outcome: Outcome,
+): Pick<LedgerEntry, keyof typeof UNEXPLAINED> {
+  const { identified, admission, attempt, replyResult, error } = results
+  const wire = error?.wire ?? x.cancellation.reason?.wire ?? replyResult?.error ?? null
+  const dialect = identified?.dialect ?? null
+  const { errorMessages } = x.generation.snapshot.config.ledger
+  const status = attempt?.status ?? null
+  // A provider may quote the prompt in its message.
+  const maxLength = status === null ? MAX_MESSAGE : MAX_QUOTING_MESSAGE
+  return {
+    ...UNEXPLAINED,
+    ingress: identified?.format ?? null,
+    errorMessage:
+      errorMessages && wire !== null ? messageIn(wire, dialect).slice(0, maxLength) : null,
+    limit: admission?.kind === 'refused' ? admission.limit : null,
+    upstreamStatus: status,
+    upstreamRequestId: attempt?.requestId?.slice(0, MAX_NAME) ?? null,
+    attempted: attempted(results, outcome),
+    attemptMs: attemptMs(results),
+    retryAfterSeconds: wire?.retryAfterSeconds ?? null,
+    clientRequestId: identified?.clientRequestId ?? null,
+    labels: labelsText(results.authenticated?.identity.labels ?? NO_LABELS),
+  }
+}
+
+/**
+ * The message in the client's format, which may begin with the error's name or have other names of fields.
+ */
+function messageIn(error: WireError, dialect: DialectName | null): string {
+  const { body } = errorFormatOf(dialect).encodeError(withoutSecrets(error))
+  const value: unknown = JSON.parse(body)
+  const shown = isObject(value) ? objectOf(value['error']) : {}
+  return stringOf(shown['message']) ?? hideSecrets(error.message)
+}
+
+/** Each attempt in order, `upstream:outcome`; null if there is none. */
+function attempted({ sent }: Results, outcome: Outcome): string | null {
+  return sent === null || sent.attempts.length === 0 ? null : attemptList(sent, outcome)
+}
+
+/** The time of each attempt up to its first content or its failure; null if there is none. */
+function attemptMs({ sent }: Results): readonly number[] | null {
+  if (sent === null || sent.attempts.length === 0) return null
+  return sent.attempts.map(({ connectMs, firstByteMs, replyMs }) => {
+    return roundToMicros((connectMs ?? 0) + (firstByteMs ?? 0) + (replyMs ?? 0))
+  })
+}
+
+/** The model name from a closed set, the same as for limits. */
+function countedAs(
+  { generation }: RequestContext,
+  { call, candidate }: Results,
+  outcome: Outcome,
+): string {
+  if (call === null) return 'other'
+  const { model } = call.request
+  if (candidate === null) return generation.modelLabel(model)
+  return hideSecrets(generation.countedAs(model, candidate.target, outcome === 'ok'))
+}
+
+/** The status that the client received: 200 if it has the beginning of a reply. */
+function statusOf({ identified, attempt, replyResult, error }: Results, outcome: Outcome): number {
+  if (outcome === 'client_gone') return 499
+  if (identified?.operation === 'native' && replyResult !== null) return attempt?.status ?? 200
+  if (outcome === 'ok') return 200
+  return error === null ? 200 : rowOf(outcome).status
+}
+
+function lossesOf(inRequest: readonly string[], inReply: readonly string[]): readonly string[] {
+  return inReply.length === 0 ? inRequest : [...inRequest, ...inReply]
+}
+
+/** The time of each phase; members of phases that did not happen are absent. */
+function hopsOf(
+  x: RequestContext,
+  results: Results,
+  { nowMs, outcome }: { readonly nowMs: number; readonly outcome: Outcome },
+): EntryHops {
+  const { authenticated, intake, route, admission, sent, delivery } = results
+  const hops: { -readonly [Hop in keyof EntryHops]: EntryHops[Hop] } = {}
+  if (authenticated !== null) hops.authenticate = roundToMicros(authenticated.tookMs)
+  const receiveMs = intake?.tookMs ?? null
+  if (receiveMs !== null) hops.receive = roundToMicros(receiveMs)
+  const routeMs = route?.tookMs ?? null
+  if (routeMs !== null) hops.route = roundToMicros(routeMs)
+  const admitMs = admission?.tookMs ?? null
+  if (admitMs !== null) hops.admit = roundToMicros(admitMs)
+  const connectMs = totalWaitMs(results, 'connectMs')
+  if (connectMs !== null) hops.connect = roundToMicros(connectMs)
+  const firstByteMs = totalWaitMs(results, 'firstByteMs')
+  if (firstByteMs !== null) hops.firstByte = roundToMicros(firstByteMs)
+  const translateMs = sent?.translateMs ?? 0
+  if (translateMs > 0) hops.translate = roundToMicros(translateMs)
+  // A whole reply is sent as soon as its entry is written.
+  const headMs = delivery?.headMs ?? null
+  const isWhole = headMs === null && outcome === 'ok'
+  const firstMs = isWhole ? nowMs - x.startedMs : firstContentMs(x, results)
+  const relayMs = headMs === null ? null : nowMs - x.startedMs - headMs
+  if (firstMs !== null) hops.firstContent = roundToMicros(firstMs)
+  if (relayMs !== null) hops.relay = roundToMicros(relayMs)
+  hops.overhead = roundToMicros(overheadMs(x, results, { nowMs, relayMs }))
+  return hops
+}
+
+/** Rounds milliseconds to microseconds, because each digit is a byte in the ledger. */
+function roundToMicros(ms: number): number {
+  return Math.round(ms * 1000) / 1000
+}
+
+/**
+ * The total of all attempts.
+ *
+ * Calculates the usage and cost of a request at all its upstreams. Failed attempts count if the provider may
+ * bill them.
+ */
+function usageOf(x: RequestContext, results: Results): Used {
+  const { identified, sent, call, attempt: finalAttempt } = results
+  if (finalAttempt === null) return NOTHING_USED
+  if (identified?.operation === 'native') return usageOfNative(finalAttempt)
+  if (call === null) return NOTHING_USED
+  const billed = { x, call }
+  let total = NOTHING_USED
+  for (const attempt of sent?.attempts ?? []) {
+    const used = usageOfAttempt(attempt, billed)
+    if (used !== NOTHING_USED) total = total === NOTHING_USED ? used : sum(total, used)
+  }
+  return total
+}
+
+/** From the most to the least uncertain. */
+const SOURCES: readonly UsageSource[] = ['assumed', 'estimated', 'reported']
+
+function sum(one: Used, other: Used): Used {
+  return {
+    usage: addUsage(one.usage, other.usage),
+    source: SOURCES.find((source) => one.source === source || other.source === source) ?? 'none',
+    costNanoUsd: sumOfKnown(one.costNanoUsd, other.costNanoUsd),
+    budgetNanoUsd: sumOfKnown(one.budgetNanoUsd, other.budgetNanoUsd),
+    rateTokens: one.rateTokens + other.rateTokens,
+    tokensAfterDisconnect: one.tokensAfterDisconnect + other.tokensAfterDisconnect,
+  }
+}
+
+function sumOfKnown(one: number | null, other: number | null): number | null {
+  return one === null || other === null ? null : one + other
+}
+
+function usageOfNative(attempt: AttemptResult): Used {
+  const { wasSent, replyResult, status, candidate, nativeNanoUsd } = attempt
+  const usage = replyResult === null || isImplausible(replyResult.usage) ? {} : replyResult.usage
+  const source = Object.keys(usage).length === 0 ? 'none' : 'reported'
+  // A request that the upstream refused costs nothing.
+  const isFree = !wasSent || (status ?? 0) >= 400
+  const { nanoUsdPerRequest } = candidate.target.upstream.config.native
+  const cost = isFree ? 0 : nativeNanoUsd === undefined ? nanoUsdPerRequest : nativeNanoUsd
+  return { ...NOTHING_USED, usage, source, costNanoUsd: cost, budgetNanoUsd: cost }
+}

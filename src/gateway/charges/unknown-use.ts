@@ -1,0 +1,93 @@
+/**
+ * The use of a request that its own text does not show: input that only the provider has, and calls of tools
+ * that the provider runs.
+ */
+import { addsInput, hasCalls, type HostedTool } from '../../formats/chat/hosted-tools.js'
+import type { ChatRequest, UserPart } from '../../formats/chat/request.js'
+import type { Target } from '../generation.js'
+import type { Call } from '../phases/receive.js'
+
+/** What the gateway cannot see of a request before its reply. */
+export interface UnknownUse {
+  /** The path of the first input that the gateway cannot see; null if it sees all of it. */
+  readonly unseen: string | null
+  /** The maximum number of calls of each tool that the provider runs. */
+  readonly calls: readonly (readonly [name: string, count: number])[]
+}
+
+/** The use of a request that the gateway sees completely. */
+export const ALL_SEEN: UnknownUse = { unseen: null, calls: [] }
+
+/** Calls of a tool if the request sets no maximum. */
+const UNLIMITED_CALLS = 10
+
+/** The unknown use of the call at an upstream; `family` is that of its model. */
+export function unknownUseOf(
+  call: Pick<Call, 'wire' | 'request'>,
+  target: Pick<Target, 'wire' | 'dialect' | 'quirks'>,
+  family: string,
+): UnknownUse {
+  const { request } = call
+  const hosted = hostedAt(call, target)
+  const unseen =
+    (target.wire === call.wire ? request.unseen?.[0] : undefined) ??
+    hosted.find(addsInput)?.path ??
+    unseenMedia(request, family)
+  if (unseen === null && hosted.length === 0) return ALL_SEEN
+  const most = request.rest['max_tool_calls']
+  const limit = typeof most === 'number' ? most : Number.POSITIVE_INFINITY
+  const calls = hosted.filter(hasCalls).map(({ name, maxCalls = UNLIMITED_CALLS }) => {
+    const count = limit === Number.POSITIVE_INFINITY ? maxCalls : Math.min(limit, maxCalls)
+    return [name, count] as const
+  })
+  return { unseen, calls }
+}
+
+const NONE: readonly HostedTool[] = []
+
+/**
+ * The tools and options of the request that reach this upstream. A translated request keeps only those that
+ * its encoder writes.
+ */
+export function hostedAt(
+  { request, wire }: Pick<Call, 'wire' | 'request'>,
+  target: Pick<Target, 'wire' | 'dialect' | 'quirks'>,
+): readonly HostedTool[] {
+  const { hosted } = request
+  if (hosted === undefined) return NONE
+  const { dialect, quirks } = target
+  return hosted.filter(({ name, path }) => {
+    if (quirks.drop.includes(/^[^.[]*/.exec(path)?.[0] ?? path)) return false
+    if (target.wire === wire) return true
+    if (name === 'service_tier') return dialect !== 'anthropic'
+    return path === 'web_search_options' && dialect.startsWith('openai')
+  })
+}
+
+/** Vendors that reduce every image to a known maximum of tokens, and refuse other files as images. */
+const IMAGE_VENDORS: ReadonlySet<string> = new Set(['anthropic', 'openai'])
+
+/** A file by URL or id, or an image whose tokens have no known maximum; null if there is none. */
+function unseenMedia({ messages }: ChatRequest, family: string): string | null {
+  for (const message of messages) {
+    if (message.role !== 'user' && message.role !== 'tool') continue
+    for (const part of message.parts) {
+      if (isUnseen(part, family)) return `messages[${message.index}]`
+    }
+  }
+  return null
+}
+
+function isUnseen(part: UserPart, family: string): boolean {
+  if (part.type !== 'image' && part.type !== 'file') return false
+  switch (part.source.kind) {
+    case 'base64':
+      return false
+    case 'file-id':
+      return true
+    case 'url':
+      return part.type === 'file' || !IMAGE_VENDORS.has(family)
+    default:
+      return part.source satisfies never
+  }
+}

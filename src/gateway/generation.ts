@@ -1,0 +1,464 @@
+/**
+ * The runtime objects of one generation of the configuration: router, upstreams, model list, prebuilt headers
+ * and metric series. A request keeps the generation that it started with; the connection pools of a
+ * superseded generation close when its last request has ended.
+ */
+import { validateHeaderName, validateHeaderValue } from 'node:http'
+import { allowedModelsFilter } from '../accounts/account.js'
+import { factsFor, withListed } from '../config/catalogue.js'
+import {
+  isConfigured,
+  type QuirksConfig,
+  type Snapshot,
+  type UpstreamConfig,
+} from '../config/config.js'
+import { nearest } from '../config/problem.js'
+import type { ModelFacts } from '../formats/chat/model.js'
+import type { ChatRequest } from '../formats/chat/request.js'
+import type { DialectName, Egress, WireFormat } from '../formats/dialect.js'
+import { egressOf, isEmbeddings, modelPagesOf, upstreamFormat } from '../formats/index.js'
+import { TrustedProxies } from '../http/client-address.js'
+import { promptSizeOf, inputTokens } from '../ledger/estimate-tokens.js'
+import { Prices } from '../ledger/find-price.js'
+import { priceVersionOf } from '../ledger/price-version.js'
+import { Rules } from '../limits/find-limits.js'
+import type { Metrics } from '../observe/metrics/metrics.js'
+import type { TargetSeries } from '../observe/metrics/target-series.js'
+import { hideSecrets } from '../secrets.js'
+import { startHealthProbes, type HealthProbe } from './attempts/health/health-probe.js'
+import { UpstreamStates } from './attempts/health/upstream-state.js'
+import { BudgetPrices } from './charges/budget-price.js'
+import { traitsOf } from './routing/match-route-conditions.js'
+import { stickyKeyOf, orderTargets } from './routing/order-targets.js'
+import { createRouter, type ModelRoute, type Router, type RouteTarget } from './routing/router.js'
+import { fixedHeaders, ownHeaders } from './upstream-headers.js'
+import { openAiEndpoint } from './upstreams/choose-openai-endpoint.js'
+import { MediaFetcher } from './upstreams/media-fetcher.js'
+import { Upstreams, type Upstream } from './upstreams/upstreams.js'
+
+/** A target in one wire format: the values that all its requests share. */
+export interface Target {
+  readonly route: string
+  readonly upstream: Upstream
+  readonly dialect: DialectName
+  /** The format in which the upstream receives requests; for chats it is the dialect itself. */
+  readonly wire: WireFormat
+  readonly quirks: QuirksConfig
+  readonly egress: Egress
+  /** For each credential of the upstream: name, value, … of the headers of every request. */
+  readonly headers: readonly (readonly string[])[]
+  /** Name, value, …: the gateway's headers for every reply of this upstream. */
+  readonly replyHeaders: readonly string[]
+  readonly series: TargetSeries
+}
+
+/** The properties of an API key that routes can match. */
+export interface RoutedKey {
+  readonly keyId: string | null
+  readonly labels: Readonly<Record<string, string>>
+}
+
+/** The route of a request, and its targets in the order in which they are tried. */
+export interface Routed {
+  readonly route: ModelRoute
+  readonly order: readonly RouteTarget[]
+  /** Requests with the same key prefer the same target and credential; null: no preference. */
+  readonly stickyKey: string | null
+}
+
+/**
+ * One configuration at run time. Counts its requests, and closes its pools when it is superseded and its last
+ * request has ended.
+ */
+export class Generation {
+  readonly snapshot: Snapshot
+  /** Replaced when upstreams with `discover: true` report their models. */
+  models: ModelList
+  /** Null if the configuration does not allow fetching media. */
+  readonly media: MediaFetcher | null
+  readonly prices: Prices
+  /** The version of the prices in ledger entries. */
+  readonly priceVersion: string
+  readonly budgetPrices: BudgetPrices
+  readonly limits: Rules
+  /** The proxies whose `X-Forwarded-For` header is trusted. */
+  readonly proxies: TrustedProxies
+  private readonly router: Router
+  private readonly upstreams: Upstreams
+  /** Circuit breakers, retry budgets, credentials, latencies, hedge budgets. */
+  readonly states: UpstreamStates
+  /** The same for shadow requests, which must not affect requests of clients. */
+  readonly shadowStates: UpstreamStates
+  private readonly probes: readonly HealthProbe[]
+  private readonly metrics: Metrics
+  /** Targets by wire format and route target. */
+  private readonly targets = new Map<WireFormat, Map<RouteTarget, Target>>()
+  private readonly unlisted = new UnlistedModels()
+  /** Warnings that were logged once and are not repeated. */
+  private readonly loggedNotes = new Set<string>()
+  /** The `RouteTarget.canary` ids of aborted targets. */
+  private aborted: ReadonlySet<string> = new Set()
+  private active = 0
+  private successor: Generation | null | undefined = undefined
+  private onRetired: (() => void) | null = null
+
+  constructor(snapshot: Snapshot, metrics: Metrics, previous: Generation | null) {
+    this.snapshot = snapshot
+    this.metrics = metrics
+    this.router = createRouter(snapshot.config)
+    this.upstreams = new Upstreams(snapshot.config.upstreams, previous?.upstreams ?? null)
+    this.states = new UpstreamStates(snapshot.config, previous?.states ?? null)
+    this.shadowStates = new UpstreamStates(snapshot.config, previous?.shadowStates ?? null)
+    this.probes = startHealthProbes(snapshot.config, this.upstreams, this.states)
+    this.models = new ModelList(snapshot, this.router)
+    const priced = Object.values(snapshot.config.upstreams)
+    this.prices = new Prices(snapshot.catalogue.models, priced)
+    this.priceVersion = priceVersionOf(snapshot.catalogue.models, priced)
+    this.budgetPrices = new BudgetPrices(snapshot.config.limiting)
+    this.limits = new Rules(snapshot.config)
+    this.proxies = new TrustedProxies(snapshot.config.server.trustedProxies)
+    const { fetchMedia } = snapshot.config
+    this.media = fetchMedia.enabled ? new MediaFetcher(fetchMedia) : null
+  }
+
+  /** The upstreams with `discover: true`. */
+  discovering(): Upstream[] {
+    const names = Object.values(this.snapshot.config.upstreams)
+      .filter((config) => config.discover && isConfigured(config))
+      .map(({ name }) => name)
+    return names.flatMap((name) => this.upstreams.get(name) ?? [])
+  }
+
+  /**
+   * Adds models of upstreams, by the name of the upstream, to the model list if the catalogue lacks them and
+   * a route sends them to that upstream.
+   */
+  addDiscovered(discovered: ReadonlyMap<string, readonly ModelFacts[]>): void {
+    const routed = [...discovered].map(([name, models]) => ({
+      models: models.filter(({ id }) =>
+        this.router
+          .all(id)
+          .some(({ targets, fallback }) =>
+            [...targets, ...fallback].some(({ upstream }) => upstream.name === name),
+          ),
+      ),
+    }))
+    const catalogue = withListed(this.snapshot.catalogue, routed)
+    this.models = new ModelList({ ...this.snapshot, catalogue }, this.router)
+  }
+
+  /**
+   * The route for a request and its targets in the order in which they are tried, never empty; null if no
+   * route matches the model and its conditions. Targets without an API key are left out unless there are no
+   * others.
+   */
+  route(request: ChatRequest, key: RoutedKey): Routed | null {
+    const { model } = request
+    const promptTokens = (): number => inputTokens(promptSizeOf(request), this.facts(model).family)
+    const route = this.router.find(model, traitsOf(request, key.labels, promptTokens))
+    if (route === null) return null
+    const stickyKey = stickyKeyOf(route.config.sticky, request, key.keyId)
+    const { random } = this.states.clock
+    const latencyMs = (target: RouteTarget): number => this.states.latencyMs(target)
+    const order = orderTargets(route, { random, stickyKey, aborted: this.aborted, latencyMs })
+    const configured = order.filter(({ upstream }) => isConfigured(upstream))
+    return { route, order: configured.length === 0 ? order : configured, stickyKey }
+  }
+
+  /**
+   * The target of a route for a request in a format, created once per generation and format; null if the
+   * upstream does not support the operation.
+   */
+  target(routeTarget: RouteTarget, request: ChatRequest, client: RequestFormat): Target | null {
+    const facts = this.facts(routeTarget.model ?? request.model)
+    const format = formatFor(routeTarget, { request, client, facts })
+    if (format === null) return null
+    const { dialect, wire } = format
+    const targets = this.targets.get(wire)
+    const existing = targets?.get(routeTarget)
+    if (existing !== undefined) return existing
+    const target = this.makeTarget(routeTarget, dialect, wire)
+    if (targets === undefined) this.targets.set(wire, new Map([[routeTarget, target]]))
+    else targets.set(routeTarget, target)
+    return target
+  }
+
+  /**
+   * The target of native requests to an upstream; null if there is no such upstream. Its dialect is not used.
+   */
+  nativeTarget(name: string): Target | null {
+    const choice = this.upstreams.get(name)?.config.dialect
+    const dialect = choice === 'openai' ? 'openai-chat' : choice
+    const upstream = this.snapshot.config.upstreams[name]
+    if (dialect === undefined || upstream === undefined) return null
+    return this.makeTarget({ route: `native:${name}`, upstream }, dialect)
+  }
+
+  /** The facts of a model from the catalogue, or those of its family. */
+  facts(model: string): ModelFacts {
+    return factsFor(this.snapshot.catalogue, model)
+  }
+
+  /** The id of a model in the catalogue, else `other`: metric labels never contain a client's text. */
+  modelLabel(model: string): string {
+    return this.snapshot.catalogue.find(model)?.id ?? 'other'
+  }
+
+  /** The name under which limits count a model: its id in the catalogue, else the route. */
+  limitedAs(model: string, { route }: Target): string {
+    return this.snapshot.catalogue.find(model)?.id ?? route
+  }
+
+  /** Whether `note` is passed for the first time. It must be from a closed set, never a client's text. */
+  isFirst(note: string): boolean {
+    if (this.loggedNotes.has(note)) return false
+    this.loggedNotes.add(note)
+    return true
+  }
+
+  /**
+   * The name under which usage sums count a model: its id in the catalogue, else its own name if the upstream
+   * served it, else the route.
+   */
+  countedAs(model: string, target: Target, isServed: boolean): string {
+    const name = this.limitedAs(model, target)
+    return name === target.route && isServed && this.unlisted.counts(model) ? model : name
+  }
+
+  /** Takes exactly these targets out of use. */
+  abort(canaries: readonly string[]): void {
+    this.aborted = new Set(canaries)
+  }
+
+  /** Stops the active health checks; the successor has its own. */
+  stopProbes(): void {
+    for (const probe of this.probes) probe.stop()
+  }
+
+  enter(): void {
+    this.active += 1
+  }
+
+  leave(): void {
+    this.active -= 1
+    this.retireIfIdle()
+  }
+
+  /** Resolves when the last request of this generation has ended and its own pools are closed. */
+  async supersede(successor: Generation | null): Promise<void> {
+    this.successor = successor
+    await new Promise<void>((resolve) => {
+      this.onRetired = resolve
+      this.retireIfIdle()
+    })
+    await this.media?.destroy()
+    await this.upstreams.retire(successor?.upstreams ?? null)
+  }
+
+  /** Closes every connection at once, when the process exits. */
+  async destroy(): Promise<void> {
+    this.stopProbes()
+    await this.media?.destroy()
+    await this.upstreams.destroy()
+  }
+
+  private retireIfIdle(): void {
+    if (this.active > 0 || this.successor === undefined) return
+    this.onRetired?.()
+    this.onRetired = null
+  }
+
+  private makeTarget(
+    routeTarget: Pick<RouteTarget, 'route' | 'upstream'>,
+    dialect: DialectName,
+    wire: WireFormat = dialect,
+  ): Target {
+    const config = routeTarget.upstream
+    const upstream = this.upstreams.get(config.name)
+    const egress = egressOf(wire)
+    if (upstream === undefined || egress === null) {
+      throw new Error(`no upstream '${config.name}' of dialect ${dialect}`)
+    }
+    const keys = config.apiKeys.length === 0 ? [null] : config.apiKeys
+    const generation = String(this.snapshot.generation)
+    return {
+      route: routeTarget.route,
+      upstream,
+      dialect,
+      wire,
+      quirks: isEmbeddings(wire) ? config.embeddingQuirks : config.quirks,
+      egress,
+      headers: keys.map((key) => fixedHeaders(config, egress, key)),
+      replyHeaders: ['x-sluice-upstream', config.name, 'x-sluice-generation', generation],
+      series: this.metrics.target(routeTarget.route, config.name),
+    }
+  }
+}
+
+/** Maximum size of the cached lists with their cache keys, in UTF-16 units. */
+const MAX_CACHED_CHARS = 4 * 1024 * 1024
+
+/** Longer names of unknown models are not compared, which bounds the work. */
+const MAX_COMPARED_CHARS = 64
+
+/**
+ * Renders the list and its single entries.
+ *
+ * The reply to `GET /v1/models`: the models that a route matches and the key may use, as JSON text in the
+ * client's format. Each page is rendered once per generation and set of allowed models, and cached up to a
+ * maximum size.
+ */
+export class ModelList {
+  private readonly snapshot: Snapshot
+  private readonly router: Router
+  private readonly models: readonly ModelFacts[]
+  private readonly lists = new Map<string, string>()
+  private chars = 0
+
+  constructor(snapshot: Snapshot, router: Router) {
+    this.snapshot = snapshot
+    this.router = router
+    this.models = snapshot.catalogue.models.filter((model) => router.all(model.id).length > 0)
+  }
+
+  /** Size of the cached lists with their cache keys, in UTF-16 units. */
+  get cachedChars(): number {
+    return this.chars
+  }
+
+  /**
+   * The list for a key: `allowed` is its model list as in `ApiKey.models`, null for all; `query` is the text
+   * after the question mark. Throws `GatewayError(malformed_request)` for an invalid page.
+   */
+  of(allowed: readonly string[] | null, dialect: DialectName, query: string): string {
+    const key = JSON.stringify([dialect, query, allowed])
+    const cached = this.lists.get(key)
+    if (cached !== undefined) return cached
+    const isAllowed = allowedModelsFilter(allowed)
+    const models = this.models.filter(({ id }) => isAllowed(id))
+    const json = modelPagesOf(dialect).list(models, query)
+    this.cache(key, json)
+    return json
+  }
+
+  /** One model as JSON text; null if no route matches the id. */
+  one(id: string, dialect: DialectName): string | null {
+    if (this.router.all(id).length === 0) return null
+    return modelPagesOf(dialect).one({ ...factsFor(this.snapshot.catalogue, id), id })
+  }
+
+  /**
+   * The model or alias with the most similar name that a key with this list of models may use; null if none is
+   * similar. A vendor's prefix, as in `openai/gpt-5.4`, is ignored.
+   */
+  similar(id: string, allowed: readonly string[] | null): string | null {
+    const name = id.slice(id.lastIndexOf('/') + 1).trim()
+    if (name.length > MAX_COMPARED_CHARS) return null
+    const isAllowed = allowedModelsFilter(allowed)
+    const aliases = this.snapshot.config.routes.flatMap(({ match }) =>
+      'model' in match ? [match.model] : [],
+    )
+    const names = new Set([...aliases, ...this.models.map((model) => model.id)])
+    names.delete(id)
+    const usable = [...names].filter(isAllowed)
+    return usable.includes(name) ? name : nearest(name, usable)
+  }
+
+  private cache(key: string, json: string): void {
+    const chars = key.length + json.length
+    if (chars > MAX_CACHED_CHARS) return
+    if (this.chars + chars > MAX_CACHED_CHARS) {
+      this.lists.clear()
+      this.chars = 0
+    }
+    this.lists.set(key, json)
+    this.chars += chars
+  }
+}
+
+/** Models of OpenAI that are available only at the legacy completions endpoint. */
+const COMPLETION_MODELS = /^(?:gpt-3\.5-turbo-instruct|davinci-002|babbage-002)/
+
+/** A dialect and the wire format of one of its operations. */
+interface RequestFormat {
+  readonly dialect: DialectName
+  readonly wire: WireFormat
+}
+
+/** A request whose format at the upstream is chosen. */
+export interface ReceivedRequest {
+  readonly request: ChatRequest
+  /** The format in which it arrived. */
+  readonly client: RequestFormat
+  /** The facts of the model that is requested from the upstream. */
+  readonly facts: ModelFacts
+}
+
+/**
+ * The format for a request to a target; null if the upstream does not support the operation.
+ *
+ * Chooses the format in which a request is sent to an upstream. Pure.
+ */
+export function formatFor(
+  { upstream, model }: Pick<RouteTarget, 'upstream' | 'model'>,
+  { request, client, facts }: ReceivedRequest,
+): RequestFormat | null {
+  const choice = upstream.dialect
+  const dialect = choice === 'openai' ? openAiEndpoint(request, facts, client.dialect) : choice
+  const hasCompletions = upstream.completions || COMPLETION_MODELS.test(model ?? request.model)
+  const wire = upstreamFormat(client.wire, dialect, hasCompletions)
+  return wire === null ? null : { dialect, wire }
+}
+
+/** Maximum per process and generation, because clients choose the names. */
+const MAX_NAMES = 200
+const MODEL_NAME = /^[\w.:/@-]{1,128}$/
+
+/** The first served names, up to a maximum. */
+class UnlistedModels {
+  private readonly names = new Set<string>()
+
+  /** Whether sums count a served model under its own name. Adds the name if the maximum is not reached. */
+  counts(model: string): boolean {
+    if (!MODEL_NAME.test(model)) return false
+    if (this.names.size < MAX_NAMES) this.names.add(model)
+    return this.names.has(model)
+  }
+}
+
+/**
+ * The reason why the generation cannot be built, or null. Closes all resources of the trial.
+ *
+ * Builds a trial generation beside the current one, so that a configuration that cannot be built is refused
+ * before any worker uses it. Sends nothing.
+ */
+export async function generationProblem(
+  snapshot: Snapshot,
+  metrics: Metrics,
+  current: Generation,
+): Promise<string | null> {
+  let trial: Generation | null = null
+  try {
+    trial = new Generation(snapshot, metrics, current)
+    trial.stopProbes()
+    Object.values(snapshot.config.upstreams).forEach(checkHeaders)
+    return null
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    return hideSecrets(`the generation cannot be built: ${why}`)
+  } finally {
+    await trial?.supersede(current)
+  }
+}
+
+function checkHeaders(config: UpstreamConfig): void {
+  const { name, dialect, apiKeys } = config
+  const egress = egressOf(dialect === 'openai' ? 'openai-chat' : dialect)
+  if (egress === null) throw new Error(`upstream "${name}" has no dialect "${dialect}"`)
+  for (const key of apiKeys.length === 0 ? [null] : apiKeys) {
+    for (const [header, value] of Object.entries(ownHeaders(config, egress, key))) {
+      validateHeaderName(header)
+      validateHeaderValue(header, value)
+    }
+  }
+}

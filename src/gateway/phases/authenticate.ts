@@ -1,0 +1,116 @@
+/**
+ * Finds the client's key: in any of the headers that the clients of the four formats use, or in the query of
+ * a Gemini path. `accounts/authentication/authenticator.ts` decides whether the key is valid, before any of the body is read.
+ */
+import type { Identity } from '../../accounts/account.js'
+import type { Authenticator } from '../../accounts/authentication/authenticator.js'
+import { GatewayError } from '../../errors.js'
+import { headerOf, type HttpRequest } from '../../http/message.js'
+import type { Exchange } from '../client-exchange.js'
+
+/** The account that a request runs as. */
+export interface Authenticated {
+  readonly identity: Identity
+  readonly tookMs: number
+}
+
+/**
+ * Returns the account at once if the key is cached, else a promise. Throws, or rejects with, `GatewayError`.
+ */
+export function authenticate(
+  x: Exchange,
+  authenticator: Authenticator,
+): Authenticated | Promise<Authenticated> {
+  if (x.runsAs !== null) return accept(x, x.runsAs)
+  const { text, keyIn } = clientKeyOf(x.req, x.path)
+  const identified = authenticator.identifyBy(text, keyIn, x.clientAddress)
+  return identified instanceof Promise
+    ? identified.then((identity) => accept(x, identity))
+    : accept(x, identified)
+}
+
+function accept(x: Exchange, identity: Identity): Authenticated {
+  x.keyDigest = identity.digest
+  return { identity, tookMs: performance.now() - x.startedMs }
+}
+
+/** The text that contains the key, and the function that extracts the key. */
+export interface ClientKey {
+  readonly text: string | undefined
+  readonly keyIn: (text: string) => string | null
+}
+
+/** A key is `sk_` with letters and digits; the scheme is case-insensitive and followed by one space. */
+const BEARER = /^[Bb][Ee][Aa][Rr][Ee][Rr] (sk_[A-Za-z0-9]{1,253})$/
+const SCHEME = /^bearer +/i
+const HEADERS = ['x-api-key', 'x-goog-api-key'] as const
+
+/** The key in the value of an `Authorization` header; null if there is none in the right form. */
+export function bearerIn(value: string): string | null {
+  return BEARER.exec(value)?.[1] ?? null
+}
+
+/** Returns the text unchanged. */
+function plain(text: string): string {
+  return text
+}
+
+/**
+ * The key of a request. Throws `malformed_request` for two different ones. A header without a key, such as
+ * another scheme in `Authorization`, is used only if there is no key elsewhere.
+ */
+export function clientKeyOf(req: HttpRequest, path: string): ClientKey {
+  const { headers, url = '' } = req
+  const authorization = headerOf(req, 'authorization')
+  const onlyBearer =
+    headers['x-api-key'] === undefined &&
+    headers['x-goog-api-key'] === undefined &&
+    url.length === path.length
+  if (onlyBearer) return { text: authorization, keyIn: bearerIn }
+  let found: { readonly name: string; readonly key: string; readonly sent: ClientKey } | null = null
+  for (const { name, text, key, keyIn } of keyLocationsOf(req, path, authorization)) {
+    if (found !== null && found.key !== key) {
+      const message = `The request has two different API keys, in ${found.name} and in ${name}: send one.`
+      throw new GatewayError('malformed_request', message, { param: name })
+    }
+    found ??= { name, key, sent: { text, keyIn } }
+  }
+  return found?.sent ?? { text: authorization, keyIn: bearerIn }
+}
+
+/** A header or query parameter, and the key in it, which may have any form. */
+interface KeyLocation extends ClientKey {
+  readonly name: string
+  readonly text: string
+  readonly key: string
+}
+
+function keyLocationsOf(
+  req: HttpRequest,
+  path: string,
+  authorization: string | undefined,
+): KeyLocation[] {
+  const locations: KeyLocation[] = []
+  const text = authorization ?? ''
+  const key = SCHEME.test(text) ? text.replace(SCHEME, '') : ''
+  if (key !== '') locations.push({ name: 'authorization', text, key, keyIn: bearerIn })
+  for (const name of HEADERS) {
+    const value = headerOf(req, name) ?? ''
+    if (value !== '') locations.push({ name, text: value, key: value, keyIn: plain })
+  }
+  for (const value of queryKeysOf(req.url ?? '', path)) {
+    if (value !== '') locations.push({ name: '?key=', text: value, key: value, keyIn: plain })
+  }
+  return locations
+}
+
+/** The values of `key` in the query, on the paths that Google's clients use. */
+function queryKeysOf(url: string, path: string): string[] {
+  if (url.length === path.length || !takesQueryKey(path)) return []
+  return new URLSearchParams(url.slice(path.length + 1)).getAll('key')
+}
+
+/** True for the paths of Google's API: those below `/v1beta/`, and `/v1/models` with all below it. */
+export function takesQueryKey(path: string): boolean {
+  return path.startsWith('/v1beta/') || path === '/v1/models' || path.startsWith('/v1/models/')
+}

@@ -1,0 +1,84 @@
+/**
+ * The values that the phases of one request have returned so far. `serve` writes them, and phases do not read
+ * them; the ledger entry, the metrics and the log line are derived from them.
+ */
+import type { GatewayError } from '../../errors.js'
+import type { LedgerEntry } from '../../ledger/entry.js'
+import type { AttemptResult, SendResult } from '../attempts/attempt-result.js'
+import type { Admitted, Refused } from './admit.js'
+import type { Authenticated } from './authenticate.js'
+import type { Candidate, Route } from './choose-route.js'
+import type { Identified } from './identify.js'
+import type { Call, Intake } from './receive.js'
+import type { Delivery } from './relay.js'
+import type { Exchange } from '../client-exchange.js'
+import type { ReplyResult } from '../streams/translated-stream.js'
+
+/** A member is null until its phase has returned. */
+export class Results {
+  identified: Identified | null = null
+  authenticated: Authenticated | null = null
+  intake: Intake | null = null
+  call: Call | null = null
+  route: Pick<Route, 'candidates' | 'tookMs'> | null = null
+  admission: Omit<Admitted, 'call' | 'reservation'> | Refused | null = null
+  sent: SendResult | null = null
+  /** The shadow request; null if there is none. */
+  shadow: { originalEnded(entry: LedgerEntry): void } | null = null
+  delivery: Delivery | null = null
+  /** The error because of which the client gets no reply, or an incomplete one. */
+  error: GatewayError | null = null
+  /** An exception other than `GatewayError`, for the log. */
+  failure: unknown = null
+  /** Time for writing the ledger entry to the ledger or the spool, in ms. */
+  entryMs = 0
+
+  /** The attempt whose reply the client gets, else the last one; null if there is none. */
+  get attempt(): AttemptResult | null {
+    return this.sent?.final ?? null
+  }
+
+  /** The candidate that was tried last, or would be tried first. */
+  get candidate(): Candidate | null {
+    return this.attempt?.candidate ?? this.route?.candidates[0] ?? null
+  }
+
+  /** The model that is requested from the upstream; null for native requests. */
+  get upstreamModel(): string | null {
+    const model = this.candidate?.model ?? ''
+    return model === '' ? null : model
+  }
+
+  /** The result of the reply of `attempt`. */
+  get replyResult(): ReplyResult | null {
+    return this.attempt?.replyResult ?? null
+  }
+}
+
+/**
+ * Time from the arrival of the request to the first content of a stream, in ms; null for a whole reply and
+ * for a stream without content. The head may be sent earlier, because proxies time out without it.
+ */
+export function firstContentMs(
+  { startedMs }: Pick<Exchange, 'startedMs'>,
+  { attempt, sent, delivery }: Results,
+): number | null {
+  const headMs = delivery?.headMs ?? null
+  if (headMs === null || attempt?.isStreamed !== true) return headMs
+  const first = sent?.attempts.find(({ contentAtMs }) => contentAtMs !== null)
+  const contentAtMs = first?.contentAtMs ?? null
+  return contentAtMs === null ? null : Math.max(headMs, contentAtMs - startedMs)
+}
+
+/** The total waiting time of all attempts, in ms; null if no attempt has it. */
+export function totalWaitMs(
+  { sent }: Results,
+  what: 'connectMs' | 'firstByteMs' | 'replyMs',
+): number | null {
+  let total: number | null = null
+  for (const attempt of sent?.attempts ?? []) {
+    const ms = attempt[what]
+    if (ms !== null) total = (total ?? 0) + ms
+  }
+  return total
+}

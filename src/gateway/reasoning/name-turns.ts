@@ -1,0 +1,84 @@
+/**
+ * Names assistant turns, so that the state of a turn is found when a client sends the turn back. Pure.
+ *
+ * A turn with calls is named by the id of its first call, which is unique at all providers. Any other turn is
+ * named by a hash of its text, of the messages since the previous assistant turn, and of the name of that
+ * turn: the same "Done." in two conversations has two names, and a changed history matches no state.
+ */
+import { createHash } from 'node:crypto'
+import type { ReplyBlock } from '../../formats/chat/fold.js'
+import type { Message, ToolCall } from '../../formats/chat/request.js'
+
+type AssistantMessage = Extract<Message, { role: 'assistant' }>
+
+/** The text and calls of a turn. */
+export interface Turn {
+  readonly text: string
+  readonly calls: readonly Pick<ToolCall, 'id' | 'name' | 'arguments'>[]
+}
+
+/** Names the turns of one conversation in sequence. */
+export class TurnNames {
+  private previous = ''
+  private since: string[] = []
+
+  /** Adds a message of another role. */
+  addMessage(message: Exclude<Message, AssistantMessage>): void {
+    const texts = message.parts.map((part) => (part.type === 'text' ? part.text : part.type))
+    this.since.push(message.role, ...texts)
+  }
+
+  /** Adds an assistant turn; returns its name. */
+  addReply({ text, calls }: Turn): string {
+    const [first] = calls
+    const content =
+      first === undefined || isLegacyId(first.id)
+        ? [text.trim(), ...calls.flatMap((call) => [call.name, call.arguments])]
+        : null
+    const name = content === null ? `call ${first?.id ?? ''}` : `text ${this.digest(content)}`
+    this.previous = name
+    this.since = []
+    return name
+  }
+
+  private digest(content: readonly string[]): string {
+    const conversation = JSON.stringify([this.previous, this.since, content])
+    return createHash('sha256').update(conversation).digest('base64url')
+  }
+}
+
+/**
+ * Ids of legacy function calls, which the decoder derives from the index of the message. They are not unique.
+ */
+const LEGACY_ID = /^call_fn_\d+$/
+
+function isLegacyId(id: string): boolean {
+  return LEGACY_ID.test(id)
+}
+
+/** The turn of a message of the history. */
+export function turnOf(message: AssistantMessage): Turn {
+  const text = message.parts.map((part) => (part.type === 'text' ? part.text : '')).join('')
+  return { text, calls: message.toolCalls }
+}
+
+/** The turn of a reply. `legacy`: the client gets one call without its id. */
+export function turnOfReply(blocks: readonly ReplyBlock[], legacy: boolean): Turn {
+  const calls = blocks.flatMap((block) => {
+    if (block.type !== 'tool') return []
+    const text = block.json.trim() === '' ? '{}' : block.json
+    return [{ id: legacy ? 'call_fn_0' : block.id, name: block.name, arguments: text }]
+  })
+  return { text: textOf(blocks), calls: legacy ? calls.slice(0, 1) : calls }
+}
+
+/** The text of a reply as chat clients send it back: refusals follow the text. */
+export function textOf(blocks: readonly ReplyBlock[]): string {
+  let text = ''
+  let refusal = ''
+  for (const block of blocks) {
+    if (block.type === 'text') text += block.text
+    else if (block.type === 'refusal') refusal += block.text
+  }
+  return text + refusal
+}

@@ -1,0 +1,378 @@
+/**
+ * Creates the spans of requests: one server span for each request, and one client span for each attempt.
+ * Loaded only if traces are exported. A span starts when its context is needed, and gets its attributes from
+ * the request's results at the end.
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import {
+  SpanKind,
+  SpanStatusCode,
+  trace,
+  ROOT_CONTEXT,
+  type Context,
+  type Span,
+  type Tracer,
+  type Attributes,
+  type TextMapGetter,
+  type TextMapSetter,
+} from '@opentelemetry/api'
+import { W3CTraceContextPropagator } from '@opentelemetry/core'
+import type { UpstreamConfig } from '../../config/config.js'
+import type { ChatRequest } from '../../formats/chat/request.js'
+import type { Usage } from '../../formats/chat/usage.js'
+import { hostOf } from '../../http/message.js'
+import type { AttemptResult } from '../attempts/attempt-result.js'
+import { nameOf } from '../charges/ledger-entry.js'
+import type { Exchange } from '../client-exchange.js'
+import { firstContentMs, type Results } from '../phases/phase-results.js'
+import type { RequestTrace, TracedAttempt } from './forward-client-trace.js'
+import type { End } from './log-line.js'
+import { CapturedReply, inputAttributes } from './span-content.js'
+
+/** Creates spans with a tracer. */
+export class Traces implements Tracing {
+  private readonly tracer: Tracer
+  readonly close: () => Promise<void>
+
+  constructor(tracer: Tracer, close: () => Promise<void>) {
+    this.tracer = tracer
+    this.close = close
+  }
+
+  begin(x: Exchange): RequestTrace {
+    return new TracedRequest(x, this.tracer)
+  }
+
+  end(x: Exchange, results: Results, end: End): void {
+    if (x.trace instanceof TracedRequest) x.trace.end(x, results, end)
+  }
+}
+
+/** The spans of one request. */
+class TracedRequest implements RequestTrace {
+  readonly traceId: string
+  private readonly tracer: Tracer
+  private readonly span: Span
+  private readonly context: Context
+  private readonly capturesContent: boolean
+  private readonly attempts = new Map<TracedAttempt, Span>()
+  /** Difference between times since 1970 and monotonic times, in ms. */
+  private readonly offsetMs = Date.now() - performance.now()
+
+  constructor({ req, startedMs, generation }: Exchange, tracer: Tracer) {
+    this.tracer = tracer
+    this.capturesContent = generation.snapshot.config.telemetry.captureContent
+    const parent = readTraceparent(req.headers)
+    const startTime = this.wallMs(startedMs)
+    this.span = tracer.startSpan('request', { kind: SpanKind.SERVER, startTime }, parent)
+    this.context = trace.setSpan(parent, this.span)
+    this.traceId = this.span.spanContext().traceId
+  }
+
+  headers(attempt: TracedAttempt | null): readonly string[] {
+    let { context } = this
+    if (attempt !== null) {
+      const startTime = this.wallMs(attempt.beganAtMs ?? performance.now())
+      const options = { kind: SpanKind.CLIENT, startTime }
+      const span = this.tracer.startSpan('attempt', options, context)
+      this.attempts.set(attempt, span)
+      context = trace.setSpan(context, span)
+      if (this.capturesContent && span.isRecording()) attempt.captured = new CapturedReply()
+    }
+    return traceHeaders(context)
+  }
+
+  end(x: Exchange, results: Results, end: End): void {
+    const { span } = this
+    const endMs = x.startedMs + end.seconds * 1000
+    if (span.isRecording()) this.describe(x, results, end)
+    const ended = { results, end }
+    for (const attempt of results.sent?.attempts ?? []) {
+      const attemptSpan = this.attempts.get(attempt)
+      if (attemptSpan?.isRecording() === true) this.describeAttempt(attemptSpan, attempt, ended)
+      attemptSpan?.end(this.wallMs(attempt.endedAtMs ?? endMs))
+    }
+    span.end(this.wallMs(endMs))
+  }
+
+  private describe(x: Exchange, results: Results, end: End): void {
+    const { span } = this
+    span.updateName(serverName(x, results))
+    span.setAttributes(serverAttributes(x, results, end))
+    const { outcome, cause } = end
+    // An error of the client leaves the status unset, as the conventions for HTTP servers require.
+    if (cause === 'gateway' || cause === 'provider') {
+      span.setStatus({ code: SpanStatusCode.ERROR, message: outcome })
+    }
+    this.addEvents(x, results)
+  }
+
+  private addEvents(x: Exchange, results: Results): void {
+    const { span } = this
+    let before: string | null = null
+    for (const { occasion, after, candidate, beganAtMs } of results.sent?.attempts ?? []) {
+      const { name } = candidate.target.upstream.config
+      const attributes = {
+        'sluice.upstream': name,
+        ...(before === null ? {} : { 'sluice.upstream.before': before }),
+        ...(after === null ? {} : { 'error.type': after }),
+      }
+      if (occasion !== 'first') span.addEvent(occasion, attributes, this.wallMs(beganAtMs ?? 0))
+      before = name
+    }
+    const { delivery } = results
+    const contentMs = firstContentMs(x, results)
+    const headMs = delivery?.headMs ?? delivery?.wholeMs ?? null
+    if (headMs !== null) span.addEvent('commit', {}, this.wallMs(x.startedMs + headMs))
+    if (contentMs !== null) span.addEvent('first_content', {}, this.wallMs(x.startedMs + contentMs))
+  }
+
+  private describeAttempt(
+    span: Span,
+    attempt: AttemptResult,
+    { results, end }: { readonly results: Results; readonly end: End },
+  ): void {
+    const { call } = results
+    const isFinal = attempt === results.attempt
+    const outcome = isFinal ? end.outcome : (attempt.outcome ?? 'ok')
+    span.updateName(attemptName(attempt, results))
+    span.setAttributes(attemptAttributes(attempt, results, outcome))
+    if (attempt.contentAtMs !== null) {
+      span.addEvent('first_content', {}, this.wallMs(attempt.contentAtMs))
+    }
+    // A cancelled hedge and a client that left are not errors of the upstream.
+    if (outcome !== 'ok' && outcome !== 'cancelled' && outcome !== 'client_gone') {
+      span.setStatus({ code: SpanStatusCode.ERROR, message: outcome })
+    }
+    if (!this.capturesContent || call === null) return
+    span.setAttributes(inputAttributes(call.request))
+    if (attempt.captured instanceof CapturedReply) {
+      span.setAttributes(attempt.captured.attributes(attempt.candidate.target.egress, call.request))
+    }
+  }
+
+  private wallMs(monotonicMs: number): number {
+    return monotonicMs + this.offsetMs
+  }
+}
+
+/** The methods that http.request.method allows. */
+const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'PATCH'])
+
+/** The presets for which the conventions define another provider name. */
+const PROVIDERS: Readonly<Record<string, string>> = {
+  azure: 'azure.ai.openai',
+  mistral: 'mistral_ai',
+  xai: 'x_ai',
+}
+
+/**
+ * `POST /v1/chat/completions`; the method alone if the path is unknown.
+ *
+ * The attributes of spans, by OpenTelemetry's conventions for HTTP and generative AI
+ * (semantic-conventions-genai, read 2026-11-23), and `sluice.*` for the rest. They contain no prompt, key or
+ * header.
+ */
+function serverName(x: Exchange, results: Results): string {
+  const method = methodOf(x)
+  const route = httpRoute(x, results)
+  return route === undefined ? method : `${method} ${route}`
+}
+
+function methodOf({ req }: Exchange): string {
+  const { method = '' } = req
+  return METHODS.has(method) ? method : 'HTTP'
+}
+
+/** The path without the parts that the client chooses. */
+function httpRoute({ path }: Exchange, { identified, candidate }: Results): string | undefined {
+  const operation = identified?.operation ?? null
+  if (operation === null) return undefined
+  if (operation === 'native') {
+    return candidate === null
+      ? '/native/{upstream}'
+      : `/native/${candidate.target.upstream.config.name}`
+  }
+  const gemini = /^(\/v1(?:beta)?\/models\/).+?(:[A-Za-z]+)?$/.exec(path)
+  if (gemini !== null) return `${gemini[1]}{model}${gemini[2] ?? ''}`
+  return path.replace(/^(\/v1\/responses\/)[^/]+/, '$1{id}')
+}
+
+/** The attributes of the server span. */
+function serverAttributes(x: Exchange, results: Results, end: End): Attributes {
+  const { req, generation } = x
+  const { identified, authenticated, admission, candidate, call, sent } = results
+  const { status, outcome, cause } = end
+  const [address, port] = splitHost(hostOf(req))
+  return {
+    'http.request.method': METHODS.has(req.method ?? '') ? req.method : '_OTHER',
+    'http.response.status_code': status,
+    'http.route': httpRoute(x, results),
+    'url.path': (identified?.operation ?? null) === null ? undefined : x.path.slice(0, 256),
+    'url.scheme': 'encrypted' in req.socket ? 'https' : 'http',
+    'server.address': address,
+    'server.port': port,
+    'client.address': x.clientAddress,
+    'network.protocol.version': req.httpVersion,
+    'error.type': outcome === 'ok' ? undefined : outcome,
+    'gen_ai.operation.name': operationOf(results),
+    'gen_ai.request.model': nameOf(call?.request.model ?? null) ?? undefined,
+    'gen_ai.response.model': nameOf(results.replyResult?.model ?? null) ?? undefined,
+    'sluice.request_id': x.id,
+    'sluice.client_request_id': identified?.clientRequestId ?? undefined,
+    'sluice.outcome': outcome,
+    'sluice.cause': cause,
+    'sluice.limit': admission?.kind === 'refused' ? (admission.limit ?? undefined) : undefined,
+    'sluice.account_id': authenticated?.identity.accountId,
+    'sluice.key_id': authenticated?.identity.keyId,
+    'sluice.ingress': identified?.format ?? undefined,
+    'sluice.route': candidate?.target.route,
+    'sluice.upstream': candidate?.target.upstream.config.name,
+    'sluice.generation': generation.snapshot.generation,
+    'sluice.attempts': sent?.attempts.length ?? 0,
+    'sluice.overhead_ms': end.overheadMs,
+  }
+}
+
+/** `chat gpt-4o`. */
+function attemptName({ candidate }: AttemptResult, results: Results): string {
+  const operation = operationOf(results) ?? 'request'
+  return candidate.model === '' ? operation : `${operation} ${nameOf(candidate.model) ?? ''}`
+}
+
+/** The attributes of the span of an attempt that ended with `outcome`. */
+function attemptAttributes(attempt: AttemptResult, results: Results, outcome: string): Attributes {
+  const { candidate, replyResult, status, occasion } = attempt
+  const { config } = candidate.target.upstream
+  const { hostname, port, protocol } = new URL(config.baseUrl)
+  const request = results.call?.request
+  return {
+    ...(request === undefined ? {} : requestAttributes(request)),
+    ...usageAttributes(replyResult?.usage ?? {}),
+    'gen_ai.operation.name': operationOf(results),
+    'gen_ai.provider.name': providerOf(config, candidate.target.dialect),
+    'gen_ai.request.model': nameOf(candidate.model === '' ? null : candidate.model) ?? undefined,
+    'gen_ai.response.model': nameOf(replyResult?.model ?? null) ?? undefined,
+    'gen_ai.response.finish_reasons': reasonsOf(replyResult?.reason ?? null),
+    'gen_ai.response.time_to_first_chunk': secondsBetween(attempt.beganAtMs, attempt.contentAtMs),
+    'server.address': hostname.replace(/^\[|\]$/g, ''),
+    'server.port': Number(port === '' ? (protocol === 'https:' ? 443 : 80) : port),
+    'http.request.method': 'POST',
+    'http.response.status_code': status ?? undefined,
+    'error.type': outcome === 'ok' ? undefined : outcome,
+    'sluice.upstream': config.name,
+    'sluice.occasion': occasion,
+    'sluice.outcome': outcome,
+    'sluice.upstream_request_id': attempt.requestId?.slice(0, 256) ?? undefined,
+    'sluice.connect_ms': attempt.connectMs ?? undefined,
+    'sluice.first_byte_ms': attempt.firstByteMs ?? undefined,
+  }
+}
+
+/** The settings of the request. Stop sequences are the client's text and are left out. */
+function requestAttributes(request: ChatRequest): Attributes {
+  const { candidates = 1, responseFormat } = request
+  const isJson = responseFormat !== undefined && responseFormat.type !== 'text'
+  return {
+    'gen_ai.request.stream': request.stream ? true : undefined,
+    'gen_ai.request.max_tokens': request.maxOutputTokens,
+    'gen_ai.request.temperature': request.temperature,
+    'gen_ai.request.top_p': request.topP,
+    'gen_ai.request.top_k': request.topK,
+    'gen_ai.request.frequency_penalty': request.frequencyPenalty,
+    'gen_ai.request.presence_penalty': request.presencePenalty,
+    'gen_ai.request.seed': request.seed,
+    'gen_ai.request.choice.count': candidates === 1 ? undefined : candidates,
+    'gen_ai.request.reasoning.level': request.reasoningEffort,
+    'gen_ai.output.type': isJson ? 'json' : undefined,
+  }
+}
+
+function usageAttributes(usage: Usage): Attributes {
+  return {
+    'gen_ai.usage.input_tokens': usage.input,
+    'gen_ai.usage.output_tokens': usage.output,
+    'gen_ai.usage.cache_read.input_tokens': usage.cacheRead,
+    'gen_ai.usage.cache_write.input_tokens': usage.cacheWrite,
+    'gen_ai.usage.reasoning.output_tokens': usage.reasoning,
+  }
+}
+
+/** The operation by the name of the conventions; undefined if they do not define it. */
+function operationOf({ identified }: Results): string | undefined {
+  switch (identified?.operation) {
+    case 'chat':
+      return 'chat'
+    case 'completions':
+      return 'text_completion'
+    case 'embeddings':
+      return 'embeddings'
+    default:
+      return undefined
+  }
+}
+
+function providerOf({ preset, baseUrl }: UpstreamConfig, dialect: string): string {
+  if (preset !== null) return PROVIDERS[preset] ?? preset
+  if (dialect === 'anthropic') return 'anthropic'
+  if (dialect !== 'gemini') return 'openai'
+  return baseUrl.includes('aiplatform.googleapis.com') ? 'gcp.vertex_ai' : 'gcp.gemini'
+}
+
+function reasonsOf(reason: string | null): string[] | undefined {
+  return reason === null ? undefined : [reason]
+}
+
+function secondsBetween(fromMs: number | null, toMs: number | null): number | undefined {
+  return fromMs === null || toMs === null ? undefined : (toMs - fromMs) / 1000
+}
+
+/** Host and port of a `Host` header. */
+function splitHost(host: string | undefined): [string | undefined, number | undefined] {
+  const [, name, port] = /^(\[[0-9a-fA-F:.]+\]|[^:]{1,255})(?::(\d{1,5}))?$/.exec(host ?? '') ?? []
+  return [name, port === undefined ? undefined : Number(port)]
+}
+
+/**
+ * Traces requests.
+ *
+ * The interface for creating spans of requests; its implementation, `request-spans.ts`, is loaded only if
+ * traces are exported.
+ */
+export interface Tracing {
+  /** Starts the trace of a request that has arrived. */
+  begin(x: Exchange): RequestTrace
+  /** Ends the trace of a request. */
+  end(x: Exchange, results: Results, end: End): void
+  /** Exports the remaining spans; resolves within 3 seconds. */
+  close(): Promise<void>
+}
+
+const PROPAGATOR = new W3CTraceContextPropagator()
+
+const FROM_CLIENT: TextMapGetter<IncomingHttpHeaders> = {
+  keys: (headers) => Object.keys(headers),
+  get: (headers, name) => headers[name],
+}
+
+const TO_UPSTREAM: TextMapSetter<string[]> = {
+  set: (headers, name, value) => void headers.push(name, value),
+}
+
+/**
+ * The context of the client's span; an empty one if the headers are missing or invalid.
+ *
+ * Reads the client's trace context (`traceparent`, `tracestate`) as the parent of a request's spans, and
+ * writes that of an attempt. The SDK's sampler (OTEL_TRACES_SAMPLER, by default the parent's flag) decides
+ * whether spans are sampled. Without tracing, `forward-client-trace.ts` forwards the headers unchanged.
+ */
+function readTraceparent(headers: IncomingHttpHeaders): Context {
+  return PROPAGATOR.extract(ROOT_CONTEXT, headers, FROM_CLIENT)
+}
+
+/** Name, value, … of the headers with the span in the context. */
+function traceHeaders(context: Context): string[] {
+  const headers: string[] = []
+  PROPAGATOR.inject(context, headers, TO_UPSTREAM)
+  return headers
+}

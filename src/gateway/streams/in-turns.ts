@@ -1,0 +1,52 @@
+/** Runs long work in several turns of the event loop, so that other requests are served between them. */
+import { setImmediate as turn } from 'node:timers/promises'
+import type { Steps } from '../../formats/wire/steps.js'
+
+/** Steps run in one turn until they have taken this long together. */
+const TURN_MS = 8
+/** Bytes that are copied in one step. */
+const STEP_BYTES = 4 * 1024 * 1024
+/** Characters that are encoded in one step. */
+const STEP_CHARS = 1024 * 1024
+
+/** Runs the steps in as many turns as they need, the first one in the next turn. */
+export async function inTurns<T>(steps: Steps<T>): Promise<T> {
+  for (;;) {
+    await turn()
+    const untilMs = performance.now() + TURN_MS
+    do {
+      const { done, value } = steps.next()
+      if (done === true) return value
+    } while (performance.now() < untilMs)
+  }
+}
+
+/** The text in UTF-8, which has `size` bytes. */
+export function* encodedText(text: string, size: number): Steps<Buffer> {
+  const bytes = Buffer.allocUnsafe(size)
+  let written = 0
+  for (let at = 0; at < text.length;) {
+    let end = at + STEP_CHARS
+    // The halves of a pair of surrogates stay together.
+    const last = text.charCodeAt(end - 1)
+    if (last >= 0xd800 && last <= 0xdbff) end -= 1
+    written += bytes.write(text.slice(at, end), written)
+    at = end
+    yield
+  }
+  return bytes
+}
+
+/** All chunks as one buffer; empties the list, so that each chunk can be freed. */
+export function* joinedSteps(chunks: Buffer[]): Steps<Buffer> {
+  const bytes = Buffer.allocUnsafe(chunks.reduce((sum, chunk) => sum + chunk.length, 0))
+  let at = 0
+  let stepEnd = STEP_BYTES
+  for (let chunk = chunks.shift(); chunk !== undefined; chunk = chunks.shift()) {
+    at += chunk.copy(bytes, at)
+    if (at < stepEnd) continue
+    stepEnd = at + STEP_BYTES
+    yield
+  }
+  return bytes
+}

@@ -1,0 +1,95 @@
+/** Builds the path of a request to an upstream: base path, dialect's or configured path, and query. Pure. */
+import type { UpstreamConfig } from '../../config/config.js'
+
+/** The parts that all requests to an upstream share. */
+export interface UpstreamAddress {
+  readonly origin: string
+  /** The path of `base_url`, before every other path; '' or starts with '/'. */
+  readonly basePath: string
+  /** The configured path, which may contain `{model}`; null: the dialect's path is used. */
+  readonly path: string | null
+  /** Appended to every path; '' or starts with '?'. */
+  readonly query: string
+  /** The same as parameters; they replace those of clients. */
+  readonly ownQuery: Readonly<Record<string, string>>
+}
+
+/** The address in the configuration of an upstream. */
+export function upstreamAddressOf(config: UpstreamConfig): UpstreamAddress {
+  const { origin, pathname } = new URL(config.baseUrl)
+  const entries = Object.entries(config.query)
+  return {
+    origin,
+    basePath: pathname === '/' ? '' : pathname.replace(/\/$/, ''),
+    path: config.path,
+    ownQuery: config.query,
+    query: entries.length === 0 ? '' : `?${new URLSearchParams(entries).toString()}`,
+  }
+}
+
+/** Query parameters with a client's credential, which is never forwarded. */
+const CREDENTIALS = new Set(['key', 'api_key', 'api-key', 'access_token', 'oauth_token'])
+
+/**
+ * Query parameters that the gateway reads itself, or that would change what it has checked or reads from the
+ * reply: the form of the reply, its fields, and the model.
+ */
+const OWN = new Set([
+  'alt',
+  '$alt',
+  'callback',
+  '$callback',
+  'fields',
+  '$fields',
+  'model',
+  'stream',
+])
+
+/** A client's query, without the question mark, without credentials and without parameters in `own`. */
+export function keptQuery(query: string, own: Readonly<Record<string, string>>): string {
+  const isKept = (pair: string): boolean => {
+    const [name] = new URLSearchParams(pair).keys()
+    return name !== undefined && !CREDENTIALS.has(name.toLowerCase()) && !(name in own)
+  }
+  return query === '' ? '' : query.split('&').filter(isKept).join('&')
+}
+
+/** The part of a client's query that an upstream of the same format gets. */
+export function passedQuery(query: string, { ownQuery }: UpstreamAddress): string {
+  const isPassed = (pair: string): boolean => {
+    const [name = ''] = new URLSearchParams(pair).keys()
+    return !OWN.has(name.toLowerCase())
+  }
+  return keptQuery(query, ownQuery).split('&').filter(isPassed).join('&')
+}
+
+const CHATS = '/chat/completions'
+
+/** The path of a request in its format. */
+export interface FormatPath {
+  /** The format's own path, below the upstream's base path. */
+  readonly path: string
+  /** The upstream's name of the model; '' if the request has none. */
+  readonly model: string
+  /**
+   * False for embeddings and legacy completions; they use the configured path only if it ends with
+   * `/chat/completions`, which is replaced. Default true.
+   */
+  readonly isChat?: boolean
+  /** The client's query for an upstream of the same format, without the question mark. Default ''. */
+  readonly clientQuery?: string
+}
+
+/** The path and query of a request to an upstream. */
+export function requestPathAt(
+  address: UpstreamAddress,
+  { path, model, isChat = true, clientQuery = '' }: FormatPath,
+): string {
+  const { basePath } = address
+  const passed = clientQuery === '' ? '' : passedQuery(clientQuery, address)
+  const query = passed === '' ? address.query : `?${passed}${address.query.replace('?', '&')}`
+  const chats = address.path?.replaceAll('{model}', () => encodeURIComponent(model))
+  const others = chats?.endsWith(CHATS) === true ? chats.slice(0, -CHATS.length) + path : path
+  const pathOfRequest = isChat ? (chats ?? path) : others
+  return basePath + pathOfRequest + (pathOfRequest.includes('?') ? query.replace('?', '&') : query)
+}

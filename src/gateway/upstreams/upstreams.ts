@@ -1,0 +1,78 @@
+/**
+ * Opens the upstreams of a generation with their connection pools, which generations share if the settings
+ * did not change. Sends nothing.
+ */
+import type { Agent } from 'node:http'
+import type { Dispatcher } from 'undici'
+import type { UpstreamConfig } from '../../config/config.js'
+import { openAgent, type Unreachable } from './native-agent.js'
+import { openConnectionPool, settingsOf } from './connection-pool.js'
+import { RequestQueue } from './request-queue.js'
+import { upstreamAddressOf, type UpstreamAddress } from './upstream-address.js'
+
+/** One upstream of one generation. The pool may be shared with generations before and after. */
+export interface Upstream {
+  readonly config: UpstreamConfig
+  readonly pool: RequestQueue
+  readonly address: UpstreamAddress
+  /** The connections for native requests; null if the upstream does not allow them. */
+  readonly agent: Agent | Unreachable | null
+}
+
+/** All upstreams of a generation, and their pools. */
+export class Upstreams {
+  private readonly byName: ReadonlyMap<string, Upstream>
+  private readonly pools: ReadonlyMap<string, RequestQueue>
+  private readonly agents: ReadonlyMap<string, Agent | Unreachable>
+
+  /** Pools whose address and connection settings did not change are taken over from `previous`. */
+  constructor(configs: Readonly<Record<string, UpstreamConfig>>, previous: Upstreams | null) {
+    const byName = new Map<string, Upstream>()
+    const pools = new Map<string, RequestQueue>()
+    const agents = new Map<string, Agent | Unreachable>()
+    for (const config of Object.values(configs)) {
+      const key = settingsOf(config)
+      const pool = pools.get(key) ?? previous?.pools.get(key) ?? openPool(config)
+      pools.set(key, pool)
+      const isNative = config.native.rules.length > 0
+      const agent = isNative ? (previous?.agents.get(key) ?? openAgent(config)) : null
+      if (agent !== null) agents.set(key, agent)
+      byName.set(config.name, { config, pool, address: upstreamAddressOf(config), agent })
+    }
+    this.byName = byName
+    this.pools = pools
+    this.agents = agents
+  }
+
+  /** Undefined if the generation has no upstream with that name. */
+  get(name: string): Upstream | undefined {
+    return this.byName.get(name)
+  }
+
+  /** Closes the pools that `next` does not use, after their requests have ended. */
+  async retire(next: Upstreams | null): Promise<void> {
+    const keptPools = new Set(next === null ? [] : next.pools.values())
+    const closing: Promise<void>[] = []
+    for (const pool of this.pools.values()) if (!keptPools.has(pool)) closing.push(pool.close())
+    const keptAgents = new Set(next === null ? [] : next.agents.values())
+    for (const agent of this.agents.values()) if (!keptAgents.has(agent)) close(agent)
+    await Promise.allSettled(closing)
+  }
+
+  /** Destroys every connection at once. */
+  async destroy(): Promise<void> {
+    for (const agent of this.agents.values()) close(agent)
+    await Promise.allSettled([...this.pools.values()].map((pool) => pool.destroy()))
+  }
+}
+
+function close(agent: Agent | Unreachable): void {
+  if ('destroy' in agent) agent.destroy()
+}
+
+function openPool(config: UpstreamConfig): RequestQueue {
+  const { maxConnections } = config
+  const { origin } = new URL(config.baseUrl)
+  const openFresh = (): Dispatcher => openConnectionPool(config)
+  return new RequestQueue({ origin, dispatcher: openFresh(), maxConnections, openFresh })
+}

@@ -1,0 +1,157 @@
+/** The arithmetic of rate limits, budgets and concurrency limits, the same for both stores. */
+
+/** Units of one request or token. */
+export const UNITS = 60_000
+
+/**
+ * The part of `units` that is not refilled after the elapsed time; a clock that went backwards refills
+ * nothing.
+ */
+export function remainingUnits(units: number, elapsedMs: number, perMinute: number): number {
+  return elapsedMs <= 0 ? units : Math.max(0, units - elapsedMs * perMinute)
+}
+
+/** Whether `cost` fits in addition to `units`. */
+export function rateFits(units: number, perMinute: number, cost: number): boolean {
+  return units + cost * UNITS <= perMinute * UNITS
+}
+
+/** The level of a rate with `units` used, for a request of `cost`. */
+export function rateState(units: number, perMinute: number, cost: number): LimitLevel {
+  return {
+    limit: perMinute,
+    remaining: Math.max(0, perMinute - Math.ceil(units / UNITS)),
+    resetMs: perMinute > 0 ? Math.ceil(units / perMinute) : 0,
+    retryAfterMs: rateRetryMs(units, perMinute, cost),
+  }
+}
+
+function rateRetryMs(units: number, perMinute: number, cost: number): number {
+  if (rateFits(units, perMinute, cost)) return 0
+  if (cost > perMinute || perMinute <= 0) return -1
+  return Math.ceil((units - (perMinute - cost) * UNITS) / perMinute)
+}
+
+/** A budget in its running day, week or month, in nano-dollars. */
+export interface BudgetUse {
+  readonly limit: number
+  /** Includes `reserved`. */
+  readonly spent: number
+  /** The maximum cost of running requests, whose unused part becomes available when they end. */
+  readonly reserved: number
+}
+
+/**
+ * The level of a budget for a request of `cost`, `leftMs` before its period ends.
+ *
+ * Budgets in nano-dollars. Pure; `limit-arithmetic.ts` computes the time until the period ends.
+ */
+export function budgetState(budget: BudgetUse, cost: number, leftMs: number): LimitLevel {
+  const { limit, spent } = budget
+  return {
+    limit,
+    remaining: Math.max(0, limit - spent),
+    resetMs: spent > 0 ? leftMs : 0,
+    retryAfterMs: budgetRetryMs(budget, cost, leftMs),
+  }
+}
+
+function budgetRetryMs(
+  { limit, spent, reserved }: BudgetUse,
+  cost: number,
+  leftMs: number,
+): number {
+  if (cost > limit) return -1
+  if (spent + cost <= limit) return 0
+  return spent - reserved + cost <= limit ? Math.min(RUNNING_RETRY_MS, leftMs) : leftMs
+}
+
+/** `retryAfterMs` if a running request must end first, at an unknown time. */
+export const RUNNING_RETRY_MS = 1_000
+
+/** The level of a concurrency limit with `taken` slots in use. */
+export function slotState(taken: number, limit: number): LimitLevel {
+  const retryAfterMs = taken < limit ? 0 : limit > 0 ? RUNNING_RETRY_MS : -1
+  return { limit, remaining: Math.max(0, limit - taken), resetMs: 0, retryAfterMs }
+}
+
+/** The fields are those of `LimitState` of the ledger. */
+interface LimitLevel {
+  readonly limit: number
+  readonly remaining: number
+  readonly resetMs: number
+  readonly retryAfterMs: number
+}
+
+/** The kinds of budgets, and their periods. */
+export const BUDGET_PERIODS = { usd_day: 'day', usd_week: 'week', usd_month: 'month' } as const
+
+/** The kind of a budget. */
+export type BudgetKind = keyof typeof BUDGET_PERIODS
+
+const DAY_MS = 86_400_000
+const WEEK_DAYS = 7
+/** 1970 began on a Thursday, three days after the Monday of its week. */
+const DAYS_BEFORE_1970 = 3
+/** The month that was computed last; only an optimisation. */
+let lastMonth = { month: 0, fromMs: 0, toMs: 0 }
+
+/** Whether the text is the kind of a budget. */
+export function isBudgetKind(kind: unknown): kind is BudgetKind {
+  return kind === 'usd_day' || kind === 'usd_week' || kind === 'usd_month'
+}
+
+/** Whether a limit is a budget. */
+export function isBudget<D extends { readonly kind: string }>(
+  demand: D,
+): demand is Extract<D, { readonly kind: BudgetKind }> {
+  return isBudgetKind(demand.kind)
+}
+
+/** The days, weeks or months since 1970 (UTC); weeks begin on Monday. */
+export function periodOf(kind: BudgetKind, nowMs: number): number {
+  switch (kind) {
+    case 'usd_day':
+      return dayOf(nowMs)
+    case 'usd_week':
+      return weekOf(nowMs)
+    case 'usd_month':
+      return monthOf(nowMs)
+    default:
+      return kind satisfies never
+  }
+}
+
+/** Ms until the next day, week or month (UTC). */
+export function leftOf(kind: BudgetKind, nowMs: number): number {
+  switch (kind) {
+    case 'usd_day':
+      return (dayOf(nowMs) + 1) * DAY_MS - nowMs
+    case 'usd_week':
+      return ((weekOf(nowMs) + 1) * WEEK_DAYS - DAYS_BEFORE_1970) * DAY_MS - nowMs
+    case 'usd_month':
+      return Date.UTC(1970, monthOf(nowMs) + 1) - nowMs
+    default:
+      return kind satisfies never
+  }
+}
+
+/** Days since 1970 (UTC). */
+export function dayOf(nowMs: number): number {
+  return Math.floor(nowMs / DAY_MS)
+}
+
+function weekOf(nowMs: number): number {
+  return Math.floor((dayOf(nowMs) + DAYS_BEFORE_1970) / WEEK_DAYS)
+}
+
+/** Months since 1970 (UTC). */
+export function monthOf(nowMs: number): number {
+  // A Date takes longer than the rest of a decision, and the month is nearly always the last one.
+  if (nowMs < lastMonth.fromMs || nowMs >= lastMonth.toMs) {
+    const date = new Date(nowMs)
+    const month = (date.getUTCFullYear() - 1970) * 12 + date.getUTCMonth()
+    lastMonth = { month, fromMs: Date.UTC(1970, month), toMs: Date.UTC(1970, month + 1) }
+  }
+  return lastMonth.month
+}
