@@ -166,7 +166,8 @@ function textsOf(bytes: Buffer): number {
 const NODE_BYTES = 128
 
 /**
- * The memory of a parsed body's structure without its texts. Long texts stay encoded (`formats/chat/long-text.ts`).
+ * The memory of a parsed body's structure without its texts. Long texts stay encoded
+ * (`formats/chat/long-text.ts`).
  */
 function structureOf(body: JsonObject): number {
   let nodes = 0

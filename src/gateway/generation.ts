@@ -348,8 +348,8 @@ export class ModelList {
   }
 
   /**
-   * The model or alias with the most similar name that a key with this list of models may use; null if none is
-   * similar. A vendor's prefix, as in `openai/gpt-5.4`, is ignored.
+   * The model or alias with the most similar name that a key with this list of models may use; null if none
+   * is similar. A vendor's prefix, as in `openai/gpt-5.4`, is ignored.
    */
   similar(id: string, allowed: readonly string[] | null): string | null {
     const name = id.slice(id.lastIndexOf('/') + 1).trim()

@@ -103,7 +103,8 @@ const Rules = z.object({
 })
 
 /**
- * Evaluates the rules of the groups that page; returns the message of promtool if a result is not as expected.
+ * Evaluates the rules of the groups that page; returns the message of promtool if a result is not as
+ * expected.
  */
 function simulate(t: Test, { groups, step, every, series, expected }: Simulation): string {
   const all = Rules.parse(parse(readFileSync(ALERTS, 'utf8'))).groups

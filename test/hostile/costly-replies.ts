@@ -1,6 +1,6 @@
 /**
- * Builds replies of upstreams with maximum processing cost, whole ones and streams, at the accepted limits and
- * far beyond them.
+ * Builds replies of upstreams with maximum processing cost, whole ones and streams, at the accepted limits
+ * and far beyond them.
  */
 import type { OutgoingHttpHeaders } from 'node:http'
 import { fill, many } from './generate-bodies.js'

@@ -1,6 +1,6 @@
 /**
- * The process of the upstream and of the clients for `unread.test.ts`: an upstream that sends a stream as fast
- * as the gateway takes it, and clients that read none of their streams.
+ * The process of the upstream and of the clients for `unread.test.ts`: an upstream that sends a stream as
+ * fast as the gateway takes it, and clients that read none of their streams.
  */
 import { createServer, type ServerResponse } from 'node:http'
 import { connect } from 'node:net'

@@ -12,7 +12,7 @@ import { EMAIL, run, startServe, until } from './program.js'
 const TOKEN = 'token-of-the-operator-0123456789'
 const BROKEN = `
 ledger:
-  spool: ${'${SLUICE_SPOOL}'}/of-this-machine # by machine
+  spool: \${SLUICE_SPOOL}/of-this-machine # by machine
 upstreams: [
 `
 
@@ -70,5 +70,5 @@ void t.test('SQLite', { timeout: 120_000 }, (t) => commands(t, undefined))
 const missing = redisMissing()
 void t.test('Redis', missing === false ? { timeout: 120_000 } : { skip: missing }, async (t) => {
   const server = await startRedis(t)
-  await commands(t, await freshDatabases(server)())
+  await commands(t, freshDatabases(server)())
 })

@@ -338,7 +338,9 @@ export function opsAddressIn(file: ReadableFile, env: Env): { opsHost: string; o
   }
 }
 
-/** The first value with this key, wherever it is, with its variables filled in; undefined if there is none. */
+/**
+ * The first value with this key, wherever it is, with its variables filled in; undefined if there is none.
+ */
 function settingIn(
   { path, text }: ReadableFile,
   key: 'store' | 'spool' | 'ops_host' | 'ops_port',

@@ -23,8 +23,8 @@ export interface Outline {
 }
 
 /**
- * Replaces the arrays of numbers in a JSON object; null if the text is not a JSON object, or if the rest of it
- * exceeds a limit of `ReplyScan`. Linear.
+ * Replaces the arrays of numbers in a JSON object; null if the text is not a JSON object, or if the rest of
+ * it exceeds a limit of `ReplyScan`. Linear.
  */
 export function* outlineOf(text: string): Steps<Outline | null> {
   const arrays: string[] = []

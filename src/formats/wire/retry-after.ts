@@ -1,6 +1,6 @@
 /**
- * Decodes the wait that an upstream requests in its headers. Dates are relative to the `date` header, which the
- * caller adds if the upstream sent none.
+ * Decodes the wait that an upstream requests in its headers. Dates are relative to the `date` header, which
+ * the caller adds if the upstream sent none.
  */
 
 import type { IncomingHttpHeaders } from 'node:http'

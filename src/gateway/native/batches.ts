@@ -60,8 +60,8 @@ export function batchIn({ facts }: ProviderObject): RequestSummary | null {
 }
 
 /**
- * Reserves the maximum cost of a batch if a budget applies. Rejects with `forbidden` if that is not known, and
- * with `rate_limited` if the budget does not allow it.
+ * Reserves the maximum cost of a batch if a budget applies. Rejects with `forbidden` if that is not known,
+ * and with `rate_limited` if the budget does not allow it.
  */
 export async function planBatch(
   metered: Metered,

@@ -1,6 +1,6 @@
 /**
- * Reads what the client of a WebSocket sends for objects of other accounts, such as a stored prompt. A message
- * passes as it arrives; a session that names a foreign object ends.
+ * Reads what the client of a WebSocket sends for objects of other accounts, such as a stored prompt. A
+ * message passes as it arrives; a session that names a foreign object ends.
  */
 import { RequestScan } from '../objects/request-scan.js'
 import { FrameReader } from './frame-reader.js'

@@ -1,6 +1,6 @@
 /**
- * Records objects that a provider makes while it replies to a translated request: containers with their files,
- * and responses that it stores. Reads the bytes of its reply, which pass on unchanged.
+ * Records objects that a provider makes while it replies to a translated request: containers with their
+ * files, and responses that it stores. Reads the bytes of its reply, which pass on unchanged.
  */
 import { arrayOf, objectOf, stringOf, type JsonObject } from '../../formats/chat/json.js'
 import { MemberScan, type MemberPlace } from '../../formats/wire/json/member-scan.js'

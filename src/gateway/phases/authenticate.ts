@@ -1,6 +1,7 @@
 /**
  * Finds the client's key: in any of the headers that the clients of the four formats use, or in the query of
- * a Gemini path. `accounts/authentication/authenticator.ts` decides whether the key is valid, before any of the body is read.
+ * a Gemini path. `accounts/authentication/authenticator.ts` decides whether the key is valid, before any of
+ * the body is read.
  */
 import type { Identity } from '../../accounts/account.js'
 import type { Authenticator } from '../../accounts/authentication/authenticator.js'

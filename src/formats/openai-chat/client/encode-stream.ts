@@ -1,6 +1,6 @@
 /**
- * Encodes canonical events as chat-completions chunks. The events must be in the order that `formats/chat/grammar.ts`
- * enforces.
+ * Encodes canonical events as chat-completions chunks. The events must be in the order that
+ * `formats/chat/grammar.ts` enforces.
  *
  * Source: OpenAI API reference, "Chat completion chunk", read 2026-11-20.
  */

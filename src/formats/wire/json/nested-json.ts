@@ -25,8 +25,8 @@ export class NestedJson {
   private remaining = MAX_TOKENS
 
   /**
-   * The value, with numbers marked as in `formats/wire/json/exact-numbers.ts`; undefined if the text is not JSON, is
-   * nested too deeply, or if the texts of the request exceed 200,000 tokens in total.
+   * The value, with numbers marked as in `formats/wire/json/exact-numbers.ts`; undefined if the text is not
+   * JSON, is nested too deeply, or if the texts of the request exceed 200,000 tokens in total.
    */
   parse(text: string): JsonValue | undefined {
     const tokens = tokensIn(text, this.remaining)

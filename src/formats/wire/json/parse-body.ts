@@ -119,8 +119,8 @@ function fullScan(bytes: Buffer, options: ScanOptions): ScanResult {
 }
 
 /**
- * The object in an upstream's text, with numbers marked as in `formats/wire/json/exact-numbers.ts`; null for any
- * other text. Never throws.
+ * The object in an upstream's text, with numbers marked as in `formats/wire/json/exact-numbers.ts`; null for
+ * any other text. Never throws.
  */
 export function parseReply(text: string): JsonObject | null {
   const value = parseOrNull(text, parseExact)

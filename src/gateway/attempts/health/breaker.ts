@@ -30,8 +30,8 @@ const ATTEMPTS = 0
 const FAILURES = 1
 
 /**
- * Requests of which an upstream with an open breaker may be the second or a later target, in this time: enough
- * to notice that it has recovered, and no multiple of the load if it has not.
+ * Requests of which an upstream with an open breaker may be the second or a later target, in this time:
+ * enough to notice that it has recovered, and no multiple of the load if it has not.
  */
 const MAX_OPEN_TRIES = 10
 const OPEN_TRIES_MS = 10_000
