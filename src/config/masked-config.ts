@@ -158,6 +158,7 @@ function maskedUpstream(upstream: UpstreamConfig): JsonObject {
     breaker: shownBreaker(upstream.breaker),
     probe: upstream.probe === null ? null : snakeKeys(upstream.probe),
     allow_betas: upstream.allowBetas === null ? null : [...upstream.allowBetas],
+    native_sharing: upstream.native.sharing,
     allow_tools: upstream.allowTools === null ? null : [...upstream.allowTools],
     quirks: {
       drop: [...quirks.drop],

@@ -124,6 +124,32 @@ for (const store of STORES) {
     const lines = { method: 'POST', body: form(`${line}\n${line}\n`, { purpose: 'batch' }) }
     t.equal((await b(`${OPENAI}/v1/files`, lines)).status, 404, 'the lines of a batch')
     t.equal((await a(`${OPENAI}/v1/files`, lines)).status, 200)
+    const unread = await a(`${OPENAI}/v1/batches`, { json: { input_file_id: more } })
+    t.equal(unread.status, 400, 'a file whose requests were not read')
+    const parts = (offset: string): Promise<Response> => {
+      const headers = {
+        'x-goog-upload-offset': offset,
+        'x-goog-upload-command': 'upload, finalize',
+      }
+      return a(`${GOOGLE}/upload/v1beta/files`, {
+        method: 'POST',
+        body: '{"request":{}}\n',
+        headers,
+      })
+    }
+    const create = '/v1beta/models/gemini-2.5-flash:batchGenerateContent'
+    provider.replies.set(`POST ${create}`, { name: 'batches/b1' })
+    for (const [offset, status] of [
+      ['0', 200],
+      ['8388608', 400],
+    ] as const) {
+      const file_name = await idOf(await parts(offset))
+      const json = { batch: { input_config: { file_name } } }
+      const made = await a(`${GOOGLE}/v1beta/models/gemini-2.5-flash:batchGenerateContent`, {
+        json,
+      })
+      t.equal(made.status, status, `the file from ${offset}`)
+    }
     const pair = { json: { file_ids: [own, more] } }
     t.equal((await a(`${OPENAI}/v1/vector_stores`, pair)).status, 200, 'of the owner')
     t.equal(provider.seen.at(-1)?.body, JSON.stringify(pair.json), 'the body passes unchanged')

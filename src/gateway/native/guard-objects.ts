@@ -3,6 +3,7 @@
  * The provider receives the request after that.
  */
 import { PassThrough, type Readable } from 'node:stream'
+import { GatewayError } from '../../errors.js'
 import { headerOf } from '../../http/message.js'
 import type { Exchange } from '../client-exchange.js'
 import type { HeldMemory } from '../body-memory.js'
@@ -10,7 +11,7 @@ import type { OwnedObjects, Owner } from '../objects/owned-objects.js'
 import { idInValue, isIdMember, objectInPath } from '../objects/object-ids.js'
 import type { ProviderObject } from '../../store/provider-objects.js'
 import type { RequestScan, RequestSummary } from '../objects/request-scan.js'
-import { batchIn } from './batches.js'
+import { batchIn, createsBatch } from './batches.js'
 import type { NativeCall } from './admit-native.js'
 import { inspectBody } from './inspect-body.js'
 import { nativePathOf } from './native-path.js'
@@ -75,25 +76,38 @@ export async function guardObjects(
       inputs.push(...(await objects.owned(upstream, accountId, list)))
     },
   })
-  const { scan, stream } = inspected
+  const { scan } = inspected
+  // The last part of an upload is not the whole file.
+  const stream =
+    headerOf(x.req, OFFSET) === undefined || headerOf(x.req, OFFSET) === '0'
+      ? inspected.stream
+      : null
   return {
     ...path,
     body: inspected.body,
     replies: new ObjectReplies({ ...request, scan, stream }, objects),
-    summaries: summariesOf(scan, inputs),
+    summaries: createsBatch(method, collection, lastSegment) ? requestsOf(scan, inputs) : [],
   }
 }
 
-/** A batch has its requests in files, or else in its own body. */
-function summariesOf(
-  scan: RequestScan | null,
-  inputs: readonly ProviderObject[],
-): RequestSummary[] {
-  const files = inputs.map(batchIn)
-  const known = files.flatMap((summary) => summary ?? [])
-  if (known.length > 0) return known.length === files.length ? known : []
-  const own = scan?.summary
-  return own === undefined || own.models.length + inputs.length === 0 ? [] : [own]
+const OFFSET = 'x-goog-upload-offset'
+
+/**
+ * The requests of a batch: in files, or else in its own body. Throws `malformed_request` for a file whose
+ * requests were not read on their way, because they may name objects of other accounts.
+ */
+function requestsOf(scan: RequestScan | null, named: readonly ProviderObject[]): RequestSummary[] {
+  if (scan === null) return []
+  const files = named.filter(({ id }) => scan.inputs.has(id))
+  if (files.length === 0) return [scan.summary]
+  return files.map((file) => {
+    const summary = batchIn(file)
+    if (summary !== null) return summary
+    throw new GatewayError(
+      'malformed_request',
+      `The file '${file.id}' of the batch cannot be checked for objects of other accounts (native_sharing: account): upload it as JSON lines, in one request.`,
+    )
+  })
 }
 
 /** Parameters that name an object, such as the call that a WebSocket joins. */

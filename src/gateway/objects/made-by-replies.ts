@@ -99,7 +99,11 @@ class ReplyScan {
       this.scan = this.isEvents ? null : this.newScan()
     }
     if (!this.isEvents) {
-      if (this.scan?.write(chunk) === false) this.scan = null
+      // Another attempt at the upstream replies from the beginning.
+      if (this.scan?.write(chunk) !== true) {
+        this.scan = this.newScan()
+        this.scan.write(chunk)
+      }
       return
     }
     for (let at = 0; at < chunk.length;) {

@@ -35,6 +35,8 @@ export interface RequestSummary {
 export class RequestScan {
   /** The objects that it names, canonical. */
   readonly ids = new Set<string>()
+  /** Those of them that are files with the requests of a batch. */
+  readonly inputs = new Set<string>()
   /** Why the body is refused; null if it is not. */
   problem: string | null = null
   /** `store` at the top; null if the body does not set it. */
@@ -88,6 +90,7 @@ export class RequestScan {
     }
     const id = idInMember(name, parent, value)
     if (id !== null) this.ids.add(id)
+    if (id !== null && INPUTS.has(name)) this.inputs.add(id)
     if (this.ids.size > MAX_IDS) this.problem = 'the body names too many objects'
     // A line of a batch has the path of its endpoint as `url`.
     if (UNSEEN.has(name) && !value.startsWith('/')) this.unseen += 1
@@ -101,6 +104,9 @@ export class RequestScan {
     this.withOutput += 1
   }
 }
+
+/** Members that name the file with the requests of a batch. */
+const INPUTS = new Set(['input_file_id', 'file_name', 'fileName'])
 
 const NOT_STRICT =
   'the body must be JSON: one complete value without comments or control characters'
