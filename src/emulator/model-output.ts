@@ -178,7 +178,10 @@ function pickedTools(modelInput: ModelInput, prompt: string): Tool[] {
   }
   const text = nextStep(modelInput, prompt).toLowerCase()
   const named = tools.filter(({ name }) => mentions(text, name.toLowerCase()))
-  const mustCall = /\b(use|call|invoke|run)\b.*\btools?\b/.test(text) || choice === 'required'
+  // A demand at the end of the turn holds after the last step too.
+  const isDemanded = /\bcall one of the tools now\b/i.test(prompt)
+  const isAsked = /\b(use|call|invoke|run)\b.*\btools?\b/.test(text)
+  const mustCall = isAsked || isDemanded || choice === 'required'
   const together = modelInput.parallel && /\bin parallel\b/.test(text)
   if (named.length === 0) {
     const unanswered = tools.find(({ name }) => modelInput.results.every((it) => it.name !== name))

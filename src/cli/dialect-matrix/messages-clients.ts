@@ -76,7 +76,6 @@ const MESSAGES: ClientConcepts = {
     { name: '`service_tier`: `standard_only`', members: { service_tier: 'standard_only' } },
     { name: '`speed`: `fast`', members: { speed: 'fast' } },
     { name: '`container`', members: { container: 'container_1' } },
-    { name: '`thread`', members: { thread: { type: 'create' } } },
     { name: '`context_management`', members: { context_management: { edits: [] } } },
     {
       name: '`mcp_servers`',

@@ -16,7 +16,7 @@ export function demandsCall(choice: ToolChoice | undefined): boolean {
 const NO_CALL: WireError = {
   kind: 'untranslatable',
   message:
-    'tool_choice demands a call, the model cannot be forced to make one, and it replied without a call twice. Use tool_choice auto, or a model that can be forced.',
+    'tool_choice demands a call, the model cannot be forced to make one, and it replied without a call twice. Do not demand a call, or use a model that can be forced.',
   param: 'tool_choice',
 }
 
