@@ -8,4 +8,4 @@ if [ -n "$HOME" ] && [ ! -e "$HOME/.gemini/settings.json" ]; then
   mkdir -p "$HOME/.gemini"
   echo '{ "security": { "auth": { "selectedType": "gemini-api-key" } } }' > "$HOME/.gemini/settings.json"
 fi
-# In a script: `gemini --skip-trust --model gpt-5.4 -p "Name three rivers."`; otherwise the CLI wants a decision about the folder.
+# In a script, `gemini --skip-trust --model gpt-5.4 -p "Name three rivers."` also runs in a folder without trust.
