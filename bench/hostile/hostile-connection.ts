@@ -57,11 +57,17 @@ export function statuses(socket: Socket, quietMs: number): Promise<string> {
   })
 }
 
-/** The bytes of a POST of a chat body. */
-export function post(secret: string, body: Buffer | string, headers = ''): Buffer {
+/** The bytes of a POST, by default of a chat. */
+export function post(
+  secret: string,
+  body: Buffer | string,
+  headers = '',
+  path = '/v1/chat/completions',
+): Buffer {
   const bytes = Buffer.from(body)
   const head =
-    'POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\ncontent-type: application/json\r\n' +
+    `POST ${path} HTTP/1.1\r\n` +
+    'host: gateway\r\ncontent-type: application/json\r\n' +
     `authorization: Bearer ${secret}\r\ncontent-length: ${bytes.length}\r\n${headers}\r\n`
   return Buffer.concat([Buffer.from(head), bytes])
 }

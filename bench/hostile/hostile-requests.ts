@@ -3,6 +3,7 @@
  * a status, `closed`, `no reply`. A result that starts with `!` is a vulnerability.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { CLIENTS, COSTLY_REPLIES, requestFor } from './costly-replies.js'
 import { BODIES, type Bodies } from './hostile-bodies.js'
 import { connect, drip, post, send, type Target } from './hostile-connection.js'
 
@@ -11,12 +12,15 @@ export type Shot = (target: Target, turn: number) => Promise<string>
 
 const SLOW_MS = 3_000
 const QUIET_MS = 300
+/** A client of Gemini's format names the model in its path. */
+const REPLIES = COSTLY_REPLIES.filter(({ client }) => client !== 'gemini')
 /** The request that is hidden in the body of another. */
 const HIDDEN = 'GET /v1/models HTTP/1.1\r\nhost: gateway\r\n\r\n'
 
 /** Every class by name. */
 export const CLASSES: ReadonlyMap<string, Shot> = new Map<string, Shot>([
   ...Object.entries(BODIES).map(([name, make]): [string, Shot] => [name, shotOf(make)]),
+  ['costly-replies', costlyReplies],
   ['wrong-keys', wrongKeys],
   ['header-flood', headerFlood],
   ['smuggling', smuggling],
@@ -34,6 +38,15 @@ function shotOf(make: () => Bodies): Shot {
     made ??= make()
     return send(target, post(target.secret, made[turn % made.length] ?? ''))
   }
+}
+
+/** Whole replies and streams that are costly to read; the client takes all of each. */
+async function costlyReplies(target: Target, turn: number): Promise<string> {
+  const index = turn % REPLIES.length
+  const reply = REPLIES[index]
+  if (reply === undefined) return 'no reply'
+  const body = requestFor(reply, `costly-${COSTLY_REPLIES.indexOf(reply)}`)
+  return send(target, post(target.secret, body, '', CLIENTS[reply.client].path), QUIET_MS)
 }
 
 /** 200 requests in one write, each with a different key. */

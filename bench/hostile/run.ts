@@ -68,11 +68,12 @@ const MEBIBYTE = 2 ** 20
 export async function runPlan(children: Children, plan: HostilePlan): Promise<HostileResult> {
   const ordinaryUpstream = await startEmulator(children, plan.tree)
   const hostileUpstream = await startEmulator(children, plan.tree)
+  const replyUpstream = await startReplies(children)
   const gateway = await startGateway(children, null, {
     upstreamPort: ordinaryUpstream,
     tree: plan.tree,
     workers: WORKERS,
-    upstreams: upstreams(ordinaryUpstream, hostileUpstream),
+    upstreams: upstreams(ordinaryUpstream, hostileUpstream, replyUpstream),
   })
   const load = new OrdinaryLoad(gateway.port, gateway.secret, plan.ordinaryPerSecond)
   const memory = new Memory(gateway)
@@ -94,15 +95,25 @@ async function startEmulator(children: Children, { main }: Tree): Promise<number
   return port
 }
 
-function upstreams(ordinary: number, hostile: number): string {
+async function startReplies(children: Children): Promise<number> {
+  const [port = 0] = await freePorts(1)
+  const path = fileURLToPath(new URL('reply-upstream.js', import.meta.url))
+  const command = [process.execPath, path, String(port)]
+  await listening(port, children.start(null, command, { stdio: 'ignore' }))
+  return port
+}
+
+function upstreams(ordinary: number, hostile: number, replies: number): string {
   const origin = `http://127.0.0.1:${hostile}`
   return `upstreams:
   ordinary: { dialect: openai-chat, base_url: 'http://127.0.0.1:${ordinary}/v1', api_key: emulated }
+  replies: { dialect: openai-chat, base_url: 'http://127.0.0.1:${replies}/v1', api_key: emulated }
   openai: { dialect: openai-chat, base_url: '${origin}/v1', api_key: emulated }
   anthropic: { dialect: anthropic, base_url: '${origin}/v1', api_key: emulated }
   google: { dialect: gemini, base_url: '${origin}/v1beta', api_key: emulated }
 routes:
   - { model: gpt-4o-mini, upstream: ordinary }
+  - { prefix: costly-, upstream: replies }
   - { prefix: gpt-, upstream: openai }
   - { prefix: claude-, upstream: anthropic }
   - { prefix: gemini-, upstream: google }

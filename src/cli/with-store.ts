@@ -200,7 +200,9 @@ async function inForce(
   const { generation } = gateway
   const stored = await loadGeneration(loaded, gateway, generation)
   if (stored === null) {
-    err('sluice: the generation in force in the running gateway cannot be loaded: correct the file')
+    err(
+      'sluice: the generation in force in the running gateway cannot be loaded: set its variables, or correct the file',
+    )
   } else
     err(`sluice: using generation ${String(generation)}, which is in force in the running gateway`)
   return stored

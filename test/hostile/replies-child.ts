@@ -4,7 +4,12 @@
  */
 import { createHash } from 'node:crypto'
 import { createServer, request } from 'node:http'
-import { CLIENTS, COSTLY_REPLIES, type CostlyReply } from './costly-replies.js'
+import {
+  CLIENTS,
+  COSTLY_REPLIES,
+  requestFor,
+  type CostlyReply,
+} from '../../bench/hostile/costly-replies.js'
 
 /** A reply as the client got it. */
 export interface ClientReply {
@@ -39,17 +44,10 @@ upstream.listen(0, '127.0.0.1', () => {
 function ask({ name, port, secret }: ReplyOrder): void {
   const reply = COSTLY_REPLIES.find((each) => each.name === name)
   if (reply === undefined) throw new Error(`no reply ${name}`)
-  const { client, model, fields } = reply
   current = Buffer.from(reply.body())
   headers = { ...reply.headers, 'content-length': current.length }
-  const { path, more } = CLIENTS[client]
-  const isChat = client === 'chat' || client === 'messages'
-  const messages = isChat ? { model, messages: [{ role: 'user', content: 'Hi.' }] } : {}
-  const body = JSON.stringify({
-    ...(client === 'embeddings' ? { model } : messages),
-    ...more,
-    ...fields,
-  })
+  const { path } = CLIENTS[reply.client]
+  const body = requestFor(reply)
   const sent = { 'content-type': 'application/json', authorization: `Bearer ${secret}` }
   const req = request({ host: '127.0.0.1', port, method: 'POST', path, headers: sent }, (res) => {
     const chunks: Buffer[] = []

@@ -7,7 +7,7 @@
  */
 import t from 'tap'
 import { rowsOf } from '../helpers/ledger.js'
-import { COSTLY_REPLIES } from './costly-replies.js'
+import { COSTLY_REPLIES } from '../../bench/hostile/costly-replies.js'
 import type { ClientReply } from './replies-child.js'
 import { openReplyStage } from './reply-stage.js'
 import { TurnWatch } from './turn-watch.js'

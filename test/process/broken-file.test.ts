@@ -10,20 +10,18 @@ import { freshDatabases, redisMissing, startRedis } from '../helpers/redis.js'
 import { EMAIL, run, startServe, until } from './program.js'
 
 const TOKEN = 'token-of-the-operator-0123456789'
-const BROKEN = `
+const LEDGER = `
 ledger:
   spool: \${SLUICE_SPOOL}/of-this-machine # by machine
-upstreams: [
 `
 
 async function commands(t: Test, store: string | undefined): Promise<void> {
-  const folder = t.testdir({ spools: {} })
-  const env = { SLUICE_SPOOL: join(folder, 'spools') }
+  const env = { SLUICE_SPOOL: join(t.testdir(), 'spools') }
   const served = await startServe(
     t,
     {
       server: `workers: 2, drain_ms: 500, admin_token: ${TOKEN}`,
-      more: BROKEN.slice(0, BROKEN.indexOf('upstreams')),
+      more: LEDGER,
       ...(store === undefined ? {} : { store }),
     },
     env,
@@ -35,7 +33,7 @@ async function commands(t: Test, store: string | undefined): Promise<void> {
   }
   served.write(`${readFileSync(file, 'utf8')}  - { prefix: o1-, upstream: openai }\n`)
   await until(async () => (await served.ops('/generations')).text.includes('"generation":2'))
-  writeFileSync(file, `store: ${store ?? 'sqlite:./data/sluice.db'}\n${BROKEN}`)
+  writeFileSync(file, `store: ${store ?? 'sqlite:./data/sluice.db'}\n${LEDGER}upstreams: [\n`)
   await until(async () => (await served.ops('/generations')).text.includes('"last_error":["'))
 
   t.match(await sluice('generations', 'list'), { status: 0, out: /^2\* .*changed$/m })

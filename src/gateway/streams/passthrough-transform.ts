@@ -98,7 +98,9 @@ export class PassthroughStream implements Translation, FrameSink {
     this.settle()
     if (this.tap.isFinished) this.terminate()
     // Without a blank line after the last event, the error event that follows would become a part of it.
-    else if (this.ready !== '' && !this.ready.endsWith('\n\n')) this.ready += '\n\n'
+    else if (this.framer.passesEvent || (this.ready !== '' && !this.ready.endsWith('\n\n'))) {
+      this.ready += '\n\n'
+    }
     this.fail(TRUNCATED)
     return this.take()
   }
@@ -115,8 +117,12 @@ export class PassthroughStream implements Translation, FrameSink {
 
   frame(name: string, data: string): void {
     if (this.outcome !== 'open') return
-    if (this.framer.passesEvent) this.ready += this.framer.takeUnframed()
-    this.omittedText += this.framer.largeEvent?.omittedText ?? 0
+    const { largeEvent } = this.framer
+    if (largeEvent !== null) {
+      // The part of the event that has just arrived, unless the event is kept.
+      this.ready += this.framer.takeUnframed()
+      if (this.framer.isOutline) this.omittedText += largeEvent.omittedText
+    }
     if (this.tap.frame(name, data)) {
       this.pass(this.framer.raw, this.tap)
     } else {

@@ -116,6 +116,9 @@ export function tooComplex(part: string, excess: string): WireError {
   }
 }
 
+/** Text of a reply, in bytes: some formats repeat all of it in their last event. */
+const MAX_TEXT_BYTES = 4 * 1024 * 1024
+
 /** The error of a stream whose framer has stopped. */
 export function overflowError({ excess }: Pick<SseFramer, 'excess'>): WireError {
   return excess === null ? OVERFLOW : tooComplex('event', excess)
@@ -266,6 +269,10 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
   event(event: ChatEvent): void {
     if (!this.content) this.content = isContent(event)
     this.outputSize.add(event)
+    if (this.outputSize.bytes > MAX_TEXT_BYTES) {
+      this.fail(tooComplex('reply', `more than ${MAX_TEXT_BYTES} bytes of text`))
+      return
+    }
     switch (event.type) {
       case 'error':
         this.fail(event.error)

@@ -29,6 +29,7 @@ import {
   LossList,
   note,
   overflowError,
+  tooComplex,
   TRUNCATED,
   type ReplyResult,
   type TranslationOptions,
@@ -74,6 +75,8 @@ export class SingleWholeReply implements WholeReply, EventSink {
   /** Null if the client requested a whole reply. */
   private readonly encoder: StreamEncoder | null
   private parts = 0
+  /** The approximate size of the encoded reply. */
+  private size = 0
   /** See `ReplyResult.wasCut`. */
   private wasCut = false
 
@@ -129,6 +132,13 @@ export class SingleWholeReply implements WholeReply, EventSink {
   }
 
   event(event: ChatEvent): void {
+    this.size += sizeOf(event)
+    // The usage counts although the reply is refused.
+    if (this.size > MAX_SIZE && event.type !== 'usage') {
+      const error = tooComplex('reply', `more than ${MAX_SIZE} characters`)
+      if (this.fold.error === null) this.fold.event({ type: 'error', error })
+      return
+    }
     this.fold.event(event)
     note(this.ingress, event, this.losses)
     if (event.type !== 'error') this.encoder?.event(event)
@@ -149,6 +159,34 @@ export class SingleWholeReply implements WholeReply, EventSink {
     if (this.parts > 0) this.joined?.startNextPart()
     this.parts += 1
     return this.sink
+  }
+}
+
+/** Larger replies, which arrive in events, take too long to encode. Images do not count. */
+const MAX_SIZE = 2 * 1024 * 1024
+/** The approximate size of a block, a citation or a log probability in JSON. */
+const ITEM_CHARS = 100
+
+function sizeOf(event: ChatEvent): number {
+  switch (event.type) {
+    case 'text-delta':
+    case 'refusal-delta':
+    case 'thinking-delta':
+      return event.text.length
+    case 'tool-delta':
+      return event.json.length
+    case 'logprobs':
+      return event.tokens.reduce((sum, { top }) => sum + ITEM_CHARS * (1 + top.length), 0)
+    case 'text-start':
+    case 'refusal-start':
+    case 'thinking-start':
+    case 'tool-start':
+    case 'citation':
+    case 'image':
+    case 'opaque':
+      return ITEM_CHARS
+    default:
+      return 0
   }
 }
 

@@ -165,11 +165,13 @@ export class SseFramer implements Framer {
   }
 
   write(chunk: Buffer): void {
-    for (let at = 0; at === 0 || at < chunk.length; at += PART_BYTES) {
-      if (this.isStopped()) return
-      const part = chunk.length <= PART_BYTES ? chunk : chunk.subarray(at, at + PART_BYTES)
-      this.feed(this.decoder === null ? part.toString('latin1') : this.decoder.write(part), false)
+    if (this.isStopped()) return
+    if (chunk.length > PART_BYTES) {
+      this.write(chunk.subarray(0, PART_BYTES))
+      this.write(chunk.subarray(PART_BYTES))
+      return
     }
+    this.feed(this.decoder === null ? chunk.toString('latin1') : this.decoder.write(chunk), false)
   }
 
   end(): void {
@@ -200,8 +202,9 @@ export class SseFramer implements Framer {
     this.partial += text.slice(rest)
     if (this.keepsRaw) this.heldRaw += text.slice(this.chunkFrom)
     this.chunkFrom = 0
-    if (this.size + this.partial.length > LARGE_BYTES) this.scanLarge(text.slice(rest))
-    if (this.size + this.partial.length > this.max) this.drop()
+    const pending = this.size + this.partial.length
+    if (pending > LARGE_BYTES) this.scanLarge(text.slice(rest))
+    if (pending > this.max && !this.isStopped()) this.drop()
   }
 
   private isTailWhole(): boolean {

@@ -3,7 +3,6 @@
  * and far beyond them.
  */
 import type { OutgoingHttpHeaders } from 'node:http'
-import { fill, many } from './generate-bodies.js'
 
 const MIB = 1024 * 1024
 /** Just below the size limit of a whole reply, and half of it, which takes half the time. */
@@ -49,6 +48,15 @@ export interface CostlyReply {
 const JSON_TYPE = { 'content-type': 'application/json' }
 const EVENTS_TYPE = { 'content-type': 'text/event-stream' }
 const USAGE = '"usage":{"prompt_tokens":7,"completion_tokens":1234,"total_tokens":1241}'
+
+/** `unit` repeated up to `bytes` bytes. */
+function fill(unit: string, bytes: number): string {
+  return unit.repeat(Math.floor(bytes / Buffer.byteLength(unit)))
+}
+
+function many<T>(count: number, make: (index: number) => T): T[] {
+  return Array.from({ length: count }, (_, index) => make(index))
+}
 
 /** A chat completion whose `members` are JSON text between the choices and the usage. */
 function chat(content: string, members = ''): string {
@@ -103,7 +111,7 @@ const PADDINGS: Readonly<Record<string, (bytes: number) => string>> = {
   numbers: (bytes) => `[${fill('0.123456789,', bytes)}0]`,
 }
 
-/** The costly replies. */
+/** The costly replies, of which the client gets the same, a translated or no reply. */
 export const COSTLY_REPLIES: readonly CostlyReply[] = [
   {
     name: '128 choices with 20 logprobs for each of 100 tokens',
@@ -219,3 +227,12 @@ export const COSTLY_REPLIES: readonly CostlyReply[] = [
     },
   },
 ]
+
+/** The body of a client's request for the reply; `model` replaces that of the reply. */
+export function requestFor({ client, model, fields }: CostlyReply, other = model): string {
+  const { more } = CLIENTS[client]
+  const isChat = client === 'chat' || client === 'messages'
+  const named = client === 'gemini' ? {} : { model: other }
+  const messages = isChat ? { messages: [{ role: 'user', content: 'Hi.' }] } : {}
+  return JSON.stringify({ ...named, ...messages, ...more, ...fields })
+}
