@@ -10,7 +10,7 @@ import { gatewayError, type GatewayError } from '../errors.js'
 import { answerPreflight, isPreflight } from '../http/cors.js'
 import { sendReply } from '../http/respond.js'
 import type { Escrow } from './reasoning/escrow.js'
-import { checkModelId } from '../formats/wire/request-fields.js'
+import { refuseControls } from '../formats/wire/request-fields.js'
 import type { Candidates } from './attempts/try-candidates.js'
 import type { BodyMemory, HeldMemory } from './body-memory.js'
 import { countTokens } from './phases/count-tokens.js'
@@ -272,7 +272,7 @@ function replyWithModels(
 ): Delivery {
   const { model } = endpoint
   const { models } = x.generation
-  if (model !== undefined) checkModelId(model)
+  if (model !== undefined) refuseControls(model)
   const query = (x.req.url ?? '').slice(x.path.length + 1)
   const json =
     model === undefined ? models.of(identity.models, dialect, query) : models.one(model, dialect)

@@ -55,7 +55,6 @@ void t.test('S5: any other id is 404 with model_not_found', async (t) => {
     'o4',
     'o2-mini',
     'o1 ',
-    'o3\n',
     '*',
     '..',
     'constructor',
@@ -71,6 +70,9 @@ void t.test('S5: any other id is 404 with model_not_found', async (t) => {
       kind: 'unknown_model',
     })
   }
+  const { status, error } = await ask(gateway, body({ model: 'o3\n' }))
+  t.equal(status, 400, 'control characters are malformed')
+  t.match(error, { param: 'model', kind: 'malformed_request' })
   t.equal(gateway.emulator.ledger.length, 0)
 })
 

@@ -39,10 +39,14 @@ export function checkModelId(model: string): string {
   if (model.length > MAX_MODEL_BYTES || Buffer.byteLength(model) > MAX_MODEL_BYTES) {
     refuse('model', `must be at most ${MAX_MODEL_BYTES} bytes`)
   }
-  if (CONTROL.test(model)) {
-    refuse('model', 'must not contain control characters, bidirectional marks or line separators')
-  }
+  refuseControls(model)
   return model
+}
+
+/** Throws `malformed_request` if the model id has a control character. */
+export function refuseControls(model: string): void {
+  if (!CONTROL.test(model)) return
+  refuse('model', 'must not contain control characters, bidirectional marks or line separators')
 }
 
 /** The text with each control character as a JSON escape, such as `\\u001b`; line feeds too. */

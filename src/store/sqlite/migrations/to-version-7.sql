@@ -10,7 +10,7 @@ ALTER TABLE usage_hours ADD COLUMN assumed INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE usage_days ADD COLUMN assumed INTEGER NOT NULL DEFAULT 0;
 CREATE VIEW usage_pending AS SELECT *, start_ms / 86400000 * 86400000 AS day_ms FROM usage_hours WHERE
 (start_ms, account_id, key_id, model) > (SELECT start_ms, account_id, key_id, model FROM days_mark);
--- Changes a store of version 6 to version 7: the owners of objects at providers.
+-- The owners of objects at providers.
 
 CREATE TABLE provider_objects (
   place INTEGER PRIMARY KEY AUTOINCREMENT,
