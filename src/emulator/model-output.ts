@@ -180,8 +180,8 @@ function pickedTools(modelInput: ModelInput, prompt: string): Tool[] {
   const named = tools.filter(({ name }) => mentions(text, name.toLowerCase()))
   // A demand at the end of the turn holds after the last step too.
   const isDemanded = /\bcall one of the tools now\b/i.test(prompt)
-  const isAsked = /\b(use|call|invoke|run)\b.*\btools?\b/.test(text)
-  const mustCall = isAsked || isDemanded || choice === 'required'
+  const isRequested = /\b(use|call|invoke|run)\b.*\btools?\b/.test(text)
+  const mustCall = isRequested || isDemanded || choice === 'required'
   const together = modelInput.parallel && /\bin parallel\b/.test(text)
   if (named.length === 0) {
     const unanswered = tools.find(({ name }) => modelInput.results.every((it) => it.name !== name))

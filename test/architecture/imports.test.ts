@@ -106,7 +106,7 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   undici: [/^gateway\/upstreams\/(?:connection-pool|request-queue|media-fetcher|upstreams)\.ts$/],
   yaml: [/^config\/yaml\.ts$/],
   zod: [
-    /^cli\/(?:restart|demo\/demo)\.ts$/,
+    /^cli\/(?:restart|demo)\.ts$/,
     /^config\//,
     /^cli\/plan\/fetch-recent-heads\.ts$/,
     /^dashboard\/server\/schema\//,
