@@ -40,10 +40,17 @@ const FAILURES: readonly (readonly [name: RegExp, reason: string])[] = [
     /^openai\/test_openai_responses__test_background_mode_/,
     'status queued: asked to be made in the background, it is not there yet',
   ],
+  [
+    /^azure\/.*__test_prompt_content_filtering\.1$/,
+    'an error of status 400 in a body of status 200',
+  ],
 ]
 
 /** Google's endpoint in OpenAI's format sends calls with an empty id. */
 const WITHOUT_ID = new Set(['gemini/test_openai__test_compatible_api_with_tool_calls_without_id.1'])
+
+/** An old deployment omits the message of a choice that its filter emptied. */
+const WITHOUT_MESSAGE = new Set(['azure/openllmetry__test_azure__test_chat_content_filtering.1'])
 
 const good = cases().filter(({ recording }) => recording.status === 200)
 const wholes = good.filter(({ recording }) => !recording.stream)
@@ -115,7 +122,8 @@ void t.test('whole replies to whole requests', skipWithoutFixtures(), async (t) 
     const faults = faultsOfWhole(answered)
     if (it.format === 'openai') {
       t.equal(answered.text, recording.response_body, label)
-      t.same(faults, WITHOUT_ID.has(label) ? ['tool_calls.id'] : [], label)
+      const expected = WITHOUT_ID.has(label) ? ['tool_calls.id'] : []
+      t.same(faults, WITHOUT_MESSAGE.has(label) ? ['message.role'] : expected, label)
     } else {
       t.same(faults, [], label)
       t.same(fromOpenAi(objectsOf(answered.text)), translated(want), label)
