@@ -155,7 +155,10 @@ void t.test(
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     t.teardown(() => server.close())
     const { port } = server.address() as AddressInfo
-    const own = await startGateway(t, { upstreams: { openai: `http://127.0.0.1:${port}` } })
+    const own = await startGateway(t, {
+      upstreamOptions: 'native_sharing: shared',
+      upstreams: { openai: `http://127.0.0.1:${port}` },
+    })
     const tally = new Tally()
     const recordings = ['openai', 'azure', 'deepseek', 'openrouter'].flatMap((provider) =>
       fixtures({ provider, api: 'responses' }),

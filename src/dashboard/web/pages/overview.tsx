@@ -13,7 +13,7 @@ import { useNow } from '../shell/clock.js'
 import { Block, Page } from '../shell/page.js'
 import { useScope, withScope } from '../shell/session.js'
 import { RequestDrawer, RequestTable } from './request-drawer.js'
-import { ErrorsChart } from './usage.js'
+import { ErrorsChart } from './errors-chart.js'
 
 const LATEST = 10
 

@@ -17,8 +17,7 @@ import { Pulse, Loaded } from '../components/states.js'
 import { Absent, Count, Money, Table, type Column } from '../components/table.js'
 import { RangePicker, useRange } from '../components/time-range.js'
 import { csvOf, saveFile } from '../format/csv.js'
-import { CAUSE_NAMES, CAUSES } from '../format/failure-texts.js'
-import { plural, count, dollars, duration, exactCount, percent } from '../format/number.js'
+import { plural, count, dollars, duration, percent } from '../format/number.js'
 import {
   barsOf,
   bucketsOf,
@@ -30,6 +29,7 @@ import {
 import { setQuery, useLocation, go } from '../routing.js'
 import { Page, Block } from '../shell/page.js'
 import { useScope, withScope } from '../shell/session.js'
+import { ErrorsChart } from './errors-chart.js'
 
 /** The page of usage. */
 export function UsagePage() {
@@ -265,82 +265,6 @@ function tokenSeries(buckets: Buckets, points: readonly UsagePoint[]): Series[] 
   return kinds.map(([label, colour, pick]) => {
     return { id: label, label, colour, values: sumsOf(buckets, points, pick) }
   })
-}
-
-const COLOURS: Readonly<Record<(typeof CAUSES)[number], Colour>> = {
-  client: '--series-7',
-  limits: '--series-5',
-  gateway: '--series-4',
-  provider: '--bad',
-}
-/** The series of failures without a recorded cause, from earlier versions of the gateway. */
-const OLD = 'other'
-
-interface ErrorsChartProps {
-  readonly usage: UsageReply
-  /** The time range as a text. */
-  readonly words: string
-}
-
-/**
- * Stacked bars of the causes over time.
- *
- * Failed requests by cause. A click opens these requests.
- */
-export function ErrorsChart({ usage, words }: ErrorsChartProps) {
-  const account = useScope()
-  const { query } = useLocation()
-  const [model, key] = [query.get('model'), query.get('key')]
-  const buckets = barsOf(usage)
-  const { total, points, fromMs, toMs } = usage
-  const requestsOf = (cause: string | null, span: { fromMs: number; toMs: number }): string => {
-    const isCause = CAUSES.some((each) => each === cause)
-    return urlOf('/requests', {
-      ...{ account, model, key, outcome: 'failed', cause: isCause ? cause : null },
-      ...span,
-    })
-  }
-  return (
-    <Chart
-      title="Errors"
-      figure={
-        <span title={`${exactCount(total.errors)} of ${exactCount(total.requests)} requests`}>
-          {percent(total.errors / Math.max(total.requests, 1))}
-        </span>
-      }
-      note={`by cause, ${perText(buckets)}, ${words}`}
-      kind="bars"
-      buckets={buckets}
-      format={count}
-      onPick={(from, to, cause) => go(requestsOf(cause, { fromMs: from, toMs: to }))}
-      seriesLink={(cause) => requestsOf(cause, { fromMs, toMs })}
-      series={seriesOf(usage, (pick) => sumsOf(buckets, points, pick))}
-    />
-  )
-}
-
-type Points = UsageReply['points'][number]
-
-function seriesOf(
-  { total }: UsageReply,
-  values: (pick: (point: Points) => number) => number[],
-): Series[] {
-  const series = CAUSES.map((cause): Series => {
-    const colour = COLOURS[cause]
-    return {
-      id: cause,
-      label: CAUSE_NAMES[cause],
-      colour,
-      values: values((one) => one.byCause[cause]),
-    }
-  })
-  const others = ({ errors, byCause }: Pick<Points, 'errors' | 'byCause'>): number =>
-    Math.max(0, errors - CAUSES.reduce((sum, cause) => sum + byCause[cause], 0))
-  if (others(total) === 0) return series
-  return [
-    ...series,
-    { id: OLD, label: 'Cause not recorded', colour: '--soft', values: values(others) },
-  ]
 }
 
 interface UsageTableProps {
