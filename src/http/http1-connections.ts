@@ -43,9 +43,6 @@ interface Connection {
   /** Start of the wait for the current request's body, and the bytes that the socket had read by then. */
   bodySinceMs: number
   bodyFromBytes: number
-  /** Most bytes that the client's side had taken, and since when. */
-  sentBytes: number
-  sentMs: number
   readonly waiting: Exchange[]
   requests: number
   /** Further bytes on it are not a request. */
@@ -61,8 +58,6 @@ export interface Http1ConnectionsOptions {
   readonly others: () => number
   /** Time after which a body must arrive at the minimum rate. */
   readonly bodyGraceMs: number
-  /** How long a client may read no byte of a reply. */
-  readonly clientStallMs: number
   /** Serves a request; false if it was refused. After the last one the connection closes. */
   readonly serve: (exchange: Exchange, isLast: boolean) => boolean
   readonly onRefused: (kind: ErrorKind, id: string) => void
@@ -105,7 +100,7 @@ export class Http1Connections {
   add(socket: Socket): void {
     const connection: Connection = {
       ...{ socket, sinceMs: performance.now(), current: null, bodySinceMs: 0, bodyFromBytes: 0 },
-      ...{ sentBytes: 0, sentMs: 0, waiting: [], requests: 0, isEnding: false, refusal: null },
+      ...{ waiting: [], requests: 0, isEnding: false, refusal: null },
     }
     this.connections.set(socket, connection)
     socket.once('close', () => this.connections.delete(socket))
@@ -137,7 +132,7 @@ export class Http1Connections {
 
   private begin(connection: Connection, exchange: Exchange): void {
     connection.current = exchange
-    connection.bodySinceMs = connection.sentMs = performance.now()
+    connection.bodySinceMs = performance.now()
     connection.bodyFromBytes = connection.socket.bytesRead
     exchange.res.once('close', () => this.answered(connection, exchange))
     connection.requests += 1
@@ -216,28 +211,9 @@ export class Http1Connections {
   }
 
   /** Called about every second. */
-  checkClients(): void {
+  checkBodies(): void {
     const nowMs = performance.now()
-    for (const connection of this.connections.values()) {
-      if (connection.current === null) continue
-      this.checkBody(connection, nowMs)
-      this.checkReply(connection, connection.current, nowMs)
-    }
-  }
-
-  /**
-   * A client that does not read must take a byte of its reply within the time limit. Node's own timeout
-   * counts from the first check after the last byte, so that it takes two to four times as long.
-   */
-  private checkReply(connection: Connection, { res, upgrade }: Exchange, nowMs: number): void {
-    const { socket } = connection
-    const sentBytes = bytesSent(socket)
-    if (socket.writableLength === 0 || sentBytes > connection.sentBytes) {
-      connection.sentBytes = sentBytes
-      connection.sentMs = nowMs
-    } else if (upgrade === undefined && nowMs - connection.sentMs > this.options.clientStallMs) {
-      abandonIfStalled(res, socket.writableLength)
-    }
+    for (const connection of this.connections.values()) this.checkBody(connection, nowMs)
   }
 
   /** A body that is being read must arrive at the minimum rate after its grace. */
@@ -250,16 +226,6 @@ export class Http1Connections {
     }
     if (isBodyLate(body, nowMs)) this.broken(connection, LATE_BODY)
   }
-}
-
-/** The bytes that the operating system has accepted, also of a write that it has accepted in part. */
-function bytesSent(socket: Socket): number {
-  const handle: unknown = Reflect.get(socket, '_handle')
-  if (typeof handle !== 'object' || handle === null) return 0
-  const [written, queued]: unknown[] = ['bytesWritten', 'writeQueueSize'].map((name): unknown =>
-    Reflect.get(handle, name),
-  )
-  return typeof written === 'number' && typeof queued === 'number' ? written - queued : 0
 }
 
 /**

@@ -16,8 +16,6 @@ import { setHeaders } from './respond.js'
 import type { createTlsServer, TlsServer } from './tls-server.js'
 
 const SWEEP_MS = 250
-/** A client that does not read is checked so often within its time. */
-const STALL_CHECKS = 10
 /**
  * Limits of the time for the last errors after the drain's deadline; the default is the duration of the
  * drain.
@@ -70,7 +68,6 @@ class Listener implements GatewayServer {
     this.connections = new Http1Connections({
       maxConnections: this.maxConnections,
       bodyGraceMs: options.requestTimeoutMs ?? headersTimeoutMs,
-      clientStallMs: this.clientStallMs,
       others: () => this.tls?.sessions.size ?? 0,
       serve: (exchange, isLast) =>
         this.serve(exchange, isLast || this.isDraining || options.closesConnections?.() === true),
@@ -103,11 +100,10 @@ class Listener implements GatewayServer {
           })
     this.server = this.tls?.server ?? createServer(settings)
     this.configure(this.server)
-    const clockMs = Math.min(checkingIntervalMs, this.clientStallMs / STALL_CHECKS)
     this.clock = setInterval(() => {
-      this.connections.checkClients()
+      this.connections.checkBodies()
       this.tls?.sessions.checkBodies()
-    }, clockMs).unref()
+    }, checkingIntervalMs).unref()
   }
 
   get port(): number {
