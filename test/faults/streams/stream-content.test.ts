@@ -117,6 +117,18 @@ for (const { name, model } of UPSTREAMS) {
   })
 }
 
+/** The text until the end or the cut of the connection. */
+async function readAll({ body }: Response): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  try {
+    for await (const chunk of body ?? []) text += decoder.decode(chunk, { stream: true })
+  } catch {
+    // The connection is closed after an error.
+  }
+  return text
+}
+
 void t.test('D-69: an endless event is refused, and memory stays bounded', async (t) => {
   watchProcess(t)
   let sent = 0
@@ -133,8 +145,20 @@ void t.test('D-69: an endless event is refused, and memory stays bounded', async
     sent = 0
     const gateway = await startGateway(t, { upstreams: { [key]: upstream.url } })
     const model = UPSTREAMS.find(({ name }) => name === (key === 'gemini' ? 'google' : key))?.model
-    const seen = await ask(gateway, question(model ?? '', true), 10_000)
-    checkFailed(t, seen, { name: key, kinds: ['upstream_malformed'] })
+    if (key === 'openai') {
+      // The bytes of a large event pass while it arrives, so that the error stands behind a part of it.
+      const reply = await fetch(`${gateway.origin}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model, stream: true, messages: [{ role: 'user', content: 'Hi' }] }),
+      })
+      const text = await readAll(reply)
+      t.match(text.slice(-400), '"kind":"upstream_malformed"', key)
+      t.notMatch(text.slice(-400), '[DONE]', key)
+    } else {
+      const seen = await ask(gateway, question(model ?? '', true), 10_000)
+      checkFailed(t, seen, { name: key, kinds: ['upstream_malformed'] })
+    }
     t.ok(sent < 64e6, `${key}: the upstream was stopped after ${sent} bytes`)
     const used = upstream.connections.filter(({ requests }) => requests.length > 0)
     await eventually(() => used.every(({ closedMs }) => closedMs !== null), 'closed')
