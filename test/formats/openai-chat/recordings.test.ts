@@ -162,6 +162,8 @@ void t.test('recorded replies keep text, calls, reason and usage', (t) => {
   for (const { name, it } of chats) {
     if (it['status'] !== 200 || it['stream'] === true) continue
     const body = expectObject(JSON.parse(stringOf(it['response_body']) ?? ''))
+    // An error of status 400 in a body of status 200.
+    if (name.startsWith('azure/') && body['error'] !== undefined) continue
     const choice = firstChoice(body)
     if (choice === null) throw new Error(`${name} has no choice`)
     const expected = naive([choice], body['usage'])
