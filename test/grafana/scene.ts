@@ -169,7 +169,7 @@ const REQUESTS: readonly Send[] = [
     post(`${origin}/v1/chat/completions`, secret, {
       body: {
         model: 'claude-sonnet-4-5',
-        messages: [{ role: 'user', content: '[[words: 400]] [[pace: 20]]' }],
+        messages: [{ role: 'user', content: '[[words: 150]] [[pace: 20]]' }],
         ...STREAM,
       },
       signal: AbortSignal.timeout(300),

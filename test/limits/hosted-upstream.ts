@@ -43,7 +43,11 @@ export async function setUp(t: Test, settings: GatewaySettings = {}): Promise<Se
     anthropic: `${origin}/v1`,
     gemini: `${origin}/v1beta`,
   }
-  const gateway = await startGateway(t, { upstreams, ...settings })
+  const gateway = await startGateway(t, {
+    upstreams,
+    upstreamOptions: 'native_sharing: shared',
+    ...settings,
+  })
   const loaded = loadConfig(gateway.configFile, process.env)
   if (!loaded.ok) throw new Error('the file does not load')
   const { config } = loaded

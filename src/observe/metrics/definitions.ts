@@ -260,13 +260,13 @@ export const DEFINITIONS = {
     help: 'Requests refused with 503 because of overload, by exhausted resource: delay (of the event loop), heap, open_files, in_flight.',
   }),
   storeDuration: histogram('sluice_store_duration_seconds', ['op'], {
-    maxSeries: 15,
+    maxSeries: 16,
     buckets: STORE_BUCKETS,
     help: 'Duration of a store operation in seconds.',
     fold: 'op',
   }),
   storeErrors: counter('sluice_store_errors_total', ['op'], {
-    maxLines: 15,
+    maxLines: 16,
     help: 'Failed store operations.',
     fold: 'op',
   }),
