@@ -68,7 +68,7 @@ async function play(scene: Scene, prometheus: Prometheus): Promise<void> {
   }, 'a first scrape')
   await scene.round()
   await scene.reload()
-  for (let round = 0; round < 3; round += 1) await scene.round()
+  for (let round = 0; round < 10; round += 1) await scene.round()
   const end = Math.ceil(Date.now() / 1000)
   await until(async () => {
     await scene.round()
