@@ -146,7 +146,7 @@ void t.test('D-69: an endless event is refused, and memory stays bounded', async
     const gateway = await startGateway(t, { upstreams: { [key]: upstream.url } })
     const model = UPSTREAMS.find(({ name }) => name === (key === 'gemini' ? 'google' : key))?.model
     if (key === 'openai') {
-      // The bytes of a large event pass while it arrives, so that the error stands behind a part of it.
+      // The bytes of a large event pass while it arrives, so that the error follows a part of it.
       const reply = await fetch(`${gateway.origin}/v1/chat/completions`, {
         method: 'POST',
         headers: { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' },
