@@ -9,7 +9,15 @@ import { observeStore } from '../../src/observe/metrics/observe-store.js'
 import type { Store } from '../../src/store/store.js'
 
 /** Members of a store that have methods of their own. */
-const PARTS = ['ledger', 'cache', 'signInTokens', 'auditTrail', 'throttle', 'fleet', 'providerObjects']
+const PARTS = [
+  'ledger',
+  'cache',
+  'signInTokens',
+  'auditTrail',
+  'throttle',
+  'fleet',
+  'providerObjects',
+]
 
 function answering(): Store {
   const target = (): Promise<undefined> => Promise.resolve(undefined)
