@@ -120,13 +120,18 @@ for (const { name, model } of UPSTREAMS) {
 /** The text until the end or the cut of the connection. */
 async function readAll({ body }: Response): Promise<string> {
   const decoder = new TextDecoder()
+  const reader = body?.getReader()
   let text = ''
   try {
-    for await (const chunk of body ?? []) text += decoder.decode(chunk, { stream: true })
+    for (;;) {
+      const read = await reader?.read()
+      if (read === undefined || read.done) return text
+      text += decoder.decode(read.value, { stream: true })
+    }
   } catch {
     // The connection is closed after an error.
+    return text
   }
-  return text
 }
 
 void t.test('D-69: an endless event is refused, and memory stays bounded', async (t) => {
