@@ -126,7 +126,8 @@ async function readAll({ body }: Response): Promise<string> {
     for (;;) {
       const read = await reader?.read()
       if (read === undefined || read.done) return text
-      text += decoder.decode(read.value, { stream: true })
+      const chunk: unknown = read.value
+      if (chunk instanceof Uint8Array) text += decoder.decode(chunk, { stream: true })
     }
   } catch {
     // The connection is closed after an error.
