@@ -65,14 +65,18 @@ async function runRestart(path: string, isJson: boolean, terminal: Terminal): Pr
   const loaded = loadConfig(path, process.env)
   const find = (): Promise<FoundGateway | null> => findGateway(loaded, process.env)
   const gateway = await find()
+  if (!loaded.ok) terminal.err(problemLines(loaded.errors))
   if (gateway === null) {
-    if (!loaded.ok) terminal.err(problemLines(loaded.errors))
     const { opsHost, opsPort } = loaded.ok
       ? loaded.config.server
       : opsAddressIn(loaded.sources, process.env)
     throw new Error(
       `No gateway runs with ${path}: nothing listens on ${opsHost}:${String(opsPort)} (server.ops_host and server.ops_port)`,
     )
+  }
+  if (!loaded.ok) {
+    const { generation } = gateway
+    terminal.err(`sluice: the new workers use generation ${String(generation)}, which is in force`)
   }
   const before = await pageOf(gateway)
   checkSignals(before, gateway.origin)

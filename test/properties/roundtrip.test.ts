@@ -101,7 +101,10 @@ function contentOf(reply: Reply): unknown {
   const calls = reply.blocks.flatMap((block) =>
     block.type === 'tool' ? [{ id: block.id, name: block.name, json: compact(block.json) }] : [],
   )
-  const { usage, reason } = reply
+  const { usage: counts, reason } = reply
+  // Chat completions have no counts of the calls of a provider's tools.
+  const usage = { ...counts }
+  delete usage.calls
   return [words('text'), words('thinking'), words('refusal'), calls, usage, reason]
 }
 

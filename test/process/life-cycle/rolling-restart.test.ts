@@ -113,13 +113,18 @@ void t.test('a restart whose workers cannot listen keeps the previous ones', asy
   t.equal((await served.ops('/readyz')).status, 200)
 })
 
-void t.test('an invalid file is not used for a restart', async (t) => {
-  const served = await startKnown(t)
-  served.write(`${fileText(served.emulator, { opsPort: served.opsPort })}unheard_of: 1\n`)
-  const { status, err } = await restart(t, served.file)
-  t.equal(status, 1)
-  t.match(err, /unheard_of/)
-})
+void t.test(
+  'an invalid file is reported, and a restart uses the generation in force',
+  async (t) => {
+    const served = await startKnown(t)
+    served.write(`${fileText(served.emulator, { opsPort: served.opsPort })}unheard_of: 1\n`)
+    const { status, err } = await restart(t, served.file)
+    t.equal(status, 0)
+    t.match(err, /unheard_of/)
+    t.match(err, 'the new workers use generation 1, which is in force')
+    t.equal((await served.chat()).status, 200)
+  },
+)
 
 void t.test('signals in quick succession share a restart', async (t) => {
   const served = await startKnown(t)
