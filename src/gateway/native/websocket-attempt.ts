@@ -16,7 +16,8 @@ import type { Exchange } from '../client-exchange.js'
 import { transportError } from '../transport-errors.js'
 import { requestIdIn } from '../attempts/read-reply.js'
 import { NOT_LISTED } from '../in-flight-list.js'
-import { ClientFrames } from './client-frames.js'
+import { RequestScan } from '../objects/request-scan.js'
+import { FrameReader } from './frame-reader.js'
 import { headList, nativeError, timeoutErrorOf, statusErrorOf } from './native-attempt.js'
 import {
   headersForClient,
@@ -243,4 +244,33 @@ function replaceHeaders(
   headers: Readonly<Record<string, string | string[]>>,
 ): void {
   reply.headers = { ...headers }
+}
+
+/**
+ * Reads what the client of a WebSocket sends for objects of other accounts, such as a stored prompt. A
+ * message passes as it arrives; a session that names a foreign object ends.
+ */
+class ClientFrames {
+  private readonly reader: FrameReader
+  private scan: RequestScan | null = null
+
+  /** `check` is called with the ids of each message that names objects. */
+  constructor(check: (ids: readonly string[]) => void) {
+    this.reader = new FrameReader({
+      part: (bytes) => {
+        this.scan ??= new RequestScan(false)
+        this.scan.write(bytes)
+      },
+      end: () => {
+        const ids = [...(this.scan?.ids ?? [])]
+        this.scan = null
+        if (ids.length > 0) check(ids)
+      },
+    })
+  }
+
+  /** Bytes of the client, in order. */
+  read(chunk: Buffer): void {
+    this.reader.write(chunk)
+  }
 }
