@@ -20,7 +20,7 @@ import type { Message } from '../../src/formats/chat/request.js'
 import { turnOf, TurnNames } from '../../src/gateway/reasoning/name-turns.js'
 import type { Steps } from '../../src/formats/wire/steps.js'
 import {
-  examine,
+  examineSteps,
   MAX_TEXT_BYTES,
   parseExamined,
   refuseInvalid,
@@ -102,7 +102,7 @@ function run(
   for (const chunk of chunks) watch.time('arrive', () => arrived.add(chunk))
   const raw = watch.time('join', () => joinChunks(chunks))
   const text = watch.time('text', () => checkEncoding(raw))
-  const examined = watch.time('examine', () => examine(raw, text))
+  const examined = watch.steps('examine', examineSteps(raw, text))
   const parsed =
     watch.time('parse', () => parseExamined(examined)) ??
     watch.time('refuse', () => refuseInvalid(examined))

@@ -4,7 +4,6 @@
  */
 import type { Duplex } from 'node:stream'
 import type { IncomingHttpHeaders } from 'node:http'
-import { setImmediate as turn } from 'node:timers/promises'
 import type { JsonObject } from '../../formats/chat/json.js'
 import type { ExpandedRequest } from '../../formats/chat/stored-reply.js'
 import type { ModelFacts } from '../../formats/chat/model.js'
@@ -16,7 +15,7 @@ import { codingOf, decoderFor, type Coding } from '../../http/content-encoding.j
 import { headerOf, type HttpRequest } from '../../http/message.js'
 import { guardTrailers } from '../../http/request-guard.js'
 import {
-  examine,
+  examineSteps,
   MAX_TEXT_BYTES,
   parseExamined,
   parseObject,
@@ -26,10 +25,12 @@ import {
 } from '../../formats/wire/json/parse-body.js'
 import { TextLimit } from '../../formats/wire/json/text-limit.js'
 import type { Edit } from '../../formats/wire/json/splice.js'
+import type { Steps } from '../../formats/wire/steps.js'
 import type { HeldMemory } from '../body-memory.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Target } from '../generation.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
+import { inTurns, turn } from '../streams/in-turns.js'
 import { LARGE_BYTES } from '../streams/join-chunks.js'
 import { RequestTransform } from '../streams/request-transform.js'
 
@@ -211,17 +212,20 @@ function tooLarge(maxBytes: number): GatewayError {
 
 /** Parses a large body in several turns of the event loop, so that other requests are served between them. */
 async function callInTurns(raw: Buffer, context: BodyContext): Promise<Call> {
-  await turn()
-  const text = checkEncoding(raw)
-  await turn()
-  const examined = examine(raw, text)
-  await turn()
-  const parsed = parseExamined(examined)
-  await turn()
-  if (parsed === null) return refuseInvalid(examined)
-  const call = callFrom(raw, parsed, context)
+  const call = await inTurns(callSteps(raw, context))
   await turn()
   return call
+}
+
+function* callSteps(raw: Buffer, context: BodyContext): Steps<Call> {
+  const text = checkEncoding(raw)
+  yield
+  const examined = yield* examineSteps(raw, text)
+  yield
+  const parsed = parseExamined(examined)
+  yield
+  if (parsed === null) return refuseInvalid(examined)
+  return callFrom(raw, parsed, context)
 }
 
 /**
