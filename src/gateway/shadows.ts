@@ -342,7 +342,7 @@ class ShadowRun implements RequestContext {
     if (limitReservation !== null) {
       limiter.end(limitReservation, chargedNanoUsd(entry))
       this.limitReservation = null
-      await ledgerWriter.settle(entry, storeReservationOf(limitReservation), nowMs)
+      await ledgerWriter.settle(entry, storeReservationOf(limitReservation))
     }
     this.ownEntry = entry
     this.compare()

@@ -112,21 +112,16 @@ export class LedgerWriter {
 
   /**
    * Writes one entry. Resolves when the ledger or the spool has it; returns null if the spool has it already.
-   * Never rejects. Pass no `reservation` if the request has reserved nothing. The 500 ms count from `sinceMs`
-   * (monotonic).
+   * Never rejects. Pass no `reservation` if the request has reserved nothing.
    */
-  settle(
-    row: LedgerEntry,
-    reservation?: Reservation,
-    sinceMs = performance.now(),
-  ): Promise<void> | null {
+  settle(row: LedgerEntry, reservation?: Reservation): Promise<void> | null {
     this.options.onRow(row.source, 1)
     if (this.isUnavailable) {
       this.spool({ row, reservation })
       return null
     }
     const { ledger } = this.options
-    return this.pending.add({ row, reservation }, sinceMs, () =>
+    return this.pending.add({ row, reservation }, () =>
       reservation === undefined ? ledger.append(row) : ledger.settle(row, reservation),
     )
   }
@@ -300,14 +295,17 @@ function within<Value>(ms: number, promise: Promise<Value>): Promise<Value> {
   })
 }
 
-/** The longest time that a client waits for its entry, in ms. */
-const SETTLE_MS = 500
 const SWEEP_MS = 100
+/**
+ * The longest time that a client waits for its entry, in sweeps: 500 ms. A late sweep counts once, however
+ * late: this process may not have run, which is no failure of the ledger.
+ */
+const SETTLE_SWEEPS = 5
 
 /** One entry on its way to the ledger. */
 interface PendingSettlement {
   readonly entry: SpooledEntry
-  readonly sinceMs: number
+  sweeps: number
   readonly resolve: () => void
   /** Its position in the list; `NOT_LISTED` once it is removed. */
   listIndex: number
@@ -335,13 +333,10 @@ class PendingSettlements {
     this.timer = setInterval(() => this.abandonOld(), SWEEP_MS).unref()
   }
 
-  /**
-   * Resolves when `settle` has resolved, or the entry is abandoned. The time limit counts from `sinceMs`
-   * (monotonic).
-   */
-  add(entry: SpooledEntry, sinceMs: number, settle: () => Promise<unknown>): Promise<void> {
+  /** Resolves when `settle` has resolved, or the entry is abandoned. */
+  add(entry: SpooledEntry, settle: () => Promise<unknown>): Promise<void> {
     return new Promise((resolve) => {
-      const settlement = { entry, sinceMs, resolve, listIndex: this.pending.length }
+      const settlement = { entry, sweeps: 0, resolve, listIndex: this.pending.length }
       this.pending.push(settlement)
       settle().then(
         () => {
@@ -379,11 +374,10 @@ class PendingSettlements {
   }
 
   private abandonOld(): void {
-    const oldestMs = performance.now() - SETTLE_MS
-    // From the end: an entry that moves into a free position has been checked already.
-    for (let index = this.pending.length - 1; index >= 0; index -= 1) {
-      const settlement = this.pending[index]
-      if (settlement !== undefined && settlement.sinceMs <= oldestMs) this.abandon(settlement)
+    for (const settlement of this.pending) {
+      settlement.sweeps += 1
+      // The ledger may have confirmed it, too: this turn reads that.
+      if (settlement.sweeps > SETTLE_SWEEPS) setImmediate(() => this.abandon(settlement))
     }
   }
 }

@@ -112,13 +112,13 @@ export class Settlement {
     }
     // Settlement frees the reservation; the limiter itself counts reservations that it decided without the
     // store.
-    if (x.limitReservation === null) return services.ledgerWriter.settle(entry, undefined, nowMs)
+    if (x.limitReservation === null) return services.ledgerWriter.settle(entry)
     const charged = chargedNanoUsd(entry)
     services.limiter.end(x.limitReservation, charged)
     if (x.limitReservation.taken !== 'nothing')
       services.budgets?.settled(x.limitReservation.admissionRequest.demands, charged)
     const { limiter, ledgerWriter } = services
-    const settling = ledgerWriter.settle(entry, storeReservationOf(x.limitReservation), nowMs)
+    const settling = ledgerWriter.settle(entry, storeReservationOf(x.limitReservation))
     limiter.settled(x.limitReservation, settling)
     return settling
   }
