@@ -226,6 +226,7 @@ export interface Config {
   readonly fetchMedia: FetchMediaConfig
   readonly upstreams: Readonly<Record<string, UpstreamConfig>>
   readonly routes: readonly RouteConfig[]
+  /** In the order of the file. */
   readonly plans: Readonly<Record<PlanName, PlanConfig>>
   readonly limits: readonly LimitConfig[]
   readonly limiting: LimitingConfig
