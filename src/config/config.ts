@@ -111,6 +111,8 @@ export interface NotifyConfig {
 /** Rules for the lines of the log. */
 export interface LogConfig {
   readonly level: LogLevel
+  /** Absolute path; null: standard output. */
+  readonly file: string | null
   /** Share of successful requests that are logged, 0 to 1. */
   readonly sampleSuccess: number
   /** Slower successful requests are always logged. */

@@ -88,6 +88,7 @@ function configOf(values: FileValues, store: string, context: ResolveContext): C
     dashboard: dashboardOf(values.dashboard),
     log: {
       level: values.log.level,
+      file: values.log.file === undefined ? null : resolve(context.folder, values.log.file),
       sampleSuccess: values.log.sample_success,
       slowMs: values.log.slow_ms,
     },

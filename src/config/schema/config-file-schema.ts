@@ -112,6 +112,11 @@ export const fileSchema = z.strictObject({
         .enum(['debug', 'info', 'warn', 'error', 'silent'])
         .default('info')
         .describe('Minimum level of the lines that are written.'),
+      file: text(4_096)
+        .optional()
+        .describe(
+          'The file that all processes append to; the signal SIGUSR1 opens it again after it was renamed. A relative path starts at this file. Default: standard output.',
+        ),
       sample_success: z
         .number()
         .min(0)
