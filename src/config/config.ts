@@ -111,6 +111,8 @@ export interface NotifyConfig {
 /** Rules for the lines of the log. */
 export interface LogConfig {
   readonly level: LogLevel
+  /** Absolute path; null: standard output. */
+  readonly file: string | null
   /** Share of successful requests that are logged, 0 to 1. */
   readonly sampleSuccess: number
   /** Slower successful requests are always logged. */
@@ -226,6 +228,7 @@ export interface Config {
   readonly fetchMedia: FetchMediaConfig
   readonly upstreams: Readonly<Record<string, UpstreamConfig>>
   readonly routes: readonly RouteConfig[]
+  /** In the order of the file. */
   readonly plans: Readonly<Record<PlanName, PlanConfig>>
   readonly limits: readonly LimitConfig[]
   readonly limiting: LimitingConfig

@@ -56,7 +56,7 @@ export function csvLine(row: LedgerEntry): string {
  * Spreadsheets evaluate cells that begin like a formula, and clients choose names: an apostrophe before the
  * cell makes it text (OWASP, "CSV injection").
  */
-function csvCell(cell: Cell): string {
+export function csvCell(cell: Cell): string {
   if (cell === null) return ''
   if (typeof cell !== 'string') return String(cell)
   const text = /^[=+\-@\t\r]/.test(cell) ? `'${cell}` : cell

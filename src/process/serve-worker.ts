@@ -41,13 +41,13 @@ export async function serveAsWorker(): Promise<void> {
   const metrics = new Metrics()
   let plane: DataPlane | null = null
   const onLost = (lines: number): void => metrics.logLinesLost(lines)
-  let log = createLogger({ level: 'info', onLost })
+  const log = createLogger({ level: 'info', onLost })
   await runWorker<Generation>({
     log,
     isPayload: isGeneration,
     start: async (payload, ask) => {
       const snapshot = snapshotOf(payload)
-      log = createLogger({ level: snapshot.config.log.level, onLost })
+      log.changeTo(snapshot.config.log)
       const opened = await openDataPlane(snapshot, {
         log,
         metrics,

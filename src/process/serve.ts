@@ -56,7 +56,7 @@ export async function serve(path: string, env: Env): Promise<void> {
   const { config } = source.current()
   const metrics = new Metrics()
   const log = createLogger({
-    level: config.log.level,
+    ...config.log,
     onLost: (lines) => metrics.logLinesLost(lines),
   })
   warn = (reason) => log.warn('configuration history', { reason })
@@ -274,11 +274,13 @@ function rollingRestarts(
     const isSameAddress = running.host === server.host && running.port === server.port
     const movesOps = running.opsHost !== server.opsHost || running.opsPort !== server.opsPort
     try {
+      log.changeTo(snapshot.config.log)
       if (movesOps) await ops.move({ host: server.opsHost, port: server.opsPort })
       const payload = payloadOf(snapshot, shared)
       await fleet.restart({ payload, workers: server.workers, isSameAddress })
     } catch (error) {
       revert()
+      log.changeTo(source.current().config.log)
       if (movesOps) await ops.move({ host: running.opsHost, port: running.opsPort })
       fleet.publish(payloadOf(source.current(), shared))
       throw error

@@ -73,7 +73,7 @@ export class Authenticator {
   /**
    * The identity of the key: at once if it is cached or the store replies synchronously, else a promise.
    * Throws or rejects with `GatewayError`: `unauthenticated`, with the same message for every kind of wrong
-   * key; `forbidden` for a disabled account; `auth_throttled` if too many wrong keys came from the client's
+   * key, except that of a disabled account; `auth_throttled` if too many wrong keys came from the client's
    * address (decision 0063); `store_unavailable`. An empty address is not throttled.
    *
    * A result is used for `freshSeconds`, and for `staleSeconds` while the store is failing.
