@@ -11,11 +11,12 @@ import { answerPreflight, isPreflight } from '../http/cors.js'
 import { sendReply } from '../http/respond.js'
 import type { Escrow } from './reasoning/escrow.js'
 import { refuseControls } from '../formats/wire/request-fields.js'
-import type { Candidates } from './attempts/try-candidates.js'
+import type { StartedReply } from './attempts/attempt.js'
+import { SendResult } from './attempts/attempt-result.js'
 import type { BodyMemory, HeldMemory } from './body-memory.js'
 import { countTokens } from './phases/count-tokens.js'
 import type { Deadlines } from './deadlines.js'
-import type { DrainedReplySlots } from './in-flight-list.js'
+import type { DrainedReplySlots } from './drained-replies.js'
 import type { Exchange } from './client-exchange.js'
 import { serveNative } from './native/serve-native.js'
 import type { Notify } from '../observe/notification.js'
@@ -142,8 +143,7 @@ async function serveEndpoint(
   x.limitReservation = admission.limitReservation
   x.cancellation.check()
   const admitted = { identity, identified, admission, route, held, settlement }
-  const sending = sendAdmitted(x, admitted, services)
-  const reply = await sending.reply
+  const reply = await sendAdmitted(x, admitted, services)
   // The ledger entry is written before the client gets the end: a stream delays its end, a whole reply waits
   // here.
   const recorded = reply.kind === 'whole' ? settlement.ending() : null
@@ -192,10 +192,12 @@ function sendAdmitted(
   x: Exchange,
   { identity, identified, admission, route, held, settlement }: AdmittedRequest,
   services: Services,
-): Candidates {
+): Promise<StartedReply> {
   const { results } = settlement
   const { generation } = x
   const { call, reservation } = admission
+  const sent = new SendResult()
+  results.sent = sent
   // Without a spread: V8 would make a new hidden class for each request (docs/explanation/performance.md).
   const outbound = {
     exchange: x,
@@ -204,17 +206,17 @@ function sendAdmitted(
     route,
     held,
     reservation,
+    sent,
     terms: termsOf(x.req),
     states: generation.states,
     reasoning: { accountId: identity.accountId, isKept: true },
   }
-  const sending = send(outbound, settlement.ending, services)
-  results.sent = sending.sent
+  const reply = send(outbound, settlement.ending, services)
   const { shadow } = route
-  if (shadow === null) return sending
+  if (shadow === null) return reply
   const original = { id: x.id, generation, identity, identified, call }
-  results.shadow = services.shadows.copy(original, { shadow, held, sending })
-  return sending
+  results.shadow = services.shadows.copy(original, { shadow, held, sent, reply })
+  return reply
 }
 
 /** Replies to model lists and stored responses; null if the endpoint needs an upstream. */
