@@ -1,8 +1,8 @@
 /**
- * The timeouts of the data plane: one timer for all of them, and the clock of one attempt, which reports which
- * of its timeouts has passed. A timer per request and phase would cost 0.4 µs each and a restart for each
- * chunk; a sweep over the requests in flight costs nothing per chunk and is late by at most one tick. Times
- * are monotonic, in ms.
+ * The timeouts of the data plane: one timer for all of them, and the clock of one attempt, which reports
+ * which of its timeouts has passed. A timer per request and phase would cost 0.4 µs each and a restart for
+ * each chunk; a sweep over the requests in flight costs nothing per chunk and is late by at most one tick.
+ * Times are monotonic, in ms.
  */
 import { InFlightList, type InFlightItem } from './in-flight-list.js'
 

@@ -274,10 +274,10 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
       if (phase === 'error') return this.failWithRefusal()
       return this.fail(timeoutError(TIMEOUT_TEXTS[passed]))
     }
-    if (this.isStreaming && nowMs - clock.headMs > this.loop.headHoldMs) this.commit()
+    if (this.isStreaming() && nowMs - clock.headMs > this.loop.headHoldMs) this.commit()
   }
 
-  get isStreaming(): boolean {
+  isStreaming(): boolean {
     return this.phase === 'stream'
   }
 
@@ -333,7 +333,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
   private step(stream: ReplyTransform): void {
     const { result } = this
     const { translation } = stream
-    if (!this.isStreaming) return
+    if (!this.isStreaming()) return
     // Content commits also if a failure arrived in the same chunk: the result must not depend on chunk
     // boundaries.
     if (translation.content) {
@@ -482,7 +482,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
     this.drainedReply?.end()
   }
 
-  /** The awaited event occurred at `nowMs`, and `awaited` is the next one; waits are not the gateway's time. */
+  /** The awaited event occurred at `nowMs`, and `awaited` is the next one. */
   private awaitNext(awaited: Awaited | null, nowMs: number): void {
     if (this.countsWaits) {
       const { result } = this

@@ -1,6 +1,6 @@
 /**
  * What follows a failed attempt: the table of failures in `docs/how-to/fallback-and-retries.md`, within the
- * limits of route, client and upstream; and the attempts on one candidate, with their credentials and retries.
+ * limits of route, client and upstream; and the turn of one candidate, with its credentials and retries.
  */
 import type { RetryConfig } from '../../config/config.js'
 import { isProviderFailure, type WireError } from '../../errors.js'

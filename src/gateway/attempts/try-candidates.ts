@@ -222,8 +222,8 @@ export class Candidates implements AttemptLoop {
   /** The first content is late: starts a second attempt beside the running one. */
   private async hedge(): Promise<void> {
     const { hedging, sent, exchange, preparation } = this.sending
-    const [late] = this.running
-    if (hedging === null || late === undefined || this.isSettled) return
+    const late = this.isSettled ? undefined : this.running[0]
+    if (hedging === null || late === undefined) return
     const { candidate, isAllowed } = hedging.target(late.turn.candidate)
     const { name } = candidate.target.upstream.config
     if (!isAllowed) {

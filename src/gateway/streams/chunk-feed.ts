@@ -15,7 +15,7 @@ const FAST_MS = 4
 /** The upstream's side of a stream. */
 export interface StreamSource {
   /** The reply is a stream that has not ended. */
-  readonly isStreaming: boolean
+  isStreaming(): boolean
   readonly isPaused: boolean
   pause(): void
   resume(): void
@@ -66,10 +66,10 @@ export class ChunkFeed {
     this.isWaiting = false
     this.arrived = []
     this.bytes = 0
-    if (arrived.length === 0 || !source.isStreaming) return
+    if (arrived.length === 0 || !source.isStreaming()) return
     const takesMore = stream.write(joinChunks(arrived))
     // A stream that this chunk ended would never be resumed, and its connection could not be reused.
-    if (!source.isStreaming) return
+    if (!source.isStreaming()) return
     if (takesMore) this.resume()
     else if (!source.isPaused) source.pause()
   }
