@@ -29,7 +29,7 @@ import { authenticate } from './phases/authenticate.js'
 import { serveStoredResponse, type StoredResponses } from './stored-responses.js'
 import { choose, unknownModel, type Route } from './phases/choose-route.js'
 import { identify, type Identified } from './phases/identify.js'
-import { Intake, receive, type Call } from './phases/receive.js'
+import { Intake, receive } from './phases/receive.js'
 import { permitTools } from './phases/permit-tools.js'
 import { relay, sent, type Delivery } from './phases/relay.js'
 import { errorHeaders, replyHeaders } from './phases/reply-headers.js'
@@ -121,8 +121,15 @@ async function serveEndpoint(
   }
   const held = services.bodies.open(identity.accountId)
   const { objects } = services
-  const received = await receiveCall(x, { identity, resolved, held, results }, responses)
-  const call = withReplyReader(received, identity, objects)
+  const intake = new Intake(held)
+  results.intake = intake
+  const received = await receive(x, resolved, intake)
+  results.call = received
+  // The stored conversation that the request continues.
+  const resuming = responses.resume(received, identity, held)
+  const resumed = resuming instanceof Promise ? await resuming : resuming
+  results.call = resumed
+  const call = withReplyReader(resumed, identity, objects)
   const chosen = choose(call, identity, x.generation)
   const permitted = permitTools(chosen, call, { identity, generation: x.generation })
   results.route = permitted
@@ -152,29 +159,6 @@ async function serveEndpoint(
   const { deadlines } = services
   results.delivery = relay(x, reply, { ingress: call.ingress, headers, deadlines })
   if (results.delivery.closed !== null) await results.delivery.closed
-}
-
-/** A request whose body is read. */
-interface ReceivedRequest {
-  readonly identity: Identity
-  readonly resolved: ResolvedEndpoint
-  readonly held: HeldMemory
-  readonly results: Results
-}
-
-/** Reads the request, and adds the stored conversation that it continues. */
-async function receiveCall(
-  x: Exchange,
-  { identity, resolved, held, results }: ReceivedRequest,
-  responses: StoredResponses,
-): Promise<Call> {
-  const intake = new Intake(held)
-  results.intake = intake
-  const call = await receive(x, resolved, intake)
-  results.call = call
-  const resuming = responses.resume(call, identity, held)
-  results.call = resuming instanceof Promise ? await resuming : resuming
-  return results.call
 }
 
 /** An admitted request with the values of the earlier phases. */
