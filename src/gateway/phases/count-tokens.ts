@@ -15,7 +15,7 @@ import { requestPathAt } from '../upstreams/upstream-address.js'
 import type { ReplyHandler, UpstreamRequest } from '../upstreams/upstream-call.js'
 import { parseReply } from '../../formats/wire/json/parse-body.js'
 import { bodyOf, render } from '../attempts/render-for-upstream.js'
-import { NOTHING_SENT } from '../attempts/attempt-result.js'
+import { SendResult } from '../attempts/attempt-result.js'
 import { sendReply } from '../../http/respond.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Target } from '../generation.js'
@@ -57,7 +57,8 @@ export async function countTokens(
   const { ingress, request } = call
   const lost = losses.paths.map((path) => ingress.fieldName?.(path) ?? path)
   // Counting calls no model, so there is no attempt to charge.
-  results.sent = { ...NOTHING_SENT, losses: lost }
+  results.sent = new SendResult()
+  results.sent.preparedLosses = lost
   const { family } = x.generation.facts(routed.candidates[0].model)
   const tokens = exact ?? inputTokens(promptSizeOf(request), family)
   const body = ingress.encodeCount?.(tokens)

@@ -7,9 +7,9 @@ import type { Ingress, StreamEncoder } from '../../formats/dialect.js'
 import type { SizedText } from '../../formats/wire/frames/sized-text.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
 import { Preparation } from '../attempts/prepare-candidate.js'
-import { SendProgress, type SendOptions } from '../attempts/send-options.js'
+import type { StartedReply } from '../attempts/attempt.js'
 import { Hedging } from '../attempts/start-hedge.js'
-import { Candidates } from '../attempts/try-candidates.js'
+import { Candidates, type SendOptions } from '../attempts/try-candidates.js'
 import type { Escrow } from '../reasoning/escrow.js'
 import type { Route } from './choose-route.js'
 import type { Call, KeepReply } from './receive.js'
@@ -22,7 +22,7 @@ export interface SendServices extends Pick<SendOptions, 'deadlines' | 'drainedRe
 /** An admitted request. */
 export interface Outbound extends Pick<
   SendOptions,
-  'exchange' | 'held' | 'states' | 'reservation'
+  'exchange' | 'held' | 'states' | 'reservation' | 'sent'
 > {
   /** The key that the request is charged to. */
   readonly identity: Pick<Identity, 'accountId' | 'keyId'>
@@ -41,14 +41,15 @@ export interface ReasoningUse {
 }
 
 /**
- * Starts the candidate loop. Its `reply` resolves at the first content. The loop handles the reply until it
- * ends, and calls `ending` before the client gets the end.
+ * Sends the request. Resolves at the first content of a reply; rejects with `GatewayError`. The reply is
+ * handled until it ends, and `ending` is called before the client gets the end.
  */
 export function send(
-  { exchange, call, route, held, states, reservation, terms, reasoning, identity }: Outbound,
+  outbound: Outbound,
   ending: () => Promise<void> | null,
   { deadlines, drainedReplySlots, escrow }: SendServices,
-): Candidates {
+): Promise<StartedReply> {
+  const { exchange, call, route, held, states, reservation, sent, terms, reasoning } = outbound
   const { candidates, handling } = route
   const { timeoutMs, idempotencyKey } = terms
   const { accountId, isKept } = reasoning
@@ -56,9 +57,10 @@ export function send(
   const hold = (written: Promise<void>): void => sent.hold(written)
   const memory = { escrow, accountId, hold: isKept ? hold : null }
   const keepingCall = withKeptReply(call, hold)
-  const preparation = new Preparation({ exchange, call: keepingCall, held, memory, idempotencyKey })
-  const sent = new SendProgress(preparation, hedging)
-  const sending = new Candidates({
+  const request = { exchange, call: keepingCall, held, memory, idempotencyKey, sent }
+  const preparation = new Preparation(request)
+  const { identity } = outbound
+  const candidateLoop = new Candidates({
     exchange,
     held,
     deadlines,
@@ -79,8 +81,7 @@ export function send(
     isRepeatable: idempotencyKey !== null || handling.retry.nonIdempotent,
     ending,
   })
-  sending.start()
-  return sending
+  return candidateLoop.send()
 }
 
 const KEY_CHARS = 256

@@ -3,10 +3,10 @@
  * stores the state of its reply before the client gets the end.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import type { ChatEvent } from '../../formats/chat/event.js'
-import { Fold, type Reply } from '../../formats/chat/fold.js'
-import type { JsonObject } from '../../formats/chat/json.js'
-import type { ChatRequest } from '../../formats/chat/request.js'
+import type { ChatEvent } from '../formats/chat/event.js'
+import { Fold, type Reply } from '../formats/chat/fold.js'
+import type { JsonObject } from '../formats/chat/json.js'
+import type { ChatRequest } from '../formats/chat/request.js'
 import type {
   Choice,
   Endpoint,
@@ -15,14 +15,14 @@ import type {
   ChoicePosition,
   Seed,
   StreamEncoder,
-} from '../../formats/dialect.js'
-import type { WireError } from '../../errors.js'
-import type { Escrow, Scope } from '../reasoning/escrow.js'
-import type { SizedText } from '../../formats/wire/frames/sized-text.js'
-import { inTurns } from '../streams/in-turns.js'
-import { LARGE_BYTES } from '../streams/join-chunks.js'
-import type { Candidate } from '../phases/choose-route.js'
-import type { Call } from '../phases/receive.js'
+} from '../formats/dialect.js'
+import type { WireError } from '../errors.js'
+import type { Escrow, Scope } from './reasoning/escrow.js'
+import type { SizedText } from '../formats/wire/frames/sized-text.js'
+import { inTurns } from './streams/in-turns.js'
+import { LARGE_BYTES } from './streams/join-chunks.js'
+import type { Candidate } from './phases/choose-route.js'
+import type { Call } from './phases/receive.js'
 
 /** The account that the reasoning state belongs to, and the store for the state of the reply. */
 export interface Memory {
