@@ -7,6 +7,7 @@ import { GatewayError, type WireError } from '../../errors.js'
 import type { JsonObject } from '../../formats/chat/json.js'
 import type { ChatRequest, Message, UserPart } from '../../formats/chat/request.js'
 import type { Egress, WireFormat } from '../../formats/dialect.js'
+import { assertLossesAllowed, LossList } from '../../formats/losses.js'
 import type { HeldMemory } from '../body-memory.js'
 import type { RequestContext } from '../client-exchange.js'
 import type { Target } from '../generation.js'
@@ -14,7 +15,6 @@ import type { Candidate } from '../phases/choose-route.js'
 import type { Call } from '../phases/receive.js'
 import { inTurns } from '../streams/in-turns.js'
 import { LARGE_BYTES } from '../streams/join-chunks.js'
-import { LossList, lossRefusal } from '../streams/translated-stream.js'
 import { MediaError, type Media, type MediaFetcher } from '../upstreams/media-fetcher.js'
 import { requestPathAt } from '../upstreams/upstream-address.js'
 import type { PreparedRequest } from './attempt-owner.js'
@@ -238,12 +238,10 @@ export class Preparation {
     return { call, outgoing: { ...base, ...bodyOf(encodedBody, egress, bytes), encodedBody, next } }
   }
 
-  /** Records the losses. Throws `untranslatable` if there are any and `on_loss` is `reject`. */
+  /** Records the losses. Throws `untranslatable` if `on_loss` refuses the request because of them. */
   private report(call: Call, lost: readonly string[]): void {
-    const { request, dialect } = call
     this.losses = spelled(call, lost)
-    const { config } = this.request.exchange.generation.snapshot
-    if (lost.length > 0 && config.onLoss === 'reject') throw lossRefusal(request, dialect, lost)
+    assertLossesAllowed(this.request.exchange.generation.snapshot.config.onLoss, lost, call)
   }
 }
 
