@@ -5,6 +5,7 @@
 import type { KeyLimits, PlanName } from '../accounts/account.js'
 import type { ModelFacts, ModelPrice } from '../formats/chat/model.js'
 import type { DialectName } from '../formats/dialect.js'
+import type { OnLoss } from '../formats/losses.js'
 import type { TlsFiles } from '../http/read-tls-files.js'
 import type { LogLevel } from '../observe/log.js'
 import type { NotifyGroup } from '../observe/notification.js'
@@ -217,7 +218,7 @@ export interface Config {
   readonly log: LogConfig
   readonly telemetry: TelemetryConfig
   readonly notify: readonly NotifyConfig[]
-  readonly onLoss: 'report' | 'reject'
+  readonly onLoss: OnLoss
   readonly afterDisconnect: AfterDisconnectConfig
   readonly ledger: LedgerConfig
   /**

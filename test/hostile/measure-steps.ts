@@ -8,7 +8,7 @@ import type { DialectName } from '../../src/formats/dialect.js'
 import type { QuirksConfig } from '../../src/config/config.js'
 import { GatewayError } from '../../src/errors.js'
 import { estimateCost } from '../../src/gateway/charges/estimate-max-cost.js'
-import { LossList } from '../../src/gateway/streams/translated-stream.js'
+import { LossList } from '../../src/formats/losses.js'
 import {
   render,
   renderSteps,

@@ -14,7 +14,8 @@ import { modelOf, streamOf } from '../wire/request-fields.js'
 import { decodeRequest as decodeClientRequest, forwardedHeaders } from './client/decode-request.js'
 import { edits, MessageTap, tapReply } from './passthrough.js'
 import { encodeError, encodeStreamError, fieldName } from './client/encode-error.js'
-import { encodeChoices, encodeReply, lossOf } from './client/encode-reply.js'
+import { encodeChoices, encodeReply } from './client/encode-reply.js'
+import { replyLossOf } from '../wire/reply-losses.js'
 import { MessageEncoder, PING } from './client/encode-stream.js'
 import { continuation, mayOmitCall } from './upstream/continue-paused-turn.js'
 import { decodeError } from './upstream/decode-error.js'
@@ -29,7 +30,7 @@ const ingress: Ingress = {
   encodeReply,
   encodeChoices,
   newEncoder: (request, seed) => new MessageEncoder(request, seed),
-  lossOf,
+  lossOf: (event) => replyLossOf('anthropic', event),
   fieldName,
   encodeError,
   encodeStreamError,

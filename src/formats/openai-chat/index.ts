@@ -6,7 +6,8 @@ import { ChoicesOfReply, decodeReply, ChunkDecoder } from './upstream/decode-rep
 import { edits, ChunkTap, tapReply } from './passthrough.js'
 import { encodeRequest } from './upstream/encode-request.js'
 import { encodeError, encodeStreamError } from './client/encode-error.js'
-import { encodeChoices, encodeReply, lossOf } from './client/encode-reply.js'
+import { encodeChoices, encodeReply } from './client/encode-reply.js'
+import { replyLossOf } from '../wire/reply-losses.js'
 import { decodeRequest } from './client/decode-request.js'
 import { ChunkEncoder } from './client/encode-stream.js'
 
@@ -19,7 +20,7 @@ export const ingress: Ingress = {
   encodeReply,
   encodeChoices,
   newEncoder: (request, seed, position) => new ChunkEncoder(request, seed, position),
-  lossOf: lossOf,
+  lossOf: (event) => replyLossOf('openai-chat', event),
   encodeError,
   encodeStreamError,
 }

@@ -7,7 +7,7 @@
 import { nearestEffort, type ReasoningEffort } from '../chat/request.js'
 import { isObject } from '../chat/json.js'
 import { type ModelFacts, acceptsSampling } from '../chat/model.js'
-import { GatewayError } from '../../errors.js'
+import { refused } from '../wire/json/check-fields.js'
 import type { Losses } from '../dialect.js'
 
 /** The effort that the client requests, and whether the request has tools. */
@@ -39,10 +39,9 @@ function nearest({ effort, tools }: RequestedEffort, model: ModelFacts): string 
   // These models refuse function tools on this endpoint unless reasoning is off.
   if (model.chatToolsWithReasoning === false && tools && effort !== 'none') {
     if (effort === undefined && model.reasoningEfforts?.includes('none') === true) return 'none'
-    throw new GatewayError(
-      'untranslatable',
-      `tools: ${model.id} accepts tools on this upstream only with reasoning_effort "none"`,
-      { param: 'tools' },
+    throw refused(
+      'tools',
+      `${model.id} accepts tools on this upstream only with reasoning_effort "none"`,
     )
   }
   return effort === undefined ? undefined : nearestEffort(effort, model.reasoningEfforts)
@@ -82,10 +81,9 @@ export function acceptsStop(stop: unknown, model: ModelFacts): boolean {
   if (model.stop !== false) return true
   const isNone = [stop ?? ''].flat().every((text) => text === '')
   if (isNone) return false
-  throw new GatewayError(
-    'untranslatable',
-    `stop: ${model.id} accepts no stop sequences. Leave it out, or choose a model that does.`,
-    { param: 'stop' },
+  throw refused(
+    'stop',
+    `${model.id} accepts no stop sequences. Leave it out, or choose a model that does.`,
   )
 }
 

@@ -22,6 +22,7 @@ import type { Edit } from '../wire/json/splice.js'
 import { largeEdit } from '../wire/json/write-json.js'
 import { wireCallId } from '../wire/openai/tools.js'
 import { withheldEdits } from '../wire/openai/withheld-fields.js'
+import { stopReasonOf } from '../wire/stop-reasons.js'
 import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../wire/upstream-errors.js'
 import { MAX_CALL_ID, FRAME_SLOTS } from './constants.js'
 import {
@@ -39,7 +40,6 @@ import {
   citesPages,
   ONE_SEARCH,
   usageOf,
-  finishReason,
 } from './upstream/decode-reply.js'
 
 /** Fields of other formats that OpenAI refuses with 400. */
@@ -430,7 +430,7 @@ export class ChunkTap implements StreamTap {
     this.choices.set(index, hasReason || this.choices.get(index) === true)
     if (!hasReason) return
     this.hasContent = true
-    this.reason ??= finishReason(reason)
+    this.reason ??= stopReasonOf('openai-chat', reason)
   }
 }
 
@@ -451,7 +451,7 @@ export function tapReply(body: JsonObject): TapResult {
     outputSize: reportsOutput(usage)
       ? NO_OUTPUT
       : { bytes: replyTextBytes(body['choices'] ?? null), calls: 0 },
-    reason: reason === undefined || reason === '' ? null : finishReason(reason),
+    reason: reason === undefined || reason === '' ? null : stopReasonOf('openai-chat', reason),
     error: errorIn(body) ?? (choice === null ? { ...MALFORMED_REPLY } : null),
     model: nameOf(body),
     tier: stringOf(body['service_tier']) ?? null,

@@ -5,7 +5,8 @@ import { modelOf, streamOf } from '../wire/request-fields.js'
 import type { Dialect, Egress, Ingress } from '../dialect.js'
 import { decodeRequest } from './client/decode-request.js'
 import { encodeError, encodeStreamError, fieldName } from './client/encode-error.js'
-import { encodeReply, lossOf } from './client/encode-reply.js'
+import { encodeReply } from './client/encode-reply.js'
+import { replyLossOf } from '../wire/reply-losses.js'
 import { EventEncoder } from './client/encode-stream.js'
 import { storage } from './client/expand-references.js'
 import { edits, EventTap, tapReply } from './passthrough.js'
@@ -25,7 +26,7 @@ const ingress: Ingress = {
   },
   newEncoder: (request, seed) => new EventEncoder(request, seed),
   outputEdit: (_body, tokens) => ({ key: 'max_output_tokens', json: String(tokens) }),
-  lossOf,
+  lossOf: (event) => replyLossOf('openai-responses', event),
   fieldName,
   encodeError,
   encodeStreamError,

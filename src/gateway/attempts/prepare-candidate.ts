@@ -7,6 +7,7 @@ import { GatewayError, type WireError } from '../../errors.js'
 import type { JsonObject } from '../../formats/chat/json.js'
 import type { ChatRequest, Message, UserPart } from '../../formats/chat/request.js'
 import type { Egress, WireFormat } from '../../formats/dialect.js'
+import { assertLossesAllowed, LossList } from '../../formats/losses.js'
 import type { HeldMemory } from '../body-memory.js'
 import type { RequestContext } from '../client-exchange.js'
 import type { Target } from '../generation.js'
@@ -15,7 +16,6 @@ import type { Call } from '../phases/receive.js'
 import { withRestoredReasoning, type Memory } from '../restore-reasoning.js'
 import { inTurns } from '../streams/in-turns.js'
 import { LARGE_BYTES } from '../streams/join-chunks.js'
-import { LossList, lossRefusal } from '../streams/translated-stream.js'
 import { MediaError, type Media, type MediaFetcher } from '../upstreams/media-fetcher.js'
 import { requestPathAt } from '../upstreams/upstream-address.js'
 import type { SendResult } from './attempt-result.js'
@@ -243,13 +243,11 @@ export class Preparation {
     return { call, outgoing: { ...base, ...bodyOf(encodedBody, egress, bytes), encodedBody, next } }
   }
 
-  /** Records the losses. Throws `untranslatable` if there are any and `on_loss` is `reject`. */
+  /** Records the losses. Throws `untranslatable` if `on_loss` refuses the request because of them. */
   private report(call: Call, lost: readonly string[]): void {
-    const { request, dialect } = call
     const { exchange, sent } = this.request
     sent.preparedLosses = spelled(call, lost)
-    const { config } = exchange.generation.snapshot
-    if (lost.length > 0 && config.onLoss === 'reject') throw lossRefusal(request, dialect, lost)
+    assertLossesAllowed(exchange.generation.snapshot.config.onLoss, lost, call)
   }
 }
 

@@ -8,6 +8,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { isConfigured } from '../../config/config.js'
 import type { Egress, TokenCounter } from '../../formats/dialect.js'
 import { egressOf } from '../../formats/index.js'
+import { assertLossesAllowed, estimatesUntranslatable, LossList } from '../../formats/losses.js'
 import { gatewayError, GatewayError } from '../../errors.js'
 import { promptSizeOf, inputTokens } from '../../ledger/estimate-tokens.js'
 import { limitDemandsOf } from '../../limits/find-limits.js'
@@ -19,7 +20,6 @@ import { SendResult } from '../attempts/attempt-result.js'
 import { sendReply } from '../../http/respond.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Target } from '../generation.js'
-import { LossList, lossRefusal } from '../streams/translated-stream.js'
 import {
   admitDemands,
   type ExactAdmission,
@@ -157,9 +157,7 @@ function outgoingOf(
   const destination = { wire: dialect, egress, model, facts, quirks, betas, allowSyntheticUser }
   try {
     const rendered = render(call, destination, losses)
-    if (losses.paths.length > 0 && onLoss === 'reject') {
-      throw lossRefusal(call.request, call.dialect, losses.paths)
-    }
+    assertLossesAllowed(onLoss, losses.paths, call)
     const { encodedBody } = rendered
     const body =
       encodedBody === null
@@ -171,9 +169,8 @@ function outgoingOf(
     const path = requestPathAt(address, { path: counter.path(model), model, clientQuery })
     return { path, headers, body }
   } catch (error) {
-    if (error instanceof GatewayError && error.kind === 'untranslatable' && onLoss !== 'reject') {
-      return null
-    }
+    const isUntranslatable = error instanceof GatewayError && error.kind === 'untranslatable'
+    if (isUntranslatable && estimatesUntranslatable(onLoss)) return null
     throw error
   }
 }

@@ -25,9 +25,8 @@ import { sizedText, type SizedText } from '../../formats/wire/frames/sized-text.
 import { SseFramer } from '../../formats/wire/frames/sse-framer.js'
 import { stringifyExact } from '../../formats/wire/json/exact-numbers.js'
 import type { Steps } from '../../formats/wire/steps.js'
+import { LossList, note } from '../../formats/losses.js'
 import {
-  LossList,
-  note,
   overflowError,
   tooComplex,
   TRUNCATED,

@@ -30,6 +30,7 @@ import {
   encodeTools,
   type JsonTool,
 } from './encode-tools.js'
+import { refused } from '../../wire/json/check-fields.js'
 
 const SERVICE_TIERS: Readonly<Record<string, string | null>> = {
   auto: null,
@@ -115,7 +116,7 @@ function chooseFormat(request: ChatRequest, { model, losses }: EncodeContext): F
   if (format.type === 'json-schema' && model.structuredOutput === false) {
     throw refused(
       'response_format',
-      'response_format: this model does not support JSON schemas. Use a model that does.',
+      'this model does not support JSON schemas. Use a model that does.',
     )
   }
   const choice = request.toolChoice
@@ -158,11 +159,7 @@ function candidateCount(
 ): number {
   if (candidates <= maxCandidates) return candidates
   const limit = maxCandidates === 1 ? 'one reply' : `at most ${maxCandidates} replies`
-  throw refused('n', `n: this model gives ${limit} per request. Send several requests instead.`)
-}
-
-function refused(param: string, message: string): GatewayError {
-  return new GatewayError('untranslatable', message, { param })
+  throw refused('n', `this model gives ${limit} per request. Send several requests instead.`)
 }
 
 /**
@@ -196,7 +193,7 @@ function encodeConfig(request: ChatRequest, context: EncodeContext): JsonObject 
 function encodeStop(stop: string[] | undefined, config: JsonObject): void {
   const stops = (stop ?? []).filter((text) => text !== '')
   if (stops.length > MAX_STOP_SEQUENCES) {
-    throw refused('stop', `stop: this upstream accepts at most ${MAX_STOP_SEQUENCES} stop strings.`)
+    throw refused('stop', `this upstream accepts at most ${MAX_STOP_SEQUENCES} stop strings.`)
   }
   if (stops.length > 0) config.stopSequences = stops
 }
@@ -204,7 +201,7 @@ function encodeStop(stop: string[] | undefined, config: JsonObject): void {
 function encodeSeed(seed: number | undefined, config: JsonObject): void {
   if (seed === undefined) return
   if (!Number.isInteger(seed) || seed !== (seed | 0)) {
-    throw refused('seed', 'seed: this upstream accepts whole numbers of 32 bits (±2147483647).')
+    throw refused('seed', 'this upstream accepts whole numbers of 32 bits (±2147483647).')
   }
   config.seed = seed
 }
@@ -214,7 +211,7 @@ function encodeLogprobs(request: ChatRequest, model: ModelFacts, config: JsonObj
   if (model.logprobs !== true) {
     throw refused(
       'logprobs',
-      'logprobs: this model reports no log probabilities. Use an OpenAI chat model, or leave it out.',
+      'this model reports no log probabilities. Use an OpenAI chat model, or leave it out.',
     )
   }
   config.responseLogprobs = true
@@ -327,10 +324,9 @@ function vendorThinking(request: ChatRequest, losses: Losses): JsonObject | unde
   const tokens = given.thinking_budget ?? given.thinkingBudget
   const thoughts = given.include_thoughts ?? given.includeThoughts
   if (typeof level === 'string' && typeof tokens === 'number') {
-    throw new GatewayError(
-      'untranslatable',
-      'extra_content.google.thinking_config: must not have both thinking_level and thinking_budget.',
-      { param: 'extra_content.google.thinking_config' },
+    throw refused(
+      'extra_content.google.thinking_config',
+      'must not have both thinking_level and thinking_budget.',
     )
   }
   const config: JsonObject = {}
@@ -376,7 +372,7 @@ function reportUnsupportedFields(request: ChatRequest, losses: Losses): void {
     if (value === null || SILENT.has(field)) continue
     if (Object.hasOwn(REFUSED, field)) {
       const alternative = REFUSED[field] ?? ''
-      throw refused(field, `${field}: this upstream does not support it. ${alternative}`)
+      throw refused(field, `this upstream does not support it. ${alternative}`)
     }
     if (field === 'modalities') checkModalities(value)
     else if (isLoss(field, value)) losses.drop(field, 'no-equivalent')
@@ -391,5 +387,5 @@ function isLoss(field: string, value: JsonValue): boolean {
 
 function checkModalities(value: JsonValue): void {
   if (Array.isArray(value) && value.every((item) => item === 'text')) return
-  throw refused('modalities', 'modalities: this upstream replies in text only. Send ["text"].')
+  throw refused('modalities', 'this upstream replies in text only. Send ["text"].')
 }

@@ -4,7 +4,6 @@
  *
  * Source: OpenAI API reference, "Create chat completion", read 2026-11-20.
  */
-import { GatewayError } from '../../../errors.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
 import type {
@@ -20,6 +19,7 @@ import type {
   UserPart,
 } from '../../chat/request.js'
 import type { EncodeContext, Losses } from '../../dialect.js'
+import { refused } from '../../wire/json/check-fields.js'
 import { wireName, encodeChoice, wireCallId } from '../../wire/openai/tools.js'
 import { SERVICE_TIERS, MAX_CALL_ID } from '../constants.js'
 import { effortFor, isDefault, outputLimitField, accepts, acceptsStop } from '../model-rules.js'
@@ -136,10 +136,9 @@ const MAX_STOP = 4
 
 function stopOf(stop: string[], { family }: ModelFacts): string[] {
   if (family !== 'openai' || stop.length <= MAX_STOP) return stop
-  throw new GatewayError(
-    'untranslatable',
-    `stop: this upstream accepts at most ${MAX_STOP} stop sequences. Send fewer, or choose another model.`,
-    { param: 'stop' },
+  throw refused(
+    'stop',
+    `this upstream accepts at most ${MAX_STOP} stop sequences. Send fewer, or choose another model.`,
   )
 }
 
@@ -240,11 +239,7 @@ function image(part: ImagePart, index: number): JsonObject {
 function address(source: MediaSource, path: string, what: string): string {
   if (source.kind === 'base64') return `data:${source.mediaType};base64,${source.data}`
   if (source.kind === 'url') return source.url
-  throw new GatewayError(
-    'untranslatable',
-    `${path}: this upstream does not accept ${what} by file id. Send the data or a URL`,
-    { param: path },
-  )
+  throw refused(path, `this upstream does not accept ${what} by file id. Send the data or a URL`)
 }
 
 function file(part: FilePart, index: number, losses: Losses): JsonObject {

@@ -4,7 +4,6 @@
  *
  * Source: OpenAI API reference, "Create a model response", read 2026-11-20.
  */
-import { GatewayError } from '../../../errors.js'
 import {
   arrayOf,
   isObject,
@@ -23,6 +22,7 @@ import {
 } from '../../chat/request.js'
 import { tokenCount } from '../../chat/usage.js'
 import type { EncodeContext, Losses, TokenCounter } from '../../dialect.js'
+import { refused } from '../../wire/json/check-fields.js'
 import { wireName, encodeChoice } from '../../wire/openai/tools.js'
 import { MIN_OUTPUT_TOKENS, SERVICE_TIERS } from '../constants.js'
 import { acceptsBreakpoints, encodeInput } from './encode-messages.js'
@@ -65,24 +65,22 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
   return body
 }
 
+const THROUGH_RESPONSES = "the upstream serves this model through OpenAI's Responses API"
+const NO_AUDIO = `${THROUGH_RESPONSES}, which has no audio. Choose an audio model.`
+
 /** Refuses fields that the format does not have and that change the reply. */
 function refuseUnsupported(request: ChatRequest): void {
   if ((request.stop ?? []).some((text) => text !== '')) {
-    throw refused('stop', 'which has no stop sequences. Leave it out')
+    throw refused('stop', `${THROUGH_RESPONSES}, which has no stop sequences. Leave it out.`)
   }
   if ((request.candidates ?? 1) > 1) {
-    throw refused('n', 'which returns one choice. Send n requests')
+    throw refused('n', `${THROUGH_RESPONSES}, which returns one choice. Send n requests.`)
   }
   const { audio, modalities } = request.rest
-  if (audio !== undefined) throw refused('audio', 'which has no audio. Choose an audio model')
+  if (audio !== undefined) throw refused('audio', NO_AUDIO)
   if (Array.isArray(modalities) && modalities.includes('audio')) {
-    throw refused('modalities', 'which has no audio. Choose an audio model')
+    throw refused('modalities', NO_AUDIO)
   }
-}
-
-function refused(param: string, why: string): GatewayError {
-  const message = `${param}: the upstream serves this model through OpenAI's Responses API, ${why}.`
-  return new GatewayError('untranslatable', message, { param })
 }
 
 function encodeTools(request: ChatRequest, body: JsonObject): void {
