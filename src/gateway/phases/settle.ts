@@ -2,6 +2,7 @@
  * Ends every exchange: writes its ledger entry, metrics and log line, which are derived from the results of
  * the phases.
  */
+import { digestOf } from '../../accounts/key-secret.js'
 import { causeOf } from '../../errors.js'
 import { isImplausible } from '../../formats/chat/usage.js'
 import type { DialectName } from '../../formats/dialect.js'
@@ -20,6 +21,7 @@ import { isLogged, lineOf, streamEndOf, type End } from '../report/log-line.js'
 import { headOf, type RecentHeads } from '../report/recent-requests.js'
 import { firstContentMs, totalWaitMs, type Results } from './phase-results.js'
 import type { Tracing } from '../report/request-spans.js'
+import { clientKeyOf } from './authenticate.js'
 import type { Identified } from './identify.js'
 
 /** The services that receive the ledger entry, the metrics and the log line. */
@@ -73,12 +75,18 @@ export class Settlement {
     return recorded === null ? holding : both(holding, recorded)
   }
 
-  /** Writes the ledger entry, only for authenticated requests. */
+  /**
+   * Writes the ledger entry, only for authenticated requests and those whose key could not be looked up.
+   */
   private recordEntry(): Promise<void> | null {
     const { results } = this
-    if (this.isRecorded || results.authenticated === null) return null
+    if (this.isRecorded) return null
     const operation = results.identified?.operation
     if (!RECORDED_OPERATIONS.has(operation ?? null)) return null
+    if (results.authenticated === null) {
+      if (results.error?.kind === 'store_unavailable') this.spoolRefusal()
+      return null
+    }
     this.isRecorded = true
     const beganMs = performance.now()
     const note = (): void => void (results.entryMs = performance.now() - beganMs)
@@ -87,6 +95,17 @@ export class Settlement {
     // Not chained to the returned promise, which would cost another promise per request.
     else void recorded.then(note)
     return recorded
+  }
+
+  /** The store does not know the key's owner now. */
+  private spoolRefusal(): void {
+    const { x, results, services } = this
+    this.isRecorded = true
+    const { text, keyIn } = clientKeyOf(x.req, x.path)
+    const secret = text === undefined ? null : keyIn(text)
+    if (secret === null) return
+    const entry = entryOf(x, results, performance.now())
+    services.ledgerWriter.spoolUnowned(entry, digestOf(secret))
   }
 
   private write(nowMs: number): Promise<void> | null {

@@ -307,8 +307,8 @@ const MAX_ROUNDS = 4
 
 /**
  * Rejects with `ReplyTimeout` after the time limit. While this process is not scheduled, it cannot read the
- * reply: if the timer is late, the time limit begins again, at most `MAX_ROUNDS` times in all. A delayed event
- * loop runs timers before it reads sockets, so the sockets are read once more before the timeout counts.
+ * reply: if the timer is late, the time limit begins again, at most `MAX_ROUNDS` times in all. A delayed
+ * loop runs timers before it reads sockets, so the sockets are read again before the timeout counts.
  */
 function withTimeout<T>(reply: Promise<T>, timeoutMs: number): Promise<T> {
   return new Promise((resolve, reject) => {
