@@ -120,6 +120,18 @@ export interface LogConfig {
   readonly slowMs: number
 }
 
+/** Metrics by labels of keys. */
+export interface MetricsConfig {
+  readonly labels: readonly {
+    /** The label of keys. */
+    readonly name: string
+    /** The label of the series: only letters, digits and underscores. */
+    readonly series: string
+    /** Number of values with series of their own. */
+    readonly values: number
+  }[]
+}
+
 /** Limits on reading replies after the client has disconnected. */
 export interface AfterDisconnectConfig {
   /** Maximum replies that are read in each process. */
@@ -216,6 +228,7 @@ export interface Config {
   readonly responses: { readonly storeSeconds: number }
   readonly dashboard: DashboardConfig
   readonly log: LogConfig
+  readonly metrics: MetricsConfig
   readonly telemetry: TelemetryConfig
   readonly notify: readonly NotifyConfig[]
   readonly onLoss: OnLoss

@@ -13,7 +13,13 @@ import { checkDashboard, dashboardOf } from './schema/dashboard-schema.js'
 import { afterDisconnectOf, ledgerOf } from './schema/ledger-schema.js'
 import type { FileValues } from './schema/config-file-schema.js'
 import { checkServer, serverOf, type ServerContext } from './schema/server-schema.js'
-import { checkTelemetry, notifyOf, telemetryOf } from './schema/telemetry-schema.js'
+import {
+  checkMetrics,
+  checkTelemetry,
+  metricsOf,
+  notifyOf,
+  telemetryOf,
+} from './schema/telemetry-schema.js'
 import {
   checkUpstream,
   isPrivateHost,
@@ -39,6 +45,7 @@ export function resolveConfig(
     checkUpstream({ name, values: upstream }, context, report)
   }
   checkTelemetry(values.telemetry, values.notify, report)
+  checkMetrics(values.metrics, report)
   checkDashboard(values.dashboard, (path, message) => report(['dashboard', ...path], message))
   checkRoutes(values.routes, Object.keys(values.upstreams), report)
   checkLimits(values, report)
@@ -92,6 +99,7 @@ function configOf(values: FileValues, store: string, context: ResolveContext): C
       sampleSuccess: values.log.sample_success,
       slowMs: values.log.slow_ms,
     },
+    metrics: metricsOf(values.metrics),
     telemetry: telemetryOf(values.telemetry),
     notify: notifyOf(values.notify, isPrivateHost),
     onLoss: values.on_loss,

@@ -56,6 +56,8 @@ const SIBLINGS = ROWS[4] ?? []
 const SIBLING_VALUES: Readonly<Record<string, string>> = {
   'config/schema/limits-schema.ts → accounts/labels.ts':
     'keys and limits have one rule for names of labels',
+  'config/schema/telemetry-schema.ts → accounts/labels.ts':
+    'keys and metrics have one rule for names of labels',
   'ledger/spool.ts → store/records/entry-text.ts':
     'an entry has one text form, in the spool and in the store',
   'config/load-config.ts → http/read-tls-files.ts':

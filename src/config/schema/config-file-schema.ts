@@ -9,7 +9,7 @@ import { limitingSchema, limitSchema, planLimitsSchema } from './limits-schema.j
 import { afterDisconnectSchema, ledgerSchema, onDisconnectSchema } from './ledger-schema.js'
 import { routeSchema } from './route-schema.js'
 import { serverSchema } from './server-schema.js'
-import { notifySchema, telemetrySchema } from './telemetry-schema.js'
+import { metricsSchema, notifySchema, telemetrySchema } from './telemetry-schema.js'
 import { upstreamSchema } from './upstream-schema.js'
 
 const plan = z.strictObject({
@@ -133,6 +133,7 @@ export const fileSchema = z.strictObject({
     })
     .prefault({})
     .describe('The log.'),
+  metrics: metricsSchema,
   telemetry: telemetrySchema,
   notify: notifySchema,
   on_loss: z

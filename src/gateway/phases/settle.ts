@@ -119,7 +119,12 @@ export class Settlement {
     const { upstream, costNanoUsd: cost, tokensAfterDisconnect } = entry
     if (upstream !== null) {
       const model = x.generation.modelLabel(entry.model)
-      if (cost !== null && cost > 0) services.metrics.cost(upstream, model, cost)
+      if (cost !== null && cost > 0) {
+        services.metrics.cost(upstream, model, cost)
+        if (this.countsLabels) {
+          this.countByLabel({ metric: 'labelCost', labels: [upstream], amount: cost / 1e9 })
+        }
+      }
       if (tokensAfterDisconnect > 0)
         services.metrics.tokensAfterDisconnect(upstream, tokensAfterDisconnect)
     }
@@ -140,6 +145,27 @@ export class Settlement {
     const settling = ledgerWriter.settle(entry, storeReservationOf(x.limitReservation))
     limiter.settled(x.limitReservation, settling)
     return settling
+  }
+
+  private get countsLabels(): boolean {
+    return this.x.generation.snapshot.config.metrics.labels.length > 0
+  }
+
+  /** Counts by the labels of the key that the configuration names. */
+  private countByLabel(counted: Parameters<Metrics['labels']['count']>[2]): void {
+    const { x, results, services } = this
+    const identity = results.authenticated?.identity
+    if (identity === undefined) return
+    const settings = x.generation.snapshot.config.metrics.labels
+    services.metrics.labels.count(settings, identity.labels, counted)
+  }
+
+  private countRequestByLabel(upstream: string, cause: string): void {
+    this.countByLabel({ metric: 'labelRequests', labels: [upstream, cause] })
+    const { admission } = this.results
+    if (admission?.kind === 'refused' && admission.limitKind !== null) {
+      this.countByLabel({ metric: 'labelRejections', labels: [admission.limitKind] })
+    }
   }
 
   /** Counts the attempts on canary targets; `ended` is the outcome of the final attempt. */
@@ -187,6 +213,9 @@ export class Settlement {
       target.series.finished(status, outcome, ingress)
       recordReply(x, results, end)
       recordLosses(results, target.dialect, metrics)
+    }
+    if (this.countsLabels) {
+      this.countRequestByLabel(target?.upstream.config.name ?? 'none', cause ?? 'ok')
     }
     if (isLogged(x, results, end)) log.exchangeLine(lineOf(x, results, end))
     const head = recent.takes(beganMs) ? headOf(x, results) : null

@@ -5,12 +5,13 @@
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client'
 import { collectFrom, type Collected, type Definition } from './metric.js'
 import { type Distribution, SeriesHistogram } from './histogram.js'
+import type { LabelCounter } from './label-metrics.js'
 
 declare module 'prom-client' {
   // The parameter must have prom-client's name for the declarations to merge.
   interface Registry<BoundRegistryContentType extends RegistryContentType = PrometheusContentType> {
     readonly contentType: BoundRegistryContentType
-    registerMetric(metric: SeriesHistogram): void
+    registerMetric(metric: SeriesHistogram | LabelCounter): void
   }
 }
 
