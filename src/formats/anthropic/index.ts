@@ -22,6 +22,7 @@ import { decodeError } from './upstream/decode-error.js'
 import { readsUrl } from './upstream/encode-messages.js'
 import { decodeReply, newDecoder } from './upstream/decode-reply.js'
 import { BINDING_BETA, VERSION, VERSION_WITH_SAMPLING } from './constants.js'
+import { FIELDS } from './fields.js'
 
 const ingress: Ingress = {
   envelope: { idPrefix: 'msg_', heartbeat: PING, idHeader: 'request-id' },
@@ -64,7 +65,7 @@ const egress: Egress = {
 }
 
 /** The dialect of `POST /v1/messages`. */
-export const anthropic: Dialect = { name: 'anthropic', ingress, egress }
+export const anthropic: Dialect = { name: 'anthropic', fields: FIELDS, ingress, egress }
 
 function given(value: JsonValue | undefined): boolean {
   return value !== undefined && value !== null

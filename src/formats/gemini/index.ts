@@ -4,6 +4,7 @@
 import type { Dialect, Egress, Ingress } from '../dialect.js'
 import { CandidatesDecoder, decodeReply, GeminiDecoder } from './upstream/decode-reply.js'
 import { decodeCount, decodeRequest, modelOf } from './client/decode-request.js'
+import { FIELDS } from './fields.js'
 import { encodeError, encodeStreamError, fieldName } from './client/encode-error.js'
 import { encodeChoices, encodeReply } from './client/encode-reply.js'
 import { replyLossOf } from '../wire/reply-losses.js'
@@ -63,7 +64,7 @@ export const egress: Egress = {
 }
 
 /** Gemini's generateContent, whole and streamed, on the Developer API. */
-export const gemini: Dialect = { name: 'gemini', ingress, egress }
+export const gemini: Dialect = { name: 'gemini', fields: FIELDS, ingress, egress }
 
 /** The reply to a countTokens request, without counts by modality. */
 function encodeCount(inputTokens: number): string {

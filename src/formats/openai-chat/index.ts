@@ -9,6 +9,7 @@ import { encodeError, encodeStreamError } from './client/encode-error.js'
 import { encodeChoices, encodeReply } from './client/encode-reply.js'
 import { replyLossOf } from '../wire/reply-losses.js'
 import { decodeRequest } from './client/decode-request.js'
+import { FIELDS } from './fields.js'
 import { ChunkEncoder } from './client/encode-stream.js'
 
 /** The codec for clients. */
@@ -49,4 +50,4 @@ export const egress: Egress = {
 }
 
 /** The dialect of `POST /v1/chat/completions`. */
-export const openaiChat: Dialect = { name: 'openai-chat', ingress, egress }
+export const openaiChat: Dialect = { name: 'openai-chat', fields: FIELDS, ingress, egress }

@@ -27,7 +27,7 @@ import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../wire/upstream-errors.js'
 import { MAX_CALL_ID, FRAME_SLOTS } from './constants.js'
 import {
   effortFor,
-  isDefault,
+  isDefaultValue,
   refusesMaxTokens,
   SAMPLING,
   accepts,
@@ -145,7 +145,7 @@ function dropRefused(
     const value = body[field] ?? undefined
     if (value === undefined || accepts(field, facts, effort)) continue
     drop(field)
-    if (!isDefault(field, value)) losses.drop(field, 'no-equivalent')
+    if (!isDefaultValue(field, value)) losses.drop(field, 'no-equivalent')
   }
   for (const field of FOREIGN_FIELDS) {
     const value = body[field] ?? undefined

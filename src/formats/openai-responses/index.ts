@@ -4,6 +4,7 @@ import { decodeError } from '../wire/openai/decode-error.js'
 import { modelOf, streamOf } from '../wire/request-fields.js'
 import type { Dialect, Egress, Ingress } from '../dialect.js'
 import { decodeRequest } from './client/decode-request.js'
+import { FIELDS } from './fields.js'
 import { encodeError, encodeStreamError, fieldName } from './client/encode-error.js'
 import { encodeReply } from './client/encode-reply.js'
 import { replyLossOf } from '../wire/reply-losses.js'
@@ -54,4 +55,9 @@ const egress: Egress = {
 }
 
 /** The dialect of `POST /v1/responses`. */
-export const openaiResponses: Dialect = { name: 'openai-responses', ingress, egress }
+export const openaiResponses: Dialect = {
+  name: 'openai-responses',
+  fields: FIELDS,
+  ingress,
+  egress,
+}

@@ -1,16 +1,12 @@
 /** Sends an admitted request to its upstreams, in order, until one begins a reply. */
 import type { Identity } from '../../accounts/account.js'
-import type { WireError } from '../../errors.js'
-import type { ChatEvent } from '../../formats/chat/event.js'
-import { objectOf, type JsonObject } from '../../formats/chat/json.js'
-import type { Ingress, StreamEncoder } from '../../formats/dialect.js'
-import type { SizedText } from '../../formats/wire/frames/sized-text.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
 import { Preparation } from '../attempts/prepare-candidate.js'
 import type { StartedReply } from '../attempts/attempt.js'
 import { Hedging } from '../attempts/start-hedge.js'
 import { Candidates, type SendOptions } from '../attempts/try-candidates.js'
 import type { Escrow } from '../reasoning/escrow.js'
+import { observedFormat } from '../streams/observe-reply.js'
 import type { Route } from './choose-route.js'
 import type { Call, KeepReply } from './receive.js'
 
@@ -122,46 +118,8 @@ function withKeptReply(call: Call, hold: (written: Promise<void>) => void): Call
     hold(written)
     return written
   }
-  const ingress = replyObservingIngress(call.ingress, (reply) => void keepAndHold(reply, null))
+  const ingress = observedFormat(call.ingress, {
+    onEncoded: (reply) => void keepAndHold(reply, null),
+  })
   return { ...call, keep: keepAndHold, ingress }
-}
-
-/** The client's format; calls `onReply` with the client's reply before the last bytes of it are written. */
-function replyObservingIngress(ingress: Ingress, onReply: (reply: JsonObject) => void): Ingress {
-  const report = (body: SizedText): SizedText => {
-    onReply(objectOf(JSON.parse(body.text)))
-    return body
-  }
-  return {
-    ...ingress,
-    encodeReply: (...args) => report(ingress.encodeReply(...args)),
-    encodeChoices: (...args) => report(ingress.encodeChoices(...args)),
-    newEncoder: (...args) => new ReplyObservingEncoder(ingress.newEncoder(...args), onReply),
-  }
-}
-
-/** Calls `onReply` with the whole reply when the stream is complete. */
-class ReplyObservingEncoder implements StreamEncoder {
-  private readonly encoder: StreamEncoder
-  private readonly onReply: (reply: JsonObject) => void
-
-  constructor(encoder: StreamEncoder, onReply: (reply: JsonObject) => void) {
-    this.encoder = encoder
-    this.onReply = onReply
-  }
-
-  event(event: ChatEvent): void {
-    this.encoder.event(event)
-    if (event.type !== 'finish') return
-    const { response = null } = this.encoder
-    if (response !== null) this.onReply(objectOf(JSON.parse(response)))
-  }
-
-  take(): string {
-    return this.encoder.take()
-  }
-
-  failed(error: WireError): string | null {
-    return this.encoder.failed?.(error) ?? null
-  }
 }

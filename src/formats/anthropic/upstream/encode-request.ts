@@ -14,7 +14,9 @@ import { TextSizer, type SizedText } from '../../wire/frames/sized-text.js'
 import { refused } from '../../wire/json/check-fields.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import { sha256Hex } from '../../wire/sha256.js'
+import { loseFields } from '../../wire/scalar-fields.js'
 import { isBlank } from '../constants.js'
+import { FIELDS, OR_OPENAI } from '../fields.js'
 import { conversation, type Conversation } from './encode-messages.js'
 import { strictSchema, hasObjectRoot } from './encode-schema.js'
 import { samplingFields, thinkingFields } from './encode-thinking.js'
@@ -40,9 +42,6 @@ const USER_ID_MAX = 256
 
 /** For models that cannot be forced to call a tool. */
 const CALL_A_TOOL = 'Reply by calling one of the tools.'
-
-/** The alternative of every refusal. */
-const OR_OPENAI = ', or use a route to an OpenAI upstream.'
 
 const JSON_ONLY = 'Respond with one JSON object only.'
 
@@ -226,27 +225,13 @@ const SILENT: ReadonlySet<string> = new Set([
  * the reply.
  */
 function reportUnsupportedFields(request: ChatRequest, losses: Losses): void {
-  refuseShapes(request)
-  if ((request.frequencyPenalty ?? 0) !== 0) losses.drop('frequency_penalty', 'no-equivalent')
-  if ((request.presencePenalty ?? 0) !== 0) losses.drop('presence_penalty', 'no-equivalent')
-  if (request.seed !== undefined) losses.drop('seed', 'no-equivalent')
-  if ((request.verbosity ?? 'medium') !== 'medium') losses.drop('verbosity', 'no-equivalent')
+  loseFields(request, FIELDS, losses)
   const { rest } = request
   for (const field in rest) {
     const value = rest[field] ?? null
     if (value === null || SILENT.has(field)) continue
     refuseField(field, value)
     if (!isHarmless(field, value, request)) losses.drop(field, 'no-equivalent')
-  }
-}
-
-function refuseShapes(request: ChatRequest): void {
-  if ((request.candidates ?? 1) > 1) {
-    throw refused('n', `Anthropic models give one reply per request. Send n requests${OR_OPENAI}`)
-  }
-  if (request.logprobs === true || (request.topLogprobs ?? 0) > 0) {
-    const field = request.logprobs === true ? 'logprobs' : 'top_logprobs'
-    throw refused(field, `Anthropic models report no log probabilities. Leave it out${OR_OPENAI}`)
   }
 }
 
