@@ -19,6 +19,7 @@ import {
   type GenerationRecord,
 } from '../config/generations/history.js'
 import { differencesOf } from '../config/generations/diff-configs.js'
+import { shownHash } from '../config/config.js'
 import { loadConfig, type LoadResult } from '../config/load-config.js'
 import { UsageError } from './usage-error.js'
 import { configPath, type Command } from './command.js'
@@ -44,7 +45,8 @@ Usage: sluice generations list                       [--config FILE] [--json]
 list      the last 20 generations, newest first, with author and reason
 show      the changes of generation N, compared with the one before it or with M
 rollback  put the content of generation N in force, as a new generation. It stays in force, also after a
-          restart, until the configuration file or its catalogue changes, or the gateway receives SIGHUP
+          restart, until the configuration file or its catalogue changes, or the gateway receives SIGHUP.
+          It acts on the gateway of this file only: roll back each gateway that shares the store
 
 list and show read the data folder if no gateway runs. rollback sends a request to the running gateway, with
 server.admin_token of the configuration in force or the variable SLUICE_ADMIN_TOKEN.
@@ -124,7 +126,7 @@ async function list({ loaded, terminal, json }: Session): Promise<number> {
   const rows = arrayOf(page['generations']).map((each) => {
     const entry = objectOf(each)
     const mark = entry['in_force'] === true ? '*' : ''
-    const hash = (stringOf(entry['hash']) ?? '').slice(0, 12)
+    const hash = shownHash(stringOf(entry['hash']) ?? '')
     const texts = [entry['at'], entry['author']].map((text) => stringOf(text) ?? '')
     return [`${textOf(entry['generation'])}${mark}`, ...texts, hash, reasonOf(entry)]
   })
@@ -273,6 +275,7 @@ async function rollBack(
     terminal.out(
       `generation ${created} is in force, with the content of generation ${String(generation)}`,
     )
+  terminal.err(`sluice: ${stringOf(reply.json['message']) ?? ''}`)
   terminal.err('sluice: the rollback ends when the file changes, or with SIGHUP')
   return 0
 }

@@ -26,6 +26,8 @@ export interface OverloadConfig {
 
 /** Listeners, processes and the limits of one request. */
 export interface ServerConfig {
+  /** The name of this gateway in the fleet, the ledger and the log; unique among gateways of a store. */
+  readonly name: string
   readonly host: string
   readonly port: number
   readonly opsHost: string
@@ -508,6 +510,13 @@ export interface UpstreamConfig {
   readonly breaker: BreakerConfig
   /** Null: no active health checks. */
   readonly probe: ProbeConfig | null
+}
+
+const SHOWN_HASH_CHARS = 12
+
+/** The part of `Snapshot.fileHash` that lists, ledger entries and log lines show. */
+export function shownHash(fileHash: string): string {
+  return fileHash.slice(0, SHOWN_HASH_CHARS)
 }
 
 /**

@@ -7,10 +7,11 @@ import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { allowedModelsFilter } from '../accounts/account.js'
 import { factsFor, withListed } from '../config/catalogue.js'
 import {
-  isConfigured,
   type QuirksConfig,
   type Snapshot,
   type UpstreamConfig,
+  isConfigured,
+  shownHash,
 } from '../config/config.js'
 import { nearest } from '../config/problem.js'
 import type { ModelFacts } from '../formats/chat/model.js'
@@ -79,6 +80,8 @@ export class Generation {
   readonly prices: Prices
   /** The version of the prices in ledger entries. */
   readonly priceVersion: string
+  /** The hash in ledger entries and log lines. */
+  readonly hash: string
   readonly budgetPrices: BudgetPrices
   readonly limits: Rules
   /** The proxies whose `X-Forwarded-For` header is trusted. */
@@ -114,6 +117,7 @@ export class Generation {
     const priced = Object.values(snapshot.config.upstreams)
     this.prices = new Prices(snapshot.catalogue.models, priced)
     this.priceVersion = priceVersionOf(snapshot.catalogue.models, priced)
+    this.hash = shownHash(snapshot.fileHash)
     this.budgetPrices = new BudgetPrices(snapshot.config.limiting)
     this.limits = new Rules(snapshot.config)
     this.proxies = new TrustedProxies(snapshot.config.server.trustedProxies)

@@ -96,6 +96,13 @@ const explanationSchema = z.object({
   retryAfterSeconds: field(laterNumber(), 'retry_after_seconds'),
   /** `priceVersionOf`; null if no price was used. */
   priceVersion: field(laterText(), 'price_version', 'The prices that the cost was computed with.'),
+  gateway: field(laterText(), 'gateway', 'The name of the gateway, `server.name`.'),
+  /** `shownHash`; generations are numbered by each gateway for itself. */
+  generationHash: field(
+    laterText(),
+    'generation_hash',
+    'The hash of that generation, as `sluice generations list` prints it.',
+  ),
 })
 
 /** The fields in the order of the columns. New ones go to the end. */

@@ -34,6 +34,10 @@ export interface ExchangeLine {
   upstream_model?: string | undefined
   stream?: boolean | undefined
   generation?: number | undefined
+  /** The name of the gateway (`server.name`). */
+  gateway?: string | undefined
+  /** The hash of the generation, as `sluice generations list` prints it. */
+  generation_hash?: string | undefined
   attempts?: number | undefined
   /** Each attempt in order, `upstream:outcome`, joined with `, `; absent for one attempt that succeeded. */
   attempted?: string | undefined
@@ -79,6 +83,10 @@ export interface ExchangeLine {
 export interface EventFields {
   request_id?: string | undefined
   generation?: number | undefined
+  /** The name of the gateway (`server.name`). */
+  gateway?: string | undefined
+  /** The hash of the generation, as `sluice generations list` prints it. */
+  generation_hash?: string | undefined
   /** A route of the configuration: its model or prefix. */
   route?: string | undefined
   upstream?: string | undefined
@@ -134,6 +142,8 @@ export function exchangeFields(line: ExchangeLine): object {
     upstream_model: clipped(line.upstream_model),
     stream: line.stream,
     generation: rounded(line.generation),
+    gateway: line.gateway,
+    generation_hash: line.generation_hash,
     attempts: rounded(line.attempts),
     attempted: clipped(line.attempted),
     upstream_status: rounded(line.upstream_status),
@@ -173,6 +183,8 @@ export function eventFields(line: EventFields): object {
   return {
     request_id: clipped(line.request_id),
     generation: rounded(line.generation),
+    gateway: line.gateway,
+    generation_hash: line.generation_hash,
     route: clipped(line.route),
     upstream: clipped(line.upstream),
     model: clipped(line.model),

@@ -2,15 +2,13 @@
  * Publishes the configuration of this gateway to the fleet, and compares it with those of the other gateways.
  * All workers of a gateway publish the same member, so the loss of one worker leaves no gap.
  */
-import { hostname } from 'node:os'
-import type { Snapshot } from '../config/config.js'
+import { shownHash, type Snapshot } from '../config/config.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
 import type { Fleet, FleetMember } from '../store/store.js'
 
 const PUBLISH_MS = 5_000
 /** Longer than two rounds, so that two failures do not remove this gateway from the fleet. */
 const TTL_MS = 16_000
-const MAX_HOST_CHARS = 100
 
 /** Options of a `FleetWatch`. */
 export interface FleetWatchOptions {
@@ -46,7 +44,7 @@ export class FleetWatch {
     const others = this.differing()
     if (others.length === 0) return 'ok'
     const all = this.known?.length ?? 0
-    const names = others.slice(0, 5).map(({ host, hash }) => `${host} (${hash.slice(0, 12)})`)
+    const names = others.slice(0, 5).map(({ host, hash }) => `${host} (${shownHash(hash)})`)
     const more = others.length > names.length ? ', …' : ''
     return `${others.length} of ${all} gateways have another configuration: ${names.join(', ')}${more}`
   }
@@ -56,8 +54,8 @@ export class FleetWatch {
     const { fleet, id, snapshot } = this.options
     if (fleet === null) return
     this.publishing = this.publishing.then(async () => {
-      const { generation, fileHash: hash } = snapshot()
-      const host = hostname().slice(0, MAX_HOST_CHARS)
+      const { generation, fileHash: hash, config } = snapshot()
+      const { name: host } = config.server
       try {
         this.known = await fleet.publish({ id, host, generation, hash }, TTL_MS)
       } catch {

@@ -254,7 +254,7 @@ export interface Store {
 export interface FleetMember {
   /** Random at each start; 1 to 100 characters. */
   readonly id: string
-  /** The name of its machine or container. */
+  /** Its name: `server.name`, by default that of its machine or container. */
   readonly host: string
   readonly generation: number
   /** SHA-256 of its configuration and catalogue, hex. */

@@ -1,6 +1,6 @@
 /** The `server` section of the file: keys, rules and resolved values. */
 import { isIP } from 'node:net'
-import { availableParallelism } from 'node:os'
+import { availableParallelism, hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import type { TlsFiles } from '../../http/read-tls-files.js'
@@ -113,6 +113,9 @@ const tls = z.strictObject({
     .describe('PEM file of a CA: clients must present a certificate that it signed.'),
 })
 
+const GATEWAY_NAME = /^[A-Za-z0-9._:-]{1,100}$/
+const MAX_NAME_CHARS = 100
+
 const adminTokenSchema = z
   .string()
   .regex(/^[!-~]{12,4096}$/, {
@@ -122,6 +125,15 @@ const adminTokenSchema = z
 
 /** `server:` */
 export const serverSchema = z.strictObject({
+  name: z
+    .string()
+    .regex(GATEWAY_NAME, {
+      error: 'must be 1 to 100 letters, digits, "-", "_", "." or ":", as in gateway-1',
+    })
+    .optional()
+    .describe(
+      'The name of this gateway in ledger entries (`gateway`), log lines, the fleet and answers of rollbacks; unique among the gateways of a store. Use a variable, as in `${GATEWAY_NAME}`, so that their files stay the same. Default: the name of the host.',
+    ),
   host: host.default('0.0.0.0').describe('Address that the API and the dashboard listen on.'),
   port: whole(0, 65_535)
     .default(8_080)
@@ -234,6 +246,7 @@ export function checkServer(
 /** The resolved section. */
 export function serverOf(server: ServerValues, folder: string): ServerConfig {
   return {
+    name: server.name ?? hostname().slice(0, MAX_NAME_CHARS),
     host: server.host,
     port: server.port,
     opsHost: server.ops_host,

@@ -39,7 +39,14 @@ export interface RollbackRequest {
 
 /** The result of a rollback. */
 export type RollbackResult =
-  | { readonly result: 'applied'; readonly generation: number }
+  | {
+      readonly result: 'applied'
+      readonly generation: number
+      /** The name of the only gateway that has rolled back. */
+      readonly gateway: string
+      /** For the operator: which gateways have not. */
+      readonly message: string
+    }
   /**
    * `unknown`: there is no such generation. `refused`: it cannot be put in force; the message has the reason.
    */

@@ -58,6 +58,8 @@ const COLUMNS: readonly [title: string, cell: (row: schema.RequestRow) => Cell][
   ['price_version', (row) => row.priceVersion],
   ['client_format', (row) => row.ingress],
   ['cause', (row) => row.cause],
+  ['gateway', (row) => row.gateway],
+  ['generation_hash', (row) => row.generationHash],
 ]
 
 /** The header line of the CSV file. */

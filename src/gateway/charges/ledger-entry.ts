@@ -102,6 +102,8 @@ export function entryOf(x: RequestContext, results: Results, nowMs: number): Led
     hops: hopsOf(x, results, { nowMs, outcome }),
     ...explanationOf(x, results, outcome),
     priceVersion: isPriced(results, used) ? generation.priceVersion : null,
+    gateway: generation.snapshot.config.server.name,
+    generationHash: generation.hash,
   }
 }
 

@@ -67,6 +67,8 @@ export function provisionalEntry(
     ...UNEXPLAINED,
     errorMessage: LOST,
     priceVersion: isPriced && nanoUsd !== null ? x.generation.priceVersion : null,
+    gateway: x.generation.snapshot.config.server.name,
+    generationHash: x.generation.hash,
     labels: labelsText(identity.labels),
     clientRequestId,
   }

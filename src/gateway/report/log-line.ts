@@ -84,6 +84,8 @@ export function lineOf(x: Exchange, results: Results, end: End): ExchangeLine {
     upstream_model: nameOf(replyResult?.model ?? results.upstreamModel) ?? undefined,
     stream,
     generation: x.generation.snapshot.generation,
+    gateway: x.generation.snapshot.config.server.name,
+    generation_hash: x.generation.hash,
     attempts,
     attempted:
       sent === null || attempts === 0 || (attempts === 1 && outcome === 'ok')

@@ -3,6 +3,7 @@
  * for this process and for requests of workers.
  */
 import { isObject } from '../../formats/chat/json.js'
+import type { Snapshot } from '../../config/config.js'
 import { differencesOf } from '../../config/generations/diff-configs.js'
 import type { ConfigSource } from '../../config/generations/config-source.js'
 import { formatProblem } from '../../config/problem.js'
@@ -13,6 +14,8 @@ import type {
   RollbackResult,
 } from '../../dashboard/server/config-control.js'
 import type { Logger } from '../../observe/log.js'
+import { isRedisUrl } from '../../store/store-address.js'
+import { generationFields } from './configuration-page.js'
 
 /** The log line of a rollback that failed; its field `generation` is the requested one. */
 export const ROLLBACK_FAILED = 'rollback failed'
@@ -35,8 +38,10 @@ export function localConfigControl(source: ConfigSource, log: Logger): ConfigCon
     },
     async rollBack({ generation, author, reason }) {
       const result = resultOf(generation, await source.rollBack(generation, { author, reason }))
-      if (result.result !== 'applied')
-        log.warn(ROLLBACK_FAILED, { generation, reason: result.message })
+      if (result.result !== 'applied') {
+        const { gateway, generation_hash } = generationFields(source.current())
+        log.warn(ROLLBACK_FAILED, { generation, gateway, generation_hash, reason: result.message })
+      }
       return result
     },
   }
@@ -85,13 +90,23 @@ function previous({ history }: ConfigSource, generation: number): number | null 
   return history.list().find((each) => each.generation < generation)?.generation ?? null
 }
 
+/** A rollback acts on one gateway: each has generations of its own, and perhaps a file of its own. */
+function applied({ generation, config }: Snapshot): RollbackResult {
+  const { name: gateway } = config.server
+  const others = isRedisUrl(config.store)
+    ? 'other gateways of the store keep their configuration: roll each of them back, or change their files'
+    : 'no other gateway shares its store'
+  const message = `only the gateway '${gateway}' has rolled back; ${others}`
+  return { result: 'applied', generation, gateway, message }
+}
+
 function resultOf(
   generation: number,
   outcome: Awaited<ReturnType<ConfigSource['rollBack']>>,
 ): RollbackResult {
   switch (outcome.result) {
     case 'applied':
-      return { result: 'applied', generation: outcome.snapshot.generation }
+      return applied(outcome.snapshot)
     case 'unknown':
       return {
         result: 'unknown',

@@ -2,11 +2,12 @@
  * Reports the configuration of the running gateway to operators: changes in the log and the metrics, and the
  * generation in force on the ops port.
  */
-import { isConfigured, type Snapshot } from '../../config/config.js'
+import { isConfigured, shownHash, type Snapshot } from '../../config/config.js'
 import type { Override, ConfigSource } from '../../config/generations/config-source.js'
 import { formatProblem } from '../../config/problem.js'
 import { maskedConfig } from '../../config/masked-config.js'
 import type { GatewayStatus } from '../../dashboard/server/gateway-status.js'
+import type { EventFields } from '../../observe/log-fields.js'
 import type { Logger } from '../../observe/log.js'
 import type { CanaryState } from '../../gateway/routing/router.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
@@ -34,7 +35,7 @@ export function followConfig(source: ConfigSource, { log, metrics, apply }: Foll
       metrics.configReload('refused')
       for (const problem of change.errors) {
         log.warn('configuration refused; the old one stays in force', {
-          generation: source.current().generation,
+          ...generationFields(source.current()),
           reason: formatProblem(problem),
         })
       }
@@ -44,9 +45,10 @@ export function followConfig(source: ConfigSource, { log, metrics, apply }: Foll
     metrics.configReload('ok')
     metrics.configLoaded(generation)
     apply(change.snapshot)
-    log.info('configuration in force', { generation, reason: source.history.list()[0]?.reason })
+    const named = generationFields(change.snapshot)
+    log.info('configuration in force', { ...named, reason: source.history.list()[0]?.reason })
     for (const name of waitingForRestart) {
-      log.warn('setting takes effect at the next start', { generation, reason: name })
+      log.warn('setting takes effect at the next start', { ...named, reason: name })
     }
     warnUnconfigured(change.snapshot, log)
   })
@@ -55,17 +57,26 @@ export function followConfig(source: ConfigSource, { log, metrics, apply }: Foll
 /** Logs at the start if the generation in force is not that of the file. */
 function warnOfOverride(source: ConfigSource, log: Logger): void {
   const { override } = source
-  const { generation } = source.current()
+  const named = generationFields(source.current())
   if (override === 'rollback') {
-    log.warn('a rollback is in force, not the file; SIGHUP takes the file', { generation })
+    log.warn('a rollback is in force, not the file; SIGHUP takes the file', named)
   }
   if (override !== 'last_good') return
   for (const problem of source.lastError ?? []) {
     log.warn('configuration refused; the last good generation is in force', {
-      generation,
+      ...named,
       reason: formatProblem(problem),
     })
   }
+}
+
+/** The fields of a log line that identify a generation, also among gateways. */
+export function generationFields({
+  generation,
+  config,
+  fileHash,
+}: Snapshot): Pick<EventFields, 'generation' | 'gateway' | 'generation_hash'> {
+  return { generation, gateway: config.server.name, generation_hash: shownHash(fileHash) }
 }
 
 function warnUnconfigured({ config }: Snapshot, log: Logger): void {

@@ -8,6 +8,7 @@ import type { ConfigControl, RollbackRequest } from '../../dashboard/server/conf
 import { GatewayError } from '../../errors.js'
 import { isObject, type JsonObject } from '../../formats/chat/json.js'
 import type { Logger } from '../../observe/log.js'
+import { generationFields } from './configuration-page.js'
 import { localConfigControl, ROLLBACK_FAILED, generationList } from './answer-control-requests.js'
 
 const MAX_BODY_BYTES = 16_384
@@ -59,7 +60,8 @@ export async function answerGenerations(
     by = authorOf(await bodyOf(req))
   } catch (error) {
     const reason = error instanceof GatewayError ? error.message : undefined
-    log.warn(ROLLBACK_FAILED, { generation, client_address, reason })
+    const { gateway, generation_hash } = generationFields(source.current())
+    log.warn(ROLLBACK_FAILED, { generation, gateway, generation_hash, client_address, reason })
     throw error
   }
   return rollBack(control, { generation, ...by })
@@ -182,7 +184,8 @@ function assertAdmin(source: ConfigSource, hasToken: boolean): void {
 async function rollBack(control: ConfigControl, request: RollbackRequest): Promise<JsonObject> {
   const answer = await control.rollBack(request)
   if (answer?.result === 'applied') {
-    return { generation: answer.generation, content_of: request.generation }
+    const { generation, gateway, message } = answer
+    return { generation, content_of: request.generation, scope: 'gateway', gateway, message }
   }
   const kind = answer?.result === 'unknown' ? 'not_found' : 'malformed_request'
   throw new GatewayError(kind, answer?.message ?? 'The rollback got no reply.')

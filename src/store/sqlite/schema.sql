@@ -199,7 +199,9 @@ CREATE TABLE ledger_entries (
   client_request_id TEXT,
   attempt_ms TEXT,
   retry_after_seconds INTEGER,
-  price_version TEXT
+  price_version TEXT,
+  gateway TEXT,
+  generation_hash TEXT
 );
 CREATE INDEX entries_by_time ON ledger_entries (at_ms);
 CREATE INDEX entries_failed ON ledger_entries (at_ms) WHERE outcome <> 'ok';
@@ -221,6 +223,7 @@ CREATE VIEW entries AS SELECT
   cache_write_1h_tokens, reasoning_tokens, cost_nano_usd, cost_nano_usd / 1e9 AS cost_usd,
   tokens_after_disconnect, losses, generation, first_content_ms, overhead_ms, ingress, error_message,
   "limit", upstream_status, upstream_request_id, attempted, shadow_of, labels, client_request_id, price_version,
+  gateway, generation_hash,
   at_ms
 FROM ledger_entries;
 

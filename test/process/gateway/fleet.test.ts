@@ -1,6 +1,7 @@
 /**
  * Goal: gateways on one Redis publish their configuration; readiness details and a metric show when they
- * disagree, and when they agree again; the record of a gateway that has ended expires.
+ * disagree, and when they agree again; the record of a gateway that has ended expires. Entries, log lines and
+ * rollbacks name the gateway and the hash of its configuration.
  * Method: two real programs with a real Redis, one of them with workers; their files are edited apart and
  * together.
  */
@@ -15,6 +16,7 @@ t.setTimeout(180_000)
 
 const ALONE = 'workers: 1, drain_ms: 1000'
 const WORKERS = 'workers: 2, drain_ms: 1000'
+const TOKEN = 'c29tZSByYW5kb20gYnl0ZXM'
 
 void t.test(
   'each gateway reports other configurations in the fleet',
@@ -70,15 +72,92 @@ void t.test('without Redis no fleet is reported', async (t) => {
   t.match(JSON.parse((await served.ops('/readyz')).text), { checks: { fleet: 'ok' } })
 })
 
+for (const [name, skip] of [
+  ['SQLite', false],
+  ['Redis', redisMissing()],
+] as const) {
+  void t.test(`${name}: entries, log lines and rollbacks name the gateway`, { skip }, async (t) => {
+    const redis =
+      name === 'Redis' ? { store: `${(await startRedis(t)).url()}?timeout_ms=2000` } : {}
+    const server = `${WORKERS}, name: "\${GATEWAY_NAME}", admin_token: ${TOKEN}`
+    const settings = { server, ...redis }
+    const first = await startServe(t, settings, { GATEWAY_NAME: 'gateway-a' })
+    await first.chat()
+    first.write(
+      `${fileText(first.emulator, { ...settings, opsPort: first.opsPort, port: first.port })}on_loss: reject\n`,
+    )
+    await until(() => first.program.lines().some(({ msg }) => msg === 'configuration in force'))
+    await first.chat()
+    if (name === 'Redis') {
+      const second = await startAnother(t, first, fileText(first.emulator, settings), {
+        GATEWAY_NAME: 'gateway-b',
+      })
+      await until(async () => (await first.ops('/readyz')).text.includes('gateway-b ('))
+      await until(async () => (await second.ops('/readyz')).text.includes('gateway-a ('))
+    }
+    const listed = await command(t, first, 'generations', 'list')
+    const hashes = new Map(
+      [...listed.out.matchAll(/^(\d+)\*? .* ([0-9a-f]{12})\b/gm)].map(([, number, hash]) => [
+        Number(number),
+        hash,
+      ]),
+    )
+    t.equal(new Set(hashes.values()).size, 2, listed.out)
+
+    const entries = await command(t, first, 'usage', 'export', '--format', 'jsonl')
+    const rows = entries.out
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Line)
+    const lines = first.program.lines().filter(({ msg }) => msg === 'exchange')
+    for (const each of [...rows, ...lines]) {
+      t.match(each, {
+        gateway: 'gateway-a',
+        generation_hash: hashes.get(Number(each['generation'])),
+      })
+    }
+    t.equal(rows.length, 2)
+    const inForce = first.program.lines().find(({ msg }) => msg === 'configuration in force')
+    t.match(inForce, { gateway: 'gateway-a', generation: 2, generation_hash: hashes.get(2) })
+
+    const { status, err } = await command(t, first, 'generations', 'rollback', '1')
+    t.equal(status, 0, err)
+    t.match(err, /only the gateway 'gateway-a' has rolled back/)
+    if (name === 'Redis') t.match(err, /other gateways of the store keep their configuration/)
+    const reply = await fetch(`http://127.0.0.1:${first.opsPort}/generations/2/rollback`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${TOKEN}` },
+    })
+    t.match(await reply.json(), {
+      scope: 'gateway',
+      gateway: 'gateway-a',
+      message: /^only the gateway/,
+    })
+  })
+}
+
+type Line = Record<string, unknown>
+
+async function command(t: Test, { file }: Served, ...args: string[]) {
+  const program = run(t, [...args, '--config', file], { GATEWAY_NAME: 'cli' })
+  const status = await program.ended
+  return { status, out: program.out(), err: program.err() }
+}
+
 type Gateway = Pick<Served, 'program' | 'write' | 'ops'>
 
 /** A gateway in a separate folder with the emulator of the first one. */
-async function startAnother(t: Test, first: Served, text: string): Promise<Gateway> {
+async function startAnother(
+  t: Test,
+  first: Served,
+  text: string,
+  env: NodeJS.ProcessEnv = {},
+): Promise<Gateway> {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-fleet-'))
   const file = join(folder, 'gateway.yaml')
   copyFileSync(join(dirname(first.file), 'models.yaml'), join(folder, 'models.yaml'))
   writeFileSync(file, text)
-  const program = run(t, ['serve', '--config', file])
+  const program = run(t, ['serve', '--config', file], env)
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
   await until(() => program.out().includes('"sluice serves"'))
   const serves = program.lines().find(({ msg }) => msg === 'sluice serves')

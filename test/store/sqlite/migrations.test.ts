@@ -233,6 +233,12 @@ function toVersion6(db: ReturnType<typeof connect>): void {
     db.exec(`ALTER TABLE ${table} DROP COLUMN assumed`)
   }
   db.exec(pending)
+  const entries = viewSql(db, 'entries')
+  db.exec('DROP VIEW entries')
+  for (const column of ['gateway', 'generation_hash']) {
+    db.exec(`ALTER TABLE ledger_entries DROP COLUMN ${column}`)
+  }
+  db.exec(entries.replace('  gateway, generation_hash,', ''))
   db.exec("DROP TABLE provider_objects; DELETE FROM sizes WHERE name LIKE 'objects%'")
   db.exec('PRAGMA user_version = 6')
 }

@@ -81,10 +81,11 @@ async function rollBack(
     accountId: account.id,
     action: 'configuration.rollback',
     target: String(generation),
-    detail: `generation ${String(answer.generation)}: ${reason}`,
+    detail: `generation ${String(answer.generation)} of ${answer.gateway}: ${reason}`,
   }
   await services.store.auditTrail.add(entryOf(services, actor, what))
-  const json: schema.RollbackReply = { generation: answer.generation }
+  const { gateway, message } = answer
+  const json: schema.RollbackReply = { generation: answer.generation, gateway, message }
   return { status: 200, json }
 }
 

@@ -68,8 +68,13 @@ export const generationReply = z.strictObject({
 
 /** `POST /configuration/{id}/rollback`: makes the content of that generation a new generation. */
 export const rollbackBody = z.strictObject({ reason: z.string().trim().min(1).max(500) })
-/** The new generation. */
-export const rollbackReply = z.strictObject({ generation: count })
+/** The new generation of the only gateway that has rolled back; the message says so. */
+export const rollbackReply = z.strictObject({
+  generation: count,
+  /** Its name, `server.name`. */
+  gateway: z.string(),
+  message: z.string(),
+})
 
 /** A stored generation. */
 export type GenerationRecord = z.output<typeof generationRecord>

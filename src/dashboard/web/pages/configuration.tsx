@@ -4,6 +4,7 @@ import type {
   ConfigurationReply,
   FleetMember,
   GenerationRecord,
+  RollbackReply,
 } from '../../server/schema/schema.js'
 import { change } from '../api/endpoints.js'
 import { useResource } from '../api/load-resource.js'
@@ -63,8 +64,8 @@ export function ConfigurationPage() {
         <Rollback
           target={target}
           onClose={() => setTarget(null)}
-          onDone={(generation) => {
-            report(`Rolled back. Generation ${generation} is in force.`)
+          onDone={({ generation, message }) => {
+            report(`Generation ${generation} is in force: ${message}.`)
             reload()
           }}
         />
@@ -280,8 +281,7 @@ function GenerationDrawer({ generation, others, from, onClose }: DrawerProps) {
 interface RollbackProps {
   readonly target: GenerationRecord
   readonly onClose: () => void
-  /** Called with the number of the new generation. */
-  readonly onDone: (generation: number) => void
+  readonly onDone: (done: RollbackReply) => void
 }
 
 /** Requires a reason and rolls back. */
@@ -291,13 +291,13 @@ function Rollback({ target, onClose, onDone }: RollbackProps) {
   const { busy, problem, submit } = useSubmit(async () => {
     const what = 'POST /configuration/{id}/rollback'
     const done = await change(what, { reason }, String(generation))
-    onDone(done.generation)
+    onDone(done)
     onClose()
   })
   return (
     <Dialog
       title={`Roll back to generation ${generation}?`}
-      description="Its content becomes a new generation on every worker. Running requests keep theirs. It stays in force until the file changes or the gateway gets SIGHUP."
+      description="Its content becomes a new generation on every worker of this gateway, not of others. Running requests keep theirs. It stays in force until the file changes or the gateway gets SIGHUP."
       onClose={onClose}
     >
       <form className="form" onSubmit={submit}>

@@ -108,7 +108,10 @@ function RequestFacts({ row }: { readonly row: RequestRow }) {
         )}
       </Fact>
       {row.labels === null ? null : <Fact name="Labels">{row.labels}</Fact>}
-      <Fact name="Configuration">generation {row.generation}</Fact>
+      <Fact name="Configuration">
+        generation {row.generation}
+        {row.gateway === null ? null : ` of ${row.gateway}, hash ${row.generationHash ?? ''}`}
+      </Fact>
     </>
   )
 }

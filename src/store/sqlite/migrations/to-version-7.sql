@@ -40,3 +40,18 @@ CREATE TRIGGER provider_object_removed AFTER DELETE ON provider_objects BEGIN
   UPDATE sizes SET entries = entries - 1 WHERE name IN ('objects', 'objects of ' || old.account_id);
   DELETE FROM sizes WHERE name = 'objects of ' || old.account_id AND entries <= 0;
 END;
+
+-- The gateway of an entry and the hash of its configuration.
+ALTER TABLE ledger_entries ADD COLUMN gateway TEXT;
+ALTER TABLE ledger_entries ADD COLUMN generation_hash TEXT;
+DROP VIEW entries;
+CREATE VIEW entries AS SELECT
+  request_id, strftime('%Y-%m-%dT%H:%M:%fZ', at_ms / 1000.0, 'unixepoch') AS at, duration_ms,
+  account_id, key_id, model_asked, model_answered, model, upstream, dialect, attempts, stream, status,
+  outcome, finish_reason, source, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens,
+  cache_write_1h_tokens, reasoning_tokens, cost_nano_usd, cost_nano_usd / 1e9 AS cost_usd,
+  tokens_after_disconnect, losses, generation, first_content_ms, overhead_ms, ingress, error_message,
+  "limit", upstream_status, upstream_request_id, attempted, shadow_of, labels, client_request_id, price_version,
+  gateway, generation_hash,
+  at_ms
+FROM ledger_entries;
