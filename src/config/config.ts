@@ -519,6 +519,19 @@ export function shownHash(fileHash: string): string {
   return fileHash.slice(0, SHOWN_HASH_CHARS)
 }
 
+/** The fields of log lines and notifications that identify a generation, also among gateways. */
+export function generationFields({
+  generation,
+  config,
+  fileHash,
+}: Pick<Snapshot, 'generation' | 'config' | 'fileHash'>): {
+  readonly generation: number
+  readonly gateway: string
+  readonly generation_hash: string
+} {
+  return { generation, gateway: config.server.name, generation_hash: shownHash(fileHash) }
+}
+
 /**
  * Whether requests can be sent to the upstream: its key is set, or it needs none.
  *

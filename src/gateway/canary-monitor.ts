@@ -2,7 +2,7 @@
  * Aborts failing canaries: adds up the attempts that all processes of this gateway report, and takes a target
  * out of use if too many of them failed. Runs in the process that reads the configuration.
  */
-import type { Snapshot, AbortConfig } from '../config/config.js'
+import { generationFields, type AbortConfig, type Snapshot } from '../config/config.js'
 import { isProviderFailure } from '../errors.js'
 import type { Logger } from '../observe/log.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
@@ -54,6 +54,7 @@ interface WatchedTarget {
 export class CanaryMonitor {
   private readonly options: MonitorOptions
   private generation = 0
+  private named: Partial<ReturnType<typeof generationFields>> = {}
   private watched = new Map<CanaryId, WatchedTarget>()
 
   constructor(options: MonitorOptions) {
@@ -61,8 +62,10 @@ export class CanaryMonitor {
   }
 
   /** Starts a new generation: resets all counts and restores all configured weights. */
-  adopt({ generation, config }: Pick<Snapshot, 'generation' | 'config'>): void {
+  adopt(snapshot: Pick<Snapshot, 'generation' | 'config' | 'fileHash'>): void {
+    const { generation, config } = snapshot
     this.generation = generation
+    this.named = generationFields(snapshot)
     this.watched = new Map()
     config.routes.forEach(({ match, targets }, route) => {
       const total = targets.reduce((sum, { weight }) => sum + weight, 0)
@@ -132,14 +135,14 @@ export class CanaryMonitor {
     const { route, upstream, model } = shown
     const limit = `abort.error_rate is ${abort.errorRate}`
     this.options.log.warn('canary aborted: its weight is 0 until the configuration changes', {
-      generation: this.generation,
+      ...this.named,
       route,
       upstream,
       model: model ?? undefined,
       reason: `${failuresText(watched.aborted)}; ${limit}`,
     })
     this.options.metrics.comparison.canaryAborted(route, upstream)
-    const data = { route, upstream, model, attempts, failures, generation: this.generation }
+    const data = { route, upstream, model, attempts, failures, ...this.named }
     this.options.notify?.({ type: 'canary.aborted', atMs: Date.now(), data })
     return true
   }

@@ -6,7 +6,7 @@
 import cluster from 'node:cluster'
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import type { Snapshot } from '../config/config.js'
+import { generationFields, type Snapshot } from '../config/config.js'
 import type { ConfigSource } from '../config/generations/config-source.js'
 import { openConfig } from '../config/generations/open-config.js'
 import type { Env } from '../config/load-config.js'
@@ -76,8 +76,8 @@ export async function serve(path: string, env: Env): Promise<void> {
     reloads += 1
     if (reloads === 1) manager.reloading()
     void source.reload({ takeFiles: true }).then(({ result }) => {
-      const { generation } = source.current()
-      log.info('configuration checked', { signal: 'SIGHUP', generation, reason: result })
+      const named = generationFields(source.current())
+      log.info('configuration checked', { signal: 'SIGHUP', ...named, reason: result })
       reloads -= 1
       if (reloads === 0) serving()
     })
@@ -88,6 +88,7 @@ export async function serve(path: string, env: Env): Promise<void> {
   await source.announce({ opsHost: config.server.opsHost, opsPort })
   serving()
   log.info('sluice serves', {
+    ...generationFields(source.current()),
     host: config.server.host,
     port,
     ops_port: opsPort,

@@ -3,7 +3,7 @@
  * for this process and for requests of workers.
  */
 import { isObject } from '../../formats/chat/json.js'
-import type { Snapshot } from '../../config/config.js'
+import { generationFields, type Snapshot } from '../../config/config.js'
 import { differencesOf } from '../../config/generations/diff-configs.js'
 import type { ConfigSource } from '../../config/generations/config-source.js'
 import { formatProblem } from '../../config/problem.js'
@@ -15,7 +15,6 @@ import type {
 } from '../../dashboard/server/config-control.js'
 import type { Logger } from '../../observe/log.js'
 import { isRedisUrl } from '../../store/store-address.js'
-import { generationFields } from './configuration-page.js'
 
 /** The log line of a rollback that failed; its field `generation` is the requested one. */
 export const ROLLBACK_FAILED = 'rollback failed'

@@ -2,12 +2,11 @@
  * Reports the configuration of the running gateway to operators: changes in the log and the metrics, and the
  * generation in force on the ops port.
  */
-import { isConfigured, shownHash, type Snapshot } from '../../config/config.js'
+import { generationFields, isConfigured, type Snapshot } from '../../config/config.js'
 import type { Override, ConfigSource } from '../../config/generations/config-source.js'
 import { formatProblem } from '../../config/problem.js'
 import { maskedConfig } from '../../config/masked-config.js'
 import type { GatewayStatus } from '../../dashboard/server/gateway-status.js'
-import type { EventFields } from '../../observe/log-fields.js'
 import type { Logger } from '../../observe/log.js'
 import type { CanaryState } from '../../gateway/routing/router.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
@@ -68,15 +67,6 @@ function warnOfOverride(source: ConfigSource, log: Logger): void {
       reason: formatProblem(problem),
     })
   }
-}
-
-/** The fields of a log line that identify a generation, also among gateways. */
-export function generationFields({
-  generation,
-  config,
-  fileHash,
-}: Snapshot): Pick<EventFields, 'generation' | 'gateway' | 'generation_hash'> {
-  return { generation, gateway: config.server.name, generation_hash: shownHash(fileHash) }
 }
 
 function warnUnconfigured({ config }: Snapshot, log: Logger): void {

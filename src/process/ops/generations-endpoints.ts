@@ -2,13 +2,13 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { WrongKeyCounts } from '../../accounts/authentication/wrong-key-throttle.js'
+import { generationFields } from '../../config/config.js'
 import type { ConfigSource } from '../../config/generations/config-source.js'
 import type { GenerationRecord } from '../../config/generations/history.js'
 import type { ConfigControl, RollbackRequest } from '../../dashboard/server/config-control.js'
 import { GatewayError } from '../../errors.js'
 import { isObject, type JsonObject } from '../../formats/chat/json.js'
 import type { Logger } from '../../observe/log.js'
-import { generationFields } from './configuration-page.js'
 import { localConfigControl, ROLLBACK_FAILED, generationList } from './answer-control-requests.js'
 
 const MAX_BODY_BYTES = 16_384

@@ -30,7 +30,7 @@ function started() {
     metrics: new Metrics({ processMetrics: false }),
     now: () => nowMs,
   })
-  monitor.adopt({ generation: 1, config })
+  monitor.adopt({ generation: 1, config, fileHash: 'a' })
   const report = (attempts: number, failures: number, generation = 1) =>
     monitor.report({ generation, counts: { '1.1': { attempts, failures } } })
   return { monitor, config, warnings, report, pass: (ms: number) => void (nowMs += ms) }
@@ -62,7 +62,7 @@ void t.test('requests that ended before the window are not counted', (t) => {
 void t.test('each generation resets the counts, and reports of another one are dropped', (t) => {
   const { monitor, config, report } = started()
   t.not(report(20, 20), null)
-  monitor.adopt({ generation: 2, config })
+  monitor.adopt({ generation: 2, config, fileHash: 'b' })
   t.equal(monitor.text, 'ok')
   t.equal(report(20, 20, 1), null)
   t.match(monitor.states(), [{ attempts: 0, abortedAtMs: null }])
