@@ -3,7 +3,7 @@
  * Method: texts through the loader.
  */
 import { writeFileSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
+import { availableParallelism, hostname } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { isConfigured, type Config } from '../../src/config/config.js'
@@ -34,6 +34,7 @@ void t.test('omitted settings have the documented defaults', (t) => {
   const config = configOf(GOOD)
   t.strictSame(config, {
     server: {
+      name: hostname(),
       host: '0.0.0.0',
       cors: { origins: [] },
       overload: {
