@@ -234,12 +234,77 @@ function refusals(): Row['panels'] {
   ]
 }
 
+/** Lines of a panel by value: more cannot be told apart. */
+const MOST_VALUES = 15
+
+/** The values of all labels with the highest sums. */
+function topValues(expression: string, ...more: readonly string[]): string {
+  return orNone(
+    `topk(${MOST_VALUES}, ${sum(expression, 'label', 'value', ...more)})`,
+    'label',
+    'value',
+    ...more,
+  )
+}
+
+function teamsAndApps(): Row['panels'] {
+  return [
+    series({
+      title: 'Failures of providers by label',
+      description:
+        'Which teams or apps a failing provider hits: requests that failed because of an upstream, by the labels of keys that `metrics.labels` names.',
+      unit: 'reqps',
+      isStacked: true,
+      queries: [
+        query(
+          topValues(
+            rate('sluice_label_requests_total', `${UPSTREAM},cause="provider"`),
+            'upstream',
+          ),
+          '{{label}} {{value}}: {{upstream}}',
+        ),
+      ],
+      next: TO_PROVIDERS,
+      runbook: ['Label hit by a provider'],
+    }),
+    series({
+      title: 'Spend per hour by label',
+      description:
+        'Who spends: US dollars per hour, by the labels of keys that `metrics.labels` names. A model without a price costs nothing here.',
+      unit: 'currencyUSD',
+      queries: [
+        query(
+          topValues(`${rate('sluice_label_cost_usd_total', UPSTREAM)} * 3600`),
+          '{{label}} {{value}}',
+        ),
+      ],
+      next: { board: 'Providers' },
+      runbook: ['Label spends more'],
+    }),
+    series({
+      title: 'Requests refused by a limit, by label',
+      description:
+        'Which teams or apps hit limits, and which kind, by the labels of keys that `metrics.labels` names.',
+      unit: 'reqps',
+      isStacked: true,
+      queries: [
+        query(
+          topValues(rate('sluice_label_limit_rejections_total', GATEWAY), 'kind'),
+          '{{label}} {{value}}: {{kind}}',
+        ),
+      ],
+      runbook: ['Label refused by limits'],
+    }),
+  ]
+}
+
 /** The board. */
 export function overviewBoard(): DashboardBuilder {
   return board('Overview', 'Traffic, success, spend and refusals of the gateway.', [
     { title: 'Now', panels: figures() },
     { title: 'Traffic', panels: [...traffic(), ...destinations()] },
     { title: 'Spend and budgets', panels: spend() },
+    { title: 'Teams and apps', panels: teamsAndApps() },
     { title: 'Refusals', panels: refusals() },
   ])
 }

@@ -64,7 +64,7 @@ const place = ({ page, line }: Block): string => `${page}:${String(line)}`
 /** Sections of the configuration, to tell its snippets from other YAML. */
 const SECTIONS = [
   ...['server', 'store', 'upstreams', 'routes', 'limits', 'limiting', 'plans', 'notify', 'log'],
-  ...['responses', 'telemetry', 'ledger', 'fetch_media', 'dashboard', 'auth', 'models'],
+  ...['responses', 'telemetry', 'ledger', 'fetch_media', 'dashboard', 'auth', 'models', 'metrics'],
 ]
 
 /** A whole configuration around a snippet: upstreams that it names and does not define are added. */

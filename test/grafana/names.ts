@@ -58,6 +58,7 @@ export const VALUES: Readonly<Partial<Record<string, ReadonlySet<string>>>> = {
     'draining',
     'gateway_error',
   ]),
+  cause: new Set(['ok', 'client', 'limits', 'gateway', 'provider']),
   result: new Set(['ok', 'refused']),
   cache: new Set(['hit', 'miss']),
   gen_ai_token_type: new Set(['input', 'output']),
@@ -73,7 +74,7 @@ export const valuesOfRows: ReadonlySet<string> = new Set<string>(ROW_KINDS)
 
 /** Words of PromQL that the expressions use. */
 const WORDS = new Set(
-  'sum max min rate increase min_over_time histogram_quantile by and or unless on vector time label_replace absent'.split(
+  'sum max min topk rate increase min_over_time histogram_quantile by and or unless on vector time label_replace absent'.split(
     ' ',
   ),
 )
@@ -98,6 +99,7 @@ export function namesIn(text: string) {
     })
     .replace(/\[[^\]]*\]/g, '')
     .replace(/"[^"]*"/g, '')
+    .replace(/\boffset \d+[mhd]/g, '')
     .replace(/\b\d[\de.]*/g, '')
   const metrics = [...rest.matchAll(/[a-z_]\w*/g)].map(([name]) => name)
   return { metrics: metrics.filter((name) => !WORDS.has(name)), labels, values, grouped }

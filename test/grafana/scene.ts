@@ -53,6 +53,7 @@ routes:
   - model: gpt-4.1-nano
     targets: [{ upstream: openai }, { upstream: canary, weight: 5, abort: { min_requests: 1 } }]
 models: models.yaml
+metrics: { labels: { team: 2 } }
 limits:
   - { scope: key, model: gpt-4o, requests_per_minute: 1 }
   - { scope: account, prefix: claude-, usd_per_month: 1000 }
@@ -68,7 +69,8 @@ export async function startScene(t: Test, paceMs = 2): Promise<Scene> {
   const good = configText(emulator, newAuthority(folder, 'client'))
   copyFileSync('config/models.yaml', join(folder, 'models.yaml'))
   writeFileSync(file, good)
-  const secret = await makeKey(`sqlite:${join(folder, 'data', 'sluice.db')}`)
+  const store = `sqlite:${join(folder, 'data', 'sluice.db')}`
+  const secret = await makeKey(store, {}, { team: 'search' })
   const program = run(t, ['serve', '--config', file])
   const log = (): string => `${program.out().slice(-3000)}${program.err()}`
   await until(() => {

@@ -12,6 +12,7 @@ import type { Test } from 'tap'
 import type { KeyLimits } from '../../src/accounts/account.js'
 import { createAccount, findAccount } from '../../src/accounts/accounts.js'
 import { createKey } from '../../src/accounts/keys.js'
+import type { Labels } from '../../src/accounts/labels.js'
 import { startEmulator, type Emulator } from '../../src/emulator/server.js'
 import { openStore } from '../../src/store/open-store.js'
 import { stopwatch } from '../helpers/stopwatch.js'
@@ -215,7 +216,11 @@ export async function startServe(
 }
 
 /** Creates a key in the account of `EMAIL`, and the account if it does not exist. */
-export async function makeKey(url: string, limits: KeyLimits = {}): Promise<string> {
+export async function makeKey(
+  url: string,
+  limits: KeyLimits = {},
+  labels: Labels = {},
+): Promise<string> {
   const store = await openStore(url)
   try {
     const known = await findAccount(store, EMAIL)
@@ -223,7 +228,7 @@ export async function makeKey(url: string, limits: KeyLimits = {}): Promise<stri
     const account = known ?? (await createAccount(store, wanted)).account
     const plan = { priceUsd: 0, maxKeys: null }
     const plans = { starter: plan, pro: plan, max: plan }
-    return (await createKey(store, { plans, account, name: 'a key', limits })).secret
+    return (await createKey(store, { plans, account, name: 'a key', limits, labels })).secret
   } finally {
     await store.close()
   }
