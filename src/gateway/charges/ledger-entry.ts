@@ -19,7 +19,7 @@ import type { Outcome } from '../../observe/metrics/label-types.js'
 import { hideSecrets } from '../../secrets.js'
 import { attemptList, type AttemptResult } from '../attempts/attempt-result.js'
 import type { RequestContext } from '../client-exchange.js'
-import { firstContentMs, totalWaitMs, type Results } from '../phases/phase-results.js'
+import { firstContentMs, waitsOf, type Results } from '../phases/phase-results.js'
 import { NOTHING_USED, usageOfAttempt, type Used } from './attempt-usage.js'
 
 /** Maximum length of names that a client or an upstream chose. */
@@ -52,10 +52,8 @@ export function overheadMs(
   { nowMs, relayMs }: ElapsedTime,
 ): number {
   const { intake, sent } = results
-  const upstream =
-    (totalWaitMs(results, 'connectMs') ?? 0) +
-    (totalWaitMs(results, 'firstByteMs') ?? 0) +
-    (totalWaitMs(results, 'replyMs') ?? 0)
+  const { connectMs, firstByteMs, replyMs } = waitsOf(results)
+  const upstream = (connectMs ?? 0) + (firstByteMs ?? 0) + (replyMs ?? 0)
   const others =
     (sent?.fetchMs ?? 0) + (sent?.backOffMs ?? 0) + (intake?.tookMs ?? 0) + (relayMs ?? 0)
   const total = nowMs - x.startedMs - upstream - others
@@ -211,9 +209,8 @@ function hopsOf(
   if (routeMs !== null) hops.route = roundToMicros(routeMs)
   const admitMs = admission?.tookMs ?? null
   if (admitMs !== null) hops.admit = roundToMicros(admitMs)
-  const connectMs = totalWaitMs(results, 'connectMs')
+  const { connectMs, firstByteMs } = waitsOf(results)
   if (connectMs !== null) hops.connect = roundToMicros(connectMs)
-  const firstByteMs = totalWaitMs(results, 'firstByteMs')
   if (firstByteMs !== null) hops.firstByte = roundToMicros(firstByteMs)
   const translateMs = sent?.translateMs ?? 0
   if (translateMs > 0) hops.translate = roundToMicros(translateMs)

@@ -70,15 +70,25 @@ export function firstContentMs(
   return contentAtMs === null ? null : Math.max(headMs, contentAtMs - startedMs)
 }
 
-/** The total waiting time of all attempts, in ms; null if no attempt has it. */
-export function totalWaitMs(
-  { sent }: Results,
-  what: 'connectMs' | 'firstByteMs' | 'replyMs',
-): number | null {
-  let total: number | null = null
-  for (const attempt of sent?.attempts ?? []) {
-    const ms = attempt[what]
-    if (ms !== null) total = (total ?? 0) + ms
+/** Waiting times, in ms; null if there was no such wait. */
+export type Waits = Readonly<Pick<AttemptResult, 'connectMs' | 'firstByteMs' | 'replyMs'>>
+
+const NO_WAITS: Waits = { connectMs: null, firstByteMs: null, replyMs: null }
+
+/** The total waiting times of all attempts. */
+export function waitsOf({ sent }: Results): Waits {
+  return sent?.attempts.reduce<Waits>(totalOf, NO_WAITS) ?? NO_WAITS
+}
+
+function totalOf(one: Waits, other: Waits): Waits {
+  if (one === NO_WAITS) return other
+  return {
+    connectMs: sum(one.connectMs, other.connectMs),
+    firstByteMs: sum(one.firstByteMs, other.firstByteMs),
+    replyMs: sum(one.replyMs, other.replyMs),
   }
-  return total
+}
+
+function sum(one: number | null, other: number | null): number | null {
+  return one === null || other === null ? (one ?? other) : one + other
 }

@@ -2,7 +2,7 @@
 import type { StartedReply } from '../attempts/attempt.js'
 import { attemptList } from '../attempts/attempt-result.js'
 import type { Exchange } from '../client-exchange.js'
-import { totalWaitMs, type Results } from './phase-results.js'
+import { waitsOf, type Results } from './phase-results.js'
 
 /** Model names that are valid in a header; a client may send any text. */
 const PLAIN_MODEL = /^[!-~]{1,256}$/
@@ -16,9 +16,8 @@ export function replyHeaders(x: Exchange, results: Results, kind: StartedReply['
   const auth = decimal(authenticated?.tookMs ?? 0)
   const chosen = decimal(route?.tookMs ?? 0)
   const limit = decimal(admission?.tookMs ?? 0)
-  const upstream = decimal(
-    (totalWaitMs(results, 'connectMs') ?? 0) + (totalWaitMs(results, 'firstByteMs') ?? 0),
-  )
+  const { connectMs, firstByteMs } = waitsOf(results)
+  const upstream = decimal((connectMs ?? 0) + (firstByteMs ?? 0))
   const timing = `auth;dur=${auth}, route;dur=${chosen}, limit;dur=${limit}, upstream;dur=${upstream}`
   const headers = ['x-request-id', x.id, 'server-timing', timing]
   const idHeader = call?.ingress.envelope.idHeader ?? null

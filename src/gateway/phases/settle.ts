@@ -19,7 +19,7 @@ import type { Exchange } from '../client-exchange.js'
 import { entryOf, outcomeOf, overheadMs } from '../charges/ledger-entry.js'
 import { isLogged, lineOf, streamEndOf, type End } from '../report/log-line.js'
 import { headOf, type RecentHeads } from '../report/recent-requests.js'
-import { firstContentMs, totalWaitMs, type Results } from './phase-results.js'
+import { firstContentMs, waitsOf, type Results } from './phase-results.js'
 import type { Tracing } from '../report/request-spans.js'
 import { clientKeyOf } from './authenticate.js'
 import type { Identified } from './identify.js'
@@ -241,9 +241,8 @@ function recordHops(results: Results, { hops }: Metrics): void {
   if (routeMs !== null) hops.route.observe(routeMs / 1000)
   const admitMs = admission?.tookMs ?? null
   if (admitMs !== null) hops.admit.observe(admitMs / 1000)
-  const connectMs = totalWaitMs(results, 'connectMs')
+  const { connectMs, firstByteMs } = waitsOf(results)
   if (connectMs !== null) hops.connect.observe(connectMs / 1000)
-  const firstByteMs = totalWaitMs(results, 'firstByteMs')
   if (firstByteMs !== null) hops.first_byte.observe(firstByteMs / 1000)
   const translateMs = sent?.translateMs ?? 0
   if (translateMs > 0) hops.translate.observe(translateMs / 1000)

@@ -5,7 +5,7 @@ import type { Outcome, StreamEnd } from '../../observe/metrics/label-types.js'
 import { attemptList } from '../attempts/attempt-result.js'
 import type { Exchange } from '../client-exchange.js'
 import { nameOf } from '../charges/ledger-entry.js'
-import { firstContentMs, totalWaitMs, type Results } from '../phases/phase-results.js'
+import { firstContentMs, waitsOf, type Results } from '../phases/phase-results.js'
 
 /** Maximum length of a logged path: a path may contain a long model name. */
 const MAX_PATH = 256
@@ -52,7 +52,7 @@ export function isLogged(x: Exchange, results: Results, { outcome, seconds }: En
   return Math.random() < sampleSuccess
 }
 
-/** The line that ends the exchange in the log. */
+/** The line that ends the exchange in the log. Durations are in ms; undefined if a phase did not happen. */
 export function lineOf(x: Exchange, results: Results, end: End): ExchangeLine {
   const { identified, authenticated, intake, call, admission, sent, delivery } = results
   const { attempt, candidate, replyResult, error } = results
@@ -64,6 +64,7 @@ export function lineOf(x: Exchange, results: Results, end: End): ExchangeLine {
   const model = call?.request.model
   const { status, outcome } = end
   const attempts = sent?.attempts.length ?? 0
+  const waits = waitsOf(results)
   return {
     request_id: x.id,
     client_request_id: identified?.clientRequestId ?? undefined,
@@ -102,7 +103,19 @@ export function lineOf(x: Exchange, results: Results, end: End): ExchangeLine {
     param: loggedParam(wire?.param),
     lost: joined(sent?.losses ?? []),
     lost_in_reply: joined(replyResult?.lost ?? []),
-    ...timesOf(x, results, end),
+    duration_ms: end.seconds * 1000,
+    overhead_ms: end.overheadMs,
+    auth_ms: authenticated?.tookMs,
+    receive_ms: intake?.tookMs ?? undefined,
+    admit_ms: admission?.tookMs ?? undefined,
+    back_off_ms: positive(sent?.backOffMs),
+    connect_ms: waits.connectMs ?? undefined,
+    first_byte_ms: waits.firstByteMs ?? undefined,
+    reply_ms: waits.replyMs ?? undefined,
+    translate_ms: positive(sent?.translateMs),
+    first_token_ms: firstContentMs(x, results) ?? undefined,
+    relay_ms: delivery?.relayMs ?? undefined,
+    client_wait_ms: positive(delivery?.clientWaitMs),
     bytes_in: intake?.bytes ?? 0,
     bytes_out: delivery?.sentBytes ?? 0,
     chunks: positive(delivery?.chunks),
@@ -111,26 +124,6 @@ export function lineOf(x: Exchange, results: Results, end: End): ExchangeLine {
     cache_read_tokens: usage?.cacheRead,
     cache_write_tokens: usage?.cacheWrite,
     reasoning_tokens: usage?.reasoning,
-  }
-}
-
-/** The times of the request, in milliseconds; undefined if a phase did not happen. */
-function timesOf(x: Exchange, results: Results, { seconds, overheadMs }: End) {
-  const { authenticated, intake, admission, sent, delivery } = results
-  return {
-    duration_ms: seconds * 1000,
-    overhead_ms: overheadMs,
-    auth_ms: authenticated?.tookMs,
-    receive_ms: intake?.tookMs ?? undefined,
-    admit_ms: admission?.tookMs ?? undefined,
-    back_off_ms: positive(sent?.backOffMs),
-    connect_ms: totalWaitMs(results, 'connectMs') ?? undefined,
-    first_byte_ms: totalWaitMs(results, 'firstByteMs') ?? undefined,
-    reply_ms: totalWaitMs(results, 'replyMs') ?? undefined,
-    translate_ms: positive(sent?.translateMs),
-    first_token_ms: firstContentMs(x, results) ?? undefined,
-    relay_ms: delivery?.relayMs ?? undefined,
-    client_wait_ms: positive(delivery?.clientWaitMs),
   }
 }
 

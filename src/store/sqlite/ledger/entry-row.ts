@@ -76,14 +76,25 @@ function membersOf(row: Row): unknown {
  * The times of stages without a column of their own, in the order of `STAGES`; null for a stage not reached.
  */
 function stagesText(times: Parts): string {
-  // A third of the time of JSON.stringify.
   let text = ''
   for (const stage of STAGE_NAMES) {
-    const ms = times[stage]
-    text += `${text === '' ? '' : ','}${ms === undefined || !Number.isFinite(ms) ? 'null' : ms}`
+    text += `${text === '' ? '' : ','}${durationText(times[stage])}`
   }
   return `[${text}]`
 }
+
+/** A duration in ms as JSON, to the microsecond. V8 takes four times as long for a fraction. */
+function durationText(ms: number | undefined): string {
+  if (ms === undefined || !Number.isFinite(ms)) return 'null'
+  const micros = Math.round(ms * 1000)
+  const wholeMs = Math.trunc(micros / 1000)
+  const rest = micros - wholeMs * 1000
+  if (rest <= 0 || wholeMs > MAX_EXACT_MS) return String(micros / 1000)
+  return `${wholeMs}.${rest < 10 ? '00' : rest < 100 ? '0' : ''}${rest}`
+}
+
+/** Above it, the microseconds are not exact. */
+const MAX_EXACT_MS = 1e9
 
 function addStages(hops: Record<string, unknown>, times: readonly unknown[]): void {
   for (const [at, stage] of STAGE_NAMES.entries()) {
