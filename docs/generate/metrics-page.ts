@@ -30,7 +30,7 @@ export function metricsPage(): string {
     'workers the primary replies for all of them: counters, histograms and gauges are added up, and',
     '`sluice_config_generation` is the newest. The counts of an exited worker are kept.',
     '',
-    "Label values come from closed sets, never from a client's text. The metrics below share",
+    "Label values come from closed sets, never from a client's text, except for labels of keys that `metrics.labels` names. The metrics below share",
     `${String(MAX_LINES)} series, and the process's own metrics bring the total to 1,500; further series are counted in`,
     '`sluice_series_dropped_total` and, if the list of a metric states it, folded into `other`.',
     '',
@@ -58,7 +58,11 @@ function section(metric: MetricDefinition): string[] {
   if (metric.buckets !== undefined) {
     lines.push(`- buckets: ${metric.buckets.map((bound) => String(bound)).join(', ')}`)
   }
-  lines.push(`- at most ${String(metric.maxLines)} series`)
+  lines.push(
+    metric.maxLines === 0
+      ? '- at most 40 series for each value that `metrics.labels` allows, and none without it; further ones count as `other`'
+      : `- at most ${String(metric.maxLines)} series`,
+  )
   if (metric.fold !== undefined) lines.push(`- when full: \`${metric.fold}\` becomes \`other\``)
   if (metric.aggregator === 'max') lines.push('- of several workers: the highest value')
   if (metric.aggregator === 'min') lines.push('- of several workers: the lowest value')

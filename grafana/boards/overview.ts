@@ -234,7 +234,7 @@ function refusals(): Row['panels'] {
   ]
 }
 
-/** Lines of a panel by value: more cannot be told apart. */
+/** Lines of a panel by value: colours of more lines look alike. */
 const MOST_VALUES = 15
 
 /** The values of all labels with the highest sums. */

@@ -381,7 +381,7 @@ async function namedKey(
   return key
 }
 
-/** What changes in the key as it is: limits and labels that are not given stay. */
+/** The change of the stored key: limits and labels that are not given stay. */
 function editOf(key: ApiKey, { limits, labels, ...others }: GivenSettings): KeyEdit {
   const hasLimits = Object.keys(limits).length > 0
   const hasLabels = Object.keys(labels).length > 0

@@ -49,7 +49,7 @@ export async function serveAsWorker(): Promise<void> {
     start: async (payload, ask) => {
       const snapshot = snapshotOf(payload)
       log.changeTo(snapshot.config.log)
-      metrics.labels.askWith((firstValue) => ask({ firstValue } satisfies LabelMessage))
+      metrics.labels.queryWith((firstValue) => ask({ firstValue } satisfies LabelMessage))
       const opened = await openDataPlane(snapshot, {
         log,
         metrics,

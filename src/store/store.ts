@@ -214,7 +214,7 @@ export interface Store {
   countKeys(accountId: string): Promise<number>
   /**
    * Resolves with the changed key, or null if the account has no such key or the key is revoked. A function
-   * makes the change from the key as it is; it is pure, and an engine may call it several times. Durable before
+   * makes the change from the stored key; it is pure, and an engine may call it several times. Durable before
    * it resolves.
    */
   changeKey(

@@ -70,7 +70,7 @@ void t.test('two workers have the same values, and late answers lose nothing', a
   const waiting: (() => void)[] = []
   const worker = (): LabelMetrics => {
     const metrics = new LabelMetrics()
-    metrics.askWith((firstValue) => {
+    metrics.queryWith((firstValue) => {
       const message: LabelMessage = { firstValue }
       return new Promise((resolve) => waiting.push(() => resolve(primary.answer(message))))
     })
@@ -84,23 +84,23 @@ void t.test('two workers have the same values, and late answers lose nothing', a
   for (const team of ['a', 'b', 'c', 'a']) request(one, team)
   for (const team of ['d', 'e', 'c', 'd']) request(two, team)
   t.same(await counts(one, two), {}, 'nothing before the answers')
-  t.equal(waiting.length, 6, 'each value is asked for once')
+  t.equal(waiting.length, 6, 'one question for each value')
   await answerAll()
   t.same(await counts(one, two), { a: 2, b: 1, c: 2, other: 3 })
   request(two, 'a')
   request(two, 'f')
   request(one, 'e')
-  t.equal(waiting.length, 0, 'nothing is asked when all values are known')
+  t.equal(waiting.length, 0, 'no question when all values are known')
   t.same(await counts(one, two), { a: 3, b: 1, c: 2, other: 5 })
   t.equal(primary.answer({ firstValue: { label: 'team', value: 1 } }), null)
   t.equal(primary.answer({ notice: {} }), null)
 })
 
-void t.test('a question without an answer is asked again', async (t) => {
+void t.test('a question without an answer is repeated', async (t) => {
   const metrics = new LabelMetrics()
   const primary = new FirstValues()
   let answers = 0
-  metrics.askWith((question: LabelQuestion) => {
+  metrics.queryWith((question: LabelQuestion) => {
     answers += 1
     return Promise.resolve(answers === 1 ? null : primary.admit(question))
   })
@@ -132,7 +132,7 @@ void t.test('series and memory are bounded', async (t) => {
     'all are counted',
   )
   const silent = new LabelMetrics()
-  silent.askWith(() => new Promise(() => undefined))
+  silent.queryWith(() => new Promise(() => undefined))
   for (let at = 0; at < 3_000; at += 1) request(silent, `team-${at}`)
   t.same(await counts(silent), { other: 2_000 }, 'a thousand wait')
 })

@@ -2,7 +2,7 @@
  * Counters by the values of keys' labels that the configuration names (`metrics.labels`). The first values of
  * a label have series of their own; the rest counts as `other`.
  *
- * The workers of a gateway must agree on the first values, so a worker asks the primary about a value that it
+ * The workers of a gateway must agree on the first values, so a worker queries the primary for a value that it
  * sees for the first time, and exports what it has counted for it when the answer is there.
  */
 import { DEFINITIONS, LABEL_METRICS, type LabelMetric } from './definitions.js'
@@ -98,7 +98,7 @@ interface LabelState {
   setting: LabelSetting
   readonly shown: Map<string, Counts>
   /** Values that wait for an answer. */
-  readonly waiting: Map<string, { counts: Counts; isAsked: boolean }>
+  readonly waiting: Map<string, { counts: Counts; isSent: boolean }>
   readonly other: Counts
   /** Unknown values are `other` without a question. */
   isFull: boolean
@@ -108,16 +108,16 @@ interface LabelState {
 /** The counters of one process. */
 export class LabelMetrics {
   private readonly labels = new Map<string, LabelState>()
-  private ask: (question: LabelQuestion) => unknown
+  private query: (question: LabelQuestion) => unknown
 
   constructor() {
     const own = new FirstValues()
-    this.ask = (question) => own.admit(question)
+    this.query = (question) => own.admit(question)
   }
 
-  /** Asks another process about new values from now on; `ask` may return a promise. */
-  askWith(ask: (question: LabelQuestion) => unknown): void {
-    this.ask = ask
+  /** Sends questions to another process from now on; `query` may return a promise. */
+  queryWith(query: (question: LabelQuestion) => unknown): void {
+    this.query = query
   }
 
   /** Adds to a counter for each label of the settings that the key has. */
@@ -142,7 +142,7 @@ export class LabelMetrics {
   private stateOf(setting: LabelSetting): LabelState {
     const known = this.labels.get(setting.name)
     if (known !== undefined) {
-      // After a reload with another number of values, the primary is asked again.
+      // After a reload with another number of values, questions are sent again.
       if (known.setting.values !== setting.values) known.isFull = false
       known.setting = setting
       return known
@@ -157,15 +157,15 @@ export class LabelMetrics {
     const shown = state.shown.get(value)
     if (shown !== undefined) return shown
     if (state.isFull || value === OTHER) return state.other
-    const waiting = state.waiting.get(value) ?? { counts: new Map(), isAsked: false }
+    const waiting = state.waiting.get(value) ?? { counts: new Map(), isSent: false }
     if (!state.waiting.has(value)) {
       if (state.waiting.size >= MAX_WAITING) return state.other
       state.waiting.set(value, waiting)
     }
-    if (!waiting.isAsked) {
-      waiting.isAsked = true
+    if (!waiting.isSent) {
+      waiting.isSent = true
       const { name: label, values: most } = state.setting
-      const answer = this.ask({ label, value, most })
+      const answer = this.query({ label, value, most })
       if (answer instanceof Promise) {
         void answer.then((answered: unknown) => settle(state, value, answered))
       } else settle(state, value, answer)
@@ -174,11 +174,11 @@ export class LabelMetrics {
   }
 }
 
-/** Moves what was counted for the value to its series, or to `other`; without an answer it is asked again. */
+/** Moves what was counted for the value to its series, or to `other`; without an answer the next use repeats the question. */
 function settle(state: LabelState, value: string, answer: unknown): void {
   const waiting = state.waiting.get(value)
   if (!isAnswer(answer)) {
-    if (waiting !== undefined) waiting.isAsked = false
+    if (waiting !== undefined) waiting.isSent = false
     return
   }
   for (const name of answer.values) if (!state.shown.has(name)) state.shown.set(name, new Map())

@@ -17,7 +17,7 @@ interface Scene {
   readonly key: ApiKey
   /** Runs an action on the key. */
   run(action: string, options?: string): Promise<number>
-  /** The key as it is now. */
+  /** The stored key. */
   current(): Promise<ApiKey | null>
 }
 

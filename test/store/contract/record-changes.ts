@@ -72,6 +72,16 @@ export async function changes(t: Test, newUrl: NewUrl): Promise<void> {
   t.match((await store.findKey(key.digest))?.key, { allowTools: ['web_search'] })
   const withoutTools = await store.changeKey(key, { allowTools: null })
   t.equal(withoutTools?.allowTools, undefined, 'null removes the list')
+  await store.changeKey(key, { labels: { team: 'shop' } })
+  // Two at once: each is made from the key as the other has left it.
+  await Promise.all(
+    ['app', 'env'].map((name) =>
+      store.changeKey(key, ({ labels }) => ({ labels: { ...labels, [name]: 'x' } })),
+    ),
+  )
+  const labels = { team: 'shop', app: 'x', env: 'x' }
+  t.same((await store.findKey(key.digest))?.key.labels, labels)
+  t.equal((await store.changeKey(key, { labels: null }))?.labels, undefined)
   await store.revokeKey(key, 9)
   t.equal(await store.changeKey(key, { name: 'late' }), null, 'a revoked key cannot change')
   const after = await store.keyById(ada.id, key.id)
@@ -231,7 +241,12 @@ export async function auditEntries(t: Test, newUrl: NewUrl): Promise<void> {
   t.equal(await store.createKey(key, 9, [entry('key.create', 'x')]), 'id_taken')
 
   const changed = await store.changeKey(key, { name: 'new' }, (before, after) => [
-    entry('key.change', `${before.name} → ${after.name}`),
+    {
+      ...entry('key.change', `${before.name} → ${after.name}`),
+      requestId: 'req_1',
+      before: { name: before.name, models: null },
+      after: { name: after.name, models: ['gpt-5'] },
+    },
     entry('key.change', 'and more'),
   ])
   t.equal(changed?.name, 'new')
@@ -258,6 +273,11 @@ export async function auditEntries(t: Test, newUrl: NewUrl): Promise<void> {
     `key.revoke ${key.id}`,
     'account.plan starter → max',
   ]
+  const page = await store.auditTrail.page({ accountId: ada.id, after: null, limit: 10 })
+  t.match(
+    page.find(({ requestId }) => requestId === 'req_1'),
+    { before: { name: key.name, models: null }, after: { name: 'new', models: ['gpt-5'] } },
+  )
   t.same(await actions(ada.id), all, 'one entry for each change that was made, in order')
   t.same(await actions(double.id), [])
 

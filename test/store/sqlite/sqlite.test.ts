@@ -64,7 +64,7 @@ void t.test("a damaged account fails the account's keys only", async (t) => {
   const fine = aKey(other.id)
   await store.createKey(fine, 5)
   const hash = 'hash-that-must-not-show'
-  for (const plan of ['gold', null, 1]) {
+  for (const plan of [['gold'], null, 1]) {
     const account = { ...anAccount({ id: key.accountId, passwordHash: hash }), plan }
     const text = JSON.stringify({ v: 1, ...account, order: 1, liveKeys: 1 })
     behind(path, 'accounts', { name: key.accountId, text })
