@@ -9,6 +9,7 @@ import { breaches, readBaseline, writeBaseline, type SuiteRecord } from './repor
 /** Suites by name, loaded when they are chosen. */
 const SUITES: Readonly<Record<string, () => Promise<(pace: Pace) => Promise<SuiteResult>>>> = {
   codec: async () => (await import('./suites/codec.js')).runCodec,
+  fleet: async () => (await import('./suites/fleet.js')).runFleet,
   hedge: async () => (await import('./suites/hedge.js')).runHedge,
   hostile: async () => (await import('./suites/hostile.js')).runHostile,
   ledger: async () => (await import('./suites/ledger.js')).runLedger,
@@ -26,6 +27,8 @@ const HELP = `Usage: npm run bench -- SUITE... [OPTIONS]
 
 Suites:
   codec    ns per frame of framing, decoding and encoding, in this process
+  fleet    Redis, two gateways, HAProxy: requests that fail in outages, kills, restarts, reloads and rotations, and
+           ledger entries that differ; exits 1 if a requirement fails
   hedge    time to first content of a bimodal provider, without and with hedges, and what the hedges cost
   hostile  ordinary requests beside hostile ones: failures, latency, event loop, memory; exits 1 on a breach
   ledger   admissions and settlements at the embedded store, in one to four processes
@@ -39,7 +42,7 @@ Suites:
 
 Options:
   --rounds N      rounds of each peer, alternating (codec 7, ledger 3, peers 3, route 7, the others 5)
-  --seconds N     seconds of each round of hedge (20), ledger (6), load, peers, route and splice (4), relay (5); of
+  --seconds N     seconds without Redis in fleet (10); of each round of hedge (20), ledger (6), load, peers, route and splice (4), relay (5); of
                   hostile, the length of the run (60); of start, the idle time before memory is read (10); a round
                   of codec takes 0.2
   --streams N     concurrent streams of relay (400) and peers (100)

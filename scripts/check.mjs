@@ -1,6 +1,11 @@
-/** `npm run check`: ESLint beside Prettier and the types. Prints their output; exits 1 if one of them fails. */
+/**
+ * `npm run check`: ESLint beside Prettier and the types. Prints their output; exits 1 if one of them fails.
+ * `--before-tests` also builds the gateway and finds or installs what the tests need, at the same time.
+ */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+
+const beforeTests = process.argv.includes('--before-tests')
 
 async function run(command, ...args) {
   const child = spawn(command, args, { stdio: 'inherit' })
@@ -8,8 +13,22 @@ async function run(command, ...args) {
   return code === 0
 }
 
-const linting = run('eslint', '.')
-const isFormatted = await run('prettier', '--check', '.')
-const isTyped = isFormatted && (await run('npm', 'run', '--silent', 'types'))
-const isLinted = await linting
-process.exit(isFormatted && isTyped && isLinted ? 0 : 1)
+/** Runs commands in sequence, until one fails. */
+async function inSequence(...commands) {
+  for (const command of commands) if (!(await run(...command))) return false
+  return true
+}
+
+// On two cores: ESLint takes as long as everything else together, and the set-up mostly waits.
+const results = await Promise.all([
+  run('eslint', '.'),
+  inSequence(
+    ['prettier', '--check', '.'],
+    ['npm', 'run', '--silent', 'types'],
+    ...(beforeTests ? [['npm', 'run', '--silent', 'build']] : []),
+  ),
+  ...(beforeTests
+    ? [inSequence(['npm', 'run', '--silent', 'transpile'], ['node', 'build/test/setup.js'])]
+    : []),
+])
+process.exit(results.every(Boolean) ? 0 : 1)

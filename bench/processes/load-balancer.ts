@@ -13,7 +13,7 @@ const PAGES = {
 } as const
 export type BalancerName = keyof typeof PAGES
 
-/** Where the load balancer listens, and the gateways that it uses. */
+/** The port of the load balancer, and the gateways that it uses. */
 export interface BalancerPlaces {
   readonly port: number
   /** For files of nginx. */

@@ -19,6 +19,7 @@ export interface Stamp {
 
 /** The Debian package of each program that a bench may need. */
 const PACKAGES = {
+  haproxy: 'haproxy',
   nginx: 'nginx-light',
   wrk: 'wrk',
   taskset: 'util-linux',

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Where the set-up of the tests puts Helm, if it is not on the PATH. */
+/** The path of the Helm that the set-up of the tests installs, if it is not on the PATH. */
 export const INSTALLED_HELM = join('build', 'clients', 'helm', 'helm')
 
 export const CHART = join('deploy', 'helm', 'sluice')

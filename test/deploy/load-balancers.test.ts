@@ -129,7 +129,7 @@ function askFrom(localAddress: string, port: number, secret: string): Promise<vo
   })
 }
 
-/** The times at which the pieces of a stream arrive. */
+/** The times at which the chunks of a stream arrive. */
 async function arrivals(reply: Response): Promise<{ times: number[]; text: string }> {
   const times: number[] = []
   let text = ''
@@ -159,7 +159,7 @@ for (const name of ['haproxy', 'nginx'] as const) {
     const slow = `[[words: ${WORDS}]] [[pace: ${PACE_MS}]]`
     const { times, text } = await arrivals(await stream(port, secret, slow))
     t.match(text, 'data: [DONE]')
-    t.ok(times.length >= WORDS * 0.7, `${times.length} pieces arrive one by one`)
+    t.ok(times.length >= WORDS * 0.7, `${times.length} chunks arrive one by one`)
     const lastMs = (times.at(-1) ?? 0) - (times[0] ?? 0)
     t.ok(lastMs > WORDS * PACE_MS * 0.6, `over ${lastMs.toFixed()} ms`)
     const large = await stream(port, secret, 'x'.repeat(3_000_000))
