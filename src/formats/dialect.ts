@@ -7,7 +7,7 @@ import { GatewayError, type WireError } from '../errors.js'
 import type { ChatEvent, EventSink, FinishReason } from './chat/event.js'
 import type { Reply } from './chat/fold.js'
 import type { JsonObject, JsonValue } from './chat/json.js'
-import type { ModelFacts, ModelFamily } from './chat/model.js'
+import type { ModelFacts } from './chat/model.js'
 import type { OutputSize } from './chat/output-size.js'
 import type { Vectors, ChatRequest } from './chat/request.js'
 import type { ReplyStorage } from './chat/stored-reply.js'
@@ -20,7 +20,7 @@ import type { Edit } from './wire/json/splice.js'
 export type { ChoicesDecoder, StreamDecoder, StreamEncoder, StreamTap, TapRequest, TapResult }
 
 /** The wire formats, by the names that the configuration and the metrics use. */
-export type DialectName = 'openai-chat' | 'openai-responses' | 'anthropic' | 'gemini'
+export type DialectName = 'openai-chat' | 'openai-responses' | 'anthropic' | 'gemini' | 'converse'
 
 /** Formats of providers' endpoints other than chats. */
 export type OtherFormat =
@@ -182,6 +182,11 @@ export interface BetaOptions {
 /** The codec for upstreams. */
 export interface Egress {
   readonly framing: Framing
+  /**
+   * The dialect whose reasoning state its replies have and its requests take; absent: its own. Converse has
+   * that of Claude, so that a conversation can move between Anthropic and Bedrock.
+   */
+  readonly stateOrigin?: DialectName
   /**
    * Path below the upstream's base URL, and the `accept` header. `model` is percent-encoded by the dialect.
    */
@@ -356,11 +361,12 @@ export function reportNative({ native = [] }: ChatRequest, losses: Losses): void
   }
 }
 
-const FAMILIES: Readonly<Record<DialectName, ModelFamily>> = {
+const FAMILIES: Readonly<Record<DialectName, string>> = {
   'openai-chat': 'openai',
   'openai-responses': 'openai',
   anthropic: 'anthropic',
   gemini: 'google',
+  converse: 'amazon',
 }
 
 /** Facts of an ordinary model of the dialect's own vendor. */

@@ -1,5 +1,6 @@
 /** All dialects by name, and the resolution of a request's method and path to a dialect and operation. */
 import { anthropic } from './anthropic/index.js'
+import { converse } from './converse/index.js'
 import { anthropicModels, geminiModels, openaiModels } from './list-models.js'
 import type {
   Dialect,
@@ -30,6 +31,7 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
   'openai-responses': openaiResponses,
   anthropic,
   gemini,
+  converse,
 }
 
 const OTHERS: Readonly<Record<OtherFormat, FormatCodecs>> = {
@@ -107,6 +109,7 @@ export function modelPagesOf(name: DialectName): ModelPages {
       return geminiModels
     case 'openai-chat':
     case 'openai-responses':
+    case 'converse':
       return openaiModels
     default:
       return name satisfies never
@@ -147,7 +150,7 @@ export function upstreamFormat(
     case 'openai-embeddings':
     case 'gemini-embeddings':
     case 'gemini-embedding':
-      if (dialect === 'anthropic') return null
+      if (dialect === 'anthropic' || dialect === 'converse') return null
       if (dialect !== 'gemini') return 'openai-embeddings'
       return client === 'gemini-embedding' ? client : 'gemini-embeddings'
     case 'openai-completions':
@@ -156,6 +159,7 @@ export function upstreamFormat(
     case 'openai-responses':
     case 'anthropic':
     case 'gemini':
+    case 'converse':
       return dialect
     default:
       return client satisfies never

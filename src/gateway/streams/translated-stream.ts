@@ -28,7 +28,8 @@ import {
   type Losses,
 } from '../../formats/dialect.js'
 import { EGRESSES } from '../../formats/index.js'
-import { SseFramer, type FrameSink } from '../../formats/wire/frames/sse-framer.js'
+import { newFramer } from '../../formats/wire/aws/event-stream.js'
+import type { SseFramer, FrameSink } from '../../formats/wire/frames/sse-framer.js'
 
 /** The result of a reply so far. */
 export interface ReplyResult {
@@ -120,7 +121,8 @@ export function tooComplex(part: string, excess: string): WireError {
 const MAX_TEXT_BYTES = 4 * 1024 * 1024
 
 /** The error of a stream whose framer has stopped. */
-export function overflowError({ excess }: Pick<SseFramer, 'excess'>): WireError {
+export function overflowError({ excess, fault }: Pick<SseFramer, 'excess' | 'fault'>): WireError {
+  if (fault !== null) return fault
   return excess === null ? OVERFLOW : tooComplex('event', excess)
 }
 
@@ -169,7 +171,7 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
     const sink = this.joined ?? this.grammar
     this.sink = mayOmitCall ? new MustCall(sink) : sink
     this.decoder = egress.newDecoder(request, this.sink, mayPause)
-    this.framer = new SseFramer(this)
+    this.framer = newFramer(this.egress.framing, this)
   }
 
   get isPending(): boolean {
@@ -200,7 +202,7 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
     if (this.joined === null) return
     this.joined.startNextPart()
     this.decoder = this.egress.newDecoder(this.request, this.sink, true)
-    this.framer = new SseFramer(this)
+    this.framer = newFramer(this.egress.framing, this)
     this.hasEnded = false
   }
 
@@ -251,6 +253,7 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
   }
 
   private finish(): void {
+    this.checkOverflow()
     if (this.outcome !== 'open') return
     this.decoder.end()
     if (this.resume === null) this.fail(TRUNCATED)

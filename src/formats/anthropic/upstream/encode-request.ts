@@ -15,7 +15,7 @@ import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import { sha256Hex } from '../../wire/sha256.js'
 import { isBlank } from '../constants.js'
 import { conversation, type Conversation } from './encode-messages.js'
-import { strictSchema, hasObjectRoot } from './encode-schema.js'
+import { strictSchema, hasObjectRoot } from '../../wire/strict-schema.js'
 import { samplingFields, thinkingFields } from './encode-thinking.js'
 import { toolFields } from './encode-tools.js'
 

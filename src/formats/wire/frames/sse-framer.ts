@@ -4,6 +4,7 @@
  */
 import { isAscii } from 'node:buffer'
 import { StringDecoder } from 'node:string_decoder'
+import type { WireError } from '../../../errors.js'
 import { mayBeDeep, ReplyScan } from '../json/reply-scan.js'
 
 /** Options of the framer. */
@@ -103,6 +104,11 @@ export class SseFramer implements Framer {
   /** True after an event exceeded the limit. Its text is dropped, and all later input is ignored. */
   get overflow(): boolean {
     return this.hasOverflowed
+  }
+
+  /** The error of a framing that is broken; always null for server-sent events. */
+  get fault(): WireError | null {
+    return null
   }
 
   /** The limit of `ReplyScan` that the event exceeded before `overflow`; null if it was its size. */
@@ -470,7 +476,12 @@ function parsed(text: string): unknown {
  * The interface of framers, which split bytes into frames. A framer is synchronous, keeps incomplete frames,
  * and emits the same frames regardless of chunk boundaries.
  */
-export type Framing = 'sse'
+export type Framing =
+  | 'sse'
+  /** Bedrock's binary messages, each of which has one event as JSON. */
+  | 'aws-events'
+  /** The same, and each event is base64 in the JSON (InvokeModel). */
+  | 'aws-chunks'
 
 /** Receives frames: the name of the event (`''` if it has none) and its data. */
 export interface FrameSink {
