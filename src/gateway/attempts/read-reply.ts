@@ -75,8 +75,8 @@ export function openReplyStream(
     const tap = egress.newTap({ includeUsage, onWhole })
     const stream = new PassthroughStream(
       tap,
-      egress.framing,
       keep === undefined ? undefined : MAX_STORED_BYTES,
+      egress.framing,
     )
     return new ReplyTransform(stream, owner, formOf(call))
   }

@@ -38,7 +38,7 @@ export class PassthroughStream implements Translation, FrameSink {
   private omittedText = 0
 
   /** Of an event above `maxKeptBytes`, only an outline is read. */
-  constructor(tap: StreamTap, framing: Framing = 'sse', maxKeptBytes = KEPT_BYTES) {
+  constructor(tap: StreamTap, maxKeptBytes = KEPT_BYTES, framing: Framing = 'sse') {
     this.tap = tap
     this.framer = newFramer(framing, this, { bytes: true, maxKeptBytes })
   }
