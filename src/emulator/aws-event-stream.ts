@@ -44,7 +44,7 @@ function awsMessage(headers: Readonly<Record<string, string>>, body: string): Bu
   return message
 }
 
-/** The messages of a stream, by their lengths alone; an incomplete one at the end is kept as it is. */
+/** The messages of a stream, by their lengths alone; an incomplete one at the end is kept unchanged. */
 export function messagesIn(stream: Buffer): Buffer[] {
   const messages: Buffer[] = []
   for (let at = 0; at < stream.length;) {

@@ -1,5 +1,5 @@
 /**
- * Goal: the emulated Bedrock speaks the format of the real one: AWS's own SDK reads whatever it sends.
+ * Goal: the emulated Bedrock has the format of the real one: AWS's own SDK reads all that it sends.
  * Method: the SDK converses, streams, invokes Claude and counts tokens, also with faults and errors; only
  * paths that the SDK cannot write are sent by hand.
  */
@@ -45,7 +45,7 @@ function sdk({ baseUrls }: Emulator, accessKeyId = 'AKIDEXAMPLE'): BedrockRuntim
   })
 }
 
-function says(text: string): Message[] {
+function userTurn(text: string): Message[] {
   return [{ role: 'user', content: [{ text }] }]
 }
 
@@ -76,7 +76,7 @@ async function failureOf(call: Promise<unknown>): Promise<BedrockRuntimeServiceE
 
 async function eventsOf(text: string, modelId = NOVA): Promise<ConverseStreamOutput[]> {
   const { stream = [] } = await client.send(
-    new ConverseStreamCommand({ modelId, messages: says(text) }),
+    new ConverseStreamCommand({ modelId, messages: userTurn(text) }),
   )
   const events: ConverseStreamOutput[] = []
   for await (const event of stream) events.push(event)
@@ -85,7 +85,7 @@ async function eventsOf(text: string, modelId = NOVA): Promise<ConverseStreamOut
 
 void t.test('a whole reply', async (t) => {
   const reply = await client.send(
-    new ConverseCommand({ modelId: NOVA, messages: says('Hello there') }),
+    new ConverseCommand({ modelId: NOVA, messages: userTurn('Hello there') }),
   )
   t.match(reply.output?.message?.content?.[0]?.text, /emulated reply from us\.amazon.*Hello there/)
   t.equal(reply.stopReason, 'end_turn')
@@ -108,14 +108,18 @@ void t.test('a stream, with padding and counts after its end', async (t) => {
 
 void t.test('tools, in one turn and the next', async (t) => {
   const first = await client.send(
-    new ConverseCommand({ modelId: CLAUDE, messages: says('Weather in Rome?'), toolConfig: TOOLS }),
+    new ConverseCommand({
+      modelId: CLAUDE,
+      messages: userTurn('Weather in Rome?'),
+      toolConfig: TOOLS,
+    }),
   )
   t.equal(first.stopReason, 'tool_use')
   const call = first.output?.message?.content?.[0]?.toolUse
   t.same(call?.input, { city: 'Rome' })
   if (first.output?.message === undefined) throw new Error('no message')
   const messages: Message[] = [
-    ...says('Weather in Rome?'),
+    ...userTurn('Weather in Rome?'),
     first.output.message,
     {
       role: 'user',
@@ -132,13 +136,13 @@ void t.test('tools, in one turn and the next', async (t) => {
 
 void t.test('the reasoning of Claude is signed, and verified when it returns', async (t) => {
   const additionalModelRequestFields = { thinking: { type: 'enabled', budget_tokens: 1024 } }
-  const messages = says('Think.')
+  const messages = userTurn('Think.')
   const input = { modelId: CLAUDE, additionalModelRequestFields }
   const { output } = await client.send(new ConverseCommand({ ...input, messages }))
   const reasoning = output?.message?.content?.[0]?.reasoningContent?.reasoningText
   t.match(reasoning?.signature, /^\S{100,}$/)
   if (output?.message === undefined) throw new Error('no message')
-  const turns = [...messages, output.message, ...says('And?')]
+  const turns = [...messages, output.message, ...userTurn('And?')]
   const next = await client.send(new ConverseCommand({ ...input, messages: turns }))
   t.equal(next.stopReason, 'end_turn')
   const changed: Message = {
@@ -148,7 +152,10 @@ void t.test('the reasoning of Claude is signed, and verified when it returns', a
       { text: 'Yes.' },
     ],
   }
-  const refused = new ConverseCommand({ ...input, messages: [...messages, changed, ...says('?')] })
+  const refused = new ConverseCommand({
+    ...input,
+    messages: [...messages, changed, ...userTurn('?')],
+  })
   t.match((await failureOf(client.send(refused))).message, /Invalid `signature`/)
   t.end()
 })
@@ -185,7 +192,7 @@ void t.test('InvokeModel for Claude, whole and streamed', async (t) => {
 })
 
 void t.test('token counts, for foundation models alone', async (t) => {
-  const counted = { converse: { messages: says('Hello there') } }
+  const counted = { converse: { messages: userTurn('Hello there') } }
   const modelId = 'anthropic.claude-sonnet-4-20250514-v1:0'
   const { inputTokens } = await client.send(new CountTokensCommand({ modelId, input: counted }))
   t.ok((inputTokens ?? 0) > 0)
@@ -201,9 +208,9 @@ void t.test('token counts, for foundation models alone', async (t) => {
 
 void t.test('errors have the name that the SDK reads', async (t) => {
   const send = (input: { modelId?: string; messages?: Message[] }, by = client): Promise<unknown> =>
-    by.send(new ConverseCommand({ modelId: NOVA, messages: says('Hello'), ...input }))
+    by.send(new ConverseCommand({ modelId: NOVA, messages: userTurn('Hello'), ...input }))
   t.equal((await failureOf(send({ modelId: 'gpt-4o' }))).name, 'ValidationException')
-  t.match((await failureOf(send({ messages: says(' ') }))).message, /is blank/)
+  t.match((await failureOf(send({ messages: userTurn(' ') }))).message, /is blank/)
   const stranger = sdk(emulator, 'invalid')
   t.equal((await failureOf(send({}, stranger))).name, 'UnrecognizedClientException')
   stranger.destroy()

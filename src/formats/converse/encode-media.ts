@@ -90,7 +90,9 @@ export class DocumentNames {
 
   /** A valid name for a document that the client calls `filename`. */
   add(filename: string | undefined, format: string): string {
-    const stem = (filename ?? '').replace(new RegExp(`\\.${format}$`, 'i'), '')
+    const whole = filename ?? ''
+    const isNamed = whole.toLowerCase().endsWith(`.${format}`)
+    const stem = isNamed ? whole.slice(0, -format.length - 1) : whole
     const plain = stem.replace(NOT_IN_NAMES, ' ').trim().slice(0, MAX_NAME).trim()
     const base = plain === '' ? 'document' : plain
     let name = base

@@ -174,7 +174,7 @@ class MessagesEncoder {
     if (origin !== STATE_ORIGIN) return null
     const isOfClaude = isClaude(this.model)
     if (redacted !== undefined) {
-      // Anthropic's base64, which Bedrock encodes once more.
+      // Anthropic's base64, which Bedrock encodes again.
       const redactedContent = Buffer.from(redacted, 'latin1').toString('base64')
       return isOfClaude ? { reasoningContent: { redactedContent } } : null
     }

@@ -32,7 +32,7 @@ const BUDGETS: Readonly<Record<Exclude<ReasoningEffort, 'none'>, number>> = {
 
 const EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max']
 
-/** The reasoning that the request asks for. */
+/** The reasoning that the client requests. */
 export function reasoningFields(
   request: ChatRequest,
   messages: readonly WireMessage[],

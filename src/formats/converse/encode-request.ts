@@ -33,7 +33,7 @@ const JSON_ONLY = 'Respond with one JSON object only.'
 /** For models that cannot be forced to call a tool. */
 const CALL_A_TOOL = 'Reply by calling one of the tools.'
 
-/** Members of Converse itself that a client may send as they are. */
+/** Members of Converse itself, which are passed unchanged. */
 const OWN_MEMBERS = [
   'additionalModelRequestFields',
   'additionalModelResponseFieldPaths',
@@ -306,7 +306,7 @@ export const tokenCounter: TokenCounter = {
 
 const CALL_NOW = 'Call one of the tools now. A reply in text is not accepted.'
 
-/** Nothing pauses; a reply without the call that the client demands is requested once more. */
+/** Nothing pauses; a reply without the call that the client demands is requested again. */
 export const continuation: Continuation = {
   mayPause: () => false,
   next: (body) => {

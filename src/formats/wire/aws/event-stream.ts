@@ -135,7 +135,7 @@ export const EXCEPTION = 'exception'
 /**
  * A framer for the messages of Bedrock: `aws-events` emits the payload of each under the name of its event;
  * `aws-chunks` (InvokeModel) emits the Messages event that each payload has as base64, and an exception as an
- * Anthropic `error` event. Only the latter knows the terminator of its stream.
+ * Anthropic `error` event.
  */
 class AwsEventFramer extends SseFramer {
   private readonly reader = new AwsMessageReader((message) => this.message(message))
