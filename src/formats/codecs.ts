@@ -162,6 +162,7 @@ export class StreamTranslator implements EventSink {
   write(chunk: Uint8Array): string {
     if (this.outcome !== 'open') return ''
     this.framer.write(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength))
+    while (this.framer.isPending) this.framer.more()
     this.checkFraming()
     return this.take()
   }

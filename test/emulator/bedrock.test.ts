@@ -211,9 +211,9 @@ void t.test('errors have the name that the SDK reads', async (t) => {
     by.send(new ConverseCommand({ modelId: NOVA, messages: userTurn('Hello'), ...input }))
   t.equal((await failureOf(send({ modelId: 'gpt-4o' }))).name, 'ValidationException')
   t.match((await failureOf(send({ messages: userTurn(' ') }))).message, /is blank/)
-  const stranger = sdk(emulator, 'invalid')
-  t.equal((await failureOf(send({}, stranger))).name, 'UnrecognizedClientException')
-  stranger.destroy()
+  const unknownKey = sdk(emulator, 'invalid')
+  t.equal((await failureOf(send({}, unknownKey))).name, 'UnrecognizedClientException')
+  unknownKey.destroy()
   const scripted: [number, string][] = [
     [429, 'ThrottlingException'],
     [503, 'ServiceUnavailableException'],

@@ -365,7 +365,9 @@ export const OTHER_TYPE: Readonly<WireError> = {
 
 /** The upstream's request id, at most 128 characters; null if it sent none. */
 export function requestIdIn(headers: IncomingHttpHeaders): string | null {
-  const id = fieldOf(headers['x-request-id'] ?? headers['request-id'])
+  const id = fieldOf(
+    headers['x-request-id'] ?? headers['request-id'] ?? headers['x-amzn-requestid'],
+  )
   return id === undefined ? null : id.slice(0, 128)
 }
 

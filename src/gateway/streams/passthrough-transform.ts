@@ -28,7 +28,6 @@ export class PassthroughStream implements Translation, FrameSink {
   readonly lost = []
   readonly resume = null
   readonly repeatCause = null
-  readonly isPending = false
   private readonly framer: SseFramer
   private readonly tap: StreamTap
   private ready = ''
@@ -88,8 +87,15 @@ export class PassthroughStream implements Translation, FrameSink {
     return this.take()
   }
 
-  more(): string {
-    return ''
+  get isPending(): boolean {
+    return this.outcome === 'open' && this.framer.isPending
+  }
+
+  more(): string | Buffer {
+    this.framer.more()
+    this.takeUnframed()
+    if (this.framer.overflow) this.overflow()
+    return this.take()
   }
 
   end(): string | Buffer {

@@ -175,7 +175,7 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
   }
 
   get isPending(): boolean {
-    return this.waiting !== null
+    return this.waiting !== null || (this.outcome === 'open' && this.framer.isPending)
   }
 
   get breach(): string | null {
@@ -209,7 +209,7 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
   write(chunk: Buffer): string {
     if (this.outcome !== 'open') return ''
     this.framer.write(chunk)
-    if (this.waiting === null) this.checkOverflow()
+    if (!this.isPending) this.checkOverflow()
     return this.encoder.take()
   }
 
@@ -230,6 +230,11 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
 
   /** Reads one large frame, or the small ones up to the next; the output follows in a turn of its own. */
   more(): string {
+    if (this.outcome === 'open' && this.framer.isPending) {
+      this.framer.more()
+      if (!this.isPending) this.checkOverflow()
+      return this.encoder.take()
+    }
     const { waiting } = this
     if (waiting === null) return ''
     let next = this.outcome === 'open' ? waiting.shift() : undefined

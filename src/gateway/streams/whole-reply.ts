@@ -113,6 +113,7 @@ export class SingleWholeReply implements WholeReply, EventSink {
     for (const chunk of chunks) {
       framer.write(chunk)
       yield
+      for (; framer.isPending; yield) framer.more()
     }
     framer.end()
     if (framer.overflow && !this.grammar.ended) {

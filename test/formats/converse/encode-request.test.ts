@@ -631,7 +631,7 @@ void t.test('tokens are counted for the model itself', (t) => {
   t.end()
 })
 
-void t.test('a model that cannot be forced is asked once more', (t) => {
+void t.test('a request to a model that cannot be forced is repeated', (t) => {
   const over = { tools: [FIND], toolChoice: { mode: 'required' as const } }
   const forced = encode(over, CLAUDE).body
   const free = encode(over, NEW_CLAUDE).body

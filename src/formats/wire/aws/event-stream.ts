@@ -8,7 +8,13 @@
 import { crc32 } from 'node:zlib'
 import type { WireError } from '../../../errors.js'
 import { isObject, objectOf, stringOf, type JsonObject } from '../../chat/json.js'
-import { SseFramer, type Framing, type FrameSink, type SseOptions } from '../frames/sse-framer.js'
+import {
+  PART_BYTES,
+  SseFramer,
+  type Framing,
+  type FrameSink,
+  type SseOptions,
+} from '../frames/sse-framer.js'
 import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../upstream-errors.js'
 import { anthropicErrorOf } from './decode-error.js'
 
@@ -42,6 +48,9 @@ export class AwsMessageReader {
   /** Bytes that are needed before anything can be read: the prelude, or a whole message. */
   private needed = PRELUDE_BYTES
   private readonly take: (message: AwsMessage) => void
+  /** The headers of the latest message, which those of the next one often repeat. */
+  private block = Buffer.alloc(0)
+  private headers: Record<string, string> = {}
 
   constructor(take: (message: AwsMessage) => void) {
     this.take = take
@@ -82,14 +91,25 @@ export class AwsMessageReader {
       }
       const headersFrom = at + PRELUDE_BYTES
       const headersEnd = headersFrom + headersLength
-      const headers = headersIn(bytes.subarray(headersFrom, headersEnd))
-      if (headers === null) {
+      if (!this.readHeaders(bytes.subarray(headersFrom, headersEnd))) {
         this.fault = 'the headers of a message are malformed'
         return bytes.length
       }
-      this.take({ headers, payload: bytes.subarray(headersEnd, end - CHECKSUM_BYTES) })
+      const payload = bytes.subarray(headersEnd, end - CHECKSUM_BYTES)
+      this.take({ headers: this.headers, payload })
       at = end
     }
+  }
+
+  /** False if the block is malformed. */
+  private readHeaders(block: Buffer): boolean {
+    if (this.block.equals(block)) return true
+    const headers = headersIn(block)
+    if (headers === null) return false
+    // A copy, because a slice would keep the whole chunk in memory.
+    this.block = Buffer.from(block)
+    this.headers = headers
+    return true
   }
 }
 
@@ -142,6 +162,8 @@ class AwsEventFramer extends SseFramer {
   private readonly isChunked: boolean
   private hasEnded = false
   private streamFault: WireError | null = null
+  /** The text of a large event and of those after it, in parts. */
+  private waiting: Buffer[] = []
 
   constructor(framing: Framing, sink: FrameSink, options: SseOptions) {
     super(sink, options)
@@ -161,6 +183,15 @@ class AwsEventFramer extends SseFramer {
     return false
   }
 
+  override get isPending(): boolean {
+    return this.waiting.length > 0
+  }
+
+  override more(): void {
+    for (const part of this.waiting.splice(0, PARTS_PER_TURN)) super.write(part)
+    if (super.overflow) this.waiting = []
+  }
+
   override write(chunk: Buffer): void {
     if (this.overflow) return
     this.reader.write(chunk)
@@ -172,6 +203,7 @@ class AwsEventFramer extends SseFramer {
 
   /** A connection that closes within a message, or without the terminator, truncates the reply. */
   override end(): void {
+    while (this.isPending) this.more()
     if (this.overflow) return
     if (this.reader.isWithinMessage || (this.isChunked && !this.hasEnded)) {
       this.streamFault = { ...TRUNCATED_REPLY }
@@ -180,10 +212,11 @@ class AwsEventFramer extends SseFramer {
   }
 
   private message({ headers, payload }: AwsMessage): void {
+    if (this.overflow) return
     const type = headers[':message-type']
     if (type === 'exception' || type === 'error') return this.exception(headers, payload)
     const name = headers[':event-type'] ?? ''
-    if (!this.isChunked) return this.emit(name, payload.toString('utf8'))
+    if (!this.isChunked) return this.emit(name, payload)
     const event = name === 'chunk' ? chunkIn(payload) : null
     if (event !== null) this.inner(event)
   }
@@ -191,34 +224,64 @@ class AwsEventFramer extends SseFramer {
   private exception(headers: AwsMessage['headers'], payload: Buffer): void {
     const error = errorIn(headers, payload)
     this.hasEnded = true
-    if (this.isChunked) this.emit('error', JSON.stringify(anthropicErrorOf(error)))
-    else this.emit(EXCEPTION, JSON.stringify(error))
+    if (this.isChunked) this.emit('error', Buffer.from(JSON.stringify(anthropicErrorOf(error))))
+    else this.emit(EXCEPTION, Buffer.from(JSON.stringify(error)))
   }
 
   /** Chunks without a type are no events of the Messages API. */
-  private inner(json: string): void {
-    const type = TYPE.exec(json)?.[1] ?? stringOf(parsed(json)?.type)
+  private inner(event: Buffer): void {
+    const head = event.toString('latin1', 0, HEAD_BYTES)
+    const type = TYPE.exec(head)?.[1] ?? stringOf(parsed(event.toString('utf8'))?.type)
     if (type === undefined) return
     // Its only other member has Amazon's own counts.
-    if (type !== 'message_stop') return this.emit(type, json)
+    if (type !== 'message_stop') return this.emit(type, event)
     this.hasEnded = true
-    this.emit(type, '{"type":"message_stop"}')
+    this.emit(type, MESSAGE_STOP)
   }
 
-  private emit(name: string, json: string): void {
+  private emit(name: string, json: Buffer): void {
+    const field = `event: ${name}\ndata: `
     // Line breaks in JSON are white space.
-    const data = json.includes('\n') || json.includes('\r') ? json.replace(/[\r\n]/g, ' ') : json
-    super.write(Buffer.from(`event: ${name.replace(/[\r\n]/g, '')}\ndata: ${data}\n\n`))
+    const isOneLine = !json.includes(LINE_FEED) && !json.includes(CARRIAGE_RETURN)
+    if (isOneLine && json.length < PART_BYTES && !this.isPending) {
+      this.feed(`${field}${json.toString(this.keepsRaw ? 'latin1' : 'utf8')}\n\n`, false)
+      return
+    }
+    const data = isOneLine
+      ? json
+      : Buffer.from(json.latin1Slice().replace(/[\r\n]/g, ' '), 'latin1')
+    this.waiting.push(Buffer.from(field))
+    for (let at = 0; at < data.length; at += PART_BYTES) {
+      this.waiting.push(data.subarray(at, at + PART_BYTES))
+    }
+    this.waiting.push(Buffer.from('\n\n'))
   }
 }
 
+/** Parts that are read in one turn; a scan of them takes some milliseconds. */
+const PARTS_PER_TURN = 8
+const LINE_FEED = 10
+const CARRIAGE_RETURN = 13
+const MESSAGE_STOP = Buffer.from('{"type":"message_stop"}')
+
 /** The type of an event, which is its first member in all of Anthropic's streams. */
 const TYPE = /^\{"type":"([a-z_]{1,64})"/
+/** Longer than its match. */
+const HEAD_BYTES = 80
+
+/** The start of a chunk in all of Bedrock's streams. */
+const CHUNK_START = '{"bytes":"'
 
 /** The JSON text in a chunk `{"bytes": base64, "p": padding}`; null if there is none. */
-function chunkIn(payload: Buffer): string | null {
-  const bytes = stringOf(parsed(payload.toString('utf8'))?.bytes)
-  return bytes === undefined ? null : Buffer.from(bytes, 'base64').toString('utf8')
+function chunkIn(payload: Buffer): Buffer | null {
+  const text = payload.latin1Slice()
+  if (text.startsWith(CHUNK_START)) {
+    const end = text.indexOf('"', CHUNK_START.length)
+    // The decoder ignores the backslash of an escaped slash.
+    return Buffer.from(text.slice(CHUNK_START.length, end), 'base64')
+  }
+  const bytes = stringOf(parsed(text)?.bytes)
+  return bytes === undefined ? null : Buffer.from(bytes, 'base64')
 }
 
 /** An error as the body of an HTTP error has it: `__type` and `message`. */

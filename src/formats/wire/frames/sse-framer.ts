@@ -29,7 +29,7 @@ const LARGE_BYTES = 256 * 1024
 /** Shorter events cannot be nested so deeply that reading them fails. */
 const SHALLOW_BYTES = 8 * 1024
 /** Chunks are read in parts of this size, so that a large event is noticed. */
-const PART_BYTES = 64 * 1024
+export const PART_BYTES = 64 * 1024
 /** A longer object that is not in fields is not an error of an upstream. */
 const MAX_BARE_CHARS = 64 * 1024
 const CR = '\r'
@@ -54,7 +54,7 @@ const BOM_BYTES = '\u00EF\u00BB\u00BF'
 export class SseFramer implements Framer {
   private readonly sink: FrameSink
   private readonly max: number
-  private readonly keepsRaw: boolean
+  protected readonly keepsRaw: boolean
   private readonly maxKept: number | null
   /** Null if bytes are kept, because Latin-1 characters are not split by chunks. */
   private readonly decoder: StringDecoder | null
@@ -109,6 +109,19 @@ export class SseFramer implements Framer {
   /** The error of a framing that is broken; always null for server-sent events. */
   get fault(): WireError | null {
     return null
+  }
+
+  /**
+   * Input is waiting, because a large message is read in turns of the event loop of its own: `more` is called
+   * once in each turn while this is true. Always false for server-sent events, which are read as they arrive.
+   */
+  get isPending(): boolean {
+    return false
+  }
+
+  /** Reads a part of what is waiting. */
+  more(): void {
+    // Nothing waits.
   }
 
   /** The limit of `ReplyScan` that the event exceeded before `overflow`; null if it was its size. */
@@ -195,7 +208,8 @@ export class SseFramer implements Framer {
     this.heldRaw = ''
   }
 
-  private feed(decoded: string, isLast: boolean): void {
+  /** Takes decoded text: Latin-1 if `bytes` is set. */
+  protected feed(decoded: string, isLast: boolean): void {
     let text = this.deferredCr ? CR + decoded : decoded
     // A CR at the end may be the first half of a CRLF, so it is processed with the next chunk.
     this.deferredCr = !isLast && text.endsWith(CR)

@@ -225,6 +225,20 @@ void t.test('a damaged stream is malformed, and its good messages arrive', (t) =
   t.end()
 })
 
+void t.test('large events arrive whole', (t) => {
+  const text = 'ü"\n'.repeat(100_000)
+  const large = awsEvent('contentBlockDelta', { contentBlockIndex: 0, delta: { text } })
+  const { frames } = framed('aws-events', FIRST, large, SECOND)
+  t.equal(frames.length, 3)
+  t.equal(frames[1]?.[1], JSON.stringify({ contentBlockIndex: 0, delta: { text } }))
+  const event = { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } }
+  const inner = framed('aws-chunks', PING, awsChunk(event), STOP)
+  t.equal(inner.frames[1]?.[1], JSON.stringify(event))
+  const huge = awsEvent('contentBlockDelta', { delta: { text: 'x'.repeat(17 * 1024 * 1024) } })
+  t.ok(framed('aws-events', huge).overflow, 'an event has the limit of other framings')
+  t.end()
+})
+
 void t.test('bytes that are no messages are malformed', (t) => {
   const text = Buffer.from('event: message_start\ndata: {"type":"message_start"}\n\n')
   t.equal(framed('aws-events', text).kind, 'upstream_malformed')
