@@ -249,7 +249,7 @@ class AwsEventFramer extends SseFramer {
     }
     const data = isOneLine
       ? json
-      : Buffer.from(json.latin1Slice().replace(/[\r\n]/g, ' '), 'latin1')
+      : Buffer.from(json.toString('latin1').replace(/[\r\n]/g, ' '), 'latin1')
     this.waiting.push(Buffer.from(field))
     for (let at = 0; at < data.length; at += PART_BYTES) {
       this.waiting.push(data.subarray(at, at + PART_BYTES))
@@ -274,7 +274,7 @@ const CHUNK_START = '{"bytes":"'
 
 /** The JSON text in a chunk `{"bytes": base64, "p": padding}`; null if there is none. */
 function chunkIn(payload: Buffer): Buffer | null {
-  const text = payload.latin1Slice()
+  const text = payload.toString('latin1')
   if (text.startsWith(CHUNK_START)) {
     const end = text.indexOf('"', CHUNK_START.length)
     // The decoder ignores the backslash of an escaped slash.
