@@ -103,7 +103,7 @@ function invokeReply(request: ParsedRequest, body: JsonObject, { model, action }
     headers: {
       'x-api-key': 'checked',
       'anthropic-version': known,
-      ...(Array.isArray(betas) ? { 'anthropic-beta': betas.join(',') } : {}),
+      ...(Array.isArray(betas) && { 'anthropic-beta': betas.map(String).join(',') }),
     },
     body: { ...rest, model: claudeOf(model), stream },
   }

@@ -175,7 +175,7 @@ export class StreamTranslator implements EventSink {
     if (this.outcome !== 'open') return ''
     this.framer.end()
     this.checkFraming()
-    if (this.outcome === 'open') this.decoder.end()
+    this.decoder.end()
     return this.take()
   }
 

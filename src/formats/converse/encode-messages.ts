@@ -3,7 +3,7 @@
  * up to it, because signed reasoning and prompt caches are bound to the exact prefix.
  */
 import { GatewayError } from '../../errors.js'
-import { isObject, type JsonObject } from '../chat/json.js'
+import { isObject, objectOf, stringOf, type JsonObject } from '../chat/json.js'
 import type { ModelFacts } from '../chat/model.js'
 import type {
   AssistantPart,
@@ -262,7 +262,7 @@ function isMarked(part: UserPart): part is Extract<UserPart, { cache?: CacheMark
 
 /** A document needs a text beside it. */
 function withText(blocks: JsonObject[]): JsonObject[] {
-  const names = blocks.flatMap(({ document }) => (isObject(document) ? [document.name] : []))
+  const names = blocks.flatMap(({ document }) => stringOf(objectOf(document).name) ?? [])
   if (names.length === 0 || blocks.some(({ text }) => text !== undefined)) return blocks
   return [{ text: `Attached: ${names.join(', ')}` }, ...blocks]
 }

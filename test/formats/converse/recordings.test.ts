@@ -70,14 +70,13 @@ function naive({ stream, response_body: body }: Recording): Naive {
       if (name === 'contentBlockDelta') {
         const { text, toolUse, reasoningContent } = objectOf(payload.delta)
         const block = (blocks[at] ??= {})
-        if (isObject(toolUse)) json[at] = (json[at] ?? '') + String(toolUse.input)
+        if (isObject(toolUse)) json[at] = (json[at] ?? '') + (stringOf(toolUse.input) ?? '')
         if (typeof text === 'string') block.text = (stringOf(block.text) ?? '') + text
         if (isObject(reasoningContent)) {
           const known = objectOf(block.reasoningContent)
           const reasoningText = objectOf(known.reasoningText)
           for (const [key, value] of Object.entries(reasoningContent)) {
-            const joined = (stringOf(reasoningText[key]) ?? '') + String(value)
-            reasoningText[key] = joined
+            reasoningText[key] = (stringOf(reasoningText[key]) ?? '') + (stringOf(value) ?? '')
           }
           block.reasoningContent = { reasoningText, ...reasoningContent }
         }
@@ -246,7 +245,9 @@ void t.test('Claude behind InvokeModel, for clients of each format', skipWithout
   let ofClaude = 0
   for (const recording of INVOKES) {
     const events = payloads(Buffer.from(recording.response_body, 'base64')).map(({ payload }) =>
-      objectOf(JSON.parse(Buffer.from(String(payload.bytes), 'base64').toString()) as unknown),
+      objectOf(
+        JSON.parse(Buffer.from(stringOf(payload.bytes) ?? '', 'base64').toString()) as unknown,
+      ),
     )
     const isClaude = events.some(({ type }) => type === 'message_stop')
     if (isClaude) ofClaude += 1

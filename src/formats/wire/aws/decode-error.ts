@@ -117,10 +117,8 @@ export function anthropicErrorOf(exception: JsonObject): JsonObject {
 /** The name in a header `Name:http…`, or in `prefix#Name`. */
 function nameOf(source: string | JsonObject): string {
   const text = typeof source === 'string' ? source : (stringOf(source.__type) ?? '')
-  return text
-    .slice(text.lastIndexOf('#') + 1)
-    .replace(/:.*$/s, '')
-    .trim()
+  const [name = ''] = text.split(':', 1)
+  return name.slice(name.lastIndexOf('#') + 1).trim()
 }
 
 function kindOf(name: string): ErrorKind | undefined {
