@@ -67,10 +67,11 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
   const config = inferenceConfig(request, sampling, context)
   if (Object.keys(config).length > 0) body.inferenceConfig = config
   if (tools !== undefined) body.toolConfig = tools
-  Object.assign(body, own)
+  const { additionalModelRequestFields: clients, ...others } = own
+  Object.assign(body, others)
   const additional = {
     ...additionalFields(request, reasoning.thinking, context),
-    ...objectOf(own.additionalModelRequestFields),
+    ...clientFields(clients, losses),
   }
   if (Object.keys(additional).length > 0) body.additionalModelRequestFields = additional
   if (config.stopSequences !== undefined && isClaude(model)) {
@@ -123,6 +124,34 @@ function additionalFields(
   if (isNova(model)) fields.inferenceConfig = { topK }
   else if (isClaude(model) && model.samplingParams !== 'never') fields.top_k = topK
   else losses.drop('top_k', 'no-equivalent')
+  return fields
+}
+
+/** Members that would replace the model, the tools or the length that limits and budgets were checked for. */
+const WITHHELD: ReadonlySet<string> = new Set([
+  'max_completion_tokens',
+  'max_gen_len',
+  'max_new_tokens',
+  'max_tokens',
+  'max_tokens_to_sample',
+  'maxTokens',
+  'messages',
+  'model',
+  'n',
+  'num_generations',
+  'stream',
+  'system',
+  'tools',
+])
+
+/** The client's own additional fields, without those that are withheld. */
+function clientFields(value: JsonValue | undefined, losses: Losses): JsonObject {
+  const fields: JsonObject = {}
+  for (const [name, field] of Object.entries(objectOf(value))) {
+    if (WITHHELD.has(name)) {
+      losses.drop(`additionalModelRequestFields.${name}`, 'no-equivalent')
+    } else fields[name] = field
+  }
   return fields
 }
 

@@ -430,7 +430,11 @@ const CASES: readonly Case[] = [
     name: 'members of Converse itself',
     over: {
       rest: {
-        additionalModelRequestFields: { anthropic_beta: ['context-1m-2025-08-07'] },
+        additionalModelRequestFields: {
+          anthropic_beta: ['context-1m-2025-08-07'],
+          max_tokens: 1_000_000,
+          tools: [{ type: 'web_search_20250305', name: 'web_search' }],
+        },
         additionalModelResponseFieldPaths: ['/a'],
         guardrailConfig: { guardrailIdentifier: 'g', guardrailVersion: 'DRAFT', trace: 'enabled' },
         performanceConfig: { latency: 'optimized' },
@@ -457,7 +461,11 @@ const CASES: readonly Case[] = [
       requestMetadata: { team: 'a' },
       serviceTier: { type: 'flex' },
     },
-    lost: ['unknown_field: no-equivalent'],
+    lost: [
+      'unknown_field: no-equivalent',
+      'additionalModelRequestFields.max_tokens: no-equivalent',
+      'additionalModelRequestFields.tools: no-equivalent',
+    ],
   },
 ]
 
