@@ -1,9 +1,10 @@
 /**
- * `node scripts/build.mjs` compiles the gateway and the dashboard's page into `dist/`. `--test` compiles sources,
- * tests and benchmarks with their types into `build/`; it writes the files also if the types are wrong, and then
- * exits with 2.
+ * `node scripts/build.mjs` compiles the gateway and the dashboard's page into `dist/`; `--fresh` removes `dist/`
+ * first, so that a package has no file of an older source. `--test` compiles sources, tests and benchmarks with
+ * their types into `build/`; it writes the files also if the types are wrong, and then exits with 2.
  */
 import { spawnSync } from 'node:child_process'
+import { rmSync } from 'node:fs'
 import { copyStoreFiles } from './copy-store-files.mjs'
 
 function run(command, args) {
@@ -16,6 +17,7 @@ if (process.argv.includes('--test')) {
   copyStoreFiles('build/src')
   process.exit(status)
 }
+if (process.argv.includes('--fresh')) rmSync('dist', { recursive: true, force: true })
 const status = run('tsc', ['-p', 'tsconfig.dist.json'])
 if (status !== 0) process.exit(status)
 copyStoreFiles('dist')

@@ -24,7 +24,7 @@ export const ERRORS = {
   ),
   unauthenticated: clientRow(
     401,
-    'No valid key. The message is the same for every kind of wrong key.',
+    'No valid key, or its account is disabled. The message is the same for every kind of wrong key.',
   ),
   forbidden: clientRow(403, 'The key is valid but not allowed to do this.'),
   plan_limit: clientRow(

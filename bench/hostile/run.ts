@@ -2,6 +2,7 @@
  * Ordinary requests beside hostile ones, sent to the real program with two workers: a phase without hostile
  * requests, each class alone, all classes together, and a wait until memory is released.
  */
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -12,6 +13,7 @@ import { residentBytes } from '../processes/machine.js'
 import type { Tree } from '../processes/builds.js'
 import type { AttackSettings, ClassReport } from './attack.js'
 import { OrdinaryLoad, type Ordinary } from './ordinary.js'
+import { TurnMeter } from './turn-meter.js'
 
 /** Duration and number of connections. */
 export interface HostilePlan {
@@ -32,8 +34,8 @@ export interface HostilePlan {
 /** One phase. */
 export interface Phase {
   readonly ordinary: Ordinary
-  /** The longest delay of the event loop of any worker, from `/metrics`; null if it was not reported. */
-  readonly loopMs: number | null
+  /** Processor time of the longest iteration of the event loop in any process (`TurnMeter`). */
+  readonly loopMs: number
   /** Workers that ended during the phase. */
   readonly workersLost: number
   readonly residentMegabytes: number
@@ -69,7 +71,9 @@ export async function runPlan(children: Children, plan: HostilePlan): Promise<Ho
   const ordinaryUpstream = await startEmulator(children, plan.tree)
   const hostileUpstream = await startEmulator(children, plan.tree)
   const replyUpstream = await startReplies(children)
+  const meter = new TurnMeter(join(children.folder, 'turns'))
   const gateway = await startGateway(children, null, {
+    env: meter.env,
     upstreamPort: ordinaryUpstream,
     tree: plan.tree,
     workers: WORKERS,
@@ -78,7 +82,7 @@ export async function runPlan(children: Children, plan: HostilePlan): Promise<Ho
   const load = new OrdinaryLoad(gateway.port, gateway.secret, plan.ordinaryPerSecond)
   const memory = new Memory(gateway)
   try {
-    return await new Run(children, plan, { gateway, load, memory }).all()
+    return await new Run(children, plan, { gateway, load, memory, meter }).all()
   } finally {
     memory.end()
     await load.end()
@@ -120,23 +124,29 @@ routes:
 `
 }
 
+/** The gateway and what is measured of it. */
+interface Measured {
+  readonly gateway: RunningGateway
+  readonly load: OrdinaryLoad
+  readonly memory: Memory
+  readonly meter: TurnMeter
+}
+
 class Run {
   private readonly children: Children
   private readonly plan: HostilePlan
   private readonly gateway: RunningGateway
   private readonly load: OrdinaryLoad
   private readonly memory: Memory
+  private readonly meter: TurnMeter
 
-  constructor(
-    children: Children,
-    plan: HostilePlan,
-    { gateway, load, memory }: { gateway: RunningGateway; load: OrdinaryLoad; memory: Memory },
-  ) {
+  constructor(children: Children, plan: HostilePlan, { gateway, load, memory, meter }: Measured) {
     this.children = children
     this.plan = plan
     this.gateway = gateway
     this.load = load
     this.memory = memory
+    this.meter = meter
   }
 
   async all(): Promise<HostileResult> {
@@ -170,14 +180,13 @@ class Run {
   }
 
   private async phase(during: () => Promise<unknown>): Promise<Phase> {
-    const { gateway, load, memory } = this
+    const { gateway, load, memory, meter } = this
     const before = workersOf(gateway)
     await load.take()
-    // Each scrape starts the next measurement.
-    await longestDelayMs(gateway.opsPort)
+    meter.take()
     await during()
     const ordinary = await load.take()
-    const loopMs = await longestDelayMs(gateway.opsPort)
+    const loopMs = meter.take()
     const after = new Set(workersOf(gateway))
     const workersLost = before.filter((pid) => !after.has(pid)).length
     return { ordinary, loopMs, workersLost, residentMegabytes: memory.read() }
@@ -221,19 +230,6 @@ class Memory {
 
   end(): void {
     clearInterval(this.timer)
-  }
-}
-
-/** The highest `nodejs_eventloop_lag_max_seconds` since the last scrape, in milliseconds. */
-async function longestDelayMs(opsPort: number): Promise<number | null> {
-  const signal = AbortSignal.timeout(15_000)
-  try {
-    const response = await fetch(`http://127.0.0.1:${opsPort}/metrics`, { signal })
-    const lines = (await response.text()).matchAll(/^nodejs_eventloop_lag_max_seconds\S* (\S+)$/gm)
-    const delays = [...lines].map(([, seconds]) => Number(seconds) * 1000)
-    return delays.length === 0 ? null : Math.max(...delays)
-  } catch {
-    return null
   }
 }
 

@@ -42,6 +42,8 @@ export interface GatewaySettings {
   readonly upstreams?: string
   /** Further keys of `server:`, as YAML flow entries. */
   readonly server?: string
+  /** Further variables of its environment. */
+  readonly env?: Readonly<Record<string, string>>
 }
 
 /** How long it may take until every worker is ready. */
@@ -65,7 +67,10 @@ export async function startGateway(
   const log = openSync(logFile, 'a')
   const command = [process.execPath, tree.main, 'serve', '--config', file]
   const from = performance.now()
-  const started = children.start(core, command, { stdio: ['ignore', log, log] })
+  const started = children.start(core, command, {
+    stdio: ['ignore', log, log],
+    ...(settings.env === undefined ? {} : { env: settings.env }),
+  })
   try {
     await listening(port, started)
     await ready(opsPort)

@@ -2,8 +2,8 @@
 import { GatewayError } from '../errors.js'
 import type { Labels } from './labels.js'
 
-/** The plan of an account; the configuration defines its limits. */
-export type PlanName = 'starter' | 'pro' | 'max'
+/** The plan of an account, by its name in the configuration, which defines its limits. */
+export type PlanName = string
 
 /** A user who may create keys. */
 export interface Account {
@@ -60,7 +60,7 @@ export interface ApiKey {
    */
   allowTools?: readonly string[]
   limits?: KeyLimits
-  /** Set when the key is created, sorted by name. */
+  /** Sorted by name. */
   labels?: Labels
   /** The key that this one replaces. */
   replaces?: string

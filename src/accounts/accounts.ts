@@ -1,14 +1,11 @@
 /** Operations on accounts, for the dashboard and the command line. `keys.ts` creates their keys. */
-import type { PlanConfig } from '../config/config.js'
 import { GatewayError } from '../errors.js'
 import type { AuditEntriesOf, AuditEntry } from '../store/audit-trail.js'
 import type { Store } from '../store/store.js'
 import type { Account, PlanName } from './account.js'
 import { randomBase62, type RandomBytes } from './key-secret.js'
 import { hashPassword, newPassword } from './password.js'
-
-/** The limits of the plans on keys. */
-export type Plans = Readonly<Record<PlanName, Pick<PlanConfig, 'priceUsd' | 'maxKeys'>>>
+import { isPlanOf, type Plans } from './plans.js'
 
 /** Clock and randomness; tests pass their own. */
 export interface Sources {
@@ -48,11 +45,6 @@ export interface CreatedAccount {
 const EMAIL = /^[^\s@"(),:;<>[\\\]\p{Cc}]{1,64}@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)*$/u
 /** The longest address that SMTP carries (RFC 5321, 4.5.3.1.3). */
 const MAX_EMAIL = 254
-
-/** Whether it is the name of a plan. */
-export function isPlanName(name: string): name is PlanName {
-  return name === 'starter' || name === 'pro' || name === 'max'
-}
 
 /**
  * Creates an account, and adds the entries of `audit` to the audit trail. Throws `malformed_request` with the
@@ -96,6 +88,32 @@ export async function setPlan(
   { plan, audit = () => [] }: { readonly plan: PlanName; readonly audit?: AuditEntriesOf<Account> },
 ): Promise<void> {
   if ((await store.changeAccount(accountId, { plan }, audit)) === null) throw noAccount()
+}
+
+/**
+ * Disables or enables the account, and adds the entries of `audit` to the audit trail. The keys of a disabled
+ * account are refused. Throws `malformed_request` for an unknown account, `store_unavailable`.
+ */
+export async function setDisabled(
+  store: Store,
+  accountId: string,
+  change: { readonly disabled: boolean; readonly audit?: AuditEntriesOf<Account> },
+): Promise<void> {
+  const { disabled, audit = () => [] } = change
+  if ((await store.changeAccount(accountId, { disabled }, audit)) === null) throw noAccount()
+}
+
+/** The name of a plan of the configuration. Throws `malformed_request` that names the plans. */
+export function checkedPlan(name: string, plans: Plans): PlanName {
+  if (isPlanOf(plans, name)) return name
+  throw refused(`There is no plan '${name}': use ${plansText(plans)}`, 'plan')
+}
+
+/** `starter, pro or max`. */
+export function plansText(plans: Plans): string {
+  const names = Object.keys(plans)
+  const last = names.pop() ?? 'none'
+  return names.length === 0 ? last : `${names.join(', ')} or ${last}`
 }
 
 /** Whether `checkedEmail` accepts it. */

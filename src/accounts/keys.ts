@@ -3,9 +3,10 @@ import { GatewayError } from '../errors.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import type { Store } from '../store/store.js'
 import type { Account, ApiKey, KeyLimits, PlanName, KeyReference } from './account.js'
-import { noAccount, refused, unforeseen, type Plans, type Sources } from './accounts.js'
+import { noAccount, refused, unforeseen, type Sources } from './accounts.js'
 import { digestOf, newSecret, randomBase62, shownParts } from './key-secret.js'
 import { checkedLabels, NO_LABELS, type Labels } from './labels.js'
+import { planMissing, planNamed, type Plans } from './plans.js'
 
 /** Settings of a new key; absent means no limit. */
 export interface NewKeySettings {
@@ -51,7 +52,7 @@ const UNLIMITED_KEYS = 10_000
 export async function createKey(store: Store, newKey: NewKey): Promise<CreatedKey> {
   const { plans, account, name, audit = () => [], ...options } = newKey
   const { now = Date.now, random, labels = NO_LABELS, ...settings } = options
-  const maxKeys = plans[account.plan].maxKeys ?? UNLIMITED_KEYS
+  const maxKeys = maxKeysOf(plans, account.plan)
   const secret = newSecret(random)
   const key: ApiKey = {
     id: `key_${randomBase62(16, random)}`,
@@ -81,6 +82,13 @@ export async function createKey(store: Store, newKey: NewKey): Promise<CreatedKe
   if (outcome === 'account_full') throw accountFull()
   if (outcome !== 'created') throw unforeseen('key', outcome)
   return { key, secret }
+}
+
+/** Throws `forbidden` if the configuration does not have the plan. */
+function maxKeysOf(plans: Plans, name: PlanName): number {
+  const plan = planNamed(plans, name)
+  if (plan === null) throw planMissing(name)
+  return plan.maxKeys ?? UNLIMITED_KEYS
 }
 
 function isUnconfirmed(error: unknown): error is GatewayError {
@@ -157,6 +165,11 @@ export interface Rotation {
   readonly plans: Plans
   readonly account: Account
   readonly old: ApiKey
+  /**
+   * How long the old key works, in ms; 0: it is revoked at once. Default: until it is revoked, or for 24 hours
+   * if the account has more keys than its plan allows.
+   */
+  readonly overlapMs?: number
   /** Ms since 1970. */
   readonly now: () => number
   /** Entries for the audit trail. */
@@ -172,17 +185,17 @@ export interface Rotated extends CreatedKey {
  * Creates the new key. Throws `malformed_request` if the old key is not active, `plan_limit` if the account
  * already has more keys than its plan allows, and the errors of `createKey`.
  *
- * Replaces a key: the new one has the same rights, and both work until the old one is revoked. A rotation may
- * exceed the plan's number of keys by one; the old key then expires after 24 hours.
+ * Replaces a key: the new one has the same rights, and both work until the old one ends (`overlapMs`). A
+ * rotation may exceed the plan's number of keys by one.
  */
 export async function rotateKey(rotation: Rotation): Promise<Rotated> {
-  const { store, plans, account, old, now, audit } = rotation
+  const { store, plans, account, old, overlapMs, now, audit } = rotation
   const nowMs = now()
   if (old.revokedAtMs !== undefined || (old.expiresAtMs ?? nowMs + 1) <= nowMs) {
     throw new GatewayError('malformed_request', 'This key no longer works. Create a new one.')
   }
-  const maxKeys = plans[account.plan].maxKeys ?? UNLIMITED_KEYS
-  const raisedPlans = { ...plans, [account.plan]: { ...plans[account.plan], maxKeys: maxKeys + 1 } }
+  const maxKeys = maxKeysOf(plans, account.plan)
+  const raisedPlans = { ...plans, [account.plan]: { priceUsd: 0, maxKeys: maxKeys + 1 } }
   const created = await createKey(store, {
     plans: raisedPlans,
     account,
@@ -194,12 +207,18 @@ export async function rotateKey(rotation: Rotation): Promise<Rotated> {
     if (error instanceof GatewayError && error.kind === 'plan_limit') throw tooMany(maxKeys)
     throw error
   })
-  const isOver = (await store.countKeys(account.id)) > maxKeys
-  const endsAtMs = isOver
-    ? Math.min(old.expiresAtMs ?? Infinity, nowMs + ROTATION_MS)
-    : (old.expiresAtMs ?? null)
-  await store.changeKey(old, { replacedBy: created.key.id, expiresAtMs: endsAtMs })
-  return { ...created, oldEndsAtMs: endsAtMs }
+  const replacedBy = created.key.id
+  if (overlapMs === 0) {
+    await store.changeKey(old, { replacedBy })
+    await store.revokeKey(old, nowMs)
+    return { ...created, oldEndsAtMs: nowMs }
+  }
+  const isOver = overlapMs === undefined && (await store.countKeys(account.id)) > maxKeys
+  const lastsMs = overlapMs ?? (isOver ? ROTATION_MS : Infinity)
+  const endsAtMs = Math.min(old.expiresAtMs ?? Infinity, nowMs + lastsMs)
+  const expiresAtMs = endsAtMs === Infinity ? null : endsAtMs
+  await store.changeKey(old, { replacedBy, expiresAtMs })
+  return { ...created, oldEndsAtMs: expiresAtMs }
 }
 
 function settingsLike({

@@ -1,10 +1,12 @@
 /**
- * `sluice accounts`: creates accounts, changes their plans and lists them, beside a running gateway.
- * `accounts/` has the rules.
+ * `sluice accounts`: creates accounts, changes their plans, disables, enables and lists them, beside a running
+ * gateway. `accounts/` has the rules.
  */
 import { userInfo } from 'node:os'
 import type { Account, PlanName } from '../accounts/account.js'
-import { createAccount, isPlanName, setPlan } from '../accounts/accounts.js'
+import { createAccount, plansText, setDisabled, setPlan } from '../accounts/accounts.js'
+import { accountChange, type AuditChange } from '../accounts/audit-changes.js'
+import { isPlanOf, type Plans } from '../accounts/plans.js'
 import type { JsonObject } from '../formats/chat/json.js'
 import { newRequestId } from '../http/request-id.js'
 import type { AuditEntry } from '../store/audit-trail.js'
@@ -17,21 +19,24 @@ import { namedAccount, openingFor, required, withStore, type StoreSession } from
 /** `sluice accounts`. */
 export const command: Command = {
   name: 'accounts',
-  summary: 'create and list accounts, change their plans',
+  summary: 'create and list accounts, change their plans, disable and enable them',
   help: `
 Usage: sluice accounts create   --email EMAIL --plan PLAN [--admin] [--password-stdin]
                                 [--config FILE] [--json]
        sluice accounts set-plan --account ACCOUNT --plan PLAN [--config FILE]
+       sluice accounts disable  --account ACCOUNT [--config FILE]
+       sluice accounts enable   --account ACCOUNT [--config FILE]
        sluice accounts list     [--config FILE] [--json]
 
 Works on the store of the configuration, with or without a running gateway. A running gateway uses
-the change within a second.
+the change within a second. 'disable' refuses all requests with the account's keys with 401 and
+ends its sessions in the dashboard; 'enable' makes the same keys work again.
 
 Options:
   --config FILE      the configuration file (default: the variable SLUICE_CONFIG)
-  --email EMAIL      the e-mail address for signing in; set-plan accepts it instead of --account
+  --email EMAIL      the e-mail address for signing in; accepted instead of --account, too
   --account ACCOUNT  an account's id or e-mail address
-  --plan PLAN        starter, pro or max
+  --plan PLAN        a plan of the configuration: starter, pro or max, if it does not name others
   --admin            an administrator, who manages all accounts in the dashboard
   --password-stdin   read the password (8 characters to 1,024 bytes) from standard input, without
                      a final line break; otherwise one is generated and printed once
@@ -50,17 +55,21 @@ Example:
 }
 
 /** The action of `sluice accounts`. */
-export type AccountsAction = 'create' | 'set-plan' | 'list'
+export type AccountsAction = 'create' | 'set-plan' | 'disable' | 'enable' | 'list'
 
 const ALLOWED: Record<AccountsAction, readonly string[]> = {
   create: ['config', 'email', 'plan', 'admin', 'password-stdin', 'json'],
   'set-plan': ['config', 'email', 'account', 'plan'],
+  disable: ['config', 'email', 'account'],
+  enable: ['config', 'email', 'account'],
   list: ['config', 'json'],
 }
 
 const NEEDED: Record<AccountsAction, readonly string[]> = {
   create: ['--email EMAIL', '--plan PLAN'],
   'set-plan': ['--plan PLAN'],
+  disable: [],
+  enable: [],
   list: [],
 }
 
@@ -88,8 +97,7 @@ export function parseAccounts(argv: readonly string[]): {
     needed: NEEDED,
   })
   const { action, values } = parsed
-  if (action !== 'list') planOf(values, `sluice accounts ${action}`)
-  if (action === 'set-plan') accountOf(values)
+  if (action !== 'list' && action !== 'create') accountOf(values, action)
   return parsed
 }
 
@@ -99,18 +107,28 @@ export function runAccounts(
   action: AccountsAction,
   values: AccountsValues,
 ): Promise<number> {
-  return { create, 'set-plan': changePlan, list }[action](session, values)
+  const actions = {
+    create,
+    'set-plan': changePlan,
+    disable: () => switchAccount(session, values, 'disable'),
+    enable: () => switchAccount(session, values, 'enable'),
+    list,
+  }
+  return actions[action](session, values)
 }
 
-async function create({ store, terminal }: StoreSession, values: AccountsValues): Promise<number> {
+async function create(session: StoreSession, values: AccountsValues): Promise<number> {
+  const { store, plans, terminal } = session
   const email = required(values.email, 'sluice accounts create', '--email EMAIL')
-  const plan = planOf(values, 'sluice accounts create')
+  const plan = planOf(values, 'sluice accounts create', plans)
   const password =
     values['password-stdin'] === true ? (await terminal.input()).replace(/\r?\n$/, '') : null
   const role = values.admin === true ? 'admin' : 'owner'
   const options = { email, plan, role, password } as const
   const { account, generatedPassword } = await createAccount(store, options, {
-    audit: ({ id }) => [accountEntry(id, 'account.create', `${role}, plan ${plan}`)],
+    audit: (made) => [
+      accountEntry(made.id, 'account.create', `${role}, plan ${plan}`, accountChange(null, made)),
+    ],
   })
   if (values.json === true) {
     const secret = generatedPassword === null ? {} : { password: generatedPassword }
@@ -127,26 +145,48 @@ async function create({ store, terminal }: StoreSession, values: AccountsValues)
   return 0
 }
 
-function accountEntry(id: string, action: string, detail: string): AuditEntry {
-  return commandEntry({ accountId: id, action, target: id, detail })
+function accountEntry(id: string, action: string, detail: string, change: AuditChange): AuditEntry {
+  return commandEntry({ accountId: id, action, target: id, detail, ...change })
 }
 
 async function changePlan(session: StoreSession, values: AccountsValues): Promise<number> {
   const { store, plans, terminal } = session
-  const name = accountOf(values)
-  const plan = planOf(values, 'sluice accounts set-plan')
+  const name = accountOf(values, 'set-plan')
+  const plan = planOf(values, 'sluice accounts set-plan', plans)
   const account = await namedAccount(session, name)
   if (account === null) return 1
   await setPlan(store, account.id, {
     plan,
-    audit: (before, after) =>
-      before.plan === after.plan
-        ? []
-        : [accountEntry(account.id, 'account.plan', `${before.plan} → ${after.plan}`)],
+    audit: (before, after) => (before.plan === after.plan ? [] : [planEntry(before, after)]),
   })
-  const limit = plans[plan].maxKeys
+  const limit = plans[plan]?.maxKeys ?? null
   const keys = limit === null ? 'any number of keys' : `at most ${limit} keys`
   terminal.out(`${account.id} (${account.email}): plan ${plan}, ${keys}`)
+  return 0
+}
+
+function planEntry(before: Account, after: Account): AuditEntry {
+  const detail = `${before.plan} → ${after.plan}`
+  return accountEntry(after.id, 'account.plan', detail, accountChange(before, after))
+}
+
+async function switchAccount(
+  session: StoreSession,
+  values: AccountsValues,
+  action: 'disable' | 'enable',
+): Promise<number> {
+  const { store, terminal } = session
+  const account = await namedAccount(session, accountOf(values, action))
+  if (account === null) return 1
+  const { id, email } = account
+  await setDisabled(store, id, {
+    disabled: action === 'disable',
+    audit: (before, after) =>
+      before.disabled === after.disabled
+        ? []
+        : [accountEntry(id, `account.${action}`, email, accountChange(before, after))],
+  })
+  terminal.out(`${id} (${email}): ${action}d`)
   return 0
 }
 
@@ -166,22 +206,24 @@ function shownAccount({ id, email, plan, role, disabled, createdAtMs }: Account)
   return { id, email, plan, role, disabled, created_at: new Date(createdAtMs).toISOString() }
 }
 
-function accountOf({ account, email }: AccountsValues): string {
+function accountOf({ account, email }: AccountsValues, action: AccountsAction): string {
   if (account !== undefined && email !== undefined) {
-    throw new UsageError("'sluice accounts set-plan' accepts --account or --email, not both")
+    throw new UsageError(`'sluice accounts ${action}' accepts --account or --email, not both`)
   }
-  return required(account ?? email, 'sluice accounts set-plan', '--account ACCOUNT')
+  return required(account ?? email, `sluice accounts ${action}`, '--account ACCOUNT')
 }
 
-function planOf(values: AccountsValues, command: string): PlanName {
+function planOf(values: AccountsValues, command: string, plans: Plans): PlanName {
   const plan = required(values.plan, command, '--plan PLAN')
-  if (!isPlanName(plan)) throw new UsageError(`--plan must be starter, pro or max, not "${plan}"`)
+  if (!isPlanOf(plans, plan)) {
+    throw new UsageError(`--plan must be ${plansText(plans)}, not "${plan}"`)
+  }
   return plan
 }
 
 /** As the dashboard writes them; the actor is the user of the operating system. */
 export function commandEntry(
-  what: Pick<AuditEntry, 'accountId' | 'action' | 'target' | 'detail'>,
+  what: Pick<AuditEntry, 'accountId' | 'action' | 'target' | 'detail' | 'before' | 'after'>,
 ): AuditEntry {
   const atMs = Date.now()
   const actor = `command line (${systemUser()})`

@@ -4,6 +4,7 @@ import type { Command } from './command.js'
 /** Commands by name, loaded on demand, so that `sluice keys` does not load the gateway. */
 export const COMMANDS: Record<string, () => Promise<Command>> = {
   accounts: async () => (await import('./accounts.js')).command,
+  audit: async () => (await import('./audit.js')).command,
   backup: async () => (await import('./backup.js')).command,
   check: async () => (await import('./check.js')).command,
   compare: async () => (await import('./compare.js')).command,

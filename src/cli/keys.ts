@@ -1,10 +1,12 @@
 /**
- * `sluice keys`: creates, lists and revokes the keys of an account, beside a running gateway. `accounts/` has
- * the rules.
+ * `sluice keys`: creates, lists, edits, rotates and revokes the keys of an account, beside a running gateway.
+ * `accounts/` has the rules.
  */
-import type { ApiKey, KeyLimits } from '../accounts/account.js'
-import { createKey, revokeKey, type NewKeySettings } from '../accounts/keys.js'
+import type { Account, ApiKey, KeyLimits } from '../accounts/account.js'
+import { keyChange, keyRotation, type AuditChange } from '../accounts/audit-changes.js'
+import { checkedName, createKey, revokeKey, rotateKey } from '../accounts/keys.js'
 import {
+  checkedLabels,
   labelsText,
   NO_LABELS,
   LABEL_NAME,
@@ -18,6 +20,7 @@ import { ALLOWED_TOOL, allowedTools, MAX_ALLOWED_TOOLS } from '../formats/chat/h
 import type { JsonObject } from '../formats/chat/json.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import { keyPages } from '../store/list-all.js'
+import type { KeyEdit } from '../store/store.js'
 import { commandEntry } from './accounts.js'
 import { parseAction, type Command, type OptionValues } from './command.js'
 import { printList } from './print-table-or-json.js'
@@ -47,59 +50,105 @@ const MAX = { rpm: 1e9, tpm: 1e12, concurrent: 1e6 } as const
 const MAX_USD = 1_000_000
 /** A century. */
 const MAX_DAYS = 36_500
-const UNITS_MS = { h: 3_600_000, d: 86_400_000 } as const
+const UNITS_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+/** The value that removes a limit or the expiry of a key. */
+const NONE = 'none'
+const MAX_OVERLAP_DAYS = 30
 const MODEL = /^[!-~]{1,256}$/
 const MAX_MODELS = 100
 
-/** The options of a new key. Throws `UsageError` naming the option. */
-function readKeyOptions(options: KeyOptions, nowMs: number): NewKeySettings {
-  const limits: KeyLimits = {}
-  const { rpm, tpm, concurrent, expires, models } = options
-  if (rpm !== undefined) limits.requestsPerMinute = count('rpm', rpm)
-  if (tpm !== undefined) limits.tokensPerMinute = count('tpm', tpm)
-  if (concurrent !== undefined) limits.concurrent = count('concurrent', concurrent)
-  const [day, week] = [options['usd-per-day'], options['usd-per-week']]
-  const month = options['usd-per-month']
+/** The settings of the options; null removes a setting, absent ones are not given. */
+interface GivenSettings extends Pick<KeyEdit, 'expiresAtMs' | 'models' | 'allowTools'> {
+  readonly limits: { readonly [Name in keyof KeyLimits]: number | null }
+  /** An empty value removes the label. */
+  readonly labels: Labels
+}
+
+/** The options that set a limit, and the limit of each. */
+const LIMIT_OPTIONS = [
+  ['rpm', 'requestsPerMinute', count],
+  ['tpm', 'tokensPerMinute', count],
+  ['concurrent', 'concurrent', count],
+  ['usd-per-day', 'nanoUsdPerDay', nanoUsd],
+  ['usd-per-week', 'nanoUsdPerWeek', nanoUsd],
+  ['usd-per-month', 'nanoUsdPerMonth', nanoUsd],
+] as const
+
+/**
+ * The options of a key; `isEdit` allows the values that remove a setting. Throws `UsageError` naming the option.
+ */
+function readKeyOptions(options: KeyOptions, nowMs: number, isEdit: boolean): GivenSettings {
+  const limits: { [Name in keyof KeyLimits]: number | null } = {}
+  for (const [option, limit, read] of LIMIT_OPTIONS) {
+    const text = options[option]
+    if (text !== undefined) limits[limit] = isEdit && text === NONE ? null : read(option, text)
+  }
+  const { expires, models, label = [] } = options
   const tools = options['allow-tools']
-  if (day !== undefined) limits.nanoUsdPerDay = nanoUsd('usd-per-day', day)
-  if (week !== undefined) limits.nanoUsdPerWeek = nanoUsd('usd-per-week', week)
-  if (month !== undefined) limits.nanoUsdPerMonth = nanoUsd('usd-per-month', month)
   return {
-    ...(Object.keys(limits).length > 0 ? { limits } : {}),
-    ...(expires === undefined ? {} : { expiresAtMs: expiryOf(expires, nowMs) }),
+    limits,
+    ...(expires === undefined
+      ? {}
+      : { expiresAtMs: isEdit && expires === NONE ? null : expiryOf(expires, nowMs) }),
     ...(models === undefined ? {} : { models: modelsOf(models) }),
-    ...(tools === undefined ? {} : { allowTools: toolsOf(tools) }),
-    ...(options.label === undefined ? {} : { labels: labelsOf(options.label) }),
+    ...(tools === undefined
+      ? {}
+      : { allowTools: isEdit && tools === 'default' ? null : toolsOf(tools) }),
+    labels: labelsOf(label, isEdit),
   }
 }
 
-function labelsOf(pairs: readonly string[]): Labels {
+function labelsOf(pairs: readonly string[], mayBeEmpty: boolean): Labels {
   const labels = new Map<string, string>()
   for (const pair of pairs) {
     const separator = pair.indexOf('=')
     const name = pair.slice(0, Math.max(0, separator))
-    if (!LABEL_NAME.test(name) || !LABEL_VALUE.test(pair.slice(separator + 1))) {
+    const value = pair.slice(separator + 1)
+    const isValue = LABEL_VALUE.test(value) || (mayBeEmpty && value === '')
+    if (!LABEL_NAME.test(name) || !isValue) {
       throw new UsageError(
         '--label must be NAME=VALUE: a name of 1 to 32 characters (a-z, 0-9, _ . -), a value of 1 to 64 printable ASCII characters without spaces and commas',
       )
     }
     if (labels.has(name)) throw new UsageError(`--label ${name} is given twice`)
-    labels.set(name, pair.slice(separator + 1))
+    labels.set(name, value)
   }
   if (labels.size > MAX_LABELS) throw new UsageError(`a key has at most ${MAX_LABELS} labels`)
   return Object.fromEntries(labels)
 }
 
-function count(name: keyof typeof MAX, text: string): number {
+/** The given values without those that remove one; null if none is left. */
+function setOnly<T>(values: Readonly<Record<string, T | null>>): Record<string, T> | null {
+  const set = Object.entries(values).filter((pair): pair is [string, T] => {
+    return pair[1] !== null && pair[1] !== ''
+  })
+  set.sort(([a], [b]) => (a < b ? -1 : 1))
+  return set.length === 0 ? null : Object.fromEntries(set)
+}
+
+function count(name: string, text: string): number {
   const value = Number(text)
-  if (/^\d+$/.test(text) && value >= 1 && value <= MAX[name]) return value
-  throw new UsageError(`--${name} must be a whole number from 1 to ${MAX[name]}`)
+  const max = name === 'rpm' ? MAX.rpm : name === 'tpm' ? MAX.tpm : MAX.concurrent
+  if (/^\d+$/.test(text) && value >= 1 && value <= max) return value
+  throw new UsageError(`--${name} must be a whole number from 1 to ${max}`)
 }
 
 function nanoUsd(name: string, text: string): number {
   const value = Number(text)
   if (/^\d+(\.\d{1,9})?$/.test(text) && value <= MAX_USD) return Math.round(value * 1e9)
   throw new UsageError(`--${name} must be US dollars, such as 2.50, at most ${MAX_USD}`)
+}
+
+/** `0`, `30m`, `24h`, `7d`: ms. */
+function overlapOf(text: string): number {
+  const [, digits = '', unit] = /^(\d{1,6})([smhd]?)$/.exec(text) ?? []
+  const unitMs = unit === 's' || unit === 'm' || unit === 'h' || unit === 'd' ? UNITS_MS[unit] : 0
+  const ms = Number(digits) * unitMs
+  const isValid = digits !== '' && (unitMs > 0 || Number(digits) === 0)
+  if (isValid && ms <= MAX_OVERLAP_DAYS * UNITS_MS.d) return ms
+  throw new UsageError(
+    `--overlap must be 0, or a duration of at most ${MAX_OVERLAP_DAYS}d: 30m, 24h, 7d`,
+  )
 }
 
 /** `12h`, `30d`, a date (its start, UTC) or a time. */
@@ -137,23 +186,29 @@ function toolsOf(text: string): string[] {
 /** `sluice keys`. */
 export const command: Command = {
   name: 'keys',
-  summary: "create, list and revoke an account's keys",
+  summary: "create, list, edit, rotate and revoke an account's keys",
   help: `
 Usage: sluice keys create --account ACCOUNT --name NAME [limits] [--config FILE]
        sluice keys list   --account ACCOUNT [--json] [--config FILE]
+       sluice keys edit   --account ACCOUNT --key ID [--name NAME] [limits] [--config FILE]
+       sluice keys rotate --account ACCOUNT --key ID [--overlap TIME] [--config FILE]
        sluice keys revoke --account ACCOUNT --key ID [--config FILE]
 
-'create' prints only the secret on standard output, and only once; messages go to standard error. A
-running gateway uses the change within a second.
+'create' and 'rotate' print only the secret on standard output, and only once; messages go to standard
+error. 'rotate' makes a new key with the name, limits, models, tools, labels and expiry of the old one,
+which works for the time of --overlap. 'edit' changes what its options name and keeps the secret. A running
+gateway uses a change within a second.
 
 Options:
   --config FILE      the configuration file (default: the variable SLUICE_CONFIG)
   --account ACCOUNT  the account's id or e-mail address
   --name NAME        a name for the key, 1 to 100 characters
   --key ID           the key's id, as printed by 'list'
+  --overlap TIME     how long the old key works beside the new one: 0 (not at all), 30m, 24h (the
+                     default), 7d, at most 30d
   --json             print JSON
 
-Limits of a new key, in addition to those of the configuration and the plan:
+Limits of a key, in addition to those of the configuration and the plan:
   --rpm N            requests per minute
   --tpm N            tokens per minute, of prompts and replies together
   --concurrent N     concurrent requests
@@ -164,6 +219,9 @@ Limits of a new key, in addition to those of the configuration and the plan:
   --allow-tools LIST tools and options of providers that it may use, instead of the lists of the
                      upstreams: 'web_search,mcp', '*' for all, '' for none
   --label NAME=VALUE a label for routes, limits, priorities and sums; may be repeated, at most 16
+
+With 'edit', 'none' removes a limit or the expiry, --models '*' allows all models, --allow-tools default
+uses the lists of the upstreams again, and --label NAME= removes a label; other labels stay.
 
 Exit status: 0 success, 1 failure, 2 wrong usage.
 
@@ -179,17 +237,21 @@ Example:
 }
 
 /** The action of `sluice keys`. */
-export type KeysAction = 'create' | 'list' | 'revoke'
+export type KeysAction = 'create' | 'list' | 'edit' | 'rotate' | 'revoke'
 
 const ALLOWED: Record<KeysAction, readonly string[]> = {
   create: ['config', 'account', 'name', ...Object.keys(KEY_OPTIONS)],
   list: ['config', 'account', 'json'],
+  edit: ['config', 'account', 'key', 'name', ...Object.keys(KEY_OPTIONS)],
+  rotate: ['config', 'account', 'key', 'overlap'],
   revoke: ['config', 'account', 'key'],
 }
 
 const NEEDED: Record<KeysAction, readonly string[]> = {
   create: ['--account ACCOUNT', '--name NAME'],
   list: ['--account ACCOUNT'],
+  edit: ['--account ACCOUNT', '--key ID'],
+  rotate: ['--account ACCOUNT', '--key ID'],
   revoke: ['--account ACCOUNT', '--key ID'],
 }
 
@@ -198,9 +260,19 @@ const OPTIONS = {
   account: { type: 'string' },
   name: { type: 'string' },
   key: { type: 'string' },
+  overlap: { type: 'string' },
   json: { type: 'boolean' },
   ...KEY_OPTIONS,
 } as const
+
+/** The options with which `edit` changes a key, beside `--name`. */
+const ALLOWED_EDITS = [
+  ...LIMIT_OPTIONS.map(([option]) => option),
+  'expires',
+  'models',
+  'allow-tools',
+  'label',
+] as const
 
 /** The options of all actions. */
 export type KeysValues = ReturnType<typeof parseKeys>['values']
@@ -216,25 +288,29 @@ export function runKeys(
   action: KeysAction,
   values: KeysValues,
 ): Promise<number> {
-  return { create, list, revoke }[action](session, values)
+  return { create, list, edit, rotate, revoke }[action](session, values)
 }
 
 async function create(session: StoreSession, values: KeysValues): Promise<number> {
   const { store, plans, terminal } = session
   const name = required(values.name, 'sluice keys create', '--name NAME')
-  const options = readKeyOptions(values, Date.now())
+  const given = readKeyOptions(values, Date.now(), false)
   const account = await namedAccount(session, accountOf(values, 'create'))
   if (account === null) return 1
-  for (const warning of unknownModelWarnings(options.models ?? [], session)) {
-    terminal.err(`sluice: warning: --models: ${warning}`)
-  }
+  warnOfModels(session, given)
+  const { expiresAtMs, models, allowTools } = given
+  const limits = setOnly<number>(given.limits)
   try {
     const { key, secret } = await createKey(store, {
       plans,
       account,
       name,
-      ...options,
-      audit: (made) => [keyEntry(made, 'key.create')],
+      ...(limits === null ? {} : { limits }),
+      ...(typeof expiresAtMs === 'number' ? { expiresAtMs } : {}),
+      ...(models === undefined || models === null ? {} : { models }),
+      ...(allowTools === undefined || allowTools === null ? {} : { allowTools }),
+      labels: given.labels,
+      audit: (made) => [keyEntry(made, 'key.create', keyChange(null, made))],
     })
     terminal.out(secret)
     terminal.err(
@@ -242,14 +318,118 @@ async function create(session: StoreSession, values: KeysValues): Promise<number
     )
     return 0
   } catch (error) {
-    if (!(error instanceof GatewayError) || error.kind !== 'plan_limit') throw error
-    terminal.err(`sluice: ${error.message}`)
-    terminal.err(
-      `'sluice keys list --account ${account.id}' lists the keys; ` +
-        "'sluice accounts set-plan' changes the plan",
-    )
+    return planRefused(session, account.id, error)
+  }
+}
+
+function warnOfModels(session: StoreSession, { models }: GivenSettings): void {
+  for (const warning of unknownModelWarnings(models ?? [], session)) {
+    session.terminal.err(`sluice: warning: --models: ${warning}`)
+  }
+}
+
+/** The exit status of a refusal by the plan; throws any other error. */
+function planRefused({ terminal }: StoreSession, accountId: string, error: unknown): number {
+  if (!(error instanceof GatewayError) || error.kind !== 'plan_limit') throw error
+  terminal.err(`sluice: ${error.message}`)
+  terminal.err(
+    `'sluice keys list --account ${accountId}' lists the keys; ` +
+      "'sluice accounts set-plan' changes the plan",
+  )
+  return 1
+}
+
+async function edit(session: StoreSession, values: KeysValues): Promise<number> {
+  const { store, terminal } = session
+  const keyId = required(values.key, 'sluice keys edit', '--key ID')
+  const given = readKeyOptions(values, Date.now(), true)
+  if (values.name === undefined && ALLOWED_EDITS.every((option) => values[option] === undefined)) {
+    throw new UsageError("'sluice keys edit' needs an option that changes the key, such as --rpm")
+  }
+  const account = await namedAccount(session, accountOf(values, 'edit'))
+  if (account === null) return 1
+  warnOfModels(session, given)
+  const existing = await namedKey(session, account, keyId)
+  if (existing === null) return 1
+  const named = values.name === undefined ? {} : { name: checkedName(values.name) }
+  checkedLabels(editOf(existing, given).labels ?? NO_LABELS)
+  const key = await store.changeKey(
+    existing,
+    (before) => ({ ...named, ...editOf(before, given) }),
+    (before, after) => [keyEntry(after, 'key.change', keyChange(before, after))],
+  )
+  if (key === null) {
+    terminal.err(`sluice: key ${keyId} is revoked, which is final: create a new one`)
     return 1
   }
+  terminal.out(`${keyId}: changed`)
+  return 0
+}
+
+/** The key with that id; null, with a line of advice, if the account has none. */
+async function namedKey(
+  { store, terminal }: StoreSession,
+  account: Account,
+  keyId: string,
+): Promise<ApiKey | null> {
+  const key = await store.keyById(account.id, keyId)
+  if (key === null) {
+    terminal.err(
+      `sluice: the account has no key with this id: 'sluice keys list --account ${account.id}' shows all`,
+    )
+  }
+  return key
+}
+
+/** What changes in the key as it is: limits and labels that are not given stay. */
+function editOf(key: ApiKey, { limits, labels, ...others }: GivenSettings): KeyEdit {
+  const hasLimits = Object.keys(limits).length > 0
+  const hasLabels = Object.keys(labels).length > 0
+  return {
+    ...others,
+    ...(hasLimits ? { limits: setOnly<number>({ ...key.limits, ...limits }) } : {}),
+    ...(hasLabels ? { labels: setOnly<string>({ ...key.labels, ...labels }) } : {}),
+  }
+}
+
+async function rotate(session: StoreSession, values: KeysValues): Promise<number> {
+  const { store, plans, terminal } = session
+  const keyId = required(values.key, 'sluice keys rotate', '--key ID')
+  const overlapMs = overlapOf(values.overlap ?? '24h')
+  const account = await namedAccount(session, accountOf(values, 'rotate'))
+  if (account === null) return 1
+  const old = await namedKey(session, account, keyId)
+  if (old === null) return 1
+  const nowMs = Date.now()
+  const audit = (made: ApiKey): AuditEntry[] => {
+    const change = keyRotation(old, made, Math.min(old.expiresAtMs ?? Infinity, nowMs + overlapMs))
+    const detail = `${old.name}: ${shownSecret(old)} → ${shownSecret(made)}`
+    return [
+      commandEntry({
+        accountId: account.id,
+        action: 'key.rotate',
+        target: old.id,
+        detail,
+        ...change,
+      }),
+    ]
+  }
+  try {
+    const rotation = { store, plans, account, old, overlapMs, now: () => nowMs, audit }
+    const { key, secret, oldEndsAtMs } = await rotateKey(rotation)
+    terminal.out(secret)
+    const until = overlapMs === 0 ? 'is revoked' : `works until ${time(oldEndsAtMs ?? nowMs) ?? ''}`
+    terminal.err(
+      `Created key ${key.id} "${key.name}" of ${account.email}. Its secret is shown only now. The old key ${old.id} ${until}.`,
+    )
+    return 0
+  } catch (error) {
+    return planRefused(session, account.id, error)
+  }
+}
+
+function shownSecret({ prefix, lastFour }: ApiKey): string {
+  return `${prefix}…${lastFour}`
 }
 
 async function list(session: StoreSession, values: KeysValues): Promise<number> {
@@ -299,14 +479,20 @@ async function revoke(session: StoreSession, values: KeysValues): Promise<number
   const account = await namedAccount(session, accountOf(values, 'revoke'))
   if (account === null) return 1
   const key = await store.keyById(account.id, keyId)
-  const entries = key === null ? [] : [keyEntry(key, 'key.revoke')]
+  const nowMs = Date.now()
+  const entries =
+    key === null
+      ? []
+      : [keyEntry(key, 'key.revoke', keyChange(key, { ...key, revokedAtMs: nowMs }))]
   await revokeKey(store, { accountId: account.id, id: keyId }, { audit: entries })
   terminal.out(`${keyId}: revoked`)
   return 0
 }
 
-function keyEntry({ id, accountId, name, prefix, lastFour }: ApiKey, action: string): AuditEntry {
-  return commandEntry({ accountId, action, target: id, detail: `${name} (${prefix}…${lastFour})` })
+function keyEntry(key: ApiKey, action: string, change: AuditChange): AuditEntry {
+  const { id, accountId, name } = key
+  const detail = `${name} (${shownSecret(key)})`
+  return commandEntry({ accountId, action, target: id, detail, ...change })
 }
 
 function accountOf(values: KeysValues, action: KeysAction): string {

@@ -12,7 +12,8 @@ Usage: sluice serve [--config FILE]
 
 Serves the data plane on server.port, and metrics, health, readiness and the configuration in force on
 server.ops_port. A changed file is reloaded (at once with SIGHUP); an invalid one is refused and the
-previous one stays in force. SIGTERM and SIGINT drain the gateway; a second signal exits at once.
+previous one stays in force. SIGTERM and SIGINT drain the gateway; a second signal exits at once. SIGUSR1
+opens log.file again after it was renamed.
 
 Options:
   --config FILE   the configuration file (default: the variable SLUICE_CONFIG)

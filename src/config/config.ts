@@ -5,6 +5,7 @@
 import type { KeyLimits, PlanName } from '../accounts/account.js'
 import type { ModelFacts, ModelPrice } from '../formats/chat/model.js'
 import type { DialectName } from '../formats/dialect.js'
+import type { OnLoss } from '../formats/losses.js'
 import type { TlsFiles } from '../http/read-tls-files.js'
 import type { LogLevel } from '../observe/log.js'
 import type { NotifyGroup } from '../observe/notification.js'
@@ -111,10 +112,24 @@ export interface NotifyConfig {
 /** Rules for the lines of the log. */
 export interface LogConfig {
   readonly level: LogLevel
+  /** Absolute path; null: standard output. */
+  readonly file: string | null
   /** Share of successful requests that are logged, 0 to 1. */
   readonly sampleSuccess: number
   /** Slower successful requests are always logged. */
   readonly slowMs: number
+}
+
+/** Metrics by labels of keys. */
+export interface MetricsConfig {
+  readonly labels: readonly {
+    /** The label of keys. */
+    readonly name: string
+    /** The label of the series: only letters, digits and underscores. */
+    readonly series: string
+    /** Number of values with series of their own. */
+    readonly values: number
+  }[]
 }
 
 /** Limits on reading replies after the client has disconnected. */
@@ -213,9 +228,10 @@ export interface Config {
   readonly responses: { readonly storeSeconds: number }
   readonly dashboard: DashboardConfig
   readonly log: LogConfig
+  readonly metrics: MetricsConfig
   readonly telemetry: TelemetryConfig
   readonly notify: readonly NotifyConfig[]
-  readonly onLoss: 'report' | 'reject'
+  readonly onLoss: OnLoss
   readonly afterDisconnect: AfterDisconnectConfig
   readonly ledger: LedgerConfig
   /**
@@ -226,6 +242,7 @@ export interface Config {
   readonly fetchMedia: FetchMediaConfig
   readonly upstreams: Readonly<Record<string, UpstreamConfig>>
   readonly routes: readonly RouteConfig[]
+  /** In the order of the file. */
   readonly plans: Readonly<Record<PlanName, PlanConfig>>
   readonly limits: readonly LimitConfig[]
   readonly limiting: LimitingConfig

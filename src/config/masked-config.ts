@@ -52,6 +52,9 @@ export function shownConfig(config: Config): JsonObject {
     escrow: maskedEscrow(config.escrow),
     dashboard: shownDashboard(config.dashboard),
     log: snakeKeys(config.log),
+    metrics: {
+      labels: Object.fromEntries(config.metrics.labels.map(({ name, values }) => [name, values])),
+    },
     telemetry: snakeKeys(config.telemetry),
     notify: config.notify.map(maskedNotify),
     on_loss: config.onLoss,

@@ -4,6 +4,7 @@
  */
 import { resolve } from 'node:path'
 import { isRedisUrl, parseRedisUrl, parseSqliteAddress } from '../store/store-address.js'
+import { BUILT_IN_PLANS, isPlanOf } from '../accounts/plans.js'
 import type { Config, PlanConfig } from './config.js'
 import { amountsOf, checkLimits, limitingOf, limitsOf } from './resolve-limits.js'
 import type { Finding, Path, ReportFinding } from './problem.js'
@@ -12,7 +13,13 @@ import { checkDashboard, dashboardOf } from './schema/dashboard-schema.js'
 import { afterDisconnectOf, ledgerOf } from './schema/ledger-schema.js'
 import type { FileValues } from './schema/config-file-schema.js'
 import { checkServer, serverOf, type ServerContext } from './schema/server-schema.js'
-import { checkTelemetry, notifyOf, telemetryOf } from './schema/telemetry-schema.js'
+import {
+  checkMetrics,
+  checkTelemetry,
+  metricsOf,
+  notifyOf,
+  telemetryOf,
+} from './schema/telemetry-schema.js'
 import {
   checkUpstream,
   isPrivateHost,
@@ -38,6 +45,7 @@ export function resolveConfig(
     checkUpstream({ name, values: upstream }, context, report)
   }
   checkTelemetry(values.telemetry, values.notify, report)
+  checkMetrics(values.metrics, report)
   checkDashboard(values.dashboard, (path, message) => report(['dashboard', ...path], message))
   checkRoutes(values.routes, Object.keys(values.upstreams), report)
   checkLimits(values, report)
@@ -87,9 +95,11 @@ function configOf(values: FileValues, store: string, context: ResolveContext): C
     dashboard: dashboardOf(values.dashboard),
     log: {
       level: values.log.level,
+      file: values.log.file === undefined ? null : resolve(context.folder, values.log.file),
       sampleSuccess: values.log.sample_success,
       slowMs: values.log.slow_ms,
     },
+    metrics: metricsOf(values.metrics),
     telemetry: telemetryOf(values.telemetry),
     notify: notifyOf(values.notify, isPrivateHost),
     onLoss: values.on_loss,
@@ -111,20 +121,29 @@ function configOf(values: FileValues, store: string, context: ResolveContext): C
       ]),
     ),
     routes: routesOf(values.routes),
-    plans: {
-      starter: planOf(plans.starter),
-      pro: planOf(plans.pro),
-      max: planOf(plans.max),
-    },
+    plans: plansOf(plans),
     limits: limitsOf(values),
     limiting: limitingOf(values, server.workers),
   }
 }
 
-function planOf(plan: FileValues['plans']['pro']): PlanConfig {
-  return {
-    priceUsd: plan.price_usd,
-    maxKeys: plan.max_keys === 'unlimited' ? null : plan.max_keys,
-    limits: amountsOf(plan.limits),
+/**
+ * The plans in the order of the file. A file that changes only built-in plans has all three of them; one that
+ * names a plan of its own has exactly those that it names.
+ */
+function plansOf(values: FileValues['plans']): Record<string, PlanConfig> {
+  const builtIn: Readonly<Record<string, PlanConfig>> = BUILT_IN_PLANS
+  const hasOwn = Object.keys(values).some((name) => !isPlanOf(builtIn, name))
+  const plans: Record<string, PlanConfig> = hasOwn ? {} : { ...builtIn }
+  for (const [name, { price_usd, max_keys, limits }] of Object.entries(values)) {
+    const { priceUsd, maxKeys } = isPlanOf(builtIn, name) ? (builtIn[name] ?? FREE) : FREE
+    plans[name] = {
+      priceUsd: price_usd ?? priceUsd,
+      maxKeys: max_keys === 'unlimited' ? null : (max_keys ?? maxKeys),
+      limits: amountsOf(limits),
+    }
   }
+  return plans
 }
+
+const FREE: PlanConfig = { priceUsd: 0, maxKeys: null, limits: {} }

@@ -3,11 +3,12 @@
  * requests with limits.
  */
 import type { KeyLimits } from '../accounts/account.js'
+import { BUILT_IN_PLANS } from '../accounts/plans.js'
 import type { JsonObject } from '../formats/chat/json.js'
 import type { LimitConfig, LimitingConfig } from './config.js'
 import type { Path, ReportFinding } from './problem.js'
 import type { FileValues } from './schema/config-file-schema.js'
-import { reportUnknownUpstream } from './resolve-routes.js'
+import { reportUnknown } from './resolve-routes.js'
 
 type LimitValues = FileValues['limits'][number]
 /** The keys that set a limit, and their names in the code. */
@@ -24,6 +25,7 @@ const SELECTORS = ['plan', 'account', 'key', 'value', 'model', 'prefix', 'upstre
 /** Reports rules without a limit, with unknown names, and duplicates. */
 export function checkLimits(values: FileValues, report: ReportFinding): void {
   const upstreams = Object.keys(values.upstreams)
+  const plans = [...new Set([...Object.keys(values.plans), ...Object.keys(BUILT_IN_PLANS)])]
   const firsts = new Map<string, number>()
   values.limits.forEach((rule, index) => {
     const path: Path = ['limits', index]
@@ -37,8 +39,13 @@ export function checkLimits(values: FileValues, report: ReportFinding): void {
     if (rule.value !== undefined && !rule.scope.startsWith('label:')) {
       report([...path, 'value'], 'needs a scope of label:NAME: it is the value of that label')
     }
+    if (rule.plan !== undefined && !plans.includes(rule.plan)) {
+      reportUnknown({ what: 'a plan', name: rule.plan, path: [...path, 'plan'] }, plans, report)
+    }
     if (rule.upstream !== undefined && !upstreams.includes(rule.upstream)) {
-      reportUnknownUpstream({ name: rule.upstream, path: [...path, 'upstream'] }, upstreams, report)
+      const { upstream } = rule
+      const unknown = { what: 'an upstream', name: upstream, path: [...path, 'upstream'] } as const
+      reportUnknown(unknown, upstreams, report)
     }
     for (const [name] of given) {
       const identity = JSON.stringify([

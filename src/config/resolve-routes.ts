@@ -25,7 +25,7 @@ export function checkRoutes(
   const firsts = new Map<string, number>()
   const checkName = (upstream: string, path: Path): void => {
     if (known.has(upstream)) return
-    reportUnknownUpstream({ name: upstream, path }, upstreams, report)
+    reportUnknown({ what: 'an upstream', name: upstream, path }, upstreams, report)
   }
   routes.forEach((route, index) => {
     const path = ['routes', index]
@@ -244,20 +244,21 @@ function isForEmbeddings({ match, targets }: RouteConfig, catalogue: Catalogue):
 /** More names are not listed in a message. */
 const MAX_LISTED = 10
 
-/** The name of an upstream in a setting, and the path of the setting. */
-export interface UpstreamName {
+/** A name in a setting, what it should be a name of, and the path of the setting. */
+export interface UnknownName {
+  readonly what: 'an upstream' | 'a plan'
   readonly name: string
   readonly path: Path
 }
 
-/** Reports that `name` is not one of `upstreams`, with a suggestion or the list of names. */
-export function reportUnknownUpstream(
-  { name, path }: UpstreamName,
-  upstreams: readonly string[],
+/** Reports that `name` is not one of `known`, with a suggestion or the list of names. */
+export function reportUnknown(
+  { what, name, path }: UnknownName,
+  known: readonly string[],
   report: ReportFinding,
 ): void {
-  const suggestion = nearest(name, upstreams)
-  const isListed = suggestion === null && upstreams.length > 0 && upstreams.length <= MAX_LISTED
-  const list = isListed ? `: use one of ${upstreams.join(', ')}` : ''
-  report(path, `is not an upstream of this file${list}`, suggestion)
+  const suggestion = nearest(name, known)
+  const isListed = suggestion === null && known.length > 0 && known.length <= MAX_LISTED
+  const list = isListed ? `: use one of ${known.join(', ')}` : ''
+  report(path, `is not ${what} of this file${list}`, suggestion)
 }

@@ -16,6 +16,7 @@ import type { Outline } from './wire/embedding-vectors.js'
 import type { SizedText } from './wire/frames/sized-text.js'
 import type { Framing, FrameSink } from './wire/frames/sse-framer.js'
 import type { Edit } from './wire/json/splice.js'
+import type { ScalarField } from './wire/scalar-fields.js'
 
 export type { ChoicesDecoder, StreamDecoder, StreamEncoder, StreamTap, TapRequest, TapResult }
 
@@ -43,6 +44,8 @@ export interface FormatCodecs {
 /** A dialect; a codec is null if clients or upstreams cannot use it. */
 export interface Dialect {
   readonly name: DialectName
+  /** One row per scalar field of a request. */
+  readonly fields: readonly ScalarField[]
   readonly ingress: Ingress | null
   readonly egress: Egress | null
 }

@@ -25,6 +25,7 @@ import { gemini } from './gemini/index.js'
 import { openaiChat } from './openai-chat/index.js'
 import { openaiCompletions, openaiEmbeddings } from './openai-chat/other-endpoints.js'
 import { openaiResponses } from './openai-responses/index.js'
+import type { ScalarField } from './wire/scalar-fields.js'
 
 const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
   'openai-chat': openaiChat,
@@ -45,6 +46,11 @@ const OTHERS: Readonly<Record<OtherFormat, FormatCodecs>> = {
 export const EGRESSES: readonly { dialect: DialectName; egress: Egress }[] = Object.values(
   DIALECTS,
 ).flatMap(({ name, egress }) => (egress === null ? [] : [{ dialect: name, egress }]))
+
+/** The scalar fields of a dialect's requests. */
+export function fieldsOf(name: DialectName): readonly ScalarField[] {
+  return DIALECTS[name].fields
+}
 
 /** The dialect and operation of a method and path. */
 export interface ResolvedEndpoint {

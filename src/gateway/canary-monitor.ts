@@ -8,7 +8,7 @@ import type { Logger } from '../observe/log.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
 import type { Notify } from '../observe/notification.js'
 import type { AttemptResult } from './attempts/attempt-result.js'
-import { RollingSums } from './attempts/health/rolling-sums.js'
+import { RollingSums } from './rolling-sums.js'
 import type { CanaryState } from './routing/router.js'
 
 /** All targets that receive no requests while this generation is in force. */

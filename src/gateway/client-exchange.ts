@@ -6,7 +6,7 @@ import type { Identity } from '../accounts/account.js'
 import { GatewayError } from '../errors.js'
 import type { HttpRequest, HttpResponse, Upgrade } from '../http/message.js'
 import { pathOf } from '../http/request-guard.js'
-import { isSent, REFUSED } from '../http/respond.js'
+import { isSent } from '../http/respond.js'
 import type { LimitReservation } from '../limits/reservation-types.js'
 import type { Generation } from './generation.js'
 import { NOT_LISTED, type InFlightItem } from './in-flight-list.js'
@@ -85,8 +85,8 @@ export class Exchange implements InFlightItem, RequestContext {
     this.path = as === null ? pathOf(req.url ?? '') : as.path
     this.runsAs = as === null ? null : as.identity
     this.upgrade = upgrade
-    res.once('close', () => this.closed())
-    res.once(REFUSED, (error: GatewayError) => this.cancellation.cancel(error))
+    res.onClosed = () => this.closed()
+    res.onRefused = (error) => this.cancellation.cancel(error)
   }
 
   /** A client may leave in any phase (another gateway accumulated 24,000 streams without clients). */

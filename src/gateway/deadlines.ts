@@ -1,9 +1,9 @@
 /**
- * One timer for all timeouts of the data plane. A timer per request and phase would cost 0.4 µs each and a
- * restart for each chunk; a sweep over the requests in flight costs nothing per chunk and is late by at most
- * one tick.
+ * The timeouts of the data plane: one timer for all of them, and the clock of one attempt, which reports
+ * which of its timeouts has passed. A timer per request and phase would cost 0.4 µs each and a restart for
+ * each chunk; a sweep over the requests in flight costs nothing per chunk and is late by at most one tick.
+ * Times are monotonic, in ms.
  */
-
 import { InFlightList, type InFlightItem } from './in-flight-list.js'
 
 /** Interval of the sweep, and the maximum delay of a timeout, in ms. */
@@ -38,5 +38,114 @@ export class Deadlines {
   private sweep(): void {
     const nowMs = performance.now()
     this.inFlight.each((timed) => timed.tick(nowMs))
+  }
+}
+
+/** The phase of an attempt. */
+export type Phase = 'connecting' | 'waiting' | 'error' | 'whole' | 'stream' | 'lingering' | 'over'
+
+/** A timeout that has passed. `stalled`: the total time, spent on a client that does not read. */
+export type PassedTimeout = 'connect' | 'first byte' | 'idle' | 'total' | 'stalled' | 'linger'
+
+/** The maximum durations. */
+export interface TimeLimits {
+  readonly connectMs: number
+  readonly firstByteMs: number
+  readonly idleMs: number
+  /** From `startedMs`, when the client's request came. */
+  readonly totalMs: number
+  readonly startedMs: number
+}
+
+/** An upstream that ends its body within this time after its terminator keeps its connection for reuse. */
+const LINGER_MS = 1000
+
+/** The times of one attempt. */
+export class AttemptClock {
+  headMs = 0
+  private readonly limits: TimeLimits
+  /** When the phase of connecting, waiting or lingering began. */
+  private sinceMs = 0
+  /** When the last bytes of the upstream arrived; the time of a pause does not count. */
+  private receivedMs = 0
+  private pausedMs: number | null = null
+  /** Total time for which the upstream was paused because the client did not read. */
+  private clientMs = 0
+  private bodyEnded = false
+
+  constructor(limits: TimeLimits) {
+    this.limits = limits
+  }
+
+  /** Starts a phase that has its own timeout. */
+  begin(nowMs: number): void {
+    this.sinceMs = nowMs
+  }
+
+  /** The head of the reply arrived. */
+  head(nowMs: number): void {
+    this.headMs = nowMs
+    this.receivedMs = nowMs
+  }
+
+  /** A chunk arrived; returns the time since the previous bytes. */
+  received(nowMs: number): number {
+    const gapMs = nowMs - this.receivedMs
+    this.receivedMs = nowMs
+    return gapMs
+  }
+
+  /** The upstream's body ended, complete or not. */
+  ended(): void {
+    this.bodyEnded = true
+  }
+
+  get hasEnded(): boolean {
+    return this.bodyEnded
+  }
+
+  get isPaused(): boolean {
+    return this.pausedMs !== null
+  }
+
+  pause(nowMs: number): void {
+    this.pausedMs ??= nowMs
+  }
+
+  resume(nowMs: number): void {
+    if (this.pausedMs === null) return
+    this.clientMs += nowMs - this.pausedMs
+    this.pausedMs = null
+    this.receivedMs = nowMs
+  }
+
+  /** Null while no timeout has passed. `hasClient`: the client has the beginning of the reply. */
+  passedTimeout(phase: Phase, nowMs: number, hasClient: boolean): PassedTimeout | null {
+    const { connectMs, firstByteMs, idleMs, totalMs, startedMs } = this.limits
+    switch (phase) {
+      case 'over':
+        return null
+      case 'connecting':
+        if (nowMs - this.sinceMs > connectMs) return 'connect'
+        break
+      case 'lingering':
+        return nowMs - this.sinceMs > LINGER_MS ? 'linger' : null
+      case 'waiting':
+        if (nowMs - this.sinceMs > firstByteMs) return 'first byte'
+        break
+      default:
+        // An upstream that is paused, or has sent its whole body, is not silent.
+        if (!this.isPaused && !this.bodyEnded && nowMs - this.receivedMs > idleMs) return 'idle'
+    }
+    if (nowMs - startedMs <= totalMs) return null
+    return hasClient && this.isClientSlow() ? 'stalled' : 'total'
+  }
+
+  /**
+   * Whether a client that does not read used up the time: it does not read now, or did not for most of the
+   * time.
+   */
+  private isClientSlow(): boolean {
+    return this.isPaused || this.bodyEnded || this.clientMs > this.limits.totalMs / 2
   }
 }

@@ -4,7 +4,6 @@
  */
 import { readFileSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
-import { monitorEventLoopDelay, type IntervalHistogram } from 'node:perf_hooks'
 import { getHeapStatistics } from 'node:v8'
 import { PRIORITY, type Labels } from '../accounts/labels.js'
 import type { OverloadConfig } from '../config/config.js'
@@ -258,7 +257,7 @@ export class OverloadMonitor {
       inFlight,
       log,
       read: (requests) => this.gauges.read(requests),
-      now: () => performance.now(),
+      now: () => this.gauges.turns.runningMs,
       random: Math.random,
       onLevel: (level) => metrics.overloadLevel(level),
       onShed: (resource) => metrics.shed(resource),
@@ -272,27 +271,76 @@ export class OverloadMonitor {
   }
 }
 
-/** The histogram measures the time between two of its timers, this time included. */
-const RESOLUTION_MS = 10
+/** Interval of the timer that observes the turns of the event loop. */
+const TURN_MS = 10
+
+/**
+ * The turns of the event loop, in the time that this process was able to run. A turn also takes long when the
+ * system does not schedule the process, because it is stopped or other processes use every core: refusing
+ * requests would not help then. So a turn counts for at most the CPU time that the process used in it.
+ *
+ * Holds a timer until `close`.
+ */
+export class Turns {
+  private readonly timer = setInterval(() => this.observe(), TURN_MS).unref()
+  private lastMs = performance.now()
+  private lastCpuMs = cpuMs()
+  private longestMs = 0
+  private absentMs = 0
+
+  /** Monotonic ms without those in which the process was not scheduled. */
+  get runningMs(): number {
+    this.observe()
+    return this.lastMs - this.absentMs
+  }
+
+  /** By how much the longest turn since the last call delayed the next one. */
+  takeDelayMs(): number {
+    this.observe()
+    const delayMs = this.longestMs
+    this.longestMs = 0
+    return delayMs
+  }
+
+  close(): void {
+    clearInterval(this.timer)
+  }
+
+  private observe(): void {
+    const nowMs = performance.now()
+    const nowCpuMs = cpuMs()
+    const lateMs = nowMs - this.lastMs - TURN_MS
+    // The timer itself is late by a few ms.
+    if (lateMs > TURN_MS) {
+      const ownMs = Math.min(lateMs, nowCpuMs - this.lastCpuMs)
+      this.longestMs = Math.max(this.longestMs, ownMs)
+      this.absentMs += lateMs - ownMs
+    }
+    this.lastMs = nowMs
+    this.lastCpuMs = nowCpuMs
+  }
+}
+
+/** CPU time of this process, its threads included. */
+function cpuMs(): number {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1_000
+}
+
 /** Interval for counting open files, which costs more than the other readings. */
 const FILES_EVERY_MS = 1_000
 const FILES = '/proc/self/fd'
 
 /** Holds a timer until `close`. */
 class ProcessReadings {
-  private readonly delays: IntervalHistogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
+  readonly turns = new Turns()
   private readonly maxFiles = fileLimit()
   private openFiles = 0
   private countedMs = Number.NEGATIVE_INFINITY
 
-  constructor() {
-    this.delays.enable()
-  }
-
   /** Returns the readings since the last call. */
   read(inFlight: number): Readings {
-    const delayMs = Math.max(0, this.delays.percentile(99) / 1e6 - RESOLUTION_MS)
-    this.delays.reset()
+    const delayMs = this.turns.takeDelayMs()
     this.countFiles()
     const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics()
     return {
@@ -304,7 +352,7 @@ class ProcessReadings {
   }
 
   close(): void {
-    this.delays.disable()
+    this.turns.close()
   }
 
   private countFiles(): void {

@@ -11,11 +11,12 @@ import { answerPreflight, isPreflight } from '../http/cors.js'
 import { sendReply } from '../http/respond.js'
 import type { Escrow } from './reasoning/escrow.js'
 import { refuseControls } from '../formats/wire/request-fields.js'
-import type { Candidates } from './attempts/try-candidates.js'
+import type { StartedReply } from './attempts/attempt.js'
+import { SendResult } from './attempts/attempt-result.js'
 import type { BodyMemory, HeldMemory } from './body-memory.js'
 import { countTokens } from './phases/count-tokens.js'
 import type { Deadlines } from './deadlines.js'
-import type { DrainedReplySlots } from './in-flight-list.js'
+import type { DrainedReplySlots } from './drained-replies.js'
 import type { Exchange } from './client-exchange.js'
 import { serveNative } from './native/serve-native.js'
 import type { Notify } from '../observe/notification.js'
@@ -28,7 +29,7 @@ import { authenticate } from './phases/authenticate.js'
 import { serveStoredResponse, type StoredResponses } from './stored-responses.js'
 import { choose, unknownModel, type Route } from './phases/choose-route.js'
 import { identify, type Identified } from './phases/identify.js'
-import { Intake, receive, type Call } from './phases/receive.js'
+import { Intake, receive } from './phases/receive.js'
 import { permitTools } from './phases/permit-tools.js'
 import { relay, sent, type Delivery } from './phases/relay.js'
 import { errorHeaders, replyHeaders } from './phases/reply-headers.js'
@@ -120,8 +121,15 @@ async function serveEndpoint(
   }
   const held = services.bodies.open(identity.accountId)
   const { objects } = services
-  const received = await receiveCall(x, { identity, resolved, held, results }, responses)
-  const call = withReplyReader(received, identity, objects)
+  const intake = new Intake(held)
+  results.intake = intake
+  const received = await receive(x, resolved, intake)
+  results.call = received
+  // The stored conversation that the request continues.
+  const resuming = responses.resume(received, identity, held)
+  const resumed = resuming instanceof Promise ? await resuming : resuming
+  results.call = resumed
+  const call = withReplyReader(resumed, identity, objects)
   const chosen = choose(call, identity, x.generation)
   const permitted = permitTools(chosen, call, { identity, generation: x.generation })
   results.route = permitted
@@ -142,8 +150,7 @@ async function serveEndpoint(
   x.limitReservation = admission.limitReservation
   x.cancellation.check()
   const admitted = { identity, identified, admission, route, held, settlement }
-  const sending = sendAdmitted(x, admitted, services)
-  const reply = await sending.reply
+  const reply = await sendAdmitted(x, admitted, services)
   // The ledger entry is written before the client gets the end: a stream delays its end, a whole reply waits
   // here.
   const recorded = reply.kind === 'whole' ? settlement.ending() : null
@@ -152,29 +159,6 @@ async function serveEndpoint(
   const { deadlines } = services
   results.delivery = relay(x, reply, { ingress: call.ingress, headers, deadlines })
   if (results.delivery.closed !== null) await results.delivery.closed
-}
-
-/** A request whose body is read. */
-interface ReceivedRequest {
-  readonly identity: Identity
-  readonly resolved: ResolvedEndpoint
-  readonly held: HeldMemory
-  readonly results: Results
-}
-
-/** Reads the request, and adds the stored conversation that it continues. */
-async function receiveCall(
-  x: Exchange,
-  { identity, resolved, held, results }: ReceivedRequest,
-  responses: StoredResponses,
-): Promise<Call> {
-  const intake = new Intake(held)
-  results.intake = intake
-  const call = await receive(x, resolved, intake)
-  results.call = call
-  const resuming = responses.resume(call, identity, held)
-  results.call = resuming instanceof Promise ? await resuming : resuming
-  return results.call
 }
 
 /** An admitted request with the values of the earlier phases. */
@@ -192,10 +176,12 @@ function sendAdmitted(
   x: Exchange,
   { identity, identified, admission, route, held, settlement }: AdmittedRequest,
   services: Services,
-): Candidates {
+): Promise<StartedReply> {
   const { results } = settlement
   const { generation } = x
   const { call, reservation } = admission
+  const sent = new SendResult()
+  results.sent = sent
   // Without a spread: V8 would make a new hidden class for each request (docs/explanation/performance.md).
   const outbound = {
     exchange: x,
@@ -204,17 +190,17 @@ function sendAdmitted(
     route,
     held,
     reservation,
+    sent,
     terms: termsOf(x.req),
     states: generation.states,
     reasoning: { accountId: identity.accountId, isKept: true },
   }
-  const sending = send(outbound, settlement.ending, services)
-  results.sent = sending.sent
+  const reply = send(outbound, settlement.ending, services)
   const { shadow } = route
-  if (shadow === null) return sending
+  if (shadow === null) return reply
   const original = { id: x.id, generation, identity, identified, call }
-  results.shadow = services.shadows.copy(original, { shadow, held, sending })
-  return sending
+  results.shadow = services.shadows.copy(original, { shadow, held, sent, reply })
+  return reply
 }
 
 /** Replies to model lists and stored responses; null if the endpoint needs an upstream. */

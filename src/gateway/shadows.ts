@@ -13,7 +13,7 @@ import { storeReservationOf, type LimitReservation } from '../limits/reservation
 import type { ComparedRequest } from '../observe/metrics/comparison-metrics.js'
 import type { Demand } from '../store/ledger.js'
 import { chargedNanoUsd } from '../store/records/count-usage.js'
-import type { Candidates } from './attempts/try-candidates.js'
+import { SendResult } from './attempts/attempt-result.js'
 import type { BodyMemory, HeldMemory } from './body-memory.js'
 import { estimateCandidateCost } from './charges/estimate-candidate-cost.js'
 import { entryOf } from './charges/ledger-entry.js'
@@ -43,11 +43,12 @@ export interface ShadowsServices extends ShadowServices {
   readonly overload: Pick<Overload, 'closesConnections'>
 }
 
-/** The target of a copy, and the memory and attempts of its original. */
+/** The target of a copy, and the memory, the attempts and the reply of its original. */
 export interface Copying {
   readonly shadow: RouteShadow
   readonly held: HeldMemory
-  readonly sending: Pick<Candidates, 'sent' | 'reply'>
+  readonly sent: Pick<SendResult, 'attempts'>
+  readonly reply: Promise<unknown>
 }
 
 /** The shadow requests of one process. */
@@ -65,7 +66,7 @@ export class Shadows {
    * Copies the request if it is in the sample; returns null if it is not, or if the copy is dropped. Never
    * throws or blocks.
    */
-  copy(original: Original, { shadow, held, sending }: Copying): ShadowRun | null {
+  copy(original: Original, { shadow, held, sent: sentOriginal, reply }: Copying): ShadowRun | null {
     const { random } = original.generation.states.clock
     if (random() * 100 >= shadow.config.percent || isStored(original.call)) return null
     const { services } = this
@@ -78,7 +79,7 @@ export class Shadows {
     const copyMemory = services.bodies.open(SHADOW_ACCOUNT)
     copyMemory.take(bytes)
     const run = new ShadowRun(original, { shadow, held: copyMemory }, services)
-    this.running.set(run, this.begin(run, sending))
+    this.running.set(run, this.begin(run, isOut(sentOriginal, reply)))
     return run
   }
 
@@ -96,10 +97,7 @@ export class Shadows {
     await Promise.all(this.running.values())
   }
 
-  private async begin(run: ShadowRun, { sent, reply }: Copying['sending']): Promise<void> {
-    // A large request may still be being prepared; it has been sent when its reply begins.
-    const isOut = sent.attempts.length > 0
-    const ready = isOut ? new Promise((resolve) => setImmediate(resolve)) : settled(reply)
+  private async begin(run: ShadowRun, ready: Promise<void>): Promise<void> {
     await run.run(ready)
     this.running.delete(run)
   }
@@ -125,11 +123,11 @@ function isStored({ keep, history, body, ingress }: Call): boolean {
   return ingress.storage?.shouldStore(body) === true
 }
 
-async function settled(reply: Promise<unknown>): Promise<void> {
-  await reply.then(
-    () => undefined,
-    () => undefined,
-  )
+/** Resolves when the original request has been sent. A large one may take until its reply begins. */
+async function isOut({ attempts }: Copying['sent'], reply: Promise<unknown>): Promise<void> {
+  await new Promise((resolve) => setImmediate(resolve))
+  if (attempts.length > 0) return
+  await reply.catch(() => undefined)
 }
 
 /** The account and the key of shadow requests in the ledger, so that they do not count for any customer. */
@@ -315,14 +313,11 @@ class ShadowRun implements RequestContext {
       // The reasoning state of earlier turns is the account's own; that of the copy's reply is dropped.
       const reasoning = { accountId: identity.accountId, isKept: false }
       const { held } = this
-      const outbound = { exchange: this, identity: SHADOW, call, route, held, reservation: null }
-      const sending = send(
-        { ...outbound, terms: NO_TERMS, states, reasoning },
-        () => null,
-        services,
-      )
-      results.sent = sending.sent
-      const reply = await sending.reply
+      const progress = new SendResult()
+      results.sent = progress
+      const request = { exchange: this, identity: SHADOW, call, route, held, reservation: null }
+      const outbound = { ...request, sent: progress, terms: NO_TERMS, states, reasoning }
+      const reply = await send(outbound, () => null, services)
       const headMs = reply.kind === 'stream' ? performance.now() - this.startedMs : null
       // A shadow request has no client.
       results.delivery = { ...sent(0), headMs }
@@ -342,7 +337,7 @@ class ShadowRun implements RequestContext {
     if (limitReservation !== null) {
       limiter.end(limitReservation, chargedNanoUsd(entry))
       this.limitReservation = null
-      await ledgerWriter.settle(entry, storeReservationOf(limitReservation), nowMs)
+      await ledgerWriter.settle(entry, storeReservationOf(limitReservation))
     }
     this.ownEntry = entry
     this.compare()

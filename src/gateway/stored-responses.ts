@@ -3,7 +3,6 @@
  * the account and its id, so that no account can read the responses of another one and the store contains no
  * plain text. The client's format defines the stored values (`Ingress.storage`).
  */
-import { setImmediate as turn } from 'node:timers/promises'
 import { namesModel, shortModelName, type Identity } from '../accounts/account.js'
 import { GatewayError } from '../errors.js'
 import {
@@ -24,6 +23,7 @@ import type { Call, KeepReply } from './phases/receive.js'
 import { sent, type Delivery } from './phases/relay.js'
 import { Seal } from './reasoning/encrypt-state.js'
 import { withinTime } from './reasoning/escrow.js'
+import { turn } from './streams/in-turns.js'
 import { LARGE_BYTES } from './streams/join-chunks.js'
 
 /** The current settings. */

@@ -134,7 +134,11 @@ export class Http1Connections {
     connection.current = exchange
     connection.bodySinceMs = performance.now()
     connection.bodyFromBytes = connection.socket.bytesRead
-    exchange.res.once('close', () => this.answered(connection, exchange))
+    const { res } = exchange
+    res.on('close', () => {
+      res.onClosed?.()
+      this.answered(connection, exchange)
+    })
     connection.requests += 1
     // Node 20 loses requests that are pipelined behind an `Upgrade`, even if it does not upgrade.
     const isLast = connection.requests >= MAX_REQUESTS || exchange.req.headers.upgrade !== undefined

@@ -160,11 +160,12 @@ export class Http2Sessions {
       return
     }
     res.setTimeout(this.options.clientStallMs, () => abandonIfStalled(res, res.writableLength))
-    if (!stream.endAfterHeaders) {
-      const body = { exchange, sinceMs: performance.now(), fromBytes: bytesRead(req) }
-      this.bodies.add(body)
-      res.once('close', () => this.bodies.delete(body))
-    }
+    const body = { exchange, sinceMs: performance.now(), fromBytes: bytesRead(req) }
+    if (!stream.endAfterHeaders) this.bodies.add(body)
+    res.once('close', () => {
+      this.bodies.delete(body)
+      res.onClosed?.()
+    })
     this.options.serve(exchange)
   }
 }

@@ -6,6 +6,7 @@ import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http'
 import type { ServerHttp2Stream } from 'node:http2'
 import type { Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
+import type { GatewayError } from '../errors.js'
 
 /** A request: `IncomingMessage` or `Http2ServerRequest`. */
 export interface HttpRequest extends Readable {
@@ -38,6 +39,13 @@ export interface HttpResponse extends Writable {
   /** Only in HTTP/1.1; HTTP/2 sends the head at once. */
   flushHeaders?(): void
   writeContinue(): void
+  /**
+   * Set by a handler that sends the error itself if the rest of its request is invalid or late; else the
+   * listener sends it. A member costs less than an event.
+   */
+  onRefused?: (error: GatewayError) => void
+  /** Set by a handler; called once when the reply has closed, complete or not. */
+  onClosed?: () => void
   setTimeout(ms: number, callback: () => void): unknown
 }
 

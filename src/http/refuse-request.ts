@@ -6,7 +6,7 @@ import { errorBody } from '../formats/wire/openai/error-body.js'
 import type { HttpResponse, HttpRequest } from './message.js'
 import { METHODS } from './request-guard.js'
 import { newRequestId } from './request-id.js'
-import { REFUSED, sendReply, abortReply } from './respond.js'
+import { sendReply, abortReply } from './respond.js'
 
 /** Time for the client to read the reply and to stop sending. */
 const LINGER_MS = 250
@@ -26,7 +26,10 @@ export function interrupt(
   error: WireError,
   onRefused: (kind: ErrorKind, id: string) => void,
 ): void {
-  if (res.emit(REFUSED, gatewayError(error))) return
+  if (res.onRefused !== undefined) {
+    res.onRefused(gatewayError(error))
+    return
+  }
   const id = newRequestId(Date.now())
   onRefused(error.kind, id)
   refuseRequest(res, error, id)

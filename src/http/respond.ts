@@ -4,12 +4,6 @@
  */
 import { headerOf, type HttpRequest, type HttpResponse } from './message.js'
 
-/**
- * Emitted on a reply, with the `GatewayError`, if the rest of its request is invalid or late. A handler that
- * listens sends the error; without one the listener does.
- */
-export const REFUSED = Symbol('refused')
-
 /** Error codes of HTTP/2 (RFC 9113, section 7). */
 const NO_ERROR = 0
 const INTERNAL_ERROR = 2

@@ -1,118 +1,208 @@
 /**
  * The ledger entry of one request: account, model, upstream, tokens and cost. Contains no text of the
- * conversation.
+ * conversation. `entrySchema` is the one table of its fields: the type, the column and the documentation of
+ * each. The engines, the text of an entry, exports and the dashboard's API read it.
  */
-import type { Usage } from '../formats/chat/usage.js'
-import type { DialectName } from '../formats/dialect.js'
-import type { ErrorKind } from '../errors.js'
-
-/**
- * The source of the token counts. `reported`: by the upstream. `estimated`: by the gateway, from the bytes
- * sent and received. `assumed`: the maximum that the request may have used, because its end was not received.
- * `none`: no tokens were used.
- */
-export type UsageSource = 'reported' | 'estimated' | 'assumed' | 'none'
+import { z } from 'zod'
+import { isOutcome, type ErrorKind } from '../errors.js'
+import { objectOf } from '../formats/chat/json.js'
 
 /** `ok`, or the kind of the error; `lost`: the process exited before the request was settled. */
 export type EntryOutcome = 'ok' | 'lost' | ErrorKind
 
-/** The durations of the stages of a request, in ms. A member is absent if the stage was not reached. */
-export interface EntryHops {
-  readonly authenticate?: number
-  readonly receive?: number
-  readonly route?: number
-  readonly admit?: number
-  readonly connect?: number
-  readonly firstByte?: number
-  readonly translate?: number
-  readonly relay?: number
-  /** Time from the arrival of the request to the first content for the client. */
-  readonly firstContent?: number
-  /** The gateway's own share of the duration. */
-  readonly overhead?: number
+/** Where a field is stored. */
+interface Storage {
+  /** The column of the table `ledger_entries`. */
+  readonly column: string
+  /** The documentation of the column in `sluice usage export`; null if the export does not have it. */
+  readonly means: string | null
 }
 
+const storage = z.registry<Storage>()
+
+function field<Type extends z.ZodType>(
+  type: Type,
+  column: string,
+  means: string | null = null,
+): Type {
+  storage.add(type, { column, means })
+  return type
+}
+
+function list<Item extends z.ZodType>(item: Item): z.ZodReadonly<z.ZodArray<Item>> {
+  return z.array(item).readonly()
+}
+
+const text = () => z.string()
+const textOrNull = () => z.string().nullable()
+const number = () => z.number()
+const numberOrNull = () => z.number().nullable()
+/** Absent in entries of earlier versions. */
+const laterText = () => textOrNull().default(null)
+const laterNumber = () => numberOrNull().default(null)
+const optional = () => z.number().exactOptional()
+const dialect = () => z.enum(['openai-chat', 'openai-responses', 'anthropic', 'gemini'])
+
+/** Tokens as in `Usage`; an omitted count was not reported. */
+export const entryUsageSchema = z.object({
+  input: field(optional(), 'input_tokens', 'Prompt tokens, cached ones included.'),
+  output: field(optional(), 'output_tokens', 'Reply tokens, reasoning included.'),
+  cacheRead: field(optional(), 'cache_read_tokens', 'Prompt tokens read from a cache.'),
+  cacheWrite: field(optional(), 'cache_write_tokens', 'Prompt tokens written to a cache.'),
+  cacheWrite1h: field(optional(), 'cache_write_1h_tokens', 'Those of them written for one hour.'),
+  reasoning: field(optional(), 'reasoning_tokens', 'Reply tokens spent on reasoning.'),
+})
+
+/** The stages of a request in order, in ms; absent if the stage was not reached. Stored as one list. */
+export const STAGES = {
+  authenticate: optional(),
+  receive: optional(),
+  route: optional(),
+  admit: optional(),
+  connect: optional(),
+  /** From the request sent to the upstream's first byte. */
+  firstByte: optional(),
+  translate: optional(),
+  /** From the first content to the end. */
+  relay: optional(),
+} as const
+
+export const entryHopsSchema = z.object({
+  ...STAGES,
+  /** From the arrival of the request to the first content for the client; spans several stages. */
+  firstContent: field(optional(), 'first_content_ms', 'Until the first content left.'),
+  /** Not a stage. */
+  overhead: field(optional(), 'overhead_ms', "The gateway's own part of the time."),
+})
+
+/** What explains an outcome; null if it is unknown. */
+const explanationSchema = z.object({
+  /** `chat`, `messages`, …; null if the path has none. */
+  ingress: field(laterText(), 'ingress', 'The format of the client.'),
+  /** Without any of the prompt; at most 500 characters. */
+  errorMessage: field(laterText(), 'error_message', 'The error message that the client got.'),
+  /** `key:… requests_per_minute` */
+  limit: field(laterText(), 'limit', 'The limit that refused it, with scope and window.'),
+  upstreamStatus: field(laterNumber(), 'upstream_status', 'The HTTP status of the last upstream.'),
+  upstreamRequestId: field(laterText(), 'upstream_request_id', "The upstream's id of the request."),
+  attempted: field(laterText(), 'attempted', 'Each attempt in order, `upstream:outcome`.'),
+  shadowOf: field(laterText(), 'shadow_of', 'The request that this one repeats for comparison.'),
+  labels: field(laterText(), 'labels', '`k=v`, separated by spaces.'),
+  /** `x-request-id` or `x-client-request-id`. */
+  clientRequestId: field(laterText(), 'client_request_id', "The client's id of the request."),
+  /** Until its first content or its failure, in ms, in the order of `attempted`. */
+  attemptMs: field(list(number()).nullable().default(null), 'attempt_ms'),
+  /** The `retry-after` of the client's reply. */
+  retryAfterSeconds: field(laterNumber(), 'retry_after_seconds'),
+  /** `priceVersionOf`; null if no price was used. */
+  priceVersion: field(laterText(), 'price_version', 'The prices that the cost was computed with.'),
+})
+
+/** The fields in the order of the columns. New ones go to the end. */
+export const entrySchema = z.object({
+  requestId: field(text(), 'request_id', 'The id of the response header `x-request-id`.'),
+  /** ms since 1970; exported as a time. */
+  atMs: field(number(), 'at_ms', 'When the request arrived, UTC.'),
+  durationMs: field(number(), 'duration_ms', 'From then until the entry was made.'),
+  accountId: field(text(), 'account_id', 'The account.'),
+  keyId: field(text(), 'key_id', 'The API key, or `playground`.'),
+  /** Null if the body could not be read. At most 256 characters. */
+  modelAsked: field(textOrNull(), 'model_asked', 'The model that the client requested.'),
+  /** Null if no request was sent. */
+  modelAnswered: field(
+    textOrNull(),
+    'model_answered',
+    'The model that the upstream reports, else the requested one.',
+  ),
+  /** An id of the catalogue, else a route, else `other`; a closed set. */
+  model: field(text(), 'model', 'The model under which sums count it.'),
+  upstream: field(textOrNull(), 'upstream', 'Empty if none was chosen.'),
+  dialect: field(dialect().nullable(), 'dialect', 'The wire format of the upstream.'),
+  attempts: field(number(), 'attempts', 'Attempts, including those that reached no upstream.'),
+  stream: field(z.boolean(), 'stream', 'Whether the client requested a stream.'),
+  status: field(number(), 'status', 'The HTTP status; 499 if the client had left.'),
+  outcome: field(
+    z.custom<EntryOutcome>((value) => typeof value === 'string' && isOutcome(value)),
+    'outcome',
+    '`ok`, `lost`, or a kind of error.',
+  ),
+  finish: field(textOrNull(), 'finish_reason', 'Why the model stopped.'),
+  /**
+   * `reported`: by the upstream. `estimated`: by the gateway, from the bytes sent and received. `assumed`:
+   * the maximum that the request may have used, as its end was not received. `none`: no tokens were used.
+   */
+  source: field(
+    z.enum(['reported', 'estimated', 'assumed', 'none']),
+    'source',
+    '`reported`, `estimated`, `assumed` or `none`.',
+  ),
+  usage: entryUsageSchema,
+  /** Whole nano-dollars (1e-9 US dollars). */
+  costNanoUsd: field(
+    numberOrNull(),
+    'cost_nano_usd',
+    'Billionths of a US dollar; empty if a price is unknown.',
+  ),
+  tokensAfterDisconnect: field(
+    number(),
+    'tokens_after_disconnect',
+    'Reply tokens generated after the client had left.',
+  ),
+  losses: field(list(text()), 'losses', 'Fields that translation lost, separated by spaces.'),
+  generation: field(number(), 'generation', 'The configuration generation.'),
+  hops: field(entryHopsSchema, 'hops'),
+  ...explanationSchema.shape,
+})
+
 /** A ledger entry; written once for each request id, before the client gets the end of its reply. */
-export interface LedgerEntry {
-  readonly requestId: string
-  /** When the request arrived, ms since 1970. */
-  readonly atMs: number
-  readonly durationMs: number
-  readonly accountId: string
-  /** The id of the API key, or `playground`. */
-  readonly keyId: string
-  /** The model that the client requested; null if the body could not be read. At most 256 characters. */
-  readonly modelAsked: string | null
-  /** The model that the upstream reported, else the requested one; null if no request was sent. */
-  readonly modelAnswered: string | null
-  /** The name in sums: an id of the catalogue, else a route, else `other`; a closed set. */
-  readonly model: string
-  readonly upstream: string | null
-  readonly dialect: DialectName | null
-  /** Number of attempts, including those that reached no upstream. */
-  readonly attempts: number
-  readonly stream: boolean
-  /** HTTP status; 499 if the client had left. */
-  readonly status: number
-  readonly outcome: EntryOutcome
-  readonly finish: string | null
-  readonly usage: Usage
-  readonly source: UsageSource
-  /** Whole nano-dollars (1e-9 US dollars); null if a price is unknown. */
-  readonly costNanoUsd: number | null
+export type LedgerEntry = Readonly<z.output<typeof entrySchema>> & {
   /** The charge on budgets if `costNanoUsd` is null; absent: the reserved amount. Not stored. */
   readonly budgetNanoUsd?: number
   /** What limits of tokens count if `source` is `assumed`; absent: the reserved amount. Not stored. */
   readonly rateTokens?: number
-  /** Output tokens that the upstream generated after the client had left. */
-  readonly tokensAfterDisconnect: number
-  readonly losses: readonly string[]
-  readonly generation: number
-  readonly hops: EntryHops
-  /** The client's format (`chat`, `messages`, …); null if the path has none. */
-  readonly ingress: string | null
-  /**
-   * The error message of the client's reply, without any of the prompt; at most 500 characters. Null if there
-   * is none.
-   */
-  readonly errorMessage: string | null
-  /** The rule that refused it, with its scope and window: `key:… requests_per_minute`. */
-  readonly limit: string | null
-  /** The HTTP status of the last attempt; null if no upstream replied. */
-  readonly upstreamStatus: number | null
-  /** The request id that this upstream returned. */
-  readonly upstreamRequestId: string | null
-  /** Each attempt in order, `upstream:outcome`, separated by `, `; null if there was none. */
-  readonly attempted: string | null
-  /** The id of the original request, if this is a shadow request; else null. */
-  readonly shadowOf: string | null
-  /** The labels of the key: `k=v`, separated by spaces; null for no labels. */
-  readonly labels: string | null
-  /** The client's own request id (`x-request-id` or `x-client-request-id`); null if it sent none. */
-  readonly clientRequestId: string | null
-  /**
-   * Time of each attempt until its first content or its failure, in ms, in the order of `attempted`; null if
-   * unknown.
-   */
-  readonly attemptMs: readonly number[] | null
-  /** The `retry-after` of the client's reply, in seconds; null if it had none. */
-  readonly retryAfterSeconds: number | null
-  /** The version of the prices for the cost (`priceVersionOf`); null if no price was used. */
-  readonly priceVersion: string | null
 }
 
+/** The source of the token counts. */
+export type UsageSource = LedgerEntry['source']
+/** The durations of the stages of a request, in ms. */
+export type EntryHops = Readonly<LedgerEntry['hops']>
+
 /** The members that explain an outcome, all unknown. */
-export const UNEXPLAINED = {
-  ingress: null,
-  errorMessage: null,
-  limit: null,
-  upstreamStatus: null,
-  upstreamRequestId: null,
-  attempted: null,
-  shadowOf: null,
-  labels: null,
-  clientRequestId: null,
-  attemptMs: null,
-  retryAfterSeconds: null,
-  priceVersion: null,
-} as const satisfies Partial<LedgerEntry>
+export const UNEXPLAINED: Readonly<z.output<typeof explanationSchema>> = explanationSchema.parse({})
+
+/** A stored value of an entry. */
+export interface StoredValue extends Storage {
+  /** The member of the entry, and the member of that for counts and durations with a column of their own. */
+  readonly member: keyof z.output<typeof entrySchema>
+  readonly part: string | null
+  /** `stages`: the durations of `STAGES`, in order. */
+  readonly kind: 'plain' | 'flag' | 'list' | 'stages'
+}
+
+/** All stored values in the order of the columns. */
+export const STORED: readonly StoredValue[] = entrySchema
+  .keyof()
+  .options.flatMap((member): StoredValue[] => {
+    const type = entrySchema.shape[member]
+    const parts = type instanceof z.ZodObject ? Object.entries(type.shape) : []
+    const stored = parts.flatMap(([part, each]): StoredValue[] => {
+      const own = storage.get(each)
+      return own === undefined ? [] : [{ member, part, kind: 'plain', ...own }]
+    })
+    const whole = storage.get(type)
+    return whole === undefined
+      ? stored
+      : [...stored, { member, part: null, kind: kindOf(type), ...whole }]
+  })
+
+function kindOf(type: z.ZodType): StoredValue['kind'] {
+  if (type === entryHopsSchema) return 'stages'
+  if (type.safeParse(true).success) return 'flag'
+  return type.safeParse([]).success ? 'list' : 'plain'
+}
+
+/** The value in the entry; undefined if a count or a duration is absent. */
+export function storedIn(entry: LedgerEntry, { member, part }: StoredValue): unknown {
+  const value: unknown = entry[member]
+  return part === null ? value : objectOf(value)[part]
+}

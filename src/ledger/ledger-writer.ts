@@ -20,9 +20,17 @@ export interface LedgerWriterOptions {
   readonly spool: Spool
   readonly settings: () => LedgerConfig
   readonly log: Pick<Logger, 'info' | 'warn' | 'error'>
+  /**
+   * The owner of the key with this digest; null if there is no such key. Rejects while the store is
+   * unavailable.
+   */
+  readonly ownerOf: (digest: string) => Promise<EntryOwner | null>
   /** Counts entries for the metric `sluice_usage_rows_total`. */
   readonly onRow: (kind: RowKind, rows: number) => void
 }
+
+/** The members of an entry that the key determines. */
+export type EntryOwner = Pick<LedgerEntry, 'accountId' | 'keyId' | 'labels'>
 
 /**
  * The label values of `sluice_usage_rows_total`. Each entry counts under the source of its token counts, and
@@ -61,6 +69,11 @@ const ALARM_MS = 10_000
 const MAX_HELD = 20_000
 /** Entries of refused requests among them, so that these never displace an entry with a cost. */
 const MAX_HELD_REFUSALS = 10_000
+/** Maximum number of spooled entries without an owner: anyone can send keys that do not exist. */
+const MAX_UNOWNED = 10_000
+
+/** The account of a spooled entry whose owner is not known yet; its `keyId` is the digest of the key. */
+const NO_OWNER = ''
 
 /** The ledger writer of one process. Holds timers until `close`. */
 export class LedgerWriter {
@@ -81,6 +94,8 @@ export class LedgerWriter {
   private readonly held: SpooledEntry[] = []
   private isClosed = false
   private spooledRows = 0
+  /** Spooled entries without an owner since the last replay. */
+  private unownedRows = 0
   private droppedRows = 0
 
   constructor(options: LedgerWriterOptions) {
@@ -112,23 +127,28 @@ export class LedgerWriter {
 
   /**
    * Writes one entry. Resolves when the ledger or the spool has it; returns null if the spool has it already.
-   * Never rejects. Pass no `reservation` if the request has reserved nothing. The 500 ms count from `sinceMs`
-   * (monotonic).
+   * Never rejects. Pass no `reservation` if the request has reserved nothing.
    */
-  settle(
-    row: LedgerEntry,
-    reservation?: Reservation,
-    sinceMs = performance.now(),
-  ): Promise<void> | null {
+  settle(row: LedgerEntry, reservation?: Reservation): Promise<void> | null {
     this.options.onRow(row.source, 1)
     if (this.isUnavailable) {
       this.spool({ row, reservation })
       return null
     }
     const { ledger } = this.options
-    return this.pending.add({ row, reservation }, sinceMs, () =>
+    return this.pending.add({ row, reservation }, () =>
       reservation === undefined ? ledger.append(row) : ledger.settle(row, reservation),
     )
+  }
+
+  /**
+   * Spools the entry of a request whose key could not be looked up; the key's owner is found when the store
+   * is back. An entry of a key that does not exist is dropped then.
+   */
+  spoolUnowned(row: LedgerEntry, digest: string): void {
+    if (this.unownedRows >= MAX_UNOWNED) return
+    this.unownedRows += 1
+    this.spool({ row: { ...row, accountId: NO_OWNER, keyId: digest }, reservation: undefined })
   }
 
   /** Waits for pending entries, tries once to settle the spooled ones, and leaves the rest in the spool. */
@@ -189,10 +209,21 @@ export class LedgerWriter {
 
   /** Settles entries at the same time. Rejects if the ledger is unavailable. */
   private async settleBatch(batch: readonly SpooledEntry[]): Promise<void> {
-    const { ledger, onRow } = this.options
-    const settling = batch.map(({ row, reservation }) => ledger.settle(row, reservation))
-    await within(MAINTENANCE_CALL_MS, Promise.all(settling))
-    onRow('replayed', batch.length)
+    const settling = Promise.all(batch.map((entry) => this.settleSpooled(entry)))
+    const settled = await within(MAINTENANCE_CALL_MS, settling)
+    const replayed = settled.filter(Boolean).length
+    this.options.onRow('replayed', replayed)
+    if (replayed < batch.length) this.options.onRow('dropped', batch.length - replayed)
+  }
+
+  /** False for an entry of a key that does not exist. */
+  private async settleSpooled({ row, reservation }: SpooledEntry): Promise<boolean> {
+    const { ledger, ownerOf } = this.options
+    const owner = row.accountId === NO_OWNER ? await ownerOf(row.keyId) : row
+    if (owner === null) return false
+    const { accountId, keyId, labels } = owner
+    await ledger.settle({ ...row, accountId, keyId, labels }, reservation)
+    return true
   }
 
   private scheduleMaintenance(ms: number): void {
@@ -246,6 +277,7 @@ export class LedgerWriter {
   /** Settles the entries of the spool. The ledger accepts each entry once, however often it is sent. */
   private async replay(): Promise<void> {
     const { spool } = this.options
+    this.unownedRows = 0
     await this.settleHeld()
     for (const segment of spool.segments()) {
       const { rows, damaged } = this.rowsOf(segment)
@@ -300,14 +332,17 @@ function within<Value>(ms: number, promise: Promise<Value>): Promise<Value> {
   })
 }
 
-/** The longest time that a client waits for its entry, in ms. */
-const SETTLE_MS = 500
 const SWEEP_MS = 100
+/**
+ * The longest time that a client waits for its entry, in sweeps: 500 ms. A late sweep counts once, however
+ * late: this process may not have run, which is no failure of the ledger.
+ */
+const SETTLE_SWEEPS = 5
 
 /** One entry on its way to the ledger. */
 interface PendingSettlement {
   readonly entry: SpooledEntry
-  readonly sinceMs: number
+  sweeps: number
   readonly resolve: () => void
   /** Its position in the list; `NOT_LISTED` once it is removed. */
   listIndex: number
@@ -335,13 +370,10 @@ class PendingSettlements {
     this.timer = setInterval(() => this.abandonOld(), SWEEP_MS).unref()
   }
 
-  /**
-   * Resolves when `settle` has resolved, or the entry is abandoned. The time limit counts from `sinceMs`
-   * (monotonic).
-   */
-  add(entry: SpooledEntry, sinceMs: number, settle: () => Promise<unknown>): Promise<void> {
+  /** Resolves when `settle` has resolved, or the entry is abandoned. */
+  add(entry: SpooledEntry, settle: () => Promise<unknown>): Promise<void> {
     return new Promise((resolve) => {
-      const settlement = { entry, sinceMs, resolve, listIndex: this.pending.length }
+      const settlement = { entry, sweeps: 0, resolve, listIndex: this.pending.length }
       this.pending.push(settlement)
       settle().then(
         () => {
@@ -379,11 +411,10 @@ class PendingSettlements {
   }
 
   private abandonOld(): void {
-    const oldestMs = performance.now() - SETTLE_MS
-    // From the end: an entry that moves into a free position has been checked already.
-    for (let index = this.pending.length - 1; index >= 0; index -= 1) {
-      const settlement = this.pending[index]
-      if (settlement !== undefined && settlement.sinceMs <= oldestMs) this.abandon(settlement)
+    for (const settlement of this.pending) {
+      settlement.sweeps += 1
+      // The ledger may have confirmed it, too: this turn reads that.
+      if (settlement.sweeps > SETTLE_SWEEPS) setImmediate(() => this.abandon(settlement))
     }
   }
 }

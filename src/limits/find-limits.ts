@@ -4,6 +4,7 @@
  */
 import { hash } from 'node:crypto'
 import type { Identity, KeyLimits, PlanName } from '../accounts/account.js'
+import { planMissing, planNamed } from '../accounts/plans.js'
 import type { Config, LimitConfig } from '../config/config.js'
 import type { Demand } from '../store/ledger.js'
 
@@ -40,6 +41,8 @@ export interface Need {
 
 /** Maximum length of a subject (`Demand`). */
 const MAX_SUBJECT = 300
+/** The limits of a plan without any. */
+const NO_AMOUNTS: KeyLimits = {}
 /** The result if no limit applies. */
 export const NO_LIMITS: readonly Limit[] = []
 
@@ -54,7 +57,8 @@ export class Rules {
   private readonly byKey = new Map<string, LimitConfig[]>()
   /** By `NAME=VALUE`. */
   private readonly byLabel = new Map<string, LimitConfig[]>()
-  private readonly plans = new Map<PlanName, KeyLimits>()
+  private readonly plans: Config['plans']
+  private readonly planLimits = new Map<PlanName, KeyLimits>()
 
   constructor({ limits, plans }: Pick<Config, 'limits' | 'plans'>) {
     for (const rule of limits) {
@@ -64,13 +68,14 @@ export class Rules {
         listIn(this.byLabel, `${labelOf(rule.scope) ?? ''}=${rule.value}`).push(rule)
       } else this.unindexed.push(rule)
     }
-    for (const name of ['starter', 'pro', 'max'] as const) {
-      const { limits: amounts } = plans[name]
-      if (Object.keys(amounts).length > 0) this.plans.set(name, amounts)
-    }
+    this.plans = plans
+    for (const name of Object.keys(plans)) this.planLimits.set(name, this.limitsOfPlan(name))
   }
 
-  /** All limits that apply to a request, those of the configuration first; `NO_LIMITS` if there are none. */
+  /**
+   * All limits that apply to a request, those of the configuration first; `NO_LIMITS` if there are none. Throws
+   * `forbidden` if the configuration does not have the plan of the account.
+   */
   of(request: LimitedRequest): readonly Limit[] {
     const { identity } = request
     const { keyId, accountId, email, plan } = identity
@@ -88,8 +93,8 @@ export class Rules {
         if (ofLabel !== undefined) collect(applying, ofLabel, request)
       }
     }
-    const ofPlan = this.plans.get(plan)
-    if (ofPlan !== undefined) {
+    const ofPlan = this.planLimits.get(plan) ?? this.limitsOfPlan(plan)
+    if (ofPlan !== NO_AMOUNTS) {
       const subject = `account:${accountId};of-plan`
       applying.push({ subject, shared: false, whose: `the plan '${plan}'`, amounts: ofPlan })
     }
@@ -103,6 +108,12 @@ export class Rules {
       })
     }
     return applying.length === 0 ? NO_LIMITS : applying
+  }
+
+  private limitsOfPlan(name: PlanName): KeyLimits {
+    const plan = planNamed(this.plans, name)
+    if (plan === null) throw planMissing(name)
+    return Object.keys(plan.limits).length === 0 ? NO_AMOUNTS : plan.limits
   }
 }
 

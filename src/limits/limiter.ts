@@ -64,7 +64,7 @@ export class Limiter {
 
   constructor(options: LimiterOptions) {
     this.options = options
-    this.results = new LedgerTimeout(options.now, options.lateMs)
+    this.results = new LedgerTimeout(options.lateMs)
     this.renewTimer = setInterval(() => void this.renew(), RENEW_MS).unref()
     this.noteTimer = setInterval(() => this.noteRunning(), NOTE_MS).unref()
   }
@@ -316,32 +316,26 @@ const TIMEOUT_MS = 2_000
 const SWEEP_MS = 100
 
 interface PendingResult {
-  readonly sinceMs: number
+  /** Sweeps since it began. A late sweep counts once, however late: this process may not have run. */
+  sweeps: number
   isSettled: boolean
   readonly giveUp: () => void
 }
 
 /** Holds a timer while results are pending. */
 class LedgerTimeout {
-  private readonly now: () => number
-  private readonly timeoutMs: number
+  private readonly maxSweeps: number
   private pending: PendingResult[] = []
   private timer: NodeJS.Timeout | null = null
 
-  /** `now` is monotonic, in ms. */
-  constructor(now: () => number, timeoutMs = TIMEOUT_MS) {
-    this.now = now
-    this.timeoutMs = timeoutMs
+  constructor(timeoutMs = TIMEOUT_MS) {
+    this.maxSweeps = Math.ceil(timeoutMs / SWEEP_MS)
   }
 
   /** Resolves to the result, or null if it does not arrive in time. Rejects if `result` does. */
   wait<Result>(result: Promise<Result>): Promise<Result | null> {
     return new Promise((resolve, reject) => {
-      const pending: PendingResult = {
-        sinceMs: this.now(),
-        isSettled: false,
-        giveUp: () => resolve(null),
-      }
+      const pending: PendingResult = { sweeps: 0, isSettled: false, giveUp: () => resolve(null) }
       this.pending.push(pending)
       this.timer ??= setInterval(() => this.sweep(), SWEEP_MS).unref()
       result.then(
@@ -364,10 +358,14 @@ class LedgerTimeout {
   }
 
   private sweep(): void {
-    const oldestMs = this.now() - this.timeoutMs
-    this.pending = this.pending.filter(({ isSettled, sinceMs, giveUp }) => {
-      if (!isSettled && sinceMs <= oldestMs) giveUp()
-      return !isSettled && sinceMs > oldestMs
+    this.pending = this.pending.filter((pending) => {
+      if (pending.isSettled) return false
+      pending.sweeps += 1
+      // The first sweep may follow at once.
+      if (pending.sweeps <= this.maxSweeps) return true
+      // The result may have arrived, too: this turn reads it.
+      setImmediate(pending.giveUp)
+      return false
     })
     if (this.pending.length === 0) this.close()
   }

@@ -5,7 +5,8 @@
  * Pipes and sockets are written through `process.stdout`, which does not block for these. `fs` would occupy a
  * thread of the pool until the reader reads, and Node joins those threads before it exits.
  */
-import { fstatSync } from 'node:fs'
+import { closeSync, fstatSync, mkdirSync, openSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { pino } from 'pino'
 
 /** A file descriptor, the path of a file, or an object that takes whole lines. */
@@ -16,6 +17,11 @@ export interface Sink {
   write(line: string): void
   /** Resolves when everything is written, or after `timeoutMs` (1000). */
   flush(timeoutMs?: number): Promise<void>
+  /**
+   * Opens the path again, for a file that was renamed: later lines go to a new file. False if the destination is
+   * not a path; throws if it cannot be opened, and the former file stays in use.
+   */
+  reopen(): boolean
 }
 
 /** Called with the number of dropped lines. */
@@ -28,6 +34,8 @@ interface Outlet {
   flushed(): Promise<void>
   /** Called if a flush takes too long. */
   gaveUp(): void
+  /** See `Sink`. */
+  reopen(): boolean
 }
 
 const MAX_WAITING_BYTES = 8 * 1024 * 1024
@@ -42,7 +50,8 @@ const FLUSH_MS = 1000
  */
 export function openSink(destination: LogDestination, onLost: OnLost): Sink {
   if (typeof destination === 'object') {
-    return { write: (line) => destination.write(line), flush: () => Promise.resolve() }
+    const write = (line: string): void => destination.write(line)
+    return { write, flush: () => Promise.resolve(), reopen: () => false }
   }
   const isPiped = destination === 1 && isStream(1)
   return new BatchSink(isPiped ? new StandardOutput(onLost) : openFile(destination, onLost))
@@ -82,6 +91,11 @@ class BatchSink implements Sink {
       }, timeoutMs)
     })
     await Promise.race([this.outlet.flushed(), late]).finally(() => clearTimeout(timer))
+  }
+
+  reopen(): boolean {
+    this.pass()
+    return this.outlet.reopen()
   }
 
   private pass(): void {
@@ -131,10 +145,15 @@ class StandardOutput implements Outlet {
   gaveUp(): void {
     this.isStuck = true
   }
+
+  reopen(): boolean {
+    return false
+  }
 }
 
 /** A file, a terminal or a device. */
 function openFile(dest: number | string, onLost: OnLost): Outlet {
+  if (typeof dest === 'string') assertWritable(dest)
   // pino's destination cannot flush without a minimum length.
   const options = { dest, sync: false, minLength: 1, maxLength: MAX_WAITING_BYTES }
   const stream = pino.destination(options)
@@ -165,6 +184,25 @@ function openFile(dest: number | string, onLost: OnLost): Outlet {
       closeIfFailing()
     },
     gaveUp: closeIfFailing,
+    reopen() {
+      if (typeof dest === 'number') return false
+      assertWritable(dest)
+      if (state.is !== 'closed') stream.reopen()
+      return true
+    },
+  }
+}
+
+/** pino opens the file later, where an error would only lose lines. Several processes append to it. */
+function assertWritable(path: string): void {
+  try {
+    mkdirSync(dirname(path), { recursive: true })
+    // Opening a FIFO would wait for its reader.
+    if (statSync(path, { throwIfNoEntry: false })?.isFIFO() === true) return
+    closeSync(openSync(path, 'a'))
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new Error(`The log file ${path} (log.file) cannot be opened: ${reason}`, { cause })
   }
 }
 

@@ -31,11 +31,20 @@ export interface Logger {
    * during one flush is not waited for again until it accepts a line.
    */
   flush(timeoutMs?: number): Promise<void>
+  /**
+   * Opens the log's file again after it was renamed, and logs that. False if the destination is not a file. If
+   * the path cannot be opened, the former file stays in use, with a line about the failure.
+   */
+  reopen(): boolean
+  /** Changes level and destination. Throws if the path cannot be opened; then nothing changes. */
+  changeTo(options: Pick<LoggerOptions, 'level' | 'file'>): void
 }
 
 /** How to open a log. */
 export interface LoggerOptions {
   readonly level: LogLevel
+  /** The path of a file; null or absent: `destination`. */
+  readonly file?: string | null
   /** Standard output by default. */
   readonly destination?: LogDestination
   /** Called with the number of lines that were dropped. */
@@ -44,7 +53,10 @@ export interface LoggerOptions {
 
 /** Opens the log. Throws if a path cannot be opened. */
 export function createLogger(options: LoggerOptions): Logger {
-  const sink = openSink(options.destination ?? 1, options.onLost ?? (() => undefined))
+  const onLost = options.onLost ?? (() => undefined)
+  const destinationOf = (file: string | null | undefined) => file ?? options.destination ?? 1
+  let destination = destinationOf(options.file)
+  let sink = openSink(destination, onLost)
   const out = pino(
     {
       level: options.level,
@@ -53,10 +65,9 @@ export function createLogger(options: LoggerOptions): Logger {
       formatters: { level: (label) => ({ level: label }) },
       hooks: { streamWrite: (line) => hideSecrets(line, '***') },
     },
-    sink,
+    { write: (line: string) => sink.write(line) },
   )
-  const withStack = out.isLevelEnabled('debug')
-  return {
+  const logger: Logger = {
     exchangeLine(fields) {
       const { cause, status } = fields
       const isSerious = cause === 'gateway' || cause === 'provider' || status >= 500
@@ -67,10 +78,33 @@ export function createLogger(options: LoggerOptions): Logger {
     info: (event, fields = {}) => out.info(eventFields(fields), event),
     warn: (event, fields = {}) => out.warn(eventFields(fields), event),
     error(event, error, fields = {}) {
-      out.error({ ...eventFields(fields), error: describeError(error, withStack) }, event)
+      out.error(
+        { ...eventFields(fields), error: describeError(error, out.isLevelEnabled('debug')) },
+        event,
+      )
     },
     flush: (timeoutMs) => sink.flush(timeoutMs),
+    reopen() {
+      try {
+        if (!sink.reopen()) return false
+        logger.info('log file reopened')
+      } catch (error) {
+        logger.error('log file not reopened; writing to the former one', error)
+      }
+      return true
+    },
+    changeTo({ level, file }) {
+      const wanted = destinationOf(file)
+      if (wanted !== destination) {
+        const former = sink
+        sink = openSink(wanted, onLost)
+        destination = wanted
+        void former.flush()
+      }
+      out.level = level
+    },
   }
+  return logger
 }
 
 let lastMs = 0

@@ -99,7 +99,9 @@ export async function openDataPlane(
   const store = await openObservedStore(snapshot, log, metrics)
   const tracing = await openTracing(snapshot.config.telemetry, log, metrics)
   const notices = watchFor(notify, store, () => current)
-  const parts = { ...partsOf(store, () => current, options), ...notices, tracing }
+  const { gatewayId = randomUUID() } = options
+  const ofStore = await partsOf(store, () => current, { log, metrics, gatewayId })
+  const parts = { ...ofStore, ...notices, tracing }
   const monitor = reportCanaries === undefined ? newCanaryMonitor(log, metrics, notify) : null
   monitor?.adopt(snapshot)
   const report = reportCanaries ?? canaryReporter(monitor, (order) => gateway.abortCanaries(order))
@@ -119,7 +121,12 @@ export async function openDataPlane(
   })
   await offerSetUp(dashboard, server.port, options)
   server.allowUpgrades(opensWebSockets(snapshot.config))
-  const fleet = fleetOf(store, () => current, options)
+  const fleet = new FleetWatch({
+    fleet: store.fleet,
+    id: gatewayId,
+    snapshot: () => current,
+    metrics,
+  })
   const probe = probing(store, parts.limiter)
   const removal = removingEndedKeys(store)
   return {
@@ -152,11 +159,11 @@ export async function openDataPlane(
 /** The parts of the data plane that decide whether it is ready. */
 interface ReadinessSources {
   readonly probe: ReturnType<typeof probing>
-  readonly parts: ReturnType<typeof partsOf>
+  readonly parts: Awaited<ReturnType<typeof partsOf>>
   readonly gateway: Gateway
   readonly server: Awaited<ReturnType<typeof openServer>>
   readonly monitor: ReturnType<typeof newCanaryMonitor> | null
-  readonly fleet: ReturnType<typeof fleetOf>
+  readonly fleet: FleetWatch
 }
 
 function readyState(from: ReadinessSources, { config }: Snapshot): Readiness {
@@ -202,14 +209,6 @@ function statusSources({ gatewayStatus, configControl }: DataPlaneOptions) {
     gatewayStatus: gatewayStatus ?? ((): Promise<null> => Promise.resolve(null)),
     configControl: configControl ?? remoteConfigControl(() => Promise.resolve(null)),
   }
-}
-
-function fleetOf(
-  { fleet }: Store,
-  snapshot: () => Snapshot,
-  { metrics, gatewayId: id = randomUUID() }: DataPlaneOptions,
-): FleetWatch {
-  return new FleetWatch({ fleet, id, snapshot, metrics })
 }
 
 /** Routes a request to the dashboard or the gateway, and sets the headers of its reply. */

@@ -14,6 +14,7 @@ import type { Config, Snapshot } from '../config/config.js'
 import { createSnapshot } from '../config/create-snapshot.js'
 import { openDataPlane, type DataPlane } from './data-plane.js'
 import { GatewayError } from '../errors.js'
+import type { LabelMessage } from '../observe/metrics/label-metrics.js'
 import { Metrics } from '../observe/metrics/metrics.js'
 
 /** A snapshot as JSON, for messages between processes. Contains secrets; never logged. */
@@ -41,13 +42,14 @@ export async function serveAsWorker(): Promise<void> {
   const metrics = new Metrics()
   let plane: DataPlane | null = null
   const onLost = (lines: number): void => metrics.logLinesLost(lines)
-  let log = createLogger({ level: 'info', onLost })
+  const log = createLogger({ level: 'info', onLost })
   await runWorker<Generation>({
     log,
     isPayload: isGeneration,
     start: async (payload, ask) => {
       const snapshot = snapshotOf(payload)
-      log = createLogger({ level: snapshot.config.log.level, onLost })
+      log.changeTo(snapshot.config.log)
+      metrics.labels.askWith((firstValue) => ask({ firstValue } satisfies LabelMessage))
       const opened = await openDataPlane(snapshot, {
         log,
         metrics,

@@ -16,6 +16,7 @@ import { newCanaryMonitor, isCanaryReport, type CanaryMonitor } from '../gateway
 import { newSealSecret } from '../gateway/reasoning/encrypt-state.js'
 import type { CanaryState } from '../gateway/routing/router.js'
 import { createLogger, type Logger } from '../observe/log.js'
+import { FirstValues } from '../observe/metrics/label-metrics.js'
 import { Metrics } from '../observe/metrics/metrics.js'
 import { runPrimary, type Primary } from './cluster/primary.js'
 import type { DataPlane } from './data-plane.js'
@@ -56,7 +57,7 @@ export async function serve(path: string, env: Env): Promise<void> {
   const { config } = source.current()
   const metrics = new Metrics()
   const log = createLogger({
-    level: config.log.level,
+    ...config.log,
     onLost: (lines) => metrics.logLinesLost(lines),
   })
   warn = (reason) => log.warn('configuration history', { reason })
@@ -150,6 +151,7 @@ async function inWorkers(opened: Opened): Promise<Ports> {
   let restarts: Restarts | null = null
   const canaries = newCanaryMonitor(log, metrics, notifier.send)
   canaries.adopt(source.current())
+  const firstValues = new FirstValues()
   const ops = await openOpsPort(opened, {
     metrics: () => primary?.metrics() ?? metrics.text(),
     ready: () => {
@@ -177,7 +179,7 @@ async function inWorkers(opened: Opened): Promise<Ports> {
       onReplaced: (reason) => metrics.workerReplaced(reason),
       drainMs: () => source.current().config.server.drainMs,
       started: resolve,
-      answer: (request) => replyToWorker(request, opened, { canaries, fleet }),
+      answer: (request) => replyToWorker(request, opened, { canaries, fleet, firstValues }),
       onRestartSignal: () => restarts?.request(),
       onDrain: () => manager.stopping(),
       closed: () => closeBoth(source, notifier),
@@ -203,18 +205,22 @@ async function inWorkers(opened: Opened): Promise<Ports> {
 interface WorkerReceivers {
   readonly canaries: CanaryMonitor
   readonly fleet: Primary<Generation>
+  /** The values of labels that have series in all workers. */
+  readonly firstValues: FirstValues
 }
 
 /**
- * The primary's reply to a message of a worker: a notification, a canary report, or a request of the
- * dashboard.
+ * The primary's reply to a message of a worker: a notification, a canary report, a new value of a label, or a
+ * request of the dashboard.
  */
 async function replyToWorker(
   request: unknown,
   { source, log, notifier, refused }: Opened,
-  { canaries, fleet }: WorkerReceivers,
+  { canaries, fleet, firstValues }: WorkerReceivers,
 ): Promise<unknown> {
   if (notifier.sendFromWorker(request)) return null
+  const values = firstValues.answer(request)
+  if (values !== null) return values
   if (isCanaryReport(request)) {
     const order = canaries.report(request)
     if (order !== null) fleet.order(order)
@@ -274,11 +280,13 @@ function rollingRestarts(
     const isSameAddress = running.host === server.host && running.port === server.port
     const movesOps = running.opsHost !== server.opsHost || running.opsPort !== server.opsPort
     try {
+      log.changeTo(snapshot.config.log)
       if (movesOps) await ops.move({ host: server.opsHost, port: server.opsPort })
       const payload = payloadOf(snapshot, shared)
       await fleet.restart({ payload, workers: server.workers, isSameAddress })
     } catch (error) {
       revert()
+      log.changeTo(source.current().config.log)
       if (movesOps) await ops.move({ host: running.opsHost, port: running.opsPort })
       fleet.publish(payloadOf(source.current(), shared))
       throw error

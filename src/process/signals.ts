@@ -13,14 +13,16 @@ export interface SignalOptions {
   abandon?: () => void
   /** Runs on `SIGUSR2`; without it the signal is ignored, with a line in the log. */
   restart?: () => void
+  /** Runs on `SIGUSR1`, after the log of this process has been reopened. */
+  reopened?: () => void
   /** `SIGTERM` and `SIGINT` by default. */
   signals?: readonly ('SIGTERM' | 'SIGINT')[]
 }
 
 /**
- * Handles the signals that end or restart a process. SIGUSR1 is ignored: by default it opens Node's
- * inspector, a debugger port on a process that holds keys. Node ignores SIGPIPE; SIGQUIT ends the process at
- * once.
+ * Handles the signals that end or restart a process, and SIGUSR1, which reopens the log: Node's default would
+ * open its inspector, a debugger port on a process that holds keys. Node ignores SIGPIPE; SIGQUIT ends the
+ * process at once.
  *
  * An uncaught exception ends the process, too, and is logged without its stack: Node's own report on stderr
  * would quote the error's message, which may contain a client's text.
@@ -56,6 +58,9 @@ export function onSignals(options: SignalOptions): void {
     void end(1)
   })
   const ignore = (signal: string): void => log.warn('signal ignored', { signal })
-  process.on('SIGUSR1', ignore)
+  process.on('SIGUSR1', (signal) => {
+    if (log.reopen()) options.reopened?.()
+    else ignore(signal)
+  })
   process.on('SIGUSR2', options.restart ?? ignore)
 }

@@ -2,6 +2,7 @@
  * The parts of a data-plane process that use the store: authentication, reasoning state, limits, the ledger.
  */
 import { Authenticator } from '../accounts/authentication/authenticator.js'
+import { labelsText, NO_LABELS } from '../accounts/labels.js'
 import type { LedgerConfig, LimitingConfig, Snapshot } from '../config/config.js'
 import { OwnedObjects } from '../gateway/objects/owned-objects.js'
 import type { Services } from '../gateway/pipeline.js'
@@ -15,6 +16,7 @@ import type { Logger } from '../observe/log.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
 import { observeStore } from '../observe/metrics/observe-store.js'
 import { reasonOf } from '../store/errors.js'
+import { KnownKeys } from '../store/known-keys.js'
 import type { Ledger } from '../store/ledger.js'
 import { removeEndedKeysInTurn } from '../store/remove-ended-keys.js'
 import { openExpectedStore } from '../store/store-identity.js'
@@ -61,21 +63,32 @@ export interface Observers {
   readonly metrics: Metrics
 }
 
-/** The parts of the gateway that use the store, with their caches. */
-export function partsOf(
+/**
+ * The parts of the gateway that use the store, with their caches. `gatewayId` is the same for all processes
+ * of this run of the gateway.
+ */
+export async function partsOf(
   store: Store,
   current: () => Snapshot,
-  observers: Observers,
-): Pick<
-  Services,
-  'authenticator' | 'escrow' | 'responses' | 'objects' | 'limiter' | 'ledgerWriter'
+  observers: Observers & { readonly gatewayId: string },
+): Promise<
+  Pick<Services, 'authenticator' | 'escrow' | 'responses' | 'objects' | 'limiter' | 'ledgerWriter'>
 > {
+  const { gatewayId, log } = observers
+  const { auth, ledger } = current().config
+  const warn = (reason: string): void => log.warn('store', { reason })
+  const known =
+    auth.staleSeconds === 0
+      ? null
+      : await KnownKeys.open({ folder: ledger.spool, gatewayId, store, warn })
   const authenticator = new Authenticator({
     store,
     settings: () => current().config.auth,
     now: () => performance.now(),
     onResult: (result) => observers.metrics.auth(result),
+    known,
   })
+  await authenticator.verifyKnown()
   const cacheOptions = {
     cache: store.cache,
     secret: current().config.escrow.key ?? newSealSecret(),
@@ -98,7 +111,7 @@ export function partsOf(
     },
   })
   const limiter = newLimiter(store.ledger, () => current().config.limiting, observers)
-  const ledgerWriter = openLedgerWriter(store.ledger, () => current().config.ledger, observers)
+  const ledgerWriter = openLedgerWriter(store, () => current().config.ledger, observers)
   const objects = new OwnedObjects({ store: store.providerObjects, now: () => Date.now() })
   return { authenticator, escrow, responses, objects, limiter, ledgerWriter }
 }
@@ -160,14 +173,20 @@ export function removingEndedKeys(store: Store): NodeJS.Timeout {
 }
 
 function openLedgerWriter(
-  ledger: Ledger,
+  store: Pick<Store, 'ledger' | 'findKey'>,
   settings: () => LedgerConfig,
   { log, metrics }: Observers,
 ): LedgerWriter {
   const { spool, spoolMaxBytes } = settings()
   return new LedgerWriter({
-    ledger,
+    ledger: store.ledger,
     spool: new Spool(spool, spoolMaxBytes),
+    ownerOf: async (digest) => {
+      const found = await store.findKey(digest)
+      if (found === null) return null
+      const { id: keyId, accountId, labels = NO_LABELS } = found.key
+      return { keyId, accountId, labels: labelsText(labels) }
+    },
     settings,
     log,
     onRow: (kind, rows) => metrics.usageRow(kind, rows),

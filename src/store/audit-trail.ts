@@ -1,6 +1,7 @@
 /**
  * The audit trail: changes of accounts and keys, and who made them.
  */
+import type { JsonObject } from '../formats/chat/json.js'
 
 /** One change. Never contains a secret. */
 export interface AuditEntry {
@@ -19,6 +20,14 @@ export interface AuditEntry {
   readonly detail: string
   /** The client's address; null for none. */
   readonly address: string | null
+  /** The id of the request that made the change; absent for commands and entries of earlier versions. */
+  readonly requestId?: string
+  /**
+   * The changed fields before and after (`accounts/audit-changes.ts`); null if the record did not exist, absent
+   * if no field changed and in entries of earlier versions.
+   */
+  readonly before?: JsonObject | null
+  readonly after?: JsonObject | null
 }
 
 /** Selects a page of entries, newest first. */

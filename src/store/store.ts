@@ -3,6 +3,7 @@
  * `test/store/contract`.
  */
 import type { Account, ApiKey, KeyLimits, KeyReference } from '../accounts/account.js'
+import type { Labels } from '../accounts/labels.js'
 import type { AuditEntriesOf, AuditEntry, AuditTrail } from './audit-trail.js'
 import type { Ledger } from './ledger.js'
 import type { ProviderObjects } from './provider-objects.js'
@@ -51,6 +52,7 @@ export interface KeyEdit {
   readonly models?: readonly string[] | null
   readonly allowTools?: readonly string[] | null
   readonly limits?: KeyLimits | null
+  readonly labels?: Labels | null
   readonly replacedBy?: string
 }
 
@@ -211,12 +213,13 @@ export interface Store {
   /** The number of the account's keys that are not revoked; 0 if the account does not exist. */
   countKeys(accountId: string): Promise<number>
   /**
-   * Resolves with the changed key, or null if the account has no such key or the key is revoked. Durable
-   * before it resolves.
+   * Resolves with the changed key, or null if the account has no such key or the key is revoked. A function
+   * makes the change from the key as it is; it is pure, and an engine may call it several times. Durable before
+   * it resolves.
    */
   changeKey(
     key: KeyReference,
-    edit: KeyEdit,
+    edit: KeyEdit | ((key: ApiKey) => KeyEdit),
     auditEntries?: AuditEntriesOf<ApiKey>,
   ): Promise<ApiKey | null>
   /**

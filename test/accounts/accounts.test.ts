@@ -6,6 +6,8 @@ import { inspect } from 'node:util'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import * as accounts from '../../src/accounts/accounts.js'
+import * as plans from '../../src/accounts/plans.js'
+import type { Plans } from '../../src/accounts/plans.js'
 import { createKey, revokeKey } from '../../src/accounts/keys.js'
 import { hashPassword, isOutdated, isPassword, newPassword } from '../../src/accounts/password.js'
 import { digestOf, hasValidForm } from '../../src/accounts/key-secret.js'
@@ -13,7 +15,7 @@ import { GatewayError, type WireError } from '../../src/errors.js'
 import { openSqlite } from '../../src/store/sqlite/store.js'
 import { allAccounts, allKeys } from '../helpers/lists.js'
 
-const PLANS: accounts.Plans = {
+const PLANS: Plans = {
   starter: { priceUsd: 20, maxKeys: 5 },
   pro: { priceUsd: 50, maxKeys: 20 },
   max: { priceUsd: 100, maxKeys: null },
@@ -182,11 +184,31 @@ void t.test('unknown accounts, keys and plans are refused with the field named',
   t.match(await refusal(revokeKey(store, { accountId: account.id, id: 'key_x' })), { param: 'key' })
   t.equal(await accounts.findAccount(store, 'x@example.com'), null)
   t.equal(await accounts.findAccount(store, ''), null)
-  t.same(['starter', 'pro', 'max', 'gold', '__proto__'].map(accounts.isPlanName), [
-    true,
-    true,
-    true,
-    false,
-    false,
-  ])
+})
+
+void t.test('an account has a plan of the configuration, or keeps a built-in one', (t) => {
+  const gold = { priceUsd: 5, maxKeys: 1, limits: {} }
+  const own = { gold, free: { ...gold, maxKeys: null } }
+  for (const name of ['gold', 'free']) t.ok(plans.isPlanOf(own, name))
+  for (const name of ['starter', '__proto__', 'toString']) t.notOk(plans.isPlanOf(own, name), name)
+  t.equal(plans.planNamed(own, 'gold'), gold)
+  t.match(plans.planNamed(own, 'starter'), { priceUsd: 20, maxKeys: 5 })
+  for (const name of ['silver', '__proto__', 'toString']) t.equal(plans.planNamed(own, name), null)
+  t.same([plans.planOfNewAccounts(own), plans.planOfAdministrators(own)], ['gold', 'free'])
+  t.same([plans.planOfNewAccounts(PLANS), plans.planOfAdministrators(PLANS)], ['starter', 'max'])
+  t.equal(accounts.plansText(PLANS), 'starter, pro or max')
+  t.equal(accounts.plansText({ gold }), 'gold')
+  t.throws(() => accounts.checkedPlan('silver', own), { message: /'silver': use gold or free/ })
+  t.end()
+})
+
+void t.test('an account whose plan was removed makes no keys', async (t) => {
+  const store = await openSqlite(join(t.testdir(), 'store'))
+  t.teardown(() => store.close())
+  const wanted = { email: 'ada@example.com', plan: 'silver', password: 'long enough' }
+  const { account } = await accounts.createAccount(store, wanted)
+  t.equal((await store.accountById(account.id))?.plan, 'silver')
+  t.match(await refusal(createKey(store, { plans: PLANS, account, name: 'x' })), {
+    message: /the plan 'silver'/,
+  })
 })

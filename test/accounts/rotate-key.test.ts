@@ -4,8 +4,10 @@
  */
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createAccount, type Plans } from '../../src/accounts/accounts.js'
+import { createAccount } from '../../src/accounts/accounts.js'
 import { createKey, ROTATION_MS, rotateKey } from '../../src/accounts/keys.js'
+import type { Plans } from '../../src/accounts/plans.js'
+import { Authenticator } from '../../src/accounts/authentication/authenticator.js'
 import { GatewayError } from '../../src/errors.js'
 import { openStore } from '../../src/store/open-store.js'
 import { allKeys } from '../helpers/lists.js'
@@ -69,7 +71,55 @@ void t.test('sqlite allows one key above the limit for a rotation', (t) =>
   rotations(t, `sqlite:${join(t.testdir(), 'store')}`),
 )
 
+/** Two gateways of one store: the old key works for the overlap and no longer, the new one at once. */
+async function overlaps(t: Test, url: string): Promise<void> {
+  const stores = [await openStore(url), await openStore(url)] as const
+  const [store, other] = stores
+  const settings = () => ({ freshSeconds: 30, staleSeconds: 300 })
+  const gateway = new Authenticator({ store: other, settings, now: () => performance.now() })
+  t.teardown(async () => {
+    gateway.close()
+    for (const each of stores) await each.close()
+  })
+  const newAccount = { email: EMAIL, plan: 'starter', password: 'long enough' } as const
+  const { account } = await createAccount(store, newAccount)
+  const rotate = (old: Parameters<typeof rotateKey>[0]['old'], overlapMs: number) =>
+    rotateKey({ store, plans: PLANS, account, old, overlapMs, now: Date.now, audit: () => [] })
+  const works = async (secret: string) => {
+    return (await kindOf(Promise.resolve().then(() => gateway.identify(secret)))) === 'done'
+  }
+  const becomes = async (secret: string, isValid: boolean, why: string): Promise<void> => {
+    for (let tries = 0; tries < 60 && (await works(secret)) !== isValid; tries += 1) {
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+    t.equal(await works(secret), isValid, why)
+  }
+  const first = await createKey(store, { plans: PLANS, account, name: 'app' })
+  t.ok(await works(first.secret))
+  const second = await rotate(first.key, 2_000)
+  t.ok(await works(second.secret), 'the new key works at once')
+  t.ok(await works(first.secret), 'both work')
+  t.equal((await store.keyById(account.id, first.key.id))?.expiresAtMs, second.oldEndsAtMs)
+  await becomes(first.secret, false, 'the old one ends after the overlap')
+  t.ok(Date.now() >= (second.oldEndsAtMs ?? Infinity), 'not earlier')
+  const third = await rotate(second.key, 0)
+  await becomes(second.secret, false, 'without an overlap the old key is revoked')
+  t.ok((await store.keyById(account.id, second.key.id))?.revokedAtMs)
+  t.ok(await works(third.secret))
+  const week = await rotate(third.key, 7 * 86_400_000)
+  t.ok((week.oldEndsAtMs ?? 0) > Date.now() + 6.9 * 86_400_000)
+}
+
+void t.test('sqlite: the old key works for the overlap', (t) =>
+  overlaps(t, `sqlite:${join(t.testdir(), 'store')}`),
+)
+
 const missing = redisMissing()
+void t.test('redis: the old key works for the overlap', { skip: missing }, async (t) => {
+  const urlOf = freshDatabases(await startRedis(t))
+  await overlaps(t, urlOf())
+})
+
 void t.test('redis allows one key above the limit for a rotation', { skip: missing }, async (t) => {
   const urlOf = freshDatabases(await startRedis(t))
   await rotations(t, urlOf())

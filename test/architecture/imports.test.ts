@@ -56,11 +56,20 @@ const SIBLINGS = ROWS[4] ?? []
 const SIBLING_VALUES: Readonly<Record<string, string>> = {
   'config/schema/limits-schema.ts → accounts/labels.ts':
     'keys and limits have one rule for names of labels',
+  'config/schema/telemetry-schema.ts → accounts/labels.ts':
+    'keys and metrics have one rule for names of labels',
   'ledger/spool.ts → store/records/entry-text.ts':
     'an entry has one text form, in the spool and in the store',
   'config/load-config.ts → http/read-tls-files.ts':
     'the configuration and the listener check certificate files with one function',
 
+  'config/resolve-config.ts → accounts/plans.ts':
+    'the built-in plans are those of a file without plans, and those that accounts keep',
+  'config/resolve-limits.ts → accounts/plans.ts': 'rules may name built-in plans',
+  'limits/find-limits.ts → accounts/plans.ts':
+    'keys and requests look the plan of an account up with one function',
+  'accounts/audit-changes.ts → config/resolve-limits.ts':
+    'limits have one spelling, in the file and in the audit trail',
   'config/resolve-config.ts → store/store-address.ts':
     'the address of a store is parsed by one function, for checking the file and for opening',
 }

@@ -8,7 +8,7 @@ import { parseArgs, type ParseArgsConfig } from 'node:util'
 import t from 'tap'
 import { UsageError } from '../../src/cli/usage-error.js'
 import { usageMessage } from '../../src/cli/usage-error.js'
-import { sluice } from './session.js'
+import { configFolder, sluice } from './session.js'
 
 const HELP = 'Usage: sluice check --config FILE [--strict] [--format csv|jsonl]'
 
@@ -56,6 +56,7 @@ void t.test('a usage error keeps its message, and other errors have none', (t) =
 })
 
 void t.test('the program exits with 2 and prints the suggestion on standard error', async (t) => {
+  const { good } = configFolder(t)
   const usages: [args: string[], err: string][] = [
     [
       ['serv'],
@@ -131,7 +132,7 @@ void t.test('the program exits with 2 and prints the suggestion on standard erro
       `sluice: 'sluice accounts create' needs --plan PLAN\n'sluice accounts --help' describes it\n`,
     ],
     [
-      ['accounts', 'create', '--email', 'a@b.example', '--plan', 'gold', '--config', 'none.yaml'],
+      ['accounts', 'create', '--email', 'a@b.example', '--plan', 'gold', '--config', good],
       `sluice: --plan must be starter, pro or max, not "gold"\n'sluice accounts --help' describes it\n`,
     ],
     [

@@ -374,6 +374,19 @@ void t.test('no secret appears in an error', (t) => {
   t.end()
 })
 
+void t.test('a file that names a plan of its own has exactly the plans that it names', (t) => {
+  const { plans } = configOf(`${GOOD}plans: { gold: { price_usd: 9 }, pro: { max_keys: 3 } }\n`)
+  t.same(plans, {
+    gold: { priceUsd: 9, maxKeys: null, limits: {} },
+    pro: { priceUsd: 50, maxKeys: 3, limits: {} },
+  })
+  t.same(Object.keys(configOf(`${GOOD}plans: { only: {} }\n`).plans), ['only'])
+  t.same(Object.keys(configOf(`${GOOD}plans: { max: {} }\n`).plans), ['starter', 'pro', 'max'])
+  const many = Array.from({ length: 100 }, (_, at) => `plan-${at}: {}`).join(', ')
+  t.equal(Object.keys(configOf(`${GOOD}plans: { ${many} }\n`).plans).length, 100)
+  t.end()
+})
+
 void t.test('aliases share text; one inside itself is refused', (t) => {
   const text = `${GOOD}  - &r { model: o1, upstream: openai }\n`
   t.equal(configOf(text).routes.length, 2)

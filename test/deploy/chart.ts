@@ -2,11 +2,10 @@
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
 
-/** What the set-up of the tests installs with Go, if Helm is missing. */
-export const HELM_PACKAGE = 'helm.sh/helm/v3/cmd/helm@v3.19.0'
+/** Where the set-up of the tests puts Helm, if it is not on the PATH. */
+export const INSTALLED_HELM = join('build', 'clients', 'helm', 'helm')
 
 export const CHART = join('deploy', 'helm', 'sluice')
 export const VALUES = join('deploy', 'helm', 'values')
@@ -30,17 +29,16 @@ export function digestOf(set: string): string {
   return hash.digest('hex')
 }
 
-/** Helm on the PATH, or where `go install` puts it; null if there is none. */
+/** Helm on the PATH, or the installed one; null if there is none. */
 export function helmProgram(): string | null {
-  const { GOBIN, GOPATH = join(homedir(), 'go') } = process.env
-  const programs = ['helm', join(GOBIN ?? join(GOPATH, 'bin'), 'helm')]
+  const programs = ['helm', INSTALLED_HELM]
   return programs.find((path) => spawnSync(path, ['version', '--short']).status === 0) ?? null
 }
 
 /** The reason to skip a test if `helm` is missing, otherwise false. In CI it is required. */
 export function helmMissing(): string | false {
   if (helmProgram() !== null) return false
-  const message = `helm is missing: go install ${HELM_PACKAGE}`
+  const message = 'helm is missing: node build/test/setup.js'
   if (process.env['CI'] === 'true') throw new Error(message)
   process.stderr.write(`\nSKIPPED, NOT PASSED: ${message}\n\n`)
   return message

@@ -4,7 +4,7 @@
  * build is skipped, since `npm test` has done it.
  */
 import { execFile } from 'node:child_process'
-import { readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
@@ -23,7 +23,8 @@ async function withFreePorts(text: string): Promise<string> {
 
 void t.test('the commands of the tutorial run in order', { timeout: 180_000 }, async (t) => {
   const folder = t.testdir({})
-  for (const name of ['dist', 'node_modules', 'package.json', 'config']) {
+  const built = ['dist', 'node_modules', 'package.json', 'config']
+  for (const name of built) {
     symlinkSync(resolve(name), join(folder, name))
   }
   const page = await withFreePorts(PAGE)
@@ -41,6 +42,7 @@ void t.test('the commands of the tutorial run in order', { timeout: 180_000 }, a
   writeFileSync(join(folder, 'tutorial.sh'), script)
   const { stdout } = await run('bash', ['tutorial.sh'], { cwd: folder })
 
+  t.same(readdirSync(folder).sort(), [...built, 'tutorial.sh'].sort(), 'nothing is left')
   t.match(stdout, /valid \(2 upstreams, 2 routes/, 'check accepts the configuration')
   t.match(stdout, /"object": ?"chat\.completion"/, 'a chat completion')
   t.match(stdout, /data: \[DONE\]/, 'a stream of another provider, complete')

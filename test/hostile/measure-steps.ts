@@ -8,7 +8,7 @@ import type { DialectName } from '../../src/formats/dialect.js'
 import type { QuirksConfig } from '../../src/config/config.js'
 import { GatewayError } from '../../src/errors.js'
 import { estimateCost } from '../../src/gateway/charges/estimate-max-cost.js'
-import { LossList } from '../../src/gateway/streams/translated-stream.js'
+import { LossList } from '../../src/formats/losses.js'
 import {
   render,
   renderSteps,
@@ -20,7 +20,7 @@ import type { Message } from '../../src/formats/chat/request.js'
 import { turnOf, TurnNames } from '../../src/gateway/reasoning/name-turns.js'
 import type { Steps } from '../../src/formats/wire/steps.js'
 import {
-  examine,
+  examineSteps,
   MAX_TEXT_BYTES,
   parseExamined,
   refuseInvalid,
@@ -103,7 +103,7 @@ function run(
   for (const chunk of chunks) watch.time('arrive', () => arrived.add(chunk))
   const raw = watch.time('join', () => joinChunks(chunks))
   const text = watch.time('text', () => checkEncoding(raw))
-  const examined = watch.time('examine', () => examine(raw, text))
+  const examined = watch.steps('examine', examineSteps(raw, text))
   const parsed =
     watch.time('parse', () => parseExamined(examined)) ??
     watch.time('refuse', () => refuseInvalid(examined))

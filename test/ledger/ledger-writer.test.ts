@@ -89,6 +89,12 @@ function stage(t: Test, options: { bytes?: number; whenFull?: 'serve' | 'refuse'
     spool,
     settings: () => settings,
     log: { info: say, warn: say, error: say },
+    ownerOf: (digest) =>
+      ledger.mode === 'answers'
+        ? Promise.resolve(
+            digest === 'd1' ? { accountId: 'acc_1', keyId: 'key_1', labels: null } : null,
+          )
+        : Promise.reject(new Error('it is away')),
     onRow: (kind, rows) => kinds.set(kind, (kinds.get(kind) ?? 0) + rows),
   })
   // The timers of the ledger writer do not keep the process running.
@@ -282,4 +288,19 @@ void t.test('invalid lines are counted and kept, and do not affect the others', 
   const [name = '', ...more] = names.filter((one) => !one.endsWith('.lock'))
   t.match(name, /\.spool\.damaged$/)
   t.same(more, [])
+})
+
+void t.test('entries of keys that cannot be looked up get their owner later', async (t) => {
+  const { ledgerWriter, ledger, kinds } = stage(t, { bytes: 100_000_000 })
+  ledger.mode = 'refuses'
+  await ledgerWriter.settle(ledgerEntry('a'), HELD)
+  ledgerWriter.spoolUnowned(ledgerEntry('b'), 'd1')
+  ledgerWriter.spoolUnowned(ledgerEntry('c'), 'd2')
+  ledger.mode = 'answers'
+  await until(() => ledgerWriter.state === 'ok')
+  t.match(ledger.rows.get('b'), { accountId: 'acc_1', keyId: 'key_1' })
+  t.notOk(ledger.rows.has('c'), 'a key that does not exist')
+  t.same([kinds.get('spooled'), kinds.get('replayed'), kinds.get('dropped')], [3, 2, 1])
+  for (let count = 0; count < 10_050; count += 1) ledgerWriter.spoolUnowned(ledgerEntry('d'), 'd2')
+  t.equal(kinds.get('spooled'), 10_003, 'bounded')
 })

@@ -48,6 +48,24 @@ function subjects(rules: Rules, request: LimitedRequest): string[] {
   return rules.of(request).map(({ subject }) => subject)
 }
 
+void t.test('a plan of any name has its limits, and an account needs a plan', (t) => {
+  const rules = rulesOf(
+    '[{ scope: account, plan: team-xl, concurrent: 9 }]',
+    '{ team-xl: { limits: { usd_per_day: 5 } }, free: {} }',
+  )
+  t.match(rules.of(requestWith({}, { plan: 'team-xl' })), [
+    { amounts: { concurrent: 9 } },
+    { whose: "the plan 'team-xl'", amounts: { nanoUsdPerDay: 5e9 } },
+  ])
+  t.equal(rules.of(requestWith({}, { plan: 'free' })), NO_LIMITS)
+  t.equal(rules.of(requestWith({}, { plan: 'starter' })), NO_LIMITS, 'a built-in plan stays')
+  t.throws(() => rules.of(requestWith({}, { plan: 'gone' })), {
+    kind: 'forbidden',
+    message: /does not have the plan 'gone'/,
+  })
+  t.end()
+})
+
 void t.test('without rules there are no limits and no allocations', (t) => {
   t.equal(rulesOf('[]').of(requestWith()), NO_LIMITS)
   t.equal(

@@ -49,9 +49,7 @@ export class Load {
     for (const client of clients.filter(({ keeps }) => keeps === true)) {
       for (let count = 0; count < KEPT; count += 1) this.send(client)
     }
-    this.timers = clients.map((client) =>
-      setInterval(() => this.send(client), 1_000 / client.perSecond),
-    )
+    this.timers = clients.map((client) => this.start(client))
   }
 
   /** The requests of a client that were sent within an interval of `performance.now()`. */
@@ -66,6 +64,15 @@ export class Load {
     for (const timer of this.timers) clearInterval(timer)
     await Promise.all(this.open)
     this.agent.destroy()
+  }
+
+  /** Sends late requests at once, so that a busy machine does not lower the rate. */
+  private start(client: Client): NodeJS.Timeout {
+    const everyMs = 1_000 / client.perSecond
+    let dueMs = performance.now() + everyMs
+    return setInterval(() => {
+      for (const nowMs = performance.now(); dueMs <= nowMs; dueMs += everyMs) this.send(client)
+    }, everyMs)
   }
 
   private send(client: Client): void {

@@ -13,7 +13,7 @@ import { Grammar } from '../../src/formats/chat/grammar.js'
 import { objectOf } from '../../src/formats/chat/json.js'
 import type { DialectName } from '../../src/formats/dialect.js'
 import { encodeFinishReason } from '../../src/formats/openai-chat/client/encode-reply.js'
-import { finishReason } from '../../src/formats/openai-chat/upstream/decode-reply.js'
+import { stopReasonOf } from '../../src/formats/wire/stop-reasons.js'
 import { streamReply, translateReply } from '../../src/gateway/streams/whole-reply.js'
 import { SseFramer } from '../../src/formats/wire/frames/sse-framer.js'
 import { legalStream } from './legal-streams.js'
@@ -65,7 +65,7 @@ function decoded(bytes: Buffer, dialect: DialectName): Reply {
 function representable(reply: Reply): Reply {
   const tools = reply.blocks.some(({ type }) => type === 'tool')
   const raw = encodeFinishReason(reply.reason, tools, false)
-  const reason = tools && raw === 'stop' ? 'tool-use' : finishReason(raw)
+  const reason = tools && raw === 'stop' ? 'tool-use' : stopReasonOf('openai-chat', raw)
   // Only the ledger uses the lifetime of cache writes.
   const usage = { ...reply.usage }
   delete usage.cacheWrite1h

@@ -76,6 +76,37 @@ void t.test('S7: a revoked key is 401 within a second; the others keep working',
   t.equal(await statusWith(gateway, gateway.secret), 200)
 })
 
+void t.test('keys rotate: both keys work for the overlap, with 0 only the new one', async (t) => {
+  const gateway = await startGateway(t)
+  const old = (await keys(gateway, 'create', '--name', 'app')).out.trim()
+  const oldId = await idOf(gateway, 'app')
+  const rotated = await keys(gateway, 'rotate', '--key', oldId, '--overlap', '3s')
+  t.equal(rotated.status, 0, rotated.err)
+  const next = rotated.out.trim()
+  t.equal(rotated.out, `${next}\n`, 'the secret is all of standard output')
+  t.equal(await statusWith(gateway, next), 200)
+  t.ok(await within(5_000, async () => (await statusWith(gateway, old)) === 401))
+  const [, nextId = ''] = /Created key (key_\w+)/.exec(rotated.err) ?? []
+  const last = await keys(gateway, 'rotate', '--key', nextId, '--overlap', '0')
+  t.ok(await within(1_000, async () => (await statusWith(gateway, next)) === 401))
+  t.equal(await statusWith(gateway, last.out.trim()), 200)
+})
+
+void t.test('accounts disable: its keys are 401 within a second, until enable', async (t) => {
+  const gateway = await startGateway(t)
+  const switchAccount = (action: string) =>
+    sluice(['accounts', action, '--config', gateway.configFile, ...ACCOUNT])
+  t.equal(await statusWith(gateway, gateway.secret), 200)
+  t.match(await switchAccount('disable'), { status: 0, out: /disabled\n$/ })
+  t.ok(await within(1_000, async () => (await statusWith(gateway, gateway.secret)) === 401))
+  for (let sent = 0; sent < 60; sent += 1) {
+    if ((await statusWith(gateway, gateway.secret)) !== 401)
+      t.fail('each is 401, none is throttled')
+  }
+  t.match(await switchAccount('enable'), { status: 0, out: /enabled\n$/ })
+  t.ok(await within(1_000, async () => (await statusWith(gateway, gateway.secret)) === 200))
+})
+
 void t.test('S7: rotation: create, switch, revoke, without a failed request', async (t) => {
   const gateway = await startGateway(t)
   const old = (await keys(gateway, 'create', '--name', 'v1')).out.trim()

@@ -7,11 +7,13 @@
  */
 import type { AuthConfig } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
+import type { KnownKeys } from '../../store/known-keys.js'
 import type { Store } from '../../store/store.js'
 import type { Identity } from '../account.js'
 import { digestOf, hasValidForm, looksLikeSecret } from '../key-secret.js'
 import {
   accountDisabled,
+  resultOfLookup,
   storeUnavailable,
   type AuthResult,
   type KeyResult,
@@ -35,7 +37,14 @@ export interface AuthenticatorOptions {
   /** Called once per `identify`. */
   readonly onResult?: (result: AuthResult) => void
   readonly cache?: AuthCache
+  /** The keys that other processes of this gateway have looked up; without it none are shared. */
+  readonly known?: KnownKeys | null
 }
+
+/** Maximum time to look keys of an earlier run up again before the first request. */
+const VERIFY_MS = 2_000
+/** Lookups at the same time. */
+const VERIFIED_AT_ONCE = 16
 
 /** After this share of `freshSeconds`, a key in use is looked up again in the background. */
 const REFRESH_AT = 2 / 3
@@ -51,6 +60,7 @@ export class Authenticator {
   private readonly onResult: (result: AuthResult) => void
   private readonly cache: AuthCache
   private readonly lookups: KeyLookups
+  private readonly known: KnownKeys | null
   private readonly knownHeaders = new KnownHeaders()
   private readonly wrongKeyThrottle: WrongKeyThrottle
   private readonly unsubscribe: () => void
@@ -65,7 +75,8 @@ export class Authenticator {
     this.outage = new OutageFallback(options.now, options.random ?? Math.random)
     this.onResult = options.onResult ?? (() => undefined)
     this.cache = options.cache ?? new AuthCache()
-    this.lookups = new KeyLookups(store, this.cache, options.now)
+    this.known = options.known ?? null
+    this.lookups = new KeyLookups(store, this.cache, options.now, this.known)
     this.wrongKeyThrottle = new WrongKeyThrottle(options.now)
     this.unsubscribe = store.subscribe(({ digest }) => this.changed(digest))
   }
@@ -73,7 +84,7 @@ export class Authenticator {
   /**
    * The identity of the key: at once if it is cached or the store replies synchronously, else a promise.
    * Throws or rejects with `GatewayError`: `unauthenticated`, with the same message for every kind of wrong
-   * key; `forbidden` for a disabled account; `auth_throttled` if too many wrong keys came from the client's
+   * key, except that of a disabled account; `auth_throttled` if too many wrong keys came from the client's
    * address (decision 0063); `store_unavailable`. An empty address is not throttled.
    *
    * A result is used for `freshSeconds`, and for `staleSeconds` while the store is failing.
@@ -123,9 +134,32 @@ export class Authenticator {
     })
   }
 
+  /**
+   * Looks the keys up that an earlier run of the gateway has used, so that an outage that begins now finds
+   * them. Resolves after two seconds at the latest, and goes on in the background. Never rejects.
+   */
+  async verifyKnown(): Promise<void> {
+    const digests = this.known?.unverified() ?? []
+    const verify = async (): Promise<void> => {
+      for (let digest = digests.shift(); digest !== undefined; digest = digests.shift()) {
+        await this.lookups.lookUp(digest)
+        // The embedded store answers at once: requests go first.
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+    }
+    const verifying = Promise.all(Array.from({ length: VERIFIED_AT_ONCE }, verify)).catch(
+      // The store has failed: the rest stays unknown.
+      () => void digests.splice(0),
+    )
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, VERIFY_MS)))
+    await Promise.race([verifying, late]).finally(() => clearTimeout(timer))
+  }
+
   /** Ends the subscription to the store and the checks of running requests. */
   close(): void {
     this.unsubscribe()
+    this.known?.close()
     this.runningRequests?.close()
   }
 
@@ -202,12 +236,22 @@ export class Authenticator {
     // The cache is read again: the key may have been revoked during the lookup.
     const cached = fallback === null ? null : this.cache.get(digest, this.now())
     if (cached?.result.good === true) return this.conclude(cached.result)
+    const shared = this.knownToOthers(digest)
+    if (shared !== null) return this.conclude(shared)
     this.onResult('store_unavailable')
     throw storeUnavailable(error)
   }
 
+  /** The result of another process's lookup, if it may be used while the store fails. */
+  private knownToOthers(digest: string): KeyResult | null {
+    const found = this.known?.find(digest) ?? null
+    if (found === null || found.ageMs > this.settings().staleSeconds * 1_000) return null
+    return resultOfLookup(digest, found.lookup)
+  }
+
   private changed(digest: string | null): void {
     this.cache.change(digest)
+    if (digest !== null) this.known?.forget(digest)
     this.knownHeaders.clear()
     this.lookups.discard(digest)
     // Null may mean that the store is reachable again, and that a key was revoked in the meantime.

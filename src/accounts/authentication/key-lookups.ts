@@ -2,6 +2,7 @@
  * Looks keys up in the store and caches the results. Requests with the same key share one lookup, and at most
  * 32 lookups run at once, so that a store that recovers is not overloaded.
  */
+import type { KnownKeys } from '../../store/known-keys.js'
 import type { KeyLookup, Store } from '../../store/store.js'
 import { resultOfLookup, storeUnavailable, type KeyResult } from './authentication-result.js'
 import type { AuthCache } from './key-cache.js'
@@ -14,20 +15,34 @@ const MAX_WAITING = 256
 /** The queue for lookups is full. This is not a failure of the store, which received no request. */
 export class LookupQueueFull extends Error {}
 
+/** A result that the store has returned, and when its lookup began. */
+interface Found {
+  readonly result: KeyResult
+  readonly lookup: KeyLookup | null
+  readonly atMs: number
+}
+
 /** Lookups of one process. */
 export class KeyLookups {
   private readonly store: Pick<Store, 'findKey'>
   private readonly cache: AuthCache
   private readonly now: () => number
+  private readonly known: Pick<KnownKeys, 'keep' | 'forget'> | null
   private readonly running = new Map<string, Promise<KeyResult>>()
   private readonly waiting: (() => void)[] = []
   private usedSlots = 0
 
-  /** `now`: monotonic, in ms. */
-  constructor(store: Pick<Store, 'findKey'>, cache: AuthCache, now: () => number) {
+  /** `now`: monotonic, in ms. `known` gets the results, too; null: they are not shared. */
+  constructor(
+    store: Pick<Store, 'findKey'>,
+    cache: AuthCache,
+    now: () => number,
+    known: Pick<KnownKeys, 'keep' | 'forget'> | null = null,
+  ) {
     this.store = store
     this.cache = cache
     this.now = now
+    this.known = known
   }
 
   isRunning(digest: string): boolean {
@@ -44,15 +59,17 @@ export class KeyLookups {
     const finding = this.find(digest)
     if (!(finding instanceof Promise)) {
       const result = resultOfLookup(digest, finding)
-      this.cache.put(digest, result, this.now())
+      this.keep(digest, { result, lookup: finding, atMs: this.now() })
       return result
     }
     const startedMs = this.now()
     const lookup = finding
-      .then((key) => {
-        const result = resultOfLookup(digest, key)
+      .then((found) => {
+        const result = resultOfLookup(digest, found)
         // `discard` removes a lookup whose result may be older than a change of the key.
-        if (this.running.get(digest) === lookup) this.cache.put(digest, result, startedMs)
+        if (this.running.get(digest) === lookup) {
+          this.keep(digest, { result, lookup: found, atMs: startedMs })
+        }
         return result
       })
       .finally(() => {
@@ -66,6 +83,12 @@ export class KeyLookups {
   discard(digest: string | null): void {
     if (digest === null) this.running.clear()
     else this.running.delete(digest)
+  }
+
+  private keep(digest: string, { result, lookup, atMs }: Found): void {
+    this.cache.put(digest, result, atMs)
+    if (lookup !== null && result.good) this.known?.keep(lookup)
+    else if (lookup !== null) this.known?.forget(digest)
   }
 
   private find(digest: string): KeyLookup | null | Promise<KeyLookup | null> {

@@ -3,6 +3,7 @@
  * addresses is bounded.
  */
 import type { Identity } from '../account.js'
+import { isDisabled } from './authentication-result.js'
 import { GatewayError } from '../../errors.js'
 
 /** An address may send this many wrong keys at once, then `FAILURES_PER_SECOND`. */
@@ -144,7 +145,7 @@ export class WrongKeyThrottle {
   }
 
   private failed(address: string, error: unknown): never {
-    if (error instanceof GatewayError && error.kind === 'unauthenticated') {
+    if (error instanceof GatewayError && error.kind === 'unauthenticated' && !isDisabled(error)) {
       this.failures.note(address, this.clock())
     }
     throw error

@@ -5,7 +5,8 @@ import type { JsonObject } from '../../formats/chat/json.js'
 import type { Catalogue } from '../../config/config.js'
 import { factsFor } from '../../config/catalogue.js'
 import type { DialectName } from '../../formats/dialect.js'
-import { resolveEndpoint, EGRESSES } from '../../formats/index.js'
+import { resolveEndpoint, EGRESSES, fieldsOf } from '../../formats/index.js'
+import { SCALAR_NAMES, type ScalarField } from '../../formats/wire/scalar-fields.js'
 import { CLIENTS } from './messages-clients.js'
 import {
   translateReplyConcept,
@@ -111,6 +112,12 @@ export function dialectsPage(catalogue: Catalogue): string {
     '',
     ...groups,
     ...clientTables(catalogue),
+    '## Scalar fields',
+    '',
+    FIELDS_INTRODUCTION.trim(),
+    '',
+    ...fieldsTable(),
+    '',
     '## Replies',
     '',
     REPLIES_INTRODUCTION.trim(),
@@ -141,6 +148,11 @@ Vendors whose chat completions differ in a few fields have [presets](configurati
 const REPLIES_INTRODUCTION = `
 The outcome for replies, whole and streamed. Replies of OpenAI's chat completions are passed through unchanged. Losses of a
 reply are reported in the log and the metric, and in the header of a whole reply.
+`
+
+const FIELDS_INTRODUCTION = `
+The name of each scalar field in each format, with the values that the gateway accepts from clients and the default that it
+assumes. A field that a format lacks is lost (○), refused (✕) or without effect (·), unless it has the default.
 `
 
 const PAIRS_INTRODUCTION = `
@@ -201,6 +213,34 @@ function clientTables(catalogue: Catalogue): string[] {
     }),
     '',
   ])
+}
+
+/** A row for each scalar member, from the tables that decoders and encoders read. */
+function fieldsTable(): string[] {
+  return [
+    `| field | ${COLUMNS.map(({ title }) => title).join(' | ')} |`,
+    `| --- |${COLUMNS.map(() => ' --- |').join('')}`,
+    ...Object.entries(SCALAR_NAMES).map(([canonical, name]) => {
+      const cells = COLUMNS.map(({ dialect }) =>
+        fieldsOf(dialect)
+          .filter((field) => field.canonical === canonical)
+          .map(fieldText)
+          .join('<br>'),
+      )
+      return `| \`${name}\` | ${cells.join(' | ')} |`
+    }),
+  ]
+}
+
+function fieldText({ wire, check, default: value, loss }: ScalarField): string {
+  const standard = value === undefined ? [] : [`default ${JSON.stringify(value)}`]
+  if (wire === null) {
+    const sign =
+      loss === 'none' ? SIGNS.needless : loss === 'reported' ? SIGNS.lost : SIGNS.rejected
+    return joined(sign, standard)
+  }
+  const rule = check === null ? [] : [check.rule]
+  return [`\`${wire}\``, ...rule, ...standard].join('; ')
 }
 
 /** The number of a chat request's concepts with each outcome. */

@@ -8,6 +8,7 @@ import type { ChatRequest } from '../../formats/chat/request.js'
 import type { UpstreamConfig } from '../../config/config.js'
 import type { DialectName } from '../../formats/dialect.js'
 import { resolveEndpoint, egressOf, type ResolvedEndpoint } from '../../formats/index.js'
+import { refusesLosses, type OnLoss } from '../../formats/losses.js'
 import { GatewayError } from '../../errors.js'
 import { render, type Destination } from '../../gateway/attempts/render-for-upstream.js'
 import type { Call } from '../../gateway/phases/receive.js'
@@ -48,7 +49,7 @@ export interface BodyRoute {
   /** The model that is requested from the upstream. */
   readonly model: string
   readonly facts: ModelFacts
-  readonly onLoss: 'report' | 'reject'
+  readonly onLoss: OnLoss
   readonly allowSyntheticUser: boolean
 }
 
@@ -82,7 +83,7 @@ export function explainBody(bytes: Buffer, model: string, route: BodyRoute): Bod
   const found = trial.run(body)
   const place = upstreamAddressOf(upstream)
   const lost = [...found.drops.keys()]
-  const isRefused = found.rejected.size > 0 || (lost.length > 0 && route.onLoss === 'reject')
+  const isRefused = found.rejected.size > 0 || refusesLosses(route.onLoss, lost)
   return {
     dialect,
     endpoint: `POST ${place.origin}${requestPathAt(place, { path: found.path, model: route.model })}`,

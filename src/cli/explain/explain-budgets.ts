@@ -92,9 +92,10 @@ export class Budgets {
 
 /** Whether the file has a budget, under `limits` or in a plan; keys may have their own. */
 export function hasBudget({ limits, plans }: Config): boolean {
-  return [...limits, plans.starter, plans.pro, plans.max]
-    .map((plan) => ('amounts' in plan ? plan.amounts : plan.limits))
-    .some(limitsMoney)
+  return (
+    limits.some(({ amounts }) => limitsMoney(amounts)) ||
+    Object.values(plans).some((plan) => limitsMoney(plan.limits))
+  )
 }
 
 /** The values as text. */

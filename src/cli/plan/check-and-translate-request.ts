@@ -8,7 +8,7 @@ import type { DialectName, WireFormat } from '../../formats/dialect.js'
 import { egressOf, errorFormatOf, isEmbeddings } from '../../formats/index.js'
 import { GatewayError } from '../../errors.js'
 import { render } from '../../gateway/attempts/render-for-upstream.js'
-import { LossList } from '../../gateway/streams/translated-stream.js'
+import { LossList, refusesLosses } from '../../formats/losses.js'
 import type { RequestHead } from '../../gateway/report/recent-requests.js'
 import { formatFor } from '../../gateway/generation.js'
 import { parseObject } from '../../formats/wire/json/parse-body.js'
@@ -48,7 +48,7 @@ export function translateHead(
   const limits = limitsOf(head, request, facts)
   if (isEmbeddings(wire)) return { dialect, losses: [], refusals: limits }
   const { losses, refusal } = rendered(head, request, { to, side, wire, facts })
-  const isRejected = losses.length > 0 && side.config.onLoss === 'reject'
+  const isRejected = refusesLosses(side.config.onLoss, losses)
   const lossRefusal = losses.map((field) => ({ field, message: 'on_loss is reject' }))
   return {
     dialect,

@@ -125,7 +125,7 @@ function configOf({ config, upstream, model }: RehearsalOptions, folder: string)
     ],
     limits: [],
     limiting: { ...limiting, unknownPrice: 'allow' },
-    plans: { ...config.plans, max: { ...config.plans.max, maxKeys: null, limits: {} } },
+    plans: { ...config.plans, max: { priceUsd: 0, maxKeys: null, limits: {} } },
   }
 }
 

@@ -108,6 +108,7 @@ export function needsRestart(running: Config, next: Config): string[] {
     (key) => JSON.stringify(running.server[key]) !== JSON.stringify(next.server[key]),
   ).map((key) => `server.${snakeCase(key)}`)
   if (running.log.level !== next.log.level) changed.push('log.level')
+  if (running.log.file !== next.log.file) changed.push('log.file')
   if (running.telemetry.otlp !== next.telemetry.otlp) changed.push('telemetry.otlp')
   if (running.store !== next.store) changed.push('store')
   if (running.escrow.key !== next.escrow.key) changed.push('escrow.key')
@@ -130,7 +131,7 @@ export function inForce(running: Config, next: Config): Config {
     ...next,
     server: { ...next.server, ...startedServer(running.server) },
     store,
-    log: { ...next.log, level: log.level },
+    log: { ...next.log, level: log.level, file: log.file },
     telemetry: { ...next.telemetry, otlp: telemetry.otlp },
     escrow: { ...next.escrow, key: escrow.key },
     ledger: { ...next.ledger, spool, spoolMaxBytes },

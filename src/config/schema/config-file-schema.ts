@@ -9,23 +9,31 @@ import { limitingSchema, limitSchema, planLimitsSchema } from './limits-schema.j
 import { afterDisconnectSchema, ledgerSchema, onDisconnectSchema } from './ledger-schema.js'
 import { routeSchema } from './route-schema.js'
 import { serverSchema } from './server-schema.js'
-import { notifySchema, telemetrySchema } from './telemetry-schema.js'
+import { metricsSchema, notifySchema, telemetrySchema } from './telemetry-schema.js'
 import { upstreamSchema } from './upstream-schema.js'
 
-const plan = (price: number, keys: number | 'unlimited', title: string) =>
-  z
-    .strictObject({
-      price_usd: z.number().min(0).max(1_000_000).default(price).describe('US dollars per month.'),
-      max_keys: z
-        .union([z.literal('unlimited'), whole(0, 1_000_000)], {
-          error: 'must be unlimited or a whole number from 0 to 1,000,000',
-        })
-        .default(keys)
-        .describe('Maximum keys of an account: a number, or `unlimited`.'),
-      limits: planLimitsSchema,
+const plan = z.strictObject({
+  price_usd: z
+    .number()
+    .min(0)
+    .max(1_000_000)
+    .optional()
+    .describe(
+      'US dollars per month. Default: 20 for `starter`, 50 for `pro`, 100 for `max`, else 0.',
+    ),
+  max_keys: z
+    .union([z.literal('unlimited'), whole(0, 1_000_000)], {
+      error: 'must be unlimited or a whole number from 0 to 1,000,000',
     })
-    .prefault({})
-    .describe(title)
+    .optional()
+    .describe(
+      'Maximum keys of an account: a number, or `unlimited`. Default: 5 for `starter`, 20 for `pro`, else `unlimited`.',
+    ),
+  limits: planLimitsSchema,
+})
+
+/** A page lists them all. */
+const MAX_PLANS = 1_000
 
 /** The minimum is one hour, so that a conversation survives a pause. OpenAI keeps responses for 30 days. */
 const escrow = z.strictObject({
@@ -104,6 +112,11 @@ export const fileSchema = z.strictObject({
         .enum(['debug', 'info', 'warn', 'error', 'silent'])
         .default('info')
         .describe('Minimum level of the lines that are written.'),
+      file: text(4_096)
+        .optional()
+        .describe(
+          'The file that all processes append to; the signal SIGUSR1 opens it again after it was renamed. A relative path starts at this file. Default: standard output.',
+        ),
       sample_success: z
         .number()
         .min(0)
@@ -120,6 +133,7 @@ export const fileSchema = z.strictObject({
     })
     .prefault({})
     .describe('The log.'),
+  metrics: metricsSchema,
   telemetry: telemetrySchema,
   notify: notifySchema,
   on_loss: z
@@ -183,13 +197,14 @@ export const fileSchema = z.strictObject({
         'Default: `models.yaml` beside this file, or the catalogue of the package if there is none.',
     ),
   plans: z
-    .strictObject({
-      starter: plan(20, 5, 'The plan `starter`.'),
-      pro: plan(50, 20, 'The plan `pro`.'),
-      max: plan(100, 'unlimited', 'The plan `max`.'),
+    .record(name, plan)
+    .refine((value) => Object.keys(value).length <= MAX_PLANS, {
+      error: `must have at most ${MAX_PLANS} entries`,
     })
-    .prefault({})
-    .describe('The plans of accounts.'),
+    .default({})
+    .describe(
+      'The plans of accounts, by a name of your choice. Default: `starter`, `pro` and `max`. A file that names another plan has exactly the plans that it names.',
+    ),
   limits: z
     .array(limitSchema)
     .max(10_000)

@@ -18,7 +18,7 @@ const oidc = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'Whether the first sign-in with a verified e-mail address creates an account with the plan `starter`; otherwise an administrator creates the account first.',
+      'Whether the first sign-in with a verified e-mail address creates an account with the plan `starter` (or the first one of `plans`); otherwise an administrator creates the account first.',
     ),
 })
 
@@ -34,7 +34,7 @@ export const dashboardSchema = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'Whether users may create their own accounts, with the plan `starter`; not together with `oidc`.',
+      'Whether users may create their own accounts, with the plan `starter` (or the first one of `plans`); not together with `oidc`.',
     ),
   grafana_url: address.optional().describe('A link for administrators.'),
   oidc: oidc

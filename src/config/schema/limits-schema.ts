@@ -1,7 +1,7 @@
 /** The keys of limits: rules, limits of plans, and settings. `resolve-limits.ts` resolves the values. */
 import { z } from 'zod'
 import { LABEL_NAME, LABEL_VALUE } from '../../accounts/labels.js'
-import { whole } from './value-types.js'
+import { name, whole } from './value-types.js'
 
 /** Nano-dollars are integers; a million dollars is a ninth of the largest safe one. */
 const usd = z.number().min(0).max(1_000_000)
@@ -39,7 +39,7 @@ export const limitSchema = z.strictObject({
     .describe(
       'What is counted, each by itself: every key, every account, every model (over all accounts), every upstream (over all accounts), or with `label:NAME` every value of this label of keys (over all accounts). Keys without the label do not fall under the rule.',
     ),
-  plan: z.enum(['starter', 'pro', 'max']).optional().describe('Only for accounts with this plan.'),
+  plan: name.optional().describe('Only for accounts with this plan.'),
   account: text
     .refine((account) => /^acc_.|^[^@]+@[^@]+$/.test(account), {
       error: 'must be the id of an account (acc_…) or its e-mail address',

@@ -3,10 +3,12 @@
  * `config-file-schema.ts`.
  */
 import { z } from 'zod'
+import { LABEL_NAME } from '../../accounts/labels.js'
 import { NOTIFY_GROUPS } from '../../observe/notification.js'
 import { secretProblem } from '../../observe/sign-webhook.js'
-import type { NotifyConfig, TelemetryConfig } from '../config.js'
+import type { MetricsConfig, NotifyConfig, TelemetryConfig } from '../config.js'
 import type { Path, ReportFinding } from '../problem.js'
+import { whole } from './value-types.js'
 
 /** `telemetry:` */
 export const telemetrySchema = z
@@ -27,6 +29,26 @@ export const telemetrySchema = z
   })
   .prefault({})
   .describe('Traces (OpenTelemetry).')
+
+/** Labels that series have already, or that Prometheus adds. */
+const TAKEN = new Set(['label', 'value', 'upstream', 'cause', 'kind', 'instance', 'job', 'le'])
+const MAX_LABELS = 10
+
+/** `metrics:` */
+export const metricsSchema = z
+  .strictObject({
+    labels: z
+      .record(
+        z.string().regex(LABEL_NAME, { error: 'must have 1 to 32 characters (a-z, 0-9, _ . -)' }),
+        whole(1, 1_000),
+      )
+      .default({})
+      .describe(
+        'Labels of keys that have series of their own in `sluice_label_requests_total`, `sluice_label_cost_usd_total` and `sluice_label_limit_rejections_total`, and the number of their values: `{ team: 50 }` has series with `team="…"` for the first 50 values that this gateway sees, and `team="other"` for the rest. A dot or dash in the name becomes `_` in the series.',
+      ),
+  })
+  .prefault({})
+  .describe('Metrics (Prometheus).')
 
 /** `notify:` */
 export const notifySchema = z
@@ -71,6 +93,37 @@ export function checkTelemetry(
     const problem = secretProblem(secret)
     if (problem !== null) report(['notify', index, 'secret'], problem)
   }
+}
+
+/** Reports names that two labels, or a label and the series, would share. */
+export function checkMetrics(values: z.output<typeof metricsSchema>, report: ReportFinding): void {
+  const names = Object.keys(values.labels)
+  const path = ['metrics', 'labels']
+  if (names.length > MAX_LABELS) report(path, `must have at most ${MAX_LABELS} entries`)
+  const firsts = new Map<string, string>()
+  for (const name of names) {
+    const series = seriesOf(name)
+    const first = firsts.get(series)
+    if (TAKEN.has(series)) report([...path, name], 'is the name of a label that all series have')
+    else if (first !== undefined) {
+      report([...path, name], `has the same name in series as "${first}": ${series}`)
+    }
+    firsts.set(series, name)
+  }
+}
+
+/** The resolved section; only for values without findings of `checkMetrics`. */
+export function metricsOf({ labels }: z.output<typeof metricsSchema>): MetricsConfig {
+  return {
+    labels: Object.entries(labels).map(([name, values]) => {
+      return { name, series: seriesOf(name), values }
+    }),
+  }
+}
+
+/** A name that Prometheus accepts. */
+function seriesOf(name: string): string {
+  return name.replaceAll(/[.-]/g, '_').replace(/^(?=\d|__)/, 'label_')
 }
 
 function checkUrl(text: string, path: Path, report: ReportFinding): void {

@@ -1,6 +1,6 @@
 /** Ledger entries as rows of the page and of the CSV file. */
 import { causeOf } from '../../errors.js'
-import type { LedgerEntry } from '../../ledger/entry.js'
+import { entrySchema, type LedgerEntry } from '../../ledger/entry.js'
 import type * as schema from './schema/schema.js'
 import { PLAYGROUND, type Services } from './services.js'
 
@@ -17,46 +17,9 @@ export async function rowViews(
   return rows.map((row) => rowView(row, names.get(row.keyId) ?? null))
 }
 
-/** Copies member by member, so that a new member of an entry does not reach the page by accident. */
+/** What the ledger stores, the name of the key and the cause of a failure. */
 function rowView(row: LedgerEntry, keyName: string | null): schema.RequestRow {
-  return {
-    requestId: row.requestId,
-    atMs: row.atMs,
-    durationMs: row.durationMs,
-    accountId: row.accountId,
-    keyId: row.keyId,
-    keyName,
-    modelAsked: row.modelAsked,
-    modelAnswered: row.modelAnswered,
-    model: row.model,
-    upstream: row.upstream,
-    dialect: row.dialect,
-    attempts: row.attempts,
-    stream: row.stream,
-    status: row.status,
-    outcome: row.outcome,
-    finish: row.finish,
-    usage: row.usage,
-    source: row.source,
-    costNanoUsd: row.costNanoUsd,
-    tokensAfterDisconnect: row.tokensAfterDisconnect,
-    losses: [...row.losses],
-    generation: row.generation,
-    hops: row.hops,
-    ingress: row.ingress,
-    errorMessage: row.errorMessage,
-    limit: row.limit,
-    upstreamStatus: row.upstreamStatus,
-    upstreamRequestId: row.upstreamRequestId,
-    attempted: row.attempted,
-    shadowOf: row.shadowOf,
-    labels: row.labels,
-    clientRequestId: row.clientRequestId,
-    cause: causeOf(row.outcome),
-    attemptMs: row.attemptMs === null ? null : [...row.attemptMs],
-    retryAfterSeconds: row.retryAfterSeconds,
-    priceVersion: row.priceVersion,
-  }
+  return { ...entrySchema.parse(row), keyName, cause: causeOf(row.outcome) }
 }
 
 type Cell = string | number | boolean | null | undefined

@@ -3,6 +3,7 @@
  */
 import type { Account } from '../../accounts/account.js'
 import type { PasswordQueue } from '../../accounts/password-queue.js'
+import { planNamed } from '../../accounts/plans.js'
 import type { Snapshot } from '../../config/config.js'
 import { newRequestId } from '../../http/request-id.js'
 import type { Logger } from '../../observe/log.js'
@@ -66,35 +67,36 @@ export async function scopeOf(
 export type ChatExchange = Pick<SignedInRequest<unknown, unknown>, 'req' | 'res'>
 
 /** The account and address behind an action. */
-export interface Actor extends Pick<SignedInRequest<unknown, unknown>, 'address'> {
+export interface Actor extends Pick<SignedInRequest<unknown, unknown>, 'address' | 'requestId'> {
   readonly session: { readonly account: Pick<Account, 'email'> }
 }
 
 /** An entry of the audit trail for an action. The change itself must store it. */
 export function entryOf(
   { now }: Services,
-  { session, address }: Actor,
-  what: Pick<AuditEntry, 'accountId' | 'action' | 'target' | 'detail'>,
+  { session, address, requestId }: Actor,
+  what: Pick<AuditEntry, 'accountId' | 'action' | 'target' | 'detail' | 'before' | 'after'>,
 ): AuditEntry {
   const atMs = now()
   const actor = session.account.email
   const detail = what.detail.slice(0, 1000)
-  return { id: newRequestId(atMs), atMs, actor, address, ...what, detail }
+  return { id: newRequestId(atMs), atMs, actor, address, requestId, ...what, detail }
 }
 
 /** The entry for an action of an account's owner on the account. */
 export function ownEntry(
   services: Services,
-  { address }: Pick<Actor, 'address'>,
+  { address, requestId }: Pick<Actor, 'address' | 'requestId'>,
   { account, action }: { readonly account: Account; readonly action: string },
 ): AuditEntry {
   const what = { accountId: account.id, action, target: account.id, detail: '' }
-  return entryOf(services, { session: { account }, address }, what)
+  return entryOf(services, { session: { account }, address, requestId }, what)
 }
 
-/** A plan of the configuration. */
+/** A plan; one that the configuration does not have allows no keys. */
 export function planOf(snapshot: Snapshot, name: Account['plan']): schema.Plan {
-  const { priceUsd, maxKeys, limits } = snapshot.config.plans[name]
+  const none = { priceUsd: 0, maxKeys: 0, limits: {} }
+  const { priceUsd, maxKeys, limits } = planNamed(snapshot.config.plans, name) ?? none
   return { name, priceUsd, maxKeys, limits: { ...limits } }
 }
 

@@ -14,13 +14,15 @@ import { modelOf, streamOf } from '../wire/request-fields.js'
 import { decodeRequest as decodeClientRequest, forwardedHeaders } from './client/decode-request.js'
 import { edits, MessageTap, tapReply } from './passthrough.js'
 import { encodeError, encodeStreamError, fieldName } from './client/encode-error.js'
-import { encodeChoices, encodeReply, lossOf } from './client/encode-reply.js'
+import { encodeChoices, encodeReply } from './client/encode-reply.js'
+import { replyLossOf } from '../wire/reply-losses.js'
 import { MessageEncoder, PING } from './client/encode-stream.js'
 import { continuation, mayOmitCall } from './upstream/continue-paused-turn.js'
 import { decodeError } from './upstream/decode-error.js'
 import { readsUrl } from './upstream/encode-messages.js'
 import { decodeReply, newDecoder } from './upstream/decode-reply.js'
 import { BINDING_BETA, VERSION, VERSION_WITH_SAMPLING } from './constants.js'
+import { FIELDS } from './fields.js'
 
 const ingress: Ingress = {
   envelope: { idPrefix: 'msg_', heartbeat: PING, idHeader: 'request-id' },
@@ -29,7 +31,7 @@ const ingress: Ingress = {
   encodeReply,
   encodeChoices,
   newEncoder: (request, seed) => new MessageEncoder(request, seed),
-  lossOf,
+  lossOf: (event) => replyLossOf('anthropic', event),
   fieldName,
   encodeError,
   encodeStreamError,
@@ -63,7 +65,7 @@ const egress: Egress = {
 }
 
 /** The dialect of `POST /v1/messages`. */
-export const anthropic: Dialect = { name: 'anthropic', ingress, egress }
+export const anthropic: Dialect = { name: 'anthropic', fields: FIELDS, ingress, egress }
 
 function given(value: JsonValue | undefined): boolean {
   return value !== undefined && value !== null

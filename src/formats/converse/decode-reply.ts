@@ -11,6 +11,7 @@ import type { StreamDecoder } from '../dialect.js'
 import { awsErrorIn, decodeAwsException } from '../wire/aws/decode-error.js'
 import { EXCEPTION } from '../wire/aws/event-stream.js'
 import { FrameShapes } from '../wire/frames/frame-shapes.js'
+import { stopReasonOf } from '../wire/stop-reasons.js'
 import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../wire/upstream-errors.js'
 import { parseJson } from './constants.js'
 import { Blocks } from './decode-blocks.js'
@@ -173,7 +174,8 @@ class MessageDecoder {
       return this.fail({ ...MALFORMED_OUTPUT, upstreamCode: raw }, 'other')
     }
     this.done = true
-    const reason = finishReason(raw, this.blocks.hasToolCall)
+    const meant = stopReasonOf('converse', raw)
+    const reason = meant === 'stop' && this.blocks.hasToolCall ? 'tool-use' : meant
     const finish: Extract<ChatEvent, { type: 'finish' }> = { type: 'finish', reason, raw }
     if (this.stopSequence !== undefined) finish.stopSequence = this.stopSequence
     if (this.tier !== undefined) finish.serviceTier = this.tier
@@ -227,23 +229,4 @@ function usageOf(usage: JsonObject): Usage {
     )
   if (hour > 0) counts.cacheWrite1h = hour
   return counts
-}
-
-function finishReason(raw: string, hasToolCall: boolean): FinishReason {
-  switch (raw) {
-    case 'end_turn':
-    case 'stop_sequence':
-      return hasToolCall ? 'tool-use' : 'stop'
-    case 'tool_use':
-      return 'tool-use'
-    case 'max_tokens':
-    case 'model_context_window_exceeded':
-      return 'length'
-    case 'guardrail_intervened':
-    case 'content_filtered':
-    case 'refusal':
-      return 'filter'
-    default:
-      return 'other'
-  }
 }

@@ -2,10 +2,11 @@
  * Encodes images, documents, audio and video as content blocks. Media must be inline or in S3: Bedrock
  * fetches no web addresses.
  */
-import { GatewayError } from '../../errors.js'
+import type { GatewayError } from '../../errors.js'
 import type { JsonObject } from '../chat/json.js'
 import type { AudioPart, FilePart, ImagePart, MediaSource } from '../chat/request.js'
 import { sniffBase64 } from '../wire/inline-media.js'
+import { refused } from '../wire/json/check-fields.js'
 
 /** The kinds of blocks and their formats, by media type. */
 const FORMATS: Readonly<Record<string, readonly [kind: string, format: string]>> = {
@@ -171,6 +172,5 @@ function wrongType(path: string, mediaType: string): GatewayError {
 }
 
 function refusedMedia(path: string, description: string, advice: string): GatewayError {
-  const message = `${path}: Bedrock does not accept ${description}. ${advice}`
-  return new GatewayError('untranslatable', message, { param: path })
+  return refused(path, `Bedrock does not accept ${description}. ${advice}`)
 }

@@ -2,7 +2,6 @@
  * Encodes the conversation as `system` and `messages`. The encoding of a message depends only on the messages
  * up to it, because signed reasoning and prompt caches are bound to the exact prefix.
  */
-import { GatewayError } from '../../errors.js'
 import { isObject, objectOf, stringOf, type JsonObject } from '../chat/json.js'
 import type { ModelFacts } from '../chat/model.js'
 import type {
@@ -16,6 +15,7 @@ import type {
   UserPart,
 } from '../chat/request.js'
 import type { Losses } from '../dialect.js'
+import { refused } from '../wire/json/check-fields.js'
 import { NestedJson } from '../wire/json/nested-json.js'
 import {
   CUSTOM_INPUT,
@@ -286,8 +286,4 @@ export function cachePoint(mark: CacheMark, caching: Caching, losses: Losses): J
   if (caching === 'lifetimes') return { cachePoint: { type: 'default', ttl: '1h' } }
   losses.drop('cache_control', 'approximated')
   return { cachePoint: { type: 'default' } }
-}
-
-function refused(param: string, message: string): GatewayError {
-  return new GatewayError('untranslatable', `${param}: ${message}`, { param })
 }

@@ -18,12 +18,15 @@ import type { ChatRequest } from '../chat/request.js'
 import { tokenCount } from '../chat/usage.js'
 import type { Continuation, EncodeContext, Losses, TokenCounter } from '../dialect.js'
 import { AWS_EVENT_STREAM } from '../wire/aws/event-stream.js'
+import { refused } from '../wire/json/check-fields.js'
 import { stringifyExact } from '../wire/json/exact-numbers.js'
+import { loseFields } from '../wire/scalar-fields.js'
 import { hasObjectRoot, strictSchema } from '../wire/strict-schema.js'
 import { isBlank, isClaude, isNova } from './constants.js'
 import { conversation, type Conversation } from './encode-messages.js'
 import { reasoningFields, samplingFields } from './encode-reasoning.js'
 import { toolConfig } from './encode-tools.js'
+import { FIELDS, OR_OPENAI } from './fields.js'
 
 /** The API's maximum number of cache points. */
 const CACHE_POINTS_MAX = 4
@@ -106,7 +109,10 @@ function inferenceConfig(
   if (topP !== undefined) config.topP = topP
   const stopSequences = stop.filter((one) => one !== '')
   if (isClaude(model) && stopSequences.some(isBlank)) {
-    throw refused('stop', 'Claude accepts no stop sequence of white space only', 'Leave it out')
+    throw refused(
+      'stop',
+      `Claude accepts no stop sequence of white space only. Leave it out${OR_OPENAI}`,
+    )
   }
   if (stopSequences.length > 0) config.stopSequences = stopSequences
   return config
@@ -185,7 +191,7 @@ function encodeFormat(
       : 'problem' in strict
         ? 'the root must be an object'
         : `${model.id} has no structured output`
-  throw refused(path, problem, 'Change the schema')
+  throw refused(path, `${problem}. Change the schema${OR_OPENAI}`)
 }
 
 function serviceTier({ serviceTier: tier }: ChatRequest, losses: Losses): string | undefined {
@@ -244,22 +250,12 @@ const REFUSED: Readonly<Record<string, string>> = {
  * Throws `GatewayError(untranslatable)` for fields that must not be dropped; reports the others to `losses`.
  */
 function reportUnsupportedFields(request: ChatRequest, losses: Losses): void {
-  if ((request.candidates ?? 1) > 1) {
-    throw refused('n', 'Bedrock gives one reply per request', 'Send n requests')
-  }
-  if (request.logprobs === true || (request.topLogprobs ?? 0) > 0) {
-    const field = request.logprobs === true ? 'logprobs' : 'top_logprobs'
-    throw refused(field, 'Bedrock reports no log probabilities', 'Leave it out')
-  }
-  if ((request.frequencyPenalty ?? 0) !== 0) losses.drop('frequency_penalty', 'no-equivalent')
-  if ((request.presencePenalty ?? 0) !== 0) losses.drop('presence_penalty', 'no-equivalent')
-  if (request.seed !== undefined) losses.drop('seed', 'no-equivalent')
-  if ((request.verbosity ?? 'medium') !== 'medium') losses.drop('verbosity', 'no-equivalent')
+  loseFields(request, FIELDS, losses)
   for (const [field, value = null] of Object.entries(request.rest)) {
     if (value === null || SILENT.has(field)) continue
     const isAudio = field === 'modalities' && Array.isArray(value) && value.includes('audio')
     const why = isAudio ? REFUSED.audio : Object.hasOwn(REFUSED, field) ? REFUSED[field] : undefined
-    if (why !== undefined) throw refused(field, why, 'Leave it out')
+    if (why !== undefined) throw refused(field, `${why}. Leave it out${OR_OPENAI}`)
     if (!isTaken(field, value, request)) losses.drop(field, 'no-equivalent')
   }
 }
@@ -279,11 +275,6 @@ function isTaken(field: string, value: JsonValue, request: ChatRequest): boolean
     default:
       return OWN_MEMBERS.includes(field)
   }
-}
-
-function refused(field: string, why: string, advice: string): GatewayError {
-  const message = `${field}: ${why}. ${advice}, or use a route to an OpenAI upstream.`
-  return new GatewayError('untranslatable', message, { param: field })
 }
 
 /** Longer than an ARN, and the characters of ids and ARNs; dot-only names would change the path. */

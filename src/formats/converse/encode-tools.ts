@@ -2,15 +2,17 @@
  * Encodes tools and the tool choice as `toolConfig`. Keeps the client's order of tools, which prompt caching
  * depends on.
  */
-import { GatewayError } from '../../errors.js'
 import { SchemaBudget } from '../chat/json-schema.js'
 import { isObject, type JsonObject } from '../chat/json.js'
 import { demandsCall } from '../chat/must-call.js'
 import type { ChatRequest, Tool } from '../chat/request.js'
 import type { EncodeContext, Losses } from '../dialect.js'
+import { refused } from '../wire/json/check-fields.js'
+import { loseFields } from '../wire/scalar-fields.js'
 import { rootObject, strictSchema } from '../wire/strict-schema.js'
 import { CUSTOM_INPUT, isClaude, wireName } from './constants.js'
 import { cachePoint, cachingOf } from './encode-messages.js'
+import { PARALLEL_CALLS } from './fields.js'
 
 /**
  * `toolConfig`; undefined without tools. `forced`: the model accepts a choice that forces a call; another
@@ -27,7 +29,7 @@ export function toolConfig(
   const isKept = keptBy(request, forced)
   const tools = wireTools(request, isKept, context)
   if (tools.length === 0) return historyTools(request, losses)
-  if (request.parallelToolCalls === false) losses.drop('parallel_tool_calls', 'no-equivalent')
+  loseFields(request, PARALLEL_CALLS, losses)
   const config: JsonObject = { tools }
   if (!demandsCall(choice)) {
     if (request.toolChoice !== undefined) config.toolChoice = { auto: {} }
@@ -114,11 +116,11 @@ const CUSTOM_SCHEMA: JsonObject = {
 function refuseGrammar(tool: Tool, at: number): void {
   const format = tool.custom?.format
   if (format === undefined || format.type === 'text' || format.type === undefined) return
-  throw new GatewayError(
-    'untranslatable',
-    `tools[${at}] (${tool.name}): Bedrock cannot enforce the grammar of a custom tool. ` +
-      'Use a function tool with a JSON Schema, or a route to an OpenAI upstream.',
-    { param: `tools[${at}].custom.format` },
+  throw refused(
+    `tools[${at}] (${tool.name})`,
+    'Bedrock cannot enforce the grammar of a custom tool. Use a function tool with a JSON Schema, or a route ' +
+      'to an OpenAI upstream.',
+    `tools[${at}].custom.format`,
   )
 }
 

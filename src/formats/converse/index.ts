@@ -5,6 +5,7 @@
 import type { Dialect, Egress } from '../dialect.js'
 import { decodeAwsError } from '../wire/aws/decode-error.js'
 import { STATE_ORIGIN } from './constants.js'
+import { FIELDS, PARALLEL_CALLS } from './fields.js'
 import { decodeReply, newDecoder } from './decode-reply.js'
 import { readsUrl } from './encode-media.js'
 import { continuation, encodeRequest, target, tokenCounter } from './encode-request.js'
@@ -31,4 +32,9 @@ const egress: Egress = {
 }
 
 /** The dialect of `POST /model/{model}/converse`. Clients do not use it. */
-export const converse: Dialect = { name: 'converse', ingress: null, egress }
+export const converse: Dialect = {
+  name: 'converse',
+  fields: [...FIELDS, ...PARALLEL_CALLS],
+  ingress: null,
+  egress,
+}

@@ -4,8 +4,10 @@
 import type { Dialect, Egress, Ingress } from '../dialect.js'
 import { CandidatesDecoder, decodeReply, GeminiDecoder } from './upstream/decode-reply.js'
 import { decodeCount, decodeRequest, modelOf } from './client/decode-request.js'
+import { FIELDS } from './fields.js'
 import { encodeError, encodeStreamError, fieldName } from './client/encode-error.js'
-import { encodeChoices, encodeReply, lossOf } from './client/encode-reply.js'
+import { encodeChoices, encodeReply } from './client/encode-reply.js'
+import { replyLossOf } from '../wire/reply-losses.js'
 import { GeminiEncoder } from './client/encode-stream.js'
 import { outputEdit, edits, GeminiTap, tapReply } from './passthrough.js'
 import { tokenCounter, target } from './upstream/request-path.js'
@@ -22,7 +24,7 @@ export const ingress: Ingress = {
   encodeReply,
   encodeChoices,
   newEncoder: (request, seed, position) => new GeminiEncoder(request, seed, position),
-  lossOf: lossOf,
+  lossOf: (event) => replyLossOf('gemini', event),
   fieldName,
   outputEdit,
   encodeError,
@@ -62,7 +64,7 @@ export const egress: Egress = {
 }
 
 /** Gemini's generateContent, whole and streamed, on the Developer API. */
-export const gemini: Dialect = { name: 'gemini', ingress, egress }
+export const gemini: Dialect = { name: 'gemini', fields: FIELDS, ingress, egress }
 
 /** The reply to a countTokens request, without counts by modality. */
 function encodeCount(inputTokens: number): string {

@@ -173,25 +173,6 @@ export class CompletionEncoder implements StreamEncoder {
   }
 }
 
-/**
- * The path of the part of an event that is lost; null if nothing is lost. Requests of this format have no
- * tools.
- */
-export function lossOf(event: ChatEvent): string | null {
-  switch (event.type) {
-    case 'thinking-start':
-      return 'reply.reasoning'
-    case 'image':
-      return 'reply.images'
-    case 'citation':
-      return 'reply.citations'
-    case 'opaque':
-      return 'reply.opaque'
-    default:
-      return null
-  }
-}
-
 function headOf({ id, createdAtSeconds, model }: Seed): string {
   return `{"id":"${id}","object":"text_completion","created":${createdAtSeconds},"model":${JSON.stringify(model)},`
 }

@@ -6,8 +6,10 @@ import { ChoicesOfReply, decodeReply, ChunkDecoder } from './upstream/decode-rep
 import { edits, ChunkTap, tapReply } from './passthrough.js'
 import { encodeRequest } from './upstream/encode-request.js'
 import { encodeError, encodeStreamError } from './client/encode-error.js'
-import { encodeChoices, encodeReply, lossOf } from './client/encode-reply.js'
+import { encodeChoices, encodeReply } from './client/encode-reply.js'
+import { replyLossOf } from '../wire/reply-losses.js'
 import { decodeRequest } from './client/decode-request.js'
+import { FIELDS } from './fields.js'
 import { ChunkEncoder } from './client/encode-stream.js'
 
 /** The codec for clients. */
@@ -19,7 +21,7 @@ export const ingress: Ingress = {
   encodeReply,
   encodeChoices,
   newEncoder: (request, seed, position) => new ChunkEncoder(request, seed, position),
-  lossOf: lossOf,
+  lossOf: (event) => replyLossOf('openai-chat', event),
   encodeError,
   encodeStreamError,
 }
@@ -48,4 +50,4 @@ export const egress: Egress = {
 }
 
 /** The dialect of `POST /v1/chat/completions`. */
-export const openaiChat: Dialect = { name: 'openai-chat', ingress, egress }
+export const openaiChat: Dialect = { name: 'openai-chat', fields: FIELDS, ingress, egress }

@@ -5,10 +5,12 @@
  * Source: OpenAI API reference, "Reasoning models", and the errors that it returns, read 2026-11-20.
  */
 import { nearestEffort, type ReasoningEffort } from '../chat/request.js'
-import { isObject } from '../chat/json.js'
+import { isObject, type JsonValue } from '../chat/json.js'
 import { type ModelFacts, acceptsSampling } from '../chat/model.js'
-import { GatewayError } from '../../errors.js'
+import { refused } from '../wire/json/check-fields.js'
+import { isDefault } from '../wire/scalar-fields.js'
 import type { Losses } from '../dialect.js'
+import { FIELDS } from './fields.js'
 
 /** The effort that the client requests, and whether the request has tools. */
 export interface RequestedEffort {
@@ -39,10 +41,9 @@ function nearest({ effort, tools }: RequestedEffort, model: ModelFacts): string 
   // These models refuse function tools on this endpoint unless reasoning is off.
   if (model.chatToolsWithReasoning === false && tools && effort !== 'none') {
     if (effort === undefined && model.reasoningEfforts?.includes('none') === true) return 'none'
-    throw new GatewayError(
-      'untranslatable',
-      `tools: ${model.id} accepts tools on this upstream only with reasoning_effort "none"`,
-      { param: 'tools' },
+    throw refused(
+      'tools',
+      `${model.id} accepts tools on this upstream only with reasoning_effort "none"`,
     )
   }
   return effort === undefined ? undefined : nearestEffort(effort, model.reasoningEfforts)
@@ -67,11 +68,11 @@ export function accepts(field: string, model: ModelFacts, effort: string | undef
   return !WITHOUT_REASONING.has(field) || acceptsSampling(model, effort)
 }
 
-/** Whether the value is the model's default, so that omitting it is not a loss. */
-export function isDefault(field: string, value: unknown): boolean {
-  if (field === 'temperature' || field === 'top_p') return value === 1
-  if (field === 'logit_bias') return isObject(value) && Object.keys(value).length === 0
-  return value === 0 || value === false
+/** Whether the value of a field in a body is the model's default, so that omitting it is not a loss. */
+export function isDefaultValue(name: string, value: JsonValue): boolean {
+  if (name === 'logit_bias') return isObject(value) && Object.keys(value).length === 0
+  const field = FIELDS.find(({ wire }) => wire === name)
+  return field !== undefined && isDefault(field, value)
 }
 
 /**
@@ -82,10 +83,9 @@ export function acceptsStop(stop: unknown, model: ModelFacts): boolean {
   if (model.stop !== false) return true
   const isNone = [stop ?? ''].flat().every((text) => text === '')
   if (isNone) return false
-  throw new GatewayError(
-    'untranslatable',
-    `stop: ${model.id} accepts no stop sequences. Leave it out, or choose a model that does.`,
-    { param: 'stop' },
+  throw refused(
+    'stop',
+    `${model.id} accepts no stop sequences. Leave it out, or choose a model that does.`,
   )
 }
 

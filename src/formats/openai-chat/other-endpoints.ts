@@ -8,12 +8,12 @@ import {
   readVectors,
 } from './embeddings.js'
 import { egress, ingress } from './index.js'
+import { replyLossOf } from '../wire/reply-losses.js'
 import {
   decodeCompletion,
   CompletionEncoder,
   encodeChoices,
   encodeReply,
-  lossOf,
   CompletionDecoder,
   completionEdits,
   decodeCompletionReply,
@@ -28,7 +28,7 @@ const completionsIngress: Ingress = {
   encodeReply,
   encodeChoices,
   newEncoder: (request, seed, position) => new CompletionEncoder(request, seed, position),
-  lossOf,
+  lossOf: (event) => replyLossOf('openai-completions', event),
 }
 
 const completionsEgress: Egress = {

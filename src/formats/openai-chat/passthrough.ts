@@ -22,11 +22,12 @@ import type { Edit } from '../wire/json/splice.js'
 import { largeEdit } from '../wire/json/write-json.js'
 import { wireCallId } from '../wire/openai/tools.js'
 import { withheldEdits } from '../wire/openai/withheld-fields.js'
+import { stopReasonOf } from '../wire/stop-reasons.js'
 import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../wire/upstream-errors.js'
 import { MAX_CALL_ID, FRAME_SLOTS } from './constants.js'
 import {
   effortFor,
-  isDefault,
+  isDefaultValue,
   refusesMaxTokens,
   SAMPLING,
   accepts,
@@ -39,7 +40,6 @@ import {
   citesPages,
   ONE_SEARCH,
   usageOf,
-  finishReason,
 } from './upstream/decode-reply.js'
 
 /** Fields of other formats that OpenAI refuses with 400. */
@@ -145,7 +145,7 @@ function dropRefused(
     const value = body[field] ?? undefined
     if (value === undefined || accepts(field, facts, effort)) continue
     drop(field)
-    if (!isDefault(field, value)) losses.drop(field, 'no-equivalent')
+    if (!isDefaultValue(field, value)) losses.drop(field, 'no-equivalent')
   }
   for (const field of FOREIGN_FIELDS) {
     const value = body[field] ?? undefined
@@ -430,7 +430,7 @@ export class ChunkTap implements StreamTap {
     this.choices.set(index, hasReason || this.choices.get(index) === true)
     if (!hasReason) return
     this.hasContent = true
-    this.reason ??= finishReason(reason)
+    this.reason ??= stopReasonOf('openai-chat', reason)
   }
 }
 
@@ -451,7 +451,7 @@ export function tapReply(body: JsonObject): TapResult {
     outputSize: reportsOutput(usage)
       ? NO_OUTPUT
       : { bytes: replyTextBytes(body['choices'] ?? null), calls: 0 },
-    reason: reason === undefined || reason === '' ? null : finishReason(reason),
+    reason: reason === undefined || reason === '' ? null : stopReasonOf('openai-chat', reason),
     error: errorIn(body) ?? (choice === null ? { ...MALFORMED_REPLY } : null),
     model: nameOf(body),
     tier: stringOf(body['service_tier']) ?? null,

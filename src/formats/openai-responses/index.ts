@@ -4,8 +4,10 @@ import { decodeError } from '../wire/openai/decode-error.js'
 import { modelOf, streamOf } from '../wire/request-fields.js'
 import type { Dialect, Egress, Ingress } from '../dialect.js'
 import { decodeRequest } from './client/decode-request.js'
+import { FIELDS } from './fields.js'
 import { encodeError, encodeStreamError, fieldName } from './client/encode-error.js'
-import { encodeReply, lossOf } from './client/encode-reply.js'
+import { encodeReply } from './client/encode-reply.js'
+import { replyLossOf } from '../wire/reply-losses.js'
 import { EventEncoder } from './client/encode-stream.js'
 import { storage } from './client/expand-references.js'
 import { edits, EventTap, tapReply } from './passthrough.js'
@@ -25,7 +27,7 @@ const ingress: Ingress = {
   },
   newEncoder: (request, seed) => new EventEncoder(request, seed),
   outputEdit: (_body, tokens) => ({ key: 'max_output_tokens', json: String(tokens) }),
-  lossOf,
+  lossOf: (event) => replyLossOf('openai-responses', event),
   fieldName,
   encodeError,
   encodeStreamError,
@@ -53,4 +55,9 @@ const egress: Egress = {
 }
 
 /** The dialect of `POST /v1/responses`. */
-export const openaiResponses: Dialect = { name: 'openai-responses', ingress, egress }
+export const openaiResponses: Dialect = {
+  name: 'openai-responses',
+  fields: FIELDS,
+  ingress,
+  egress,
+}

@@ -123,3 +123,9 @@ export function sniffBytes(bytes: Buffer): string | undefined {
 
 /** Brands of the ISO base media format for still images. */
 const HEIF: ReadonlySet<string> = new Set(['heic', 'heix', 'heim', 'heis', 'mif1', 'msf1'])
+
+/** The base64 of a `data:` URL; null for any other URL. */
+export function imageData(url: string): string | null {
+  const comma = url.startsWith('data:') ? url.slice(0, 256).indexOf(';base64,') : -1
+  return comma < 0 ? null : url.slice(comma + 8)
+}

@@ -1,4 +1,4 @@
-/** The result of one attempt, for the ledger entry, the metrics and the log line. */
+/** The results of the attempts of a request, for the ledger entry, the metrics and the log line. */
 import type { Usage } from '../../formats/chat/usage.js'
 import type { ErrorKind } from '../../errors.js'
 import type { Outcome } from '../../observe/metrics/label-types.js'
@@ -102,45 +102,62 @@ export function hasFinalCounts({ replyResult, isPaused, call }: AttemptResult): 
   return isPaused || isFinished || outcome === 'complete'
 }
 
-/** The result of sending a request. */
-export interface SendResult {
+/** The result of sending a request. Filled in by the candidate loop and its attempts. */
+export class SendResult {
   /** In the order in which they began. */
-  readonly attempts: readonly AttemptResult[]
-  /** The one whose reply the client gets, else the last one; null if there is none. */
-  readonly final: AttemptResult | null
-  /**
-   * The upstream of a hedge that the hedge budget, or a limit of the client, did not allow; null if there was
-   * none.
-   */
-  readonly hedgeDenied: string | null
+  readonly attempts: AttemptResult[] = []
+  /** The upstream of a hedge that the hedge budget, or a limit of the client, did not allow. */
+  hedgeDenied: string | null = null
   /** The fields that were left out, or would be, for the last prepared upstream. */
-  readonly losses: readonly string[]
+  preparedLosses: readonly string[] = []
   /** Time spent on translating the request and the reply. */
-  readonly translateMs: number
+  translateMs = 0
   /** Time spent on fetching media that the request names by URL. */
-  readonly fetchMs: number
+  fetchMs = 0
   /** Time spent on waiting before retries. */
-  readonly backOffMs: number
+  backOffMs = 0
   /** Resolves when reasoning state and stored replies are written: the end of the reply waits for it. */
-  readonly pendingWrites: Promise<void> | null
+  pendingWrites: Promise<void> | null = null
   /** Resolves when the rest of a reply without a client has been read; null if there is none. */
-  readonly drained: Promise<void> | null
+  drained: Promise<void> | null = null
   /** The exception that a codec threw, for the log. */
-  readonly failure: unknown
+  failure: unknown = null
+  private winner: AttemptResult | null = null
+
+  /** The attempt whose reply the client gets, else the last one; null if there is none. */
+  get final(): AttemptResult | null {
+    return this.winner ?? this.attempts.at(-1) ?? null
+  }
+
+  /** The fields that were left out for the final attempt. */
+  get losses(): readonly string[] {
+    return this.final?.losses ?? this.preparedLosses
+  }
+
+  /** An attempt begins; after `won` it continues the reply of the winner. */
+  began(result: AttemptResult): void {
+    this.attempts.push(result)
+    if (this.winner !== null) this.winner = result
+  }
+
+  /** The client gets the reply of this attempt. */
+  won(result: AttemptResult): void {
+    this.winner = result
+  }
+
+  /** The rest of a reply is read until `ended`; with a hedge, there are two. */
+  drain(ended: Promise<void>): void {
+    this.drained = together(this.drained, ended)
+  }
+
+  /** Makes the end of the reply wait for `written` too; each of several replies adds its own promise. */
+  hold(written: Promise<void>): void {
+    this.pendingWrites = together(this.pendingWrites, written)
+  }
 }
 
-/** The result of a request for which nothing was sent. */
-export const NOTHING_SENT: SendResult = {
-  attempts: [],
-  final: null,
-  hedgeDenied: null,
-  losses: [],
-  translateMs: 0,
-  fetchMs: 0,
-  backOffMs: 0,
-  pendingWrites: null,
-  drained: null,
-  failure: null,
+function together(one: Promise<void> | null, other: Promise<void>): Promise<void> {
+  return one === null ? other : Promise.all([one, other]).then(() => undefined)
 }
 
 /** `upstream:outcome` for each attempt, with `, ` between; `ended` is the outcome of the final one. */

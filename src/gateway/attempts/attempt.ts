@@ -5,16 +5,20 @@
 import { isAscii } from 'node:buffer'
 import type { IncomingHttpHeaders } from 'node:http'
 import { gatewayError, type GatewayError, type WireError } from '../../errors.js'
-import { NO_OUTPUT } from '../../formats/chat/output-size.js'
+import type { JsonObject } from '../../formats/chat/json.js'
 import { ReplyScan } from '../../formats/wire/json/reply-scan.js'
 import type { Steps } from '../../formats/wire/steps.js'
-import { outputTokens } from '../../ledger/estimate-tokens.js'
-import type { Timed } from '../deadlines.js'
+import type { Outcome } from '../../observe/metrics/label-types.js'
+import type { HeldMemory } from '../body-memory.js'
+import type { RequestContext } from '../client-exchange.js'
+import { AttemptClock, type Deadlines, type Phase, type Timed } from '../deadlines.js'
+import { DrainedReply, type DrainedRequest } from '../drained-replies.js'
 import type { Target } from '../generation.js'
-import { NOT_LISTED, type DrainedReplySlots } from '../in-flight-list.js'
+import { NOT_LISTED } from '../in-flight-list.js'
+import { ChunkFeed, type StreamSource } from '../streams/chunk-feed.js'
 import { inTurns } from '../streams/in-turns.js'
 import { joinChunks, LARGE_BYTES } from '../streams/join-chunks.js'
-import type { ReplyTransform } from '../streams/reply-transform.js'
+import type { ReplyOwner, ReplyTransform } from '../streams/reply-transform.js'
 import type { WholeReply } from '../streams/whole-reply.js'
 import {
   CLIENT_LEFT,
@@ -28,16 +32,9 @@ import {
   wireErrorOf,
   withUpstream,
 } from '../transport-errors.js'
-import type { ReplyHandler } from '../upstreams/upstream-call.js'
-import {
-  replyOwnerOf,
-  type EarlierParts,
-  type AttemptOwner,
-  type PreparedRequest,
-  type StartedAttempt,
-} from './attempt-owner.js'
-import { hasFinalCounts, type AttemptResult } from './attempt-result.js'
-import type { Phase } from './attempt-timeouts.js'
+import type { ReplyHandler, UpstreamCall } from '../upstreams/upstream-call.js'
+import type { AttemptResult, SendResult } from './attempt-result.js'
+import type { PreparedRequest } from './prepare-candidate.js'
 import {
   isEventStream,
   OTHER_TYPE,
@@ -49,64 +46,162 @@ import {
   roomFor,
   type ReadReply,
 } from './read-reply.js'
-import { UpstreamExchange } from './upstream-exchange.js'
+import type { CandidateTurn } from './retry-or-fallback.js'
+
+/** The request that an attempt is made for, and the services that the attempt uses. */
+export interface AttemptRequest extends DrainedRequest {
+  readonly exchange: RequestContext
+  /** Counts the memory of its bodies. */
+  readonly held: HeldMemory
+  readonly deadlines: Deadlines
+  /** The client's deadline for the whole reply, in ms from its request; infinite if it sent none. */
+  readonly timeoutMs: number
+  readonly sent: SendResult
+}
+
+/** The candidate loop, which starts attempts and gets their ends. */
+export interface AttemptLoop {
+  /** How long the head of a stream may be held for its first content, in ms. */
+  readonly headHoldMs: number
+  /** The reply to the client can begin. Called at most once, and `failed` never after it. */
+  begun(attempt: Attempt, reply: StartedReply): void
+  /** The attempt ended before the reply to the client could begin. Calls after the first have no effect. */
+  failed(attempt: Attempt, error: GatewayError): void
+  /** The upstream paused, or its reply was empty: another attempt requests the rest with `resume`. */
+  paused(attempt: Attempt, parts: EarlierParts, resume: JsonObject): void
+  /** As `ReplyOwner`, for the stream of the attempt. */
+  ending(attempt: Attempt): Promise<void> | null
+}
+
+/** A reply that has begun: a whole body, or a stream with its first content. */
+export type StartedReply =
+  | {
+      readonly kind: 'whole'
+      readonly body: string | Buffer
+      /** Size of the body, in UTF-8 if it is text. */
+      readonly bytes: number
+      /** It is all of a stream. */
+      readonly stream: boolean
+    }
+  | { readonly kind: 'stream'; readonly stream: ReplyTransform }
+
+/** The earlier parts of a reply that the upstream paused; the next attempt continues it. */
+export interface EarlierParts {
+  readonly stream: ReplyTransform | null
+  readonly whole: WholeReply | null
+  /** The client has the beginning of it. */
+  readonly committed: boolean
+}
+
+/** An attempt that continues nothing. */
+export const NO_PARTS: EarlierParts = { stream: null, whole: null, committed: false }
+
+/** The parts of an attempt. */
+export interface AttemptParts {
+  readonly turn: CandidateTurn
+  readonly result: AttemptResult
+  readonly prepared: PreparedRequest
+  /** The parts of the reply that earlier attempts read. */
+  readonly earlier: EarlierParts
+}
+
+/**
+ * The events that an attempt waits for: a connection; the head; the first content, or the end of a whole
+ * body.
+ */
+type Awaited = 'connectMs' | 'firstByteMs' | 'replyMs'
 
 const PROGRESS = { connecting: 'connecting', waiting: 'sent', whole: 'in reply' } as const
 
-/** Reports exactly one end to its owner: `begun`, `failed` or `paused`. */
-export class Attempt implements ReplyHandler, Timed {
+/** Reports exactly one end to its loop: `begun`, `failed` or `paused`. */
+export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
   listIndex = NOT_LISTED
+  readonly turn: CandidateTurn
   readonly result: AttemptResult
   readonly prepared: PreparedRequest
-  private readonly owner: AttemptOwner
+  /** The stream of the reply; null before it, and for a whole reply. */
+  stream: ReplyTransform | null
+  private readonly request: AttemptRequest
+  private readonly loop: AttemptLoop
   private readonly target: Target
   private readonly earlier: EarlierParts
-  private readonly exchange: UpstreamExchange
+  private readonly clock: AttemptClock
+  private phase: Phase = 'connecting'
+  private upstream: UpstreamCall | null = null
   /** The client has the beginning of the reply. */
   private isCommitted: boolean
-  private stream: ReplyTransform | null
   private feed: ChunkFeed | null = null
   private readonly collected: CollectedReply
   /** Set if the client has left and the rest of the reply is read for its usage. */
   private drainedReply: DrainedReply | null = null
+  private awaited: Awaited | null = null
+  private awaitedSinceMs = 0
+  /**
+   * The waits count in the result. They do not if the reply has begun, because the client's wait then counts
+   * as relaying; and for a hedge, while the time counts for the other attempt.
+   */
+  private countsWaits: boolean
 
-  constructor(owner: AttemptOwner, { result, prepared }: StartedAttempt, earlier: EarlierParts) {
-    this.owner = owner
+  constructor(
+    request: AttemptRequest,
+    loop: AttemptLoop,
+    { turn, result, prepared, earlier }: AttemptParts,
+  ) {
+    this.request = request
+    this.loop = loop
+    this.turn = turn
     this.result = result
     this.prepared = prepared
     this.target = result.candidate.target
     this.earlier = earlier
     this.stream = earlier.stream
     this.isCommitted = earlier.committed
-    const countsWait = !earlier.committed && result.occasion !== 'hedge'
-    this.exchange = new UpstreamExchange({ owner, result, prepared, countsWait })
-    this.collected = new CollectedReply(owner, this.target)
-    this.exchange.onFinish = () => {
-      this.collected.drop()
-      this.drainedReply?.end()
-    }
+    this.countsWaits = !earlier.committed && result.occasion !== 'hedge'
+    this.collected = new CollectedReply(request, this.target)
+    const { connectMs, idleMs, totalMs } = this.target.upstream.config.timeouts
+    const { firstByteMs } = prepared.outgoing
+    const { startedMs } = request.exchange
+    const maxMs = Math.min(totalMs, request.timeoutMs)
+    this.clock = new AttemptClock({ connectMs, firstByteMs, idleMs, totalMs: maxMs, startedMs })
   }
 
   /** Sends the request. */
   send(): void {
-    this.exchange.start(this)
-    const { reason } = this.owner.exchange.cancellation
-    if (reason === null) this.exchange.send(this)
-    else this.cancel(reason)
+    const { result, prepared, target } = this
+    const { exchange, deadlines } = this.request
+    const nowMs = performance.now()
+    result.beganAtMs = nowMs
+    this.clock.begin(nowMs)
+    this.awaitNext('connectMs', nowMs)
+    target.series.inflight(1)
+    deadlines.add(this)
+    const { reason } = exchange.cancellation
+    if (reason !== null) return this.cancel(reason)
+    const { onFreshConnection = false, outgoing } = prepared
+    const { path, body } = outgoing
+    const traced = exchange.trace?.headers(result)
+    const headers = traced === undefined ? outgoing.headers : [...outgoing.headers, ...traced]
+    this.upstream = target.upstream.pool.send({ path, headers, body, onFreshConnection }, this)
   }
 
   onRequestStart(): void {
-    this.exchange.connected()
+    this.phase = 'waiting'
+    const nowMs = performance.now()
+    this.clock.begin(nowMs)
+    this.result.wasSent = true
+    this.awaitNext('firstByteMs', nowMs)
   }
 
   onResponseStart(status: number, headers: IncomingHttpHeaders): void {
-    const { result, exchange } = this
-    exchange.headArrived()
+    const { result } = this
+    const nowMs = performance.now()
+    this.clock.head(nowMs)
+    this.awaitNext('replyMs', nowMs)
     this.collected.headers = headers
     result.status = status
     result.requestId = requestIdIn(headers)
     if (status !== 200) {
-      exchange.phase = 'error'
+      this.phase = 'error'
       return
     }
     // A continued reply keeps its form: whole, or a stream.
@@ -117,20 +212,19 @@ export class Attempt implements ReplyHandler, Timed {
     if (wrong !== null) this.fail(wrong)
     else if (isStream) this.guard(() => this.openStream())
     else if (this.stream !== null) this.fail(OTHER_TYPE)
-    else exchange.phase = 'whole'
+    else this.phase = 'whole'
   }
 
   onResponseData(chunk: Buffer): void {
     this.result.captured?.take(chunk)
     this.prepared.call.replyReader?.read(chunk, this.target)
-    const { exchange } = this
-    const { phase } = exchange
+    const { phase } = this
     if (phase === 'stream') {
-      const gapMs = exchange.clock.received(performance.now())
+      const gapMs = this.clock.received(performance.now())
       if (this.isCommitted) this.target.series.chunkGap(gapMs / 1000)
       this.feed?.add(chunk)
     } else if (phase === 'whole' || phase === 'error') {
-      exchange.clock.received(performance.now())
+      this.clock.received(performance.now())
       this.guard(() => this.collect(chunk, phase === 'whole'))
     }
   }
@@ -143,13 +237,13 @@ export class Attempt implements ReplyHandler, Timed {
 
   onResponseEnd(): void {
     this.feed?.flush()
-    if (this.exchange.phase === 'whole') this.guard(() => this.finishWhole())
+    if (this.phase === 'whole') this.guard(() => this.finishWhole())
     else this.bodyEnded()
   }
 
   onResponseError(cause: Error): void {
     this.feed?.flush()
-    const { phase } = this.exchange
+    const { phase } = this
     if (phase === 'connecting' || phase === 'waiting' || phase === 'whole') {
       this.fail(transportError(cause, PROGRESS[phase]), cause)
     } else this.bodyEnded()
@@ -157,30 +251,60 @@ export class Attempt implements ReplyHandler, Timed {
 
   /** The upstream's body ended or was truncated: the bytes received so far decide which. */
   private bodyEnded(): void {
-    const { exchange } = this
-    if (exchange.phase === 'stream') {
+    if (this.phase === 'stream') {
       // The end is an input of the translation, which reports what is missing.
-      exchange.clock.ended()
+      this.clock.ended()
       if (this.prepared.outgoing.next === null) this.stream?.end()
       else this.stream?.endPart()
-    } else if (exchange.phase === 'error') this.guard(() => this.failWithRefusal())
-    else if (exchange.phase === 'lingering') exchange.finish()
+    } else if (this.phase === 'error') this.guard(() => this.failWithRefusal())
+    else if (this.phase === 'lingering') this.finish()
   }
 
   tick(nowMs: number): void {
-    const { exchange } = this
+    const { clock, phase } = this
     if (this.drainedReply?.isLate(nowMs) === true) return this.fail(CLIENT_LEFT)
-    const passed = exchange.passedTimeout(nowMs, this.isCommitted)
-    if (passed === 'linger') return exchange.abandon()
+    const passed = clock.passedTimeout(phase, nowMs, this.isCommitted)
+    if (passed === 'linger') return this.abandon()
     if (passed === 'stalled') return this.fail(CLIENT_STALLED)
-    if (passed === 'connect' && exchange.isQueued) return this.fail(NO_FREE_CONNECTION)
+    if (passed === 'connect' && this.upstream?.isWaiting === true) {
+      return this.fail(NO_FREE_CONNECTION)
+    }
     if (passed !== null) {
       // The status of an error is more useful than the timeout of its body.
-      if (exchange.phase === 'error') return this.failWithRefusal()
+      if (phase === 'error') return this.failWithRefusal()
       return this.fail(timeoutError(TIMEOUT_TEXTS[passed]))
     }
-    const heldMs = nowMs - exchange.clock.headMs
-    if (exchange.isStreaming() && heldMs > this.owner.headHoldMs) this.commit()
+    if (this.isStreaming() && nowMs - clock.headMs > this.loop.headHoldMs) this.commit()
+  }
+
+  isStreaming(): boolean {
+    return this.phase === 'stream'
+  }
+
+  get isPaused(): boolean {
+    return this.clock.isPaused
+  }
+
+  pause(): void {
+    this.clock.pause(performance.now())
+    this.upstream?.pause()
+  }
+
+  resume(): void {
+    this.clock.resume(performance.now())
+    this.upstream?.resume()
+  }
+
+  ending(): Promise<void> | null {
+    return this.loop.ending(this)
+  }
+
+  threw(cause: unknown): void {
+    this.request.sent.failure = cause
+  }
+
+  translated(ms: number): void {
+    this.request.sent.translateMs += ms
   }
 
   /** Ends the attempt if a codec throws. */
@@ -193,23 +317,23 @@ export class Attempt implements ReplyHandler, Timed {
   }
 
   private openStream(): void {
-    const { prepared, target, exchange } = this
-    const open = { exchange: this.owner.exchange, owner: replyOwnerOf(this.owner, this) }
-    const stream = this.stream ?? openReplyStream(prepared, target, open)
+    const { prepared, target } = this
+    const { exchange } = this.request
+    const stream = this.stream ?? openReplyStream(prepared, target, { exchange, owner: this })
     this.stream = stream
     this.result.isStreamed = true
     this.result.replyResult = stream.translation
     stream.onStep = () => this.step(stream)
-    this.feed = new ChunkFeed(stream, exchange)
+    this.feed = new ChunkFeed(stream, this)
     if (this.drainedReply !== null) stream.drain()
-    exchange.phase = 'stream'
+    this.phase = 'stream'
   }
 
   /** After each step of the translation: commits, fails, finishes or pauses. */
   private step(stream: ReplyTransform): void {
-    const { result, exchange } = this
+    const { result } = this
     const { translation } = stream
-    if (!exchange.isStreaming()) return
+    if (!this.isStreaming()) return
     // Content commits also if a failure arrived in the same chunk: the result must not depend on chunk
     // boundaries.
     if (translation.content) {
@@ -218,44 +342,31 @@ export class Attempt implements ReplyHandler, Timed {
     }
     if (translation.outcome === 'failed') return this.fail(translation.error ?? UNEXPECTED_FAILURE)
     if (translation.outcome === 'complete') {
-      exchange.linger('ok')
+      this.linger('ok')
       stream.end()
     } else if (translation.resume !== null) {
       const { resume, repeatCause } = translation
-      exchange.linger(repeatCause ?? 'ok')
+      this.linger(repeatCause ?? 'ok')
       result.isPaused = true
       if (this.drainedReply !== null) return
       translation.proceed()
       // The result of the next attempt includes the usage of all parts.
       result.replyResult = null
-      this.owner.paused(this, { stream, whole: null, committed: this.isCommitted }, resume)
+      this.loop.paused(this, { stream, whole: null, committed: this.isCommitted }, resume)
     } else if (this.drainedReply?.isCounted() === true) {
-      exchange.abandon()
+      this.abandon()
     }
-  }
-
-  /** The exchange was cancelled. If the client left, the rest of the reply may be read for its usage. */
-  cancel(reason: GatewayError): void {
-    if (reason.kind === 'client_gone' && isDrainable(this.exchange.phase)) {
-      this.drainedReply = DrainedReply.of(this.result, this.owner)
-    }
-    const { drainedReply } = this
-    if (drainedReply === null) return this.fail(reason.wire)
-    this.owner.draining(drainedReply.ended)
-    this.stream?.drain()
-    this.feed?.resume()
-    this.owner.failed(this, reason)
   }
 
   private commit(): void {
     if (this.isCommitted || this.stream === null) return
     this.isCommitted = true
-    this.exchange.endWait()
-    this.owner.begun(this, { kind: 'stream', stream: this.stream })
+    this.endWait()
+    this.loop.begun(this, { kind: 'stream', stream: this.stream })
   }
 
   private finishWhole(): void {
-    this.exchange.endWait()
+    this.endWait()
     const read = this.collected.read(this.prepared, this.earlier.whole)
     if (!(read instanceof Promise)) return this.finishRead(read)
     const finish = (later: ReadReply): void => this.guard(() => this.finishRead(later))
@@ -264,177 +375,152 @@ export class Attempt implements ReplyHandler, Timed {
 
   private finishRead(read: ReadReply): void {
     // The client may have left while the reply was read.
-    if (this.exchange.isOver) return
-    const { owner, result } = this
-    this.exchange.finish()
+    if (this.phase === 'over') return
+    const { loop, result } = this
+    this.finish()
     if (read.kind === 'paused') {
       result.outcome = read.reply.repeatCause ?? 'ok'
-      owner.paused(this, { stream: null, whole: read.reply, committed: false }, read.resume)
+      loop.paused(this, { stream: null, whole: read.reply, committed: false }, read.resume)
       return
     }
     const { error } = read.replyResult
     result.replyResult = read.replyResult
     result.outcome = error?.kind ?? 'ok'
-    if (error !== null) return owner.failed(this, gatewayError(this.named(error)))
+    if (error !== null) return loop.failed(this, gatewayError(this.named(error)))
     const { request, endpoint } = this.prepared.call
     const stream = request.stream && endpoint.array !== true
-    owner.begun(this, { kind: 'whole', body: read.body, bytes: read.bytes, stream })
+    loop.begun(this, { kind: 'whole', body: read.body, bytes: read.bytes, stream })
+  }
+
+  /** The exchange was cancelled. If the client left, the rest of the reply may be read for its usage. */
+  cancel(reason: GatewayError): void {
+    const { phase, result } = this
+    const isDrainable = phase === 'waiting' || phase === 'whole' || phase === 'stream'
+    if (reason.kind === 'client_gone' && isDrainable) {
+      this.drainedReply = DrainedReply.of(result, this.request)
+    }
+    const { drainedReply } = this
+    if (drainedReply === null) return this.fail(reason.wire)
+    this.request.sent.drain(drainedReply.ended)
+    this.stream?.drain()
+    this.feed?.resume()
+    this.loop.failed(this, reason)
+  }
+
+  /** Another attempt was faster: cancels this one and drops its reply. */
+  supersede(): void {
+    if (this.phase === 'over') return
+    this.noteConnection()
+    this.result.outcome = 'cancelled'
+    this.abandon()
+    this.stream?.destroy()
   }
 
   private failWithRefusal(): void {
     this.fail(this.collected.refusal(this.result.status ?? 0))
   }
 
-  /** Another attempt was faster: cancels this one and drops its reply. */
-  supersede(): void {
-    if (this.exchange.isOver) return
-    this.exchange.noteConnection()
-    this.result.outcome = 'cancelled'
-    this.exchange.abandon()
-    this.stream?.destroy()
-  }
-
-  /** The attempt that this one hedges has ended: from now on the request waits for this one. */
-  countWait(): void {
-    this.exchange.countWait()
-  }
-
-  /** The error with the name of the upstream. */
-  private named(error: WireError): WireError {
-    const { status, candidate } = this.result
-    return withUpstream(error, candidate.target.upstream.config.name, status)
-  }
-
   private fail(failure: WireError, cause?: unknown): void {
-    const { exchange, result, stream } = this
+    const { result, stream, phase } = this
     const error = this.named(failure)
-    if (exchange.isOver) return
-    if (exchange.phase === 'lingering') return exchange.abandon()
-    exchange.noteConnection()
+    if (phase === 'over') return
+    if (phase === 'lingering') return this.abandon()
+    this.noteConnection()
     result.outcome = error.kind
-    exchange.abandon()
+    this.abandon()
     if (this.isCommitted && error.kind !== 'client_gone') {
       // The client has the beginning of the reply; the relay sends it the error.
       stream?.fail(error)
       return
     }
     stream?.destroy()
-    if (!this.isCommitted) this.owner.failed(this, gatewayError(error, cause))
-  }
-}
-
-/** The upstream is paused while this number of bytes waits. */
-const PAUSE_BYTES = 64 * 1024
-/** A read of this number of bytes is one of a fast stream. Models send less than a tenth of it. */
-const FAST_BYTES = 16 * 1024
-/** Fast streams are translated for this time in one turn, all of them together. */
-const FAST_MS = 4
-
-/**
- * The chunks of one stream.
- *
- * Passes chunks of an upstream's reply to the client's stream, and pauses the upstream while that stream is
- * full. Streams that arrive fast share the turns of the event loop, so that they delay no other request.
- */
-class ChunkFeed {
-  private readonly stream: ReplyTransform
-  private readonly exchange: UpstreamExchange
-  /** Chunks that the stream does not have yet, and their size. */
-  private arrived: Buffer[] = []
-  private bytes = 0
-  /** The chunks wait for a turn of the event loop. */
-  private isWaiting = false
-
-  constructor(stream: ReplyTransform, exchange: UpstreamExchange) {
-    this.stream = stream
-    this.exchange = exchange
-    stream.onDrain = () => this.resume()
+    if (!this.isCommitted) this.loop.failed(this, gatewayError(error, cause))
   }
 
-  add(chunk: Buffer): void {
-    this.bytes += chunk.length
-    if (this.arrived.push(chunk) === 1 && !this.isWaiting) process.nextTick(() => this.pass())
-    if (this.bytes >= PAUSE_BYTES) this.exchange.pause()
+  /** The error with the name of the upstream. */
+  private named(error: WireError): WireError {
+    return withUpstream(error, this.target.upstream.config.name, this.result.status)
   }
 
-  /** Writes the collected chunks at once, before the end of the reply. */
-  flush(): void {
-    if (this.arrived.length > 0) this.write()
+  /** Notes how far the request had got on its connection when it failed. */
+  private noteConnection(): void {
+    const { result } = this
+    const connection = this.upstream?.connection ?? null
+    result.wasFullySent = connection?.wasFullySent ?? result.wasSent
+    result.isReused = connection?.isReused ?? false
+    result.hasReplied = connection?.hasReplied ?? false
   }
 
-  /**
-   * Writes the collected chunks to the stream. Chunks of one read are written together, because a write to
-   * the client costs more than the translation of many frames.
-   */
-  private pass(): void {
-    if (this.bytes < FAST_BYTES) this.flush()
-    else if (!FAST_STREAMS.pass(this)) {
-      this.isWaiting = true
-      this.exchange.pause()
+  /** The reply is complete. Its connection can be reused if the upstream ends the body within a second. */
+  private linger(outcome: Outcome): void {
+    const nowMs = performance.now()
+    this.endWait()
+    this.result.outcome = outcome
+    this.result.endedAtMs = nowMs
+    if (this.clock.hasEnded) return this.finish()
+    this.phase = 'lingering'
+    this.clock.begin(nowMs)
+    this.upstream?.resume()
+  }
+
+  /** Ends the attempt and destroys its connection. */
+  private abandon(): void {
+    if (this.phase === 'over') return
+    this.finish()
+    this.upstream?.abort()
+  }
+
+  /** Ends the attempt: every end calls it. The connection is reused if the upstream's body has ended. */
+  private finish(): void {
+    if (this.phase === 'over') return
+    this.phase = 'over'
+    this.endWait()
+    this.result.endedAtMs ??= performance.now()
+    this.request.deadlines.remove(this)
+    this.target.series.inflight(-1)
+    this.collected.drop()
+    this.drainedReply?.end()
+  }
+
+  /** The awaited event occurred at `nowMs`, and `awaited` is the next one. */
+  private awaitNext(awaited: Awaited | null, nowMs: number): void {
+    if (this.countsWaits) {
+      const { result } = this
+      const waitedMs = nowMs - this.awaitedSinceMs
+      // One assignment for each member: a computed key is slower (docs/explanation/performance.md).
+      switch (this.awaited) {
+        case 'connectMs':
+          result.connectMs = (result.connectMs ?? 0) + waitedMs
+          break
+        case 'firstByteMs':
+          result.firstByteMs = (result.firstByteMs ?? 0) + waitedMs
+          break
+        case 'replyMs':
+          result.replyMs = (result.replyMs ?? 0) + waitedMs
+          break
+        default:
+      }
+      this.awaitedSinceMs = nowMs
     }
+    this.awaited = awaited
   }
 
-  /** Writes the chunks in their turn. */
-  write(): void {
-    const { arrived, exchange, stream } = this
-    this.isWaiting = false
-    this.arrived = []
-    this.bytes = 0
-    if (arrived.length === 0 || !exchange.isStreaming()) return
-    const takesMore = stream.write(joinChunks(arrived))
-    // A stream that this chunk ended would never be resumed, and its connection could not be reused.
-    if (!exchange.isStreaming()) return
-    if (takesMore) this.resume()
-    else if (!exchange.clock.isPaused) exchange.pause()
+  /** Stops measuring, whether the awaited event occurred or not. */
+  private endWait(): void {
+    if (this.awaited !== null) this.awaitNext(null, performance.now())
   }
 
-  resume(): void {
-    if (this.exchange.clock.isPaused && !this.isWaiting) this.exchange.resume()
+  /** The attempt that this one hedges has ended: from now on the request waits for this one. */
+  countWaits(): void {
+    this.countsWaits = true
+    this.awaitedSinceMs = performance.now()
   }
 }
-
-/** The fast streams of this process. */
-class FastStreams {
-  private waiting: ChunkFeed[] = []
-  private usedMs = 0
-  private hasTurn = false
-
-  /** Writes the chunks if this turn has time for them; else they wait, in the order of their arrival. */
-  pass(feed: ChunkFeed): boolean {
-    const isNow = this.usedMs < FAST_MS && this.waiting.length === 0
-    if (isNow) this.write(feed)
-    else this.waiting.push(feed)
-    return isNow
-  }
-
-  private write(feed: ChunkFeed): void {
-    const beganMs = performance.now()
-    feed.write()
-    this.usedMs += performance.now() - beganMs
-    if (this.hasTurn) return
-    this.hasTurn = true
-    setImmediate(() => this.turn())
-  }
-
-  private turn(): void {
-    this.hasTurn = false
-    this.usedMs = 0
-    let next = 0
-    const { waiting } = this
-    for (; next < waiting.length && this.usedMs < FAST_MS; next += 1) {
-      const feed = waiting[next]
-      if (feed !== undefined) this.write(feed)
-    }
-    this.waiting = this.waiting.slice(next)
-  }
-}
-
-const FAST_STREAMS = new FastStreams()
 
 /** Collects the body of one reply. */
 class CollectedReply {
   headers: IncomingHttpHeaders = {}
-  private readonly owner: Pick<AttemptOwner, 'exchange' | 'held' | 'translated'>
+  private readonly request: AttemptRequest
   private readonly target: Target
   private chunks: Buffer[] = []
   private bytes = 0
@@ -444,17 +530,14 @@ class CollectedReply {
   private scanned = 0
   private isScanning = false
 
-  constructor(
-    owner: Pick<AttemptOwner, 'exchange' | 'held' | 'translated'>,
-    target: CollectedReply['target'],
-  ) {
-    this.owner = owner
+  constructor(request: AttemptRequest, target: Target) {
+    this.request = request
     this.target = target
   }
 
   /** Keeps a chunk; false if the body exceeds its limit. Throws `overloaded` if there is no memory for it. */
   keep(chunk: Buffer, isReply: boolean): boolean {
-    this.owner.held.takeReply(chunk.length)
+    this.request.held.takeReply(chunk.length)
     this.bytes += chunk.length
     if (this.bytes > roomFor(isReply)) return false
     this.chunks.push(chunk)
@@ -485,15 +568,15 @@ class CollectedReply {
   /** Reads the whole reply; `begun` has the earlier parts, null if there are none. Throws as `readReply`. */
   read(prepared: PreparedRequest, begun: WholeReply | null): ReadReply | Promise<ReadReply> {
     const beganMs = performance.now()
-    const { chunks, bytes, target, owner } = this
+    const { chunks, bytes, target } = this
+    const { exchange, held, sent } = this.request
     const scan = this.scan === null ? null : this.scanSteps(this.scan)
     const isEvents = isEventStream(this.headers)
-    const { exchange, held } = owner
     const read = readReply(
       { chunks, bytes, scan, target, isEvents, begun },
       { prepared, exchange, held },
     )
-    const translated = (): void => owner.translated(performance.now() - beganMs)
+    const translated = (): void => void (sent.translateMs += performance.now() - beganMs)
     if (!(read instanceof Promise)) translated()
     return read instanceof Promise ? read.finally(translated) : read
   }
@@ -514,73 +597,4 @@ class CollectedReply {
 function withDate(headers: IncomingHttpHeaders): IncomingHttpHeaders {
   const isDated = !Number.isNaN(Date.parse(headers.date ?? ''))
   return isDated ? headers : { ...headers, date: new Date().toUTCString() }
-}
-
-/** Whether the rest of a reply can be read in this phase after the client has left. */
-function isDrainable(phase: Phase): boolean {
-  return phase === 'waiting' || phase === 'whole' || phase === 'stream'
-}
-
-/** The rest of one reply. The exchange waits for `ended` before its ledger entry is written. */
-class DrainedReply {
-  readonly ended: Promise<void>
-  private readonly result: AttemptResult
-  private readonly slots: DrainedReplySlots
-  private readonly key: string
-  private readonly untilUsage: boolean
-  private readonly lateMs: number
-  private resolve: () => void = () => undefined
-
-  /**
-   * Null if the configuration cancels the upstream, or if the maximum number of drained replies is reached.
-   */
-  static of(
-    result: AttemptResult,
-    owner: Pick<AttemptOwner, 'exchange' | 'payer' | 'drainedReplySlots'>,
-  ): DrainedReply | null {
-    const { payer, drainedReplySlots, exchange } = owner
-    const { onDisconnect } = result.candidate.target.upstream.config
-    const effect = onDisconnect ?? (payer.hasBudget ? 'drain_until_usage' : 'cancel')
-    if (effect === 'cancel') return null
-    const key = `${payer.accountId} ${payer.keyId}`
-    const { afterDisconnect } = exchange.generation.snapshot.config
-    if (!drainedReplySlots.enter(key, afterDisconnect)) return null
-    return new DrainedReply(result, owner, { key, untilUsage: effect === 'drain_until_usage' })
-  }
-
-  private constructor(
-    result: AttemptResult,
-    {
-      exchange: { generation },
-      drainedReplySlots,
-    }: Pick<AttemptOwner, 'exchange' | 'drainedReplySlots'>,
-    { key, untilUsage }: { readonly key: string; readonly untilUsage: boolean },
-  ) {
-    this.result = result
-    this.slots = drainedReplySlots
-    this.key = key
-    this.untilUsage = untilUsage
-    this.lateMs = performance.now() + generation.snapshot.config.afterDisconnect.maxMs
-    const { family } = generation.facts(result.candidate.model)
-    result.outputWhenLeft = outputTokens(result.replyResult?.outputSize ?? NO_OUTPUT, family)
-    this.ended = new Promise((resolve) => {
-      this.resolve = resolve
-    })
-  }
-
-  /** Whether the time limit has passed. */
-  isLate(nowMs: number): boolean {
-    return nowMs > this.lateMs
-  }
-
-  /** Whether the final counts have arrived, with `drain_until_usage`. */
-  isCounted(): boolean {
-    return this.untilUsage && hasFinalCounts(this.result)
-  }
-
-  /** The attempt has ended. Frees the slot. */
-  end(): void {
-    this.slots.leave(this.key)
-    this.resolve()
-  }
 }

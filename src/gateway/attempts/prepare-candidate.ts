@@ -7,17 +7,18 @@ import { GatewayError, type WireError } from '../../errors.js'
 import type { JsonObject } from '../../formats/chat/json.js'
 import type { ChatRequest, Message, UserPart } from '../../formats/chat/request.js'
 import type { Egress, WireFormat } from '../../formats/dialect.js'
+import { assertLossesAllowed, LossList } from '../../formats/losses.js'
 import type { HeldMemory } from '../body-memory.js'
 import type { RequestContext } from '../client-exchange.js'
 import type { Target } from '../generation.js'
 import type { Candidate } from '../phases/choose-route.js'
 import type { Call } from '../phases/receive.js'
+import { withRestoredReasoning, type Memory } from '../restore-reasoning.js'
 import { inTurns } from '../streams/in-turns.js'
 import { LARGE_BYTES } from '../streams/join-chunks.js'
-import { LossList, lossRefusal } from '../streams/translated-stream.js'
 import { MediaError, type Media, type MediaFetcher } from '../upstreams/media-fetcher.js'
 import { requestPathAt } from '../upstreams/upstream-address.js'
-import type { PreparedRequest } from './attempt-owner.js'
+import type { SendResult } from './attempt-result.js'
 import {
   bodyOf,
   render,
@@ -26,7 +27,6 @@ import {
   type Outgoing,
   type Rendered,
 } from './render-for-upstream.js'
-import { withRestoredReasoning, type Memory } from './restore-reasoning.js'
 
 /** The request, and the services that preparing it uses. */
 export interface Request {
@@ -36,6 +36,16 @@ export interface Request {
   readonly memory: Memory
   /** The client's header, passed on; null if it sent none. */
   readonly idempotencyKey: string | null
+  /** Gets the lost fields, and the times of encoding and fetching. */
+  readonly sent: SendResult
+}
+
+/** A request in the form in which it is sent to one upstream. */
+export interface PreparedRequest {
+  readonly call: Call
+  readonly outgoing: Outgoing
+  /** It must be sent on a connection that served no other request. */
+  readonly onFreshConnection?: boolean
 }
 
 /** An encoded request, for every candidate of the same dialect and model. */
@@ -63,12 +73,6 @@ interface AttemptToEncode {
 
 /** Prepares one request for its candidates. */
 export class Preparation {
-  /** The fields that were left out, or would be, for the last prepared candidate. */
-  losses: readonly string[] = []
-  /** Time spent on encoding. */
-  translateMs = 0
-  /** Time spent on fetching media. */
-  fetchMs = 0
   private readonly request: Request
   private readonly encoded: Encoded[] = []
 
@@ -112,14 +116,14 @@ export class Preparation {
     credential: number,
     fetching: Promise<Call> | null,
   ): Promise<PreparedRequest> {
-    const { exchange, call } = this.request
+    const { exchange, call, sent } = this.request
     let fetched = call
     if (fetching !== null) {
       const beganMs = performance.now()
       try {
         fetched = await fetching
       } finally {
-        this.fetchMs += performance.now() - beganMs
+        sent.fetchMs += performance.now() - beganMs
       }
     }
     const beganMs = performance.now()
@@ -182,7 +186,7 @@ export class Preparation {
     const encoded = { wire, model, quirks, betas, name, call, rendered, losses }
     this.encoded.push(encoded)
     const prepared = this.prepared(encoded, candidate, credential)
-    this.translateMs += performance.now() - beganMs
+    this.request.sent.translateMs += performance.now() - beganMs
     return prepared
   }
 
@@ -226,7 +230,8 @@ export class Preparation {
     if (before === null) return null
     const encodedBody = egress.dropReasoning?.(before, error) ?? null
     if (encodedBody === null) return null
-    this.report(call, [...new Set([...this.losses, 'messages.reasoning'])])
+    const { preparedLosses } = this.request.sent
+    this.report(call, [...new Set([...preparedLosses, 'messages.reasoning'])])
     const known = egress.headers(before)
     const headers = [...outgoing.headers]
     for (const [name, value] of Object.entries(egress.headers(encodedBody))) {
@@ -238,12 +243,11 @@ export class Preparation {
     return { call, outgoing: { ...base, ...bodyOf(encodedBody, egress, bytes), encodedBody, next } }
   }
 
-  /** Records the losses. Throws `untranslatable` if there are any and `on_loss` is `reject`. */
+  /** Records the losses. Throws `untranslatable` if `on_loss` refuses the request because of them. */
   private report(call: Call, lost: readonly string[]): void {
-    const { request, dialect } = call
-    this.losses = spelled(call, lost)
-    const { config } = this.request.exchange.generation.snapshot
-    if (lost.length > 0 && config.onLoss === 'reject') throw lossRefusal(request, dialect, lost)
+    const { exchange, sent } = this.request
+    sent.preparedLosses = spelled(call, lost)
+    assertLossesAllowed(exchange.generation.snapshot.config.onLoss, lost, call)
   }
 }
 

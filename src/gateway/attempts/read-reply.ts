@@ -18,7 +18,7 @@ import { parseArray, parseReply } from '../../formats/wire/json/parse-body.js'
 import { mayBeDeep, ReplyScan } from '../../formats/wire/json/reply-scan.js'
 import { atOnce, type Steps } from '../../formats/wire/steps.js'
 import { promptSizeOf, inputTokens } from '../../ledger/estimate-tokens.js'
-import { copiesOf } from '../body-memory.js'
+import { copiesOf, type HeldMemory } from '../body-memory.js'
 import type { RequestContext } from '../client-exchange.js'
 import type { Target, Generation } from '../generation.js'
 import type { Call } from '../phases/receive.js'
@@ -39,7 +39,7 @@ import {
   type TranslationOptions,
 } from '../streams/translated-stream.js'
 import { WholeChoices, SingleWholeReply, type WholeReply } from '../streams/whole-reply.js'
-import type { AttemptOwner, PreparedRequest } from './attempt-owner.js'
+import type { PreparedRequest } from './prepare-candidate.js'
 
 /** A larger whole reply is refused; the largest recorded one is a 2 MB image. */
 const MAX_REPLY_BYTES = 64 * 1024 * 1024
@@ -128,7 +128,11 @@ export interface UnreadReply {
 }
 
 /** The request of a reply, and the memory for its copies. */
-type ReplyOf = Pick<AttemptOwner, 'exchange' | 'held'> & { readonly prepared: PreparedRequest }
+interface ReplyOf {
+  readonly exchange: RequestContext
+  readonly held: HeldMemory
+  readonly prepared: PreparedRequest
+}
 
 /**
  * Reads a whole reply, or one part of it; returns a promise for a large reply, and for many vectors. Throws

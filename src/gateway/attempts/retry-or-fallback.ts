@@ -1,12 +1,16 @@
 /**
- * Decides what follows a failed attempt: the class of the failure within the limits of route, client and
- * upstream.
+ * What follows a failed attempt: the table of failures in `docs/how-to/fallback-and-retries.md`, within the
+ * limits of route, client and upstream; and the turn of one candidate, with its credentials and retries.
  */
-import type { WireError } from '../../errors.js'
-import type { StartedAttempt, PreparedRequest } from './attempt-owner.js'
+import type { RetryConfig } from '../../config/config.js'
+import { isProviderFailure, type WireError } from '../../errors.js'
+import type { RequestContext } from '../client-exchange.js'
+import type { Candidate, Handling } from '../phases/choose-route.js'
+import type { Clock } from '../rolling-sums.js'
 import type { AttemptResult } from './attempt-result.js'
-import type { CandidateTurn } from './candidate-turns.js'
-import type { SendOptions } from './send-options.js'
+import type { BreakerAttempt } from './health/breaker.js'
+import type { UpstreamState, UpstreamStates } from './health/upstream-state.js'
+import type { PreparedRequest, Preparation } from './prepare-candidate.js'
 
 /** The next step of the candidate loop. */
 export type Step =
@@ -26,8 +30,20 @@ const END: Step = { kind: 'end' }
 
 /** An attempt that failed before the reply to the client began. */
 export interface FailedAttempt {
-  readonly attempt: StartedAttempt
+  readonly result: AttemptResult
+  readonly prepared: PreparedRequest
   readonly error: WireError
+}
+
+/** The request whose attempt failed. */
+export interface RetriedRequest {
+  readonly exchange: Pick<RequestContext, 'startedMs'>
+  readonly handling: Handling
+  readonly preparation: Preparation
+  /** The client's deadline for the whole reply, in ms from its request; infinite if it sent none. */
+  readonly timeoutMs: number
+  /** The request may be executed twice. */
+  readonly isRepeatable: boolean
 }
 
 /**
@@ -35,26 +51,22 @@ export interface FailedAttempt {
  * `Preparation.amended`.
  */
 export function stepAfter(
-  { attempt, error }: FailedAttempt,
+  { result, prepared, error }: FailedAttempt,
   turn: CandidateTurn,
-  sending: Pick<
-    SendOptions,
-    'exchange' | 'handling' | 'isRepeatable' | 'preparation' | 'timeoutMs'
-  >,
+  request: RetriedRequest,
 ): Step {
-  const { result, prepared } = attempt
   // The upstream has executed the earlier parts.
   if (result.occasion === 'rest') return END
   if (result.occasion !== 'amended') {
-    const amended = sending.preparation.amended(prepared, turn.candidate.target, error)
+    const amended = request.preparation.amended(prepared, turn.candidate.target, error)
     if (amended !== null) return { kind: 'amended', prepared: amended }
   }
   if (isStaleConnection(error, result) && prepared.onFreshConnection !== true) {
     return { kind: 'at_once', prepared: { ...prepared, onFreshConnection: true } }
   }
-  const { isRepeatable, handling } = sending
+  const { isRepeatable, handling } = request
   const reaction = reactionTo(error, result)
-  const leftMs = timeLeftMs(turn, sending)
+  const leftMs = timeLeftMs(turn, request)
   if (reaction === 'never' || leftMs < MIN_LEFT_MS) return END
   if (turn.rotate(result)) return { kind: 'at_once', prepared: null }
   const { retry } = handling
@@ -66,10 +78,7 @@ export function stepAfter(
 }
 
 /** Until the deadline of the client, or of the upstream. */
-function timeLeftMs(
-  { candidate }: CandidateTurn,
-  { exchange, timeoutMs }: Pick<SendOptions, 'exchange' | 'timeoutMs'>,
-): number {
+function timeLeftMs({ candidate }: CandidateTurn, { exchange, timeoutMs }: RetriedRequest): number {
   const { totalMs } = candidate.target.upstream.config.timeouts
   return exchange.startedMs + Math.min(timeoutMs, totalMs) - performance.now()
 }
@@ -92,12 +101,7 @@ function isTransient(status: number): boolean {
   return status === 408 || status === 429 || status >= 500
 }
 
-/**
- * The reaction to an error that the upstream caused; `never` for every other one.
- *
- * Decides whether a failed attempt may be retried: the table of failures in
- * `docs/how-to/fallback-and-retries.md`. Pure.
- */
+/** The reaction to an error that the upstream caused; `never` for every other one. Pure. */
 function reactionTo(error: WireError, failure: Failure): Reaction {
   const reaction = reactionOf(error, failure)
   return reaction === 'retry' && error.retryable === false ? 'next' : reaction
@@ -154,4 +158,155 @@ function isStaleConnection(
 ): boolean {
   if (kind !== 'upstream_failed' || status !== null || hasReplied) return false
   return isReused && (firstByteMs ?? 0) < STALE_MS
+}
+
+/** The settings of the turns of a request. */
+export interface TurnSettings {
+  /** The state of the upstreams between requests. */
+  readonly states: Pick<UpstreamStates, 'of' | 'clock'>
+  /** Requests with the same key prefer the same credential; null: no preference. */
+  readonly stickyKey: string | null
+}
+
+/**
+ * The attempts of a request on one candidate: chooses the credential, decides whether a retry may follow, and
+ * reports each attempt to the circuit breaker and the latency average of the upstream.
+ */
+export class CandidateTurn {
+  readonly candidate: Candidate
+  /** The index of the credential to use. */
+  credential: number
+  private readonly state: UpstreamState
+  private readonly clock: Clock
+  private readonly stickyKey: string | null
+  private readonly tried = new Set<number>()
+  private tries = 0
+  /** The breaker's record of the attempt that is prepared or runs; null between two attempts. */
+  private breakerAttempt: BreakerAttempt | null
+  private ended: ((nowMs: number, hasContent: boolean) => void) | null = null
+
+  /**
+   * Claims the test request of a half-open breaker at once, because preparing an attempt may take a while;
+   * `abandoned` releases it if nothing is sent. `beside`: the turn that this one hedges, whose credential is
+   * avoided.
+   */
+  constructor(
+    candidate: Candidate,
+    { states, stickyKey }: TurnSettings,
+    beside: CandidateTurn | null = null,
+  ) {
+    const state = states.of(candidate.target.upstream.config.name)
+    this.candidate = candidate
+    this.state = state
+    this.clock = states.clock
+    this.stickyKey = stickyKey
+    this.breakerAttempt = state.breaker.begin()
+    const { credentials } = state
+    const isSame = beside !== null && beside.candidate.target.upstream === candidate.target.upstream
+    const other = isSame ? credentials.next(new Set([beside.credential]), stickyKey) : null
+    this.credential = (other ?? credentials.next(this.tried, stickyKey))?.index ?? 0
+  }
+
+  /** Records that an attempt is being sent. */
+  begin(): void {
+    const { state, clock, candidate } = this
+    this.breakerAttempt ??= state.breaker.begin()
+    this.ended = candidate.latency?.begin(clock.now()) ?? null
+    this.tried.add(this.credential)
+    if (this.tries === 0) state.retries.request()
+    this.tries += 1
+  }
+
+  /** The first content arrived. */
+  succeeded(): void {
+    this.breakerAttempt?.succeeded()
+    this.breakerAttempt = null
+    this.ended?.(this.clock.now(), true)
+  }
+
+  /** The attempt was cancelled, or was never sent. */
+  abandoned(): void {
+    this.breakerAttempt?.abandoned()
+    this.breakerAttempt = null
+    this.ended?.(this.clock.now(), false)
+  }
+
+  /** The attempt failed. A refused credential rests. */
+  failed(error: WireError, { status }: AttemptResult): void {
+    const { state, clock } = this
+    if (isProviderFailure(error.kind)) this.breakerAttempt?.failed()
+    else if (status !== null && status >= 400) this.breakerAttempt?.succeeded()
+    else this.breakerAttempt?.abandoned()
+    this.breakerAttempt = null
+    this.ended?.(clock.now(), false)
+    if (refusesCredential(status)) {
+      state.credentials.refused(this.credential, status, waitOf(error))
+    }
+  }
+
+  /** Takes the next credential if the provider refused or throttled this one; false if there is none. */
+  rotate({ status }: AttemptResult): boolean {
+    const { state, stickyKey } = this
+    if (!refusesCredential(status) || state.credentials.size === 1) return false
+    const next = state.credentials.next(this.tried, stickyKey)
+    if (next === null) return false
+    this.credential = next.index
+    this.tries -= 1
+    return true
+  }
+
+  /** The wait before a retry on the same target, in ms; null if no retry follows. */
+  retryInMs({ attempts, maxWaitMs }: RetryConfig, error: WireError): number | null {
+    if (this.tries >= attempts) return null
+    const { random } = this.clock
+    const retryAfterMs = waitOf(error)
+    return backOffMs({ retry: this.tries, retryAfterMs, maxWaitMs, random: random() })
+  }
+
+  /** Takes a retry of the upstream's retry budget, if one is left and the breaker allows requests. */
+  mayRetry({ budget }: RetryConfig): boolean {
+    return this.isAllowed && this.state.retries.tryRetry(budget)
+  }
+
+  /** Whether the breaker allows another attempt: retries do not test an upstream that is failing. */
+  get isAllowed(): boolean {
+    const { breaker } = this.state
+    return breaker.state === 'closed' || breaker.allows()
+  }
+}
+
+function refusesCredential(status: number | null): status is 401 | 403 | 429 {
+  return status === 401 || status === 403 || status === 429
+}
+
+function waitOf({ retryAfterSeconds }: WireError): number | null {
+  return retryAfterSeconds === undefined ? null : retryAfterSeconds * 1000
+}
+
+const FIRST_MS = 250
+/** `Retry-After` is exceeded by up to this share, so that not all clients return at the same time. */
+const JITTER = 0.1
+
+/** The values that a wait depends on. */
+export interface BackOff {
+  /** 1 for the first retry on a target. */
+  readonly retry: number
+  /** Null: the upstream sent no `Retry-After`. */
+  readonly retryAfterMs: number | null
+  readonly maxWaitMs: number
+  /** From 0 to below 1. */
+  readonly random: number
+}
+
+/**
+ * The wait before a retry, in ms: the upstream's `Retry-After`, else exponential back-off with full jitter.
+ * Null if `Retry-After` exceeds `maxWaitMs`, so that the next target should be tried. Pure.
+ */
+export function backOffMs({ retry, retryAfterMs, maxWaitMs, random }: BackOff): number | null {
+  if (retryAfterMs !== null) {
+    if (retryAfterMs > maxWaitMs) return null
+    return Math.min(maxWaitMs, retryAfterMs * (1 + JITTER * random))
+  }
+  const longestMs = Math.min(maxWaitMs, FIRST_MS * 2 ** (retry - 1))
+  return longestMs * random
 }

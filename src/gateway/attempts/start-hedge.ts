@@ -25,8 +25,6 @@ interface HedgeRules {
 
 /** The hedge of one request. */
 export class Hedging {
-  /** The upstream of a hedge that the hedge budget, or a limit of the client, did not allow. */
-  denied: string | null = null
   private readonly hedged: Hedged
   private readonly generation: Generation
   private readonly rules: HedgeRules
@@ -59,26 +57,19 @@ export class Hedging {
   }
 
   /**
-   * The target of a hedge: another target of the route, else the same one; null if it exceeds the hedge
-   * budget.
+   * The target of a hedge: another target of the route, else the same one. `isAllowed` is false if it exceeds
+   * the hedge budget.
    */
-  target(first: Candidate): Candidate | null {
+  target(first: Candidate): { readonly candidate: Candidate; readonly isAllowed: boolean } {
     const { candidates, request } = this.hedged
     const other = candidates.find((candidate) => {
       if (candidate === first || candidate.isFallback) return false
       return this.generation.states.of(candidate.target.upstream.config.name).breaker.allows()
     })
-    const target = other ?? first
-    const cost = costOf(target, request, this.generation)
+    const candidate = other ?? first
+    const cost = costOf(candidate, request, this.generation)
     const { config, budget } = this.rules
-    if (budget.tryHedge(cost, config.extraSpend)) return target
-    this.deny(target)
-    return null
-  }
-
-  /** Records that the hedge budget, or a limit of the client, does not allow the hedge. */
-  deny({ target }: Candidate): void {
-    this.denied = target.upstream.config.name
+    return { candidate, isAllowed: budget.tryHedge(cost, config.extraSpend) }
   }
 }
 

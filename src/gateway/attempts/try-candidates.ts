@@ -4,41 +4,55 @@
  * upstream that replies 200 and then fails is an ordinary failed attempt, and the client still gets a real
  * status.
  */
-import type { JsonObject } from '../../formats/chat/json.js'
 import { gatewayError, GatewayError } from '../../errors.js'
-import type { HeldMemory } from '../body-memory.js'
-import type { RequestContext } from '../client-exchange.js'
+import type { JsonObject } from '../../formats/chat/json.js'
+import type { Reservation } from '../charges/reservation.js'
+import type { Candidate } from '../phases/choose-route.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
-import type { Deadlines } from '../deadlines.js'
-import type { DrainedReplySlots } from '../in-flight-list.js'
-import { Attempt } from './attempt.js'
 import {
+  Attempt,
   NO_PARTS,
-  type AttemptOwner,
-  type Payer,
-  type StartedAttempt,
-  type PreparedRequest,
-  type StartedReply,
+  type AttemptLoop,
+  type AttemptRequest,
   type EarlierParts,
-} from './attempt-owner.js'
-import { CandidateTurns, type CandidateTurn } from './candidate-turns.js'
+  type StartedReply,
+} from './attempt.js'
 import { AttemptResult, type Occasion } from './attempt-result.js'
-import { stepAfter, type Step } from './retry-or-fallback.js'
-import type { SendOptions, SendProgress } from './send-options.js'
+import { CandidateQueue } from './health/breaker.js'
+import type { PreparedRequest } from './prepare-candidate.js'
+import {
+  CandidateTurn,
+  stepAfter,
+  type RetriedRequest,
+  type TurnSettings,
+} from './retry-or-fallback.js'
+import type { Hedging } from './start-hedge.js'
 
-/** A running attempt and the turn that it belongs to. */
-interface Running {
-  readonly attempt: Attempt
+/** An admitted request, and the services that sending it uses. */
+export interface SendOptions extends AttemptRequest, Omit<RetriedRequest, 'exchange'> {
+  /** In the order in which they are tried. */
+  readonly candidates: readonly Candidate[]
+  readonly states: TurnSettings['states']
+  /** Null if the route does not hedge. */
+  readonly hedging: Hedging | null
+  /** Null if no limit on tokens or money applies. */
+  readonly reservation: Reservation | null
+  /** Called before the client gets the end of a stream; see `ReplyOwner`. */
+  readonly ending: () => Promise<void> | null
+}
+
+/** The attempt that the loop makes next. */
+interface NextAttempt {
   readonly turn: CandidateTurn
+  readonly occasion: Occasion
+  /** Its request if it is prepared already. */
+  readonly ready: PreparedRequest | null
 }
 
-/** A prepared attempt. */
-interface Launch {
-  readonly prepared: PreparedRequest
-  readonly occasion: Occasion
-  /** The parts of the reply that earlier attempts read; absent if there are none. */
-  readonly parts?: EarlierParts
-}
+/** The end of the attempts that ran at the same time: a reply, or the failure of the last of them. */
+type Ended =
+  | { readonly kind: 'begun'; readonly reply: StartedReply }
+  | { readonly kind: 'failed'; readonly attempt: Attempt; readonly error: GatewayError }
 
 /** Maximum time for which the head of a stream is held for its first content; then proxies need a status. */
 const HEAD_HOLD_MS = 1000
@@ -46,114 +60,87 @@ const HEAD_HOLD_MS = 1000
 const LONG_HEAD_HOLD_MS = 30_000
 
 /** The candidate loop of one request. */
-export class Candidates implements AttemptOwner {
-  readonly exchange: RequestContext
-  readonly held: HeldMemory
-  readonly deadlines: Deadlines
-  readonly drainedReplySlots: DrainedReplySlots
-  readonly payer: Payer
-  readonly timeoutMs: number
+export class Candidates implements AttemptLoop {
   readonly headHoldMs: number
-  /** The attempts so far and their results. */
-  readonly sent: SendProgress
-  /** Resolves when the reply to the client can begin; rejects with `GatewayError`. */
-  readonly reply: Promise<StartedReply>
   private readonly sending: SendOptions
-  private readonly turns: CandidateTurns
+  private readonly queue: CandidateQueue<Candidate>
+  private readonly turnSettings: TurnSettings
   /** Attempts that have not ended; two only while a hedge runs. */
-  private running: Running[] = []
-  private timer: NodeJS.Timeout | null = null
-  private isSettled = false
+  private running: Attempt[] = []
   private lastError: GatewayError | null = null
-  private resolve: (reply: StartedReply) => void = () => undefined
-  private reject: (error: GatewayError) => void = () => undefined
+  /** The client gets the reply of an attempt, or the loop has ended without one. */
+  private isSettled = false
+  /** Ends the loop's wait for the running attempts. */
+  private resolve: (ended: Ended) => void = () => undefined
 
   constructor(sending: SendOptions) {
-    const { exchange, candidates, handling, hedging } = sending
+    const { candidates, handling, hedging, states } = sending
     this.sending = sending
-    this.exchange = exchange
-    this.held = sending.held
-    this.deadlines = sending.deadlines
-    this.drainedReplySlots = sending.drainedReplySlots
-    this.payer = sending.payer
-    this.timeoutMs = sending.timeoutMs
-    this.sent = sending.sent
-    this.turns = new CandidateTurns(candidates, sending.states, handling.stickyKey)
+    this.turnSettings = { states, stickyKey: handling.stickyKey }
+    this.queue = new CandidateQueue(candidates, ({ target }) => {
+      return states.of(target.upstream.config.name).breaker
+    })
     const isOnly = candidates.length === 1 && handling.retry.attempts === 1 && hedging === null
     this.headHoldMs = isOnly ? HEAD_HOLD_MS : LONG_HEAD_HOLD_MS
-    this.reply = new Promise((resolve, reject) => {
-      this.resolve = resolve
-      this.reject = reject
-    })
   }
 
-  /** Starts with the first candidate. */
-  start(): void {
-    this.next('first')
-  }
-
-  /** Tries the next candidate that its breaker allows; ends the loop if there is none. */
-  private next(occasion: Occasion): void {
-    const turn = this.turns.next()
-    if (turn === null) this.end(this.lastError)
-    else this.attempt(turn, occasion)
-  }
-
-  /**
-   * Makes an attempt if the limits of the request allow one more; `ready` is its request if it is prepared
-   * already.
-   */
-  private attempt(
-    turn: CandidateTurn,
-    occasion: Occasion,
-    ready: PreparedRequest | null = null,
-  ): void {
-    // The reservation of the admission covers the first attempt.
-    const { reservation } = this.sending
-    if (occasion === 'first' || reservation === null) return this.prepare(turn, occasion, ready)
-    const isCovered = reservation.cover(turn.candidate, this.sent.attempts)
-    if (isCovered === true) return this.prepare(turn, occasion, ready)
-    isCovered
-      .then((isRaised) => {
-        if (isRaised) this.prepare(turn, occasion, ready)
-        else this.skipUnaffordable(turn, occasion)
-      })
-      .catch((cause: unknown) => this.skipUnprepared(turn, cause))
-  }
-
-  /**
-   * The limits do not allow another attempt that may be billed: the client gets the error of the earlier
-   * ones.
-   */
-  private skipUnaffordable(turn: CandidateTurn, occasion: Occasion): void {
-    this.abandon(turn)
-    if (occasion === 'hedge') this.sending.hedging?.deny(turn.candidate)
-    else this.end(this.lastError)
-  }
-
-  /** Prepares an attempt and sends it. */
-  private prepare(turn: CandidateTurn, occasion: Occasion, ready: PreparedRequest | null): void {
+  /** Resolves when the reply to the client can begin; rejects with `GatewayError`. Called once. */
+  async send(): Promise<StartedReply> {
     try {
-      this.exchange.cancellation.check()
-      const prepared = ready ?? this.sending.preparation.of(turn.candidate, turn.credential)
-      if (prepared instanceof Promise) {
-        prepared
-          .then((ready) => this.launch(turn, { prepared: ready, occasion }))
-          .catch((cause: unknown) => this.skipUnprepared(turn, cause))
-      } else this.launch(turn, { prepared, occasion })
+      let next = this.nextTarget('first')
+      while (next !== null) {
+        const prepared = await this.prepare(next)
+        if (prepared === null) {
+          next = this.nextTarget('fallback')
+          continue
+        }
+        const ended = await this.run(next, prepared)
+        if (ended.kind === 'begun') return ended.reply
+        next = await this.after(ended.attempt, ended.error)
+      }
+      throw this.lastError ?? gatewayError(UNEXPECTED_FAILURE)
     } catch (cause) {
-      this.skipUnprepared(turn, cause)
+      throw cause instanceof GatewayError ? cause : gatewayError(UNEXPECTED_FAILURE, cause)
+    } finally {
+      this.isSettled = true
+      this.sending.hedging?.stop()
     }
   }
 
-  /** Skips a candidate that cannot take the request, unless it is the first one. */
-  private skipUnprepared(turn: CandidateTurn, cause: unknown): void {
+  /** The first attempt on the next candidate that its breaker allows; null if there is none. */
+  private nextTarget(occasion: 'first' | 'fallback'): NextAttempt | null {
+    const candidate = this.queue.take()
+    if (candidate === null) return null
+    return { turn: new CandidateTurn(candidate, this.turnSettings), occasion, ready: null }
+  }
+
+  /**
+   * The request of the attempt; null if the candidate cannot take it and is skipped, unless it is the first
+   * one. Throws what ends the loop: if the limits do not allow another attempt that may be billed, the client
+   * gets the error of the earlier ones.
+   */
+  private async prepare(next: NextAttempt): Promise<PreparedRequest | null> {
+    const { turn, occasion, ready } = next
+    const { exchange, preparation } = this.sending
+    try {
+      // The reservation of the admission covers the first attempt.
+      const isCovered = occasion === 'first' || (await this.isCovered(turn))
+      exchange.cancellation.check()
+      if (isCovered) return ready ?? (await preparation.of(turn.candidate, turn.credential))
+    } catch (cause) {
+      this.abandon(turn)
+      const isFirst = this.lastError === null || exchange.cancellation.reason !== null
+      if (isFirst || !(cause instanceof GatewayError)) throw cause
+      return null
+    }
     this.abandon(turn)
-    // A hedge that cannot be sent changes nothing.
-    if (this.running.length > 0) return
-    const isFirst = this.lastError === null || this.exchange.cancellation.reason !== null
-    if (isFirst || !(cause instanceof GatewayError)) this.end(cause)
-    else this.next('fallback')
+    throw this.lastError ?? gatewayError(UNEXPECTED_FAILURE)
+  }
+
+  /** Whether the limits of the request allow one more attempt, for which its reservation is raised. */
+  private isCovered(turn: CandidateTurn): boolean | Promise<boolean> {
+    const { reservation, sent } = this.sending
+    return reservation?.cover(turn.candidate, sent.attempts) ?? true
   }
 
   /** Ends the turn before anything is sent. */
@@ -162,159 +149,160 @@ export class Candidates implements AttemptOwner {
     this.sending.reservation?.decided(turn.candidate)
   }
 
-  private launch(turn: CandidateTurn, { prepared, occasion, parts = NO_PARTS }: Launch): void {
-    // While the hedge was prepared, another attempt won or the client left.
-    if (occasion === 'hedge' && this.isSettled) return this.abandon(turn)
-    const { hedging, preparation } = this.sending
-    const after = this.lastError?.kind ?? null
-    const { losses } = preparation
-    const result = new AttemptResult(turn.candidate, losses, { occasion, after })
-    result.call = prepared.call
-    result.replyResult = parts.stream?.translation ?? null
-    result.earlierUsage =
-      parts.stream?.translation.usage ?? parts.whole?.usage ?? result.earlierUsage
-    this.sent.began(result)
-    this.sending.reservation?.decided(turn.candidate)
-    const attempt = new Attempt(this, { result, prepared }, parts)
-    turn.begin()
-    this.running.push({ attempt, turn })
-    if (occasion === 'first') hedging?.start(() => this.hedge())
-    attempt.send()
-    this.exchange.cancellation.onCancel((reason) => this.cancelled(reason))
+  /** Sends the attempt. Resolves when a reply begins, or when no attempt is running any more. */
+  private run({ turn, occasion }: NextAttempt, prepared: PreparedRequest): Promise<Ended> {
+    return new Promise((resolve) => {
+      this.resolve = resolve
+      this.launch(turn, prepared, occasion)
+    })
   }
 
-  private cancelled(reason: GatewayError): void {
-    this.stopTimers()
-    const { running } = this
-    if (running.length === 0) this.end(reason)
-    for (const { attempt } of [...running]) attempt.cancel(reason)
+  private launch(
+    turn: CandidateTurn,
+    prepared: PreparedRequest,
+    occasion: Occasion,
+    earlier: EarlierParts = NO_PARTS,
+  ): void {
+    const { sent, reservation, hedging, exchange } = this.sending
+    const after = this.lastError?.kind ?? null
+    const result = new AttemptResult(turn.candidate, sent.preparedLosses, { occasion, after })
+    result.call = prepared.call
+    result.replyResult = earlier.stream?.translation ?? null
+    result.earlierUsage =
+      earlier.stream?.translation.usage ?? earlier.whole?.usage ?? result.earlierUsage
+    sent.began(result)
+    reservation?.decided(turn.candidate)
+    const attempt = new Attempt(this.sending, this, { turn, result, prepared, earlier })
+    turn.begin()
+    this.running.push(attempt)
+    if (occasion === 'first') hedging?.start(() => void this.hedge())
+    attempt.send()
+    exchange.cancellation.onCancel((reason) => {
+      hedging?.stop()
+      for (const each of [...this.running]) each.cancel(reason)
+    })
+  }
+
+  /** The attempt after a failed one; null if there is none. Throws what the client gets. */
+  private async after(failed: Attempt, error: GatewayError): Promise<NextAttempt | null> {
+    const { exchange } = this.sending
+    const { turn, result, prepared } = failed
+    if (exchange.cancellation.reason !== null) throw error
+    const step = stepAfter({ result, prepared, error: error.wire }, turn, this.sending)
+    switch (step.kind) {
+      case 'amended':
+        return { turn, occasion: 'amended', ready: step.prepared }
+      case 'at_once':
+        return { turn, occasion: 'retry', ready: step.prepared }
+      case 'retry':
+        await this.backOff(step.waitMs)
+        // Failures of other requests may have opened the breaker meanwhile.
+        if (turn.isAllowed) return { turn, occasion: 'retry', ready: null }
+        return this.nextTarget('fallback')
+      case 'next_target':
+        return this.nextTarget('fallback')
+      case 'end':
+        throw error
+    }
+  }
+
+  private async backOff(waitMs: number): Promise<void> {
+    const { exchange, sent } = this.sending
+    const beganMs = performance.now()
+    await new Promise<void>((resolve, reject) => {
+      const timer = setTimeout(resolve, waitMs)
+      exchange.cancellation.onCancel((reason) => {
+        clearTimeout(timer)
+        reject(reason)
+      })
+    })
+    sent.backOffMs += performance.now() - beganMs
   }
 
   /** The first content is late: starts a second attempt beside the running one. */
-  private hedge(): void {
-    const [late] = this.running
-    if (late === undefined || this.isSettled) return
-    const { hedging } = this.sending
-    const turn = hedging === null ? null : this.turns.beside(late.turn, hedging)
-    if (turn !== null) this.attempt(turn, 'hedge')
+  private async hedge(): Promise<void> {
+    const { hedging, sent, exchange, preparation } = this.sending
+    const late = this.isSettled ? undefined : this.running[0]
+    if (hedging === null || late === undefined) return
+    const { candidate, isAllowed } = hedging.target(late.turn.candidate)
+    const { name } = candidate.target.upstream.config
+    if (!isAllowed) {
+      sent.hedgeDenied = name
+      return
+    }
+    this.queue.remove(candidate)
+    const turn = new CandidateTurn(candidate, this.turnSettings, late.turn)
+    try {
+      const isCovered = await this.isCovered(turn)
+      if (!isCovered) sent.hedgeDenied = name
+      exchange.cancellation.check()
+      const prepared = isCovered ? await preparation.of(candidate, turn.credential) : null
+      // Meanwhile the other attempt may have ended, or the client may have left.
+      if (prepared === null || this.isSettled || this.running.length === 0) this.abandon(turn)
+      else this.launch(turn, prepared, 'hedge')
+    } catch {
+      // A hedge that cannot be sent changes nothing.
+      this.abandon(turn)
+    }
   }
 
-  begun(started: StartedAttempt, reply: StartedReply): void {
-    const own = this.running.find(({ attempt }) => attempt === started)
+  begun(attempt: Attempt, reply: StartedReply): void {
     // The client has left.
-    if (own === undefined) return
-    if (!this.isSettled) this.win(own)
-    this.resolve(reply)
+    if (!this.running.includes(attempt)) return
+    this.win(attempt)
+    this.resolve({ kind: 'begun', reply })
   }
 
   /** Called before `begun` for a stream that ends with its first content. */
-  ending(started: StartedAttempt): Promise<void> | null {
-    const own = this.running.find(({ attempt }) => attempt === started) ?? this.running[0]
-    if (own !== undefined && !this.isSettled) this.win(own)
+  ending({ stream }: Attempt): Promise<void> | null {
+    // The attempt that continues a stream is another one than that which opened it.
+    const own = this.running.find((attempt) => attempt.stream === stream)
+    if (own !== undefined) this.win(own)
     return this.sending.ending()
   }
 
   /** The client gets the reply of this attempt; the other one is cancelled. */
-  private win(own: Running): void {
-    this.stopTimers()
+  private win(own: Attempt): void {
+    if (this.isSettled) return
     this.isSettled = true
-    this.sent.won(own.attempt.result)
+    this.sending.hedging?.stop()
+    this.sending.sent.won(own.result)
     own.turn.succeeded()
-    for (const { attempt, turn } of this.running) {
-      if (attempt === own.attempt) continue
-      turn.abandoned()
+    for (const attempt of this.running) {
+      if (attempt === own) continue
+      attempt.turn.abandoned()
       attempt.supersede()
     }
     this.running = [own]
   }
 
-  failed(started: StartedAttempt, error: GatewayError): void {
-    const own = this.ended(started)
-    if (own === null) return
-    own.turn.failed(error.wire, started.result)
+  failed(attempt: Attempt, error: GatewayError): void {
+    if (!this.remove(attempt)) return
+    attempt.turn.failed(error.wire, attempt.result)
+    this.lastError = error
     const [other] = this.running
-    if (this.exchange.cancellation.reason !== null) {
-      if (other === undefined) this.end(error)
+    if (other === undefined) this.resolve({ kind: 'failed', attempt, error })
+    else other.countWaits()
+  }
+
+  paused(attempt: Attempt, parts: EarlierParts, resume: JsonObject): void {
+    if (!this.remove(attempt)) return
+    const { turn, result, prepared } = attempt
+    const { call, outgoing } = prepared
+    turn.succeeded()
+    const rest = outgoing.next?.(resume)
+    if (rest === undefined) {
+      this.resolve({ kind: 'failed', attempt, error: gatewayError(UNEXPECTED_FAILURE) })
       return
     }
-    this.lastError = error
-    if (other !== undefined) other.attempt.countWait()
-    else this.react(own.turn, started, error)
+    result.isContinued = true
+    this.launch(turn, { call, outgoing: rest }, 'rest', parts)
   }
 
-  /** Removes the attempt from the running ones; null if it is not among them. */
-  private ended(started: StartedAttempt): Running | null {
-    const own = this.running.find(({ attempt }) => attempt === started) ?? null
-    this.running = this.running.filter((running) => running !== own)
-    return own
-  }
-
-  private react(turn: CandidateTurn, started: StartedAttempt, error: GatewayError): void {
-    let step: Step
-    try {
-      step = stepAfter({ attempt: started, error: error.wire }, turn, this.sending)
-    } catch (cause) {
-      return this.end(cause)
-    }
-    switch (step.kind) {
-      case 'amended':
-        return this.attempt(turn, 'amended', step.prepared)
-      case 'at_once':
-        return this.attempt(turn, 'retry', step.prepared)
-      case 'retry':
-        return this.retryIn(step.waitMs, turn)
-      case 'next_target':
-        return this.next('fallback')
-      case 'end':
-        return this.end(error)
-      default:
-        step satisfies never
-    }
-  }
-
-  private retryIn(waitMs: number, turn: CandidateTurn): void {
-    const beganMs = performance.now()
-    this.timer = setTimeout(() => {
-      this.timer = null
-      this.sent.backOffMs += performance.now() - beganMs
-      // Failures of other requests may have opened the breaker meanwhile.
-      if (turn.isAllowed) this.attempt(turn, 'retry')
-      else this.next('fallback')
-    }, waitMs)
-  }
-
-  paused(started: StartedAttempt, parts: EarlierParts, resume: JsonObject): void {
-    const own = this.ended(started)
-    if (own === null) return
-    own.turn.succeeded()
-    const { call, outgoing } = started.prepared
-    const rest = outgoing.next?.(resume)
-    if (rest === undefined) return this.end(gatewayError(UNEXPECTED_FAILURE))
-    started.result.isContinued = true
-    this.launch(own.turn, { prepared: { call, outgoing: rest }, occasion: 'rest', parts })
-  }
-
-  draining(ended: Promise<void>): void {
-    this.sent.drain(ended)
-  }
-
-  threw(cause: unknown): void {
-    this.sent.failure = cause
-  }
-
-  translated(ms: number): void {
-    this.sent.translated(ms)
-  }
-
-  private stopTimers(): void {
-    this.sending.hedging?.stop()
-    if (this.timer !== null) clearTimeout(this.timer)
-    this.timer = null
-  }
-
-  private end(cause: unknown): void {
-    this.stopTimers()
-    this.isSettled = true
-    this.reject(cause instanceof GatewayError ? cause : gatewayError(UNEXPECTED_FAILURE, cause))
+  /** Removes the attempt from the running ones; false if it is not among them. */
+  private remove(attempt: Attempt): boolean {
+    const index = this.running.indexOf(attempt)
+    if (index >= 0) this.running.splice(index, 1)
+    return index >= 0
   }
 }

@@ -2,10 +2,10 @@
  * Removes objects of other accounts from a provider's list, by its bytes: the rest of the list passes
  * unchanged. A long list is read in several turns of the event loop.
  */
-import { setImmediate as turn } from 'node:timers/promises'
 import { MemberScan } from '../../formats/wire/json/member-scan.js'
 import { parseOrNull } from '../../formats/wire/json/full-scan.js'
 import { idOfItem } from '../objects/object-ids.js'
+import { turn } from '../streams/in-turns.js'
 
 /** Bytes scanned, and items parsed, in one turn. */
 const SLICE_BYTES = 256 * 1024

@@ -12,10 +12,15 @@ import { headerOf, hostOf } from '../../http/message.js'
 import { sendNative } from '../../http/native-proxy.js'
 import { beginReply } from '../../http/respond.js'
 import type { AttemptResult } from '../attempts/attempt-result.js'
-import { AttemptClock, type PassedTimeout, type Phase } from '../attempts/attempt-timeouts.js'
 import { requestIdIn } from '../attempts/read-reply.js'
 import type { Exchange } from '../client-exchange.js'
-import type { Deadlines, Timed } from '../deadlines.js'
+import {
+  AttemptClock,
+  type Deadlines,
+  type PassedTimeout,
+  type Phase,
+  type Timed,
+} from '../deadlines.js'
 import { NOT_LISTED } from '../in-flight-list.js'
 import {
   CLIENT_STALLED,

@@ -8,7 +8,7 @@ import { readNative } from '../../http/native-proxy.js'
 import type { LedgerWriter } from '../../ledger/ledger-writer.js'
 import type { Limiter } from '../../limits/limiter.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
-import { AttemptResult, NOTHING_SENT } from '../attempts/attempt-result.js'
+import { AttemptResult, SendResult } from '../attempts/attempt-result.js'
 import type { BodyMemory } from '../body-memory.js'
 import type { Deadlines } from '../deadlines.js'
 import type { Exchange } from '../client-exchange.js'
@@ -97,7 +97,8 @@ export async function serveNative(
     x.cancellation.check()
     const result = new AttemptResult(candidate, [])
     const batch = await plannedBatch(call, metered, guarded, services)
-    results.sent = { ...NOTHING_SENT, attempts: [result], final: result }
+    results.sent = new SendResult()
+    results.sent.began(result)
     const delivery = new NativeDelivery()
     results.delivery = delivery
     const { rateHeaders } = admission

@@ -68,6 +68,8 @@ export interface Refused {
   readonly error: GatewayError
   /** The rule that refused it, by its name in the ledger entry; null if no rule did. */
   readonly limit: string | null
+  /** What the limit counts; null if no limit refused it. */
+  readonly limitKind: LimitKind | null
   readonly rateHeaders: readonly string[]
   readonly tookMs: number
 }
@@ -76,6 +78,7 @@ export interface Refused {
 export type Admission = Admitted | Refused
 
 const NO_HEADERS: readonly string[] = []
+const NO_LIMIT = { limit: null, limitKind: null } as const
 
 /**
  * Checks all limits that apply; decides at once if none does. The reservation covers the most expensive
@@ -136,7 +139,7 @@ async function checkLimits(check: LimitCheck, limits: LimitServices): Promise<Ad
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     const tookMs = performance.now() - beganMs
-    return { kind: 'refused', error, limit: null, rateHeaders: NO_HEADERS, tookMs }
+    return { kind: 'refused', error, ...NO_LIMIT, rateHeaders: NO_HEADERS, tookMs }
   }
   const { decision, limitDemands } = checked
   const { limitReservation, limitStates } = decision
@@ -155,7 +158,7 @@ async function checkLimits(check: LimitCheck, limits: LimitServices): Promise<Ad
   }
   if (x.cancellation.reason !== null) {
     const error = x.cancellation.reason
-    return { kind: 'refused', error, limit: null, rateHeaders: headers, tookMs }
+    return { kind: 'refused', error, ...NO_LIMIT, rateHeaders: headers, tookMs }
   }
   return {
     kind: 'refused',
@@ -227,13 +230,14 @@ function refusedBy(
   limitDemands: readonly LimitDemand[],
   { closed, limitStates }: Decision,
   metrics: Metrics,
-): { readonly error: GatewayError; readonly limit: string | null } {
+): Pick<Refused, 'error' | 'limit' | 'limitKind'> {
   const { kind, error, limit } = refusalOf(limitDemands, limitStates)
   metrics.limited(kind satisfies LimitKind)
-  if (!closed) return { error, limit }
+  if (!closed) return { error, limit, limitKind: kind }
   const retryAfterSeconds = error.wire.retryAfterSeconds ?? 1
   const message = 'The budget cannot be checked now; try again.'
-  return { error: new GatewayError('store_unavailable', message, { retryAfterSeconds }), limit }
+  const away = new GatewayError('store_unavailable', message, { retryAfterSeconds })
+  return { error: away, limit, limitKind: kind }
 }
 
 /** Throws `store_unavailable` if the cost of a request cannot be recorded (`ledger.when_full: refuse`). */

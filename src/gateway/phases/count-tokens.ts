@@ -8,6 +8,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { isConfigured } from '../../config/config.js'
 import type { Egress, TokenCounter } from '../../formats/dialect.js'
 import { egressOf } from '../../formats/index.js'
+import { assertLossesAllowed, estimatesUntranslatable, LossList } from '../../formats/losses.js'
 import { gatewayError, GatewayError } from '../../errors.js'
 import { promptSizeOf, inputTokens } from '../../ledger/estimate-tokens.js'
 import { limitDemandsOf } from '../../limits/find-limits.js'
@@ -15,11 +16,10 @@ import { requestPathAt } from '../upstreams/upstream-address.js'
 import type { ReplyHandler, UpstreamRequest } from '../upstreams/upstream-call.js'
 import { parseReply } from '../../formats/wire/json/parse-body.js'
 import { bodyOf, render } from '../attempts/render-for-upstream.js'
-import { NOTHING_SENT } from '../attempts/attempt-result.js'
+import { SendResult } from '../attempts/attempt-result.js'
 import { sendReply } from '../../http/respond.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Target } from '../generation.js'
-import { LossList, lossRefusal } from '../streams/translated-stream.js'
 import {
   admitDemands,
   type ExactAdmission,
@@ -57,7 +57,8 @@ export async function countTokens(
   const { ingress, request } = call
   const lost = losses.paths.map((path) => ingress.fieldName?.(path) ?? path)
   // Counting calls no model, so there is no attempt to charge.
-  results.sent = { ...NOTHING_SENT, losses: lost }
+  results.sent = new SendResult()
+  results.sent.preparedLosses = lost
   const { family } = x.generation.facts(routed.candidates[0].model)
   const tokens = exact ?? inputTokens(promptSizeOf(request), family)
   const body = ingress.encodeCount?.(tokens)
@@ -156,9 +157,7 @@ function outgoingOf(
   const destination = { wire: dialect, egress, model, facts, quirks, betas, allowSyntheticUser }
   try {
     const rendered = render(call, destination, losses)
-    if (losses.paths.length > 0 && onLoss === 'reject') {
-      throw lossRefusal(call.request, call.dialect, losses.paths)
-    }
+    assertLossesAllowed(onLoss, losses.paths, call)
     const { encodedBody } = rendered
     const body =
       encodedBody === null
@@ -170,9 +169,8 @@ function outgoingOf(
     const path = requestPathAt(address, { path: counter.path(model), model, clientQuery })
     return { path, headers, body }
   } catch (error) {
-    if (error instanceof GatewayError && error.kind === 'untranslatable' && onLoss !== 'reject') {
-      return null
-    }
+    const isUntranslatable = error instanceof GatewayError && error.kind === 'untranslatable'
+    if (isUntranslatable && estimatesUntranslatable(onLoss)) return null
     throw error
   }
 }

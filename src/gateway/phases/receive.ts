@@ -4,7 +4,6 @@
  */
 import type { Duplex } from 'node:stream'
 import type { IncomingHttpHeaders } from 'node:http'
-import { setImmediate as turn } from 'node:timers/promises'
 import type { JsonObject } from '../../formats/chat/json.js'
 import type { ExpandedRequest } from '../../formats/chat/stored-reply.js'
 import type { ModelFacts } from '../../formats/chat/model.js'
@@ -16,7 +15,7 @@ import { codingOf, decoderFor, type Coding } from '../../http/content-encoding.j
 import { headerOf, type HttpRequest } from '../../http/message.js'
 import { guardTrailers } from '../../http/request-guard.js'
 import {
-  examine,
+  examineSteps,
   MAX_TEXT_BYTES,
   parseExamined,
   parseObject,
@@ -26,10 +25,12 @@ import {
 } from '../../formats/wire/json/parse-body.js'
 import { TextLimit } from '../../formats/wire/json/text-limit.js'
 import type { Edit } from '../../formats/wire/json/splice.js'
+import type { Steps } from '../../formats/wire/steps.js'
 import type { HeldMemory } from '../body-memory.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Target } from '../generation.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
+import { inTurns, turn } from '../streams/in-turns.js'
 import { LARGE_BYTES } from '../streams/join-chunks.js'
 import { RequestTransform } from '../streams/request-transform.js'
 
@@ -81,68 +82,93 @@ export class Intake {
 }
 
 /** Reads and checks the body within its limits. Rejects with `GatewayError`. */
-export async function receive(
+export function receive(x: Exchange, resolved: ResolvedEndpoint, intake: Intake): Promise<Call> {
+  const beganMs = performance.now()
+  return new Promise((resolve, reject) => {
+    const received = (call: Call): void => {
+      intake.held.endParsing(call.body)
+      intake.tookMs = performance.now() - beganMs
+      resolve(call)
+    }
+    const failed = (error: unknown): void => {
+      intake.tookMs = performance.now() - beganMs
+      reject(error instanceof GatewayError ? error : gatewayError(UNEXPECTED_FAILURE, error))
+    }
+    try {
+      const transform = transformOf(x, resolved, intake)
+      const stop = pass(x, transform, intake)
+      transform.on('data', (call: Call | Promise<Call>) => {
+        stop()
+        if (call instanceof Promise) call.then(received, failed)
+        else received(call)
+      })
+      transform.on('error', (error) => {
+        stop()
+        failed(error)
+      })
+    } catch (error) {
+      failed(error)
+    }
+  })
+}
+
+/** The transform that collects the body and makes the call of it. */
+function transformOf(
   x: Exchange,
   resolved: ResolvedEndpoint,
   intake: Intake,
-): Promise<Call> {
-  const beganMs = performance.now()
-  try {
-    const call = await read(x, resolved, intake)
-    intake.held.endParsing(call.body)
-    return call
-  } finally {
-    intake.tookMs = performance.now() - beganMs
-  }
+): RequestTransform<Call | Promise<Call>> {
+  const { held } = intake
+  const { req } = x
+  const { maxBodyBytes } = x.generation.snapshot.config.server
+  const text = new TextLimit(MAX_TEXT_BYTES)
+  return new RequestTransform({
+    take(chunk) {
+      const bytes = chunk.length
+      if (intake.bytes + bytes > maxBodyBytes) throw tooLarge(maxBodyBytes)
+      text.add(chunk)
+      held.take(bytes)
+      intake.bytes += bytes
+    },
+    check(raw) {
+      const refusal = guardTrailers(req)
+      if (refusal !== null) throw gatewayError(refusal)
+      held.beginParsing(raw)
+      const query = (req.url ?? '').slice(x.path.length + 1)
+      const context = { resolved, headers: req.headers, query }
+      return raw.length > LARGE_BYTES
+        ? callInTurns(raw, context)
+        : callFrom(raw, parseObject(raw), context)
+    },
+  })
 }
 
-function read(x: Exchange, resolved: ResolvedEndpoint, intake: Intake): Promise<Call> {
-  const { held } = intake
-  const { req, cancellation } = x
-  const query = (req.url ?? '').slice(x.path.length + 1)
-  const context = { resolved, headers: req.headers, query }
-  const maxBytes = x.generation.snapshot.config.server.maxBodyBytes
-  return new Promise((resolve, reject) => {
-    const coding = checkHeaders(req, maxBytes, held)
-    const text = new TextLimit(MAX_TEXT_BYTES)
-    const transform = new RequestTransform({
-      take(chunk) {
-        const bytes = chunk.length
-        if (intake.bytes + bytes > maxBytes) throw tooLarge(maxBytes)
-        text.add(chunk)
-        held.take(bytes)
-        intake.bytes += bytes
-      },
-      check(raw) {
-        const refusal = guardTrailers(req)
-        if (refusal !== null) throw gatewayError(refusal)
-        held.beginParsing(raw)
-        return raw.length > LARGE_BYTES
-          ? callInTurns(raw, context)
-          : callFrom(raw, parseObject(raw), context)
-      },
-    })
-    const decoder =
-      coding === null
-        ? null
-        : decoding(req, coding, { maxBytes, held, onError: (error) => transform.destroy(error) })
-    const finish = (): void => {
-      cancellation.onCancel(null)
-      if (!req.readableEnded) req.unpipe()
-      decoder?.destroy()
+/**
+ * Passes the body of the request through the transform, until the returned function is called. Throws if the
+ * headers refuse it. Without `pipe`, which adds eight listeners: the transform never makes the client wait.
+ */
+function pass(
+  { req, cancellation, generation }: Exchange,
+  transform: RequestTransform<unknown>,
+  { held }: Intake,
+): () => void {
+  const maxBytes = generation.snapshot.config.server.maxBodyBytes
+  const coding = checkHeaders(req, maxBytes, held)
+  const onError = (error: Error): void => void transform.destroy(error)
+  const decoder = coding === null ? null : decoding(req, coding, { maxBytes, held, onError })
+  const write = (chunk: Buffer): void => void transform.write(chunk)
+  const end = (): void => void transform.end()
+  cancellation.onCancel(onError)
+  if (decoder === null) req.on('data', write).on('end', end)
+  else req.pipe(decoder).pipe(transform)
+  return () => {
+    cancellation.onCancel(null)
+    if (!req.readableEnded) {
+      req.off('data', write).off('end', end).unpipe()
+      req.pause()
     }
-    transform.once('data', (call: Call | Promise<Call>) => {
-      finish()
-      resolve(call)
-    })
-    transform.once('error', (error) => {
-      finish()
-      reject(error instanceof GatewayError ? error : gatewayError(UNEXPECTED_FAILURE, error))
-    })
-    cancellation.onCancel((reason) => transform.destroy(reason))
-    if (decoder === null) req.pipe(transform)
-    else req.pipe(decoder).pipe(transform)
-  })
+    decoder?.destroy()
+  }
 }
 
 /** The limits and callbacks for decoding a body. */
@@ -211,17 +237,20 @@ function tooLarge(maxBytes: number): GatewayError {
 
 /** Parses a large body in several turns of the event loop, so that other requests are served between them. */
 async function callInTurns(raw: Buffer, context: BodyContext): Promise<Call> {
-  await turn()
-  const text = checkEncoding(raw)
-  await turn()
-  const examined = examine(raw, text)
-  await turn()
-  const parsed = parseExamined(examined)
-  await turn()
-  if (parsed === null) return refuseInvalid(examined)
-  const call = callFrom(raw, parsed, context)
+  const call = await inTurns(callSteps(raw, context))
   await turn()
   return call
+}
+
+function* callSteps(raw: Buffer, context: BodyContext): Steps<Call> {
+  const text = checkEncoding(raw)
+  yield
+  const examined = yield* examineSteps(raw, text)
+  yield
+  const parsed = parseExamined(examined)
+  yield
+  if (parsed === null) return refuseInvalid(examined)
+  return callFrom(raw, parsed, context)
 }
 
 /**

@@ -1,5 +1,5 @@
 /** Builds the gateway's own reply headers: the upstream, lost fields and timing. */
-import type { StartedReply } from '../attempts/attempt-owner.js'
+import type { StartedReply } from '../attempts/attempt.js'
 import { attemptList } from '../attempts/attempt-result.js'
 import type { Exchange } from '../client-exchange.js'
 import { totalWaitMs, type Results } from './phase-results.js'

@@ -1,16 +1,12 @@
 /** Sends an admitted request to its upstreams, in order, until one begins a reply. */
 import type { Identity } from '../../accounts/account.js'
-import type { WireError } from '../../errors.js'
-import type { ChatEvent } from '../../formats/chat/event.js'
-import { objectOf, type JsonObject } from '../../formats/chat/json.js'
-import type { Ingress, StreamEncoder } from '../../formats/dialect.js'
-import type { SizedText } from '../../formats/wire/frames/sized-text.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
 import { Preparation } from '../attempts/prepare-candidate.js'
-import { SendProgress, type SendOptions } from '../attempts/send-options.js'
+import type { StartedReply } from '../attempts/attempt.js'
 import { Hedging } from '../attempts/start-hedge.js'
-import { Candidates } from '../attempts/try-candidates.js'
+import { Candidates, type SendOptions } from '../attempts/try-candidates.js'
 import type { Escrow } from '../reasoning/escrow.js'
+import { observedFormat } from '../streams/observe-reply.js'
 import type { Route } from './choose-route.js'
 import type { Call, KeepReply } from './receive.js'
 
@@ -22,7 +18,7 @@ export interface SendServices extends Pick<SendOptions, 'deadlines' | 'drainedRe
 /** An admitted request. */
 export interface Outbound extends Pick<
   SendOptions,
-  'exchange' | 'held' | 'states' | 'reservation'
+  'exchange' | 'held' | 'states' | 'reservation' | 'sent'
 > {
   /** The key that the request is charged to. */
   readonly identity: Pick<Identity, 'accountId' | 'keyId'>
@@ -41,14 +37,15 @@ export interface ReasoningUse {
 }
 
 /**
- * Starts the candidate loop. Its `reply` resolves at the first content. The loop handles the reply until it
- * ends, and calls `ending` before the client gets the end.
+ * Sends the request. Resolves at the first content of a reply; rejects with `GatewayError`. The reply is
+ * handled until it ends, and `ending` is called before the client gets the end.
  */
 export function send(
-  { exchange, call, route, held, states, reservation, terms, reasoning, identity }: Outbound,
+  outbound: Outbound,
   ending: () => Promise<void> | null,
   { deadlines, drainedReplySlots, escrow }: SendServices,
-): Candidates {
+): Promise<StartedReply> {
+  const { exchange, call, route, held, states, reservation, sent, terms, reasoning } = outbound
   const { candidates, handling } = route
   const { timeoutMs, idempotencyKey } = terms
   const { accountId, isKept } = reasoning
@@ -56,9 +53,10 @@ export function send(
   const hold = (written: Promise<void>): void => sent.hold(written)
   const memory = { escrow, accountId, hold: isKept ? hold : null }
   const keepingCall = withKeptReply(call, hold)
-  const preparation = new Preparation({ exchange, call: keepingCall, held, memory, idempotencyKey })
-  const sent = new SendProgress(preparation, hedging)
-  const sending = new Candidates({
+  const request = { exchange, call: keepingCall, held, memory, idempotencyKey, sent }
+  const preparation = new Preparation(request)
+  const { identity } = outbound
+  const candidateLoop = new Candidates({
     exchange,
     held,
     deadlines,
@@ -79,8 +77,7 @@ export function send(
     isRepeatable: idempotencyKey !== null || handling.retry.nonIdempotent,
     ending,
   })
-  sending.start()
-  return sending
+  return candidateLoop.send()
 }
 
 const KEY_CHARS = 256
@@ -121,46 +118,8 @@ function withKeptReply(call: Call, hold: (written: Promise<void>) => void): Call
     hold(written)
     return written
   }
-  const ingress = replyObservingIngress(call.ingress, (reply) => void keepAndHold(reply, null))
+  const ingress = observedFormat(call.ingress, {
+    onEncoded: (reply) => void keepAndHold(reply, null),
+  })
   return { ...call, keep: keepAndHold, ingress }
-}
-
-/** The client's format; calls `onReply` with the client's reply before the last bytes of it are written. */
-function replyObservingIngress(ingress: Ingress, onReply: (reply: JsonObject) => void): Ingress {
-  const report = (body: SizedText): SizedText => {
-    onReply(objectOf(JSON.parse(body.text)))
-    return body
-  }
-  return {
-    ...ingress,
-    encodeReply: (...args) => report(ingress.encodeReply(...args)),
-    encodeChoices: (...args) => report(ingress.encodeChoices(...args)),
-    newEncoder: (...args) => new ReplyObservingEncoder(ingress.newEncoder(...args), onReply),
-  }
-}
-
-/** Calls `onReply` with the whole reply when the stream is complete. */
-class ReplyObservingEncoder implements StreamEncoder {
-  private readonly encoder: StreamEncoder
-  private readonly onReply: (reply: JsonObject) => void
-
-  constructor(encoder: StreamEncoder, onReply: (reply: JsonObject) => void) {
-    this.encoder = encoder
-    this.onReply = onReply
-  }
-
-  event(event: ChatEvent): void {
-    this.encoder.event(event)
-    if (event.type !== 'finish') return
-    const { response = null } = this.encoder
-    if (response !== null) this.onReply(objectOf(JSON.parse(response)))
-  }
-
-  take(): string {
-    return this.encoder.take()
-  }
-
-  failed(error: WireError): string | null {
-    return this.encoder.failed?.(error) ?? null
-  }
 }

@@ -2,6 +2,7 @@
  * Ends every exchange: writes its ledger entry, metrics and log line, which are derived from the results of
  * the phases.
  */
+import { digestOf } from '../../accounts/key-secret.js'
 import { causeOf } from '../../errors.js'
 import { isImplausible } from '../../formats/chat/usage.js'
 import type { DialectName } from '../../formats/dialect.js'
@@ -20,6 +21,7 @@ import { isLogged, lineOf, streamEndOf, type End } from '../report/log-line.js'
 import { headOf, type RecentHeads } from '../report/recent-requests.js'
 import { firstContentMs, totalWaitMs, type Results } from './phase-results.js'
 import type { Tracing } from '../report/request-spans.js'
+import { clientKeyOf } from './authenticate.js'
 import type { Identified } from './identify.js'
 
 /** The services that receive the ledger entry, the metrics and the log line. */
@@ -73,12 +75,18 @@ export class Settlement {
     return recorded === null ? holding : both(holding, recorded)
   }
 
-  /** Writes the ledger entry, only for authenticated requests. */
+  /**
+   * Writes the ledger entry, only for authenticated requests and those whose key could not be looked up.
+   */
   private recordEntry(): Promise<void> | null {
     const { results } = this
-    if (this.isRecorded || results.authenticated === null) return null
+    if (this.isRecorded) return null
     const operation = results.identified?.operation
     if (!RECORDED_OPERATIONS.has(operation ?? null)) return null
+    if (results.authenticated === null) {
+      if (results.error?.kind === 'store_unavailable') this.spoolRefusal()
+      return null
+    }
     this.isRecorded = true
     const beganMs = performance.now()
     const note = (): void => void (results.entryMs = performance.now() - beganMs)
@@ -87,6 +95,17 @@ export class Settlement {
     // Not chained to the returned promise, which would cost another promise per request.
     else void recorded.then(note)
     return recorded
+  }
+
+  /** The store does not know the key's owner now. */
+  private spoolRefusal(): void {
+    const { x, results, services } = this
+    this.isRecorded = true
+    const { text, keyIn } = clientKeyOf(x.req, x.path)
+    const secret = text === undefined ? null : keyIn(text)
+    if (secret === null) return
+    const entry = entryOf(x, results, performance.now())
+    services.ledgerWriter.spoolUnowned(entry, digestOf(secret))
   }
 
   private write(nowMs: number): Promise<void> | null {
@@ -100,7 +119,12 @@ export class Settlement {
     const { upstream, costNanoUsd: cost, tokensAfterDisconnect } = entry
     if (upstream !== null) {
       const model = x.generation.modelLabel(entry.model)
-      if (cost !== null && cost > 0) services.metrics.cost(upstream, model, cost)
+      if (cost !== null && cost > 0) {
+        services.metrics.cost(upstream, model, cost)
+        if (this.countsLabels) {
+          this.countByLabel({ metric: 'labelCost', labels: [upstream], amount: cost / 1e9 })
+        }
+      }
       if (tokensAfterDisconnect > 0)
         services.metrics.tokensAfterDisconnect(upstream, tokensAfterDisconnect)
     }
@@ -112,15 +136,36 @@ export class Settlement {
     }
     // Settlement frees the reservation; the limiter itself counts reservations that it decided without the
     // store.
-    if (x.limitReservation === null) return services.ledgerWriter.settle(entry, undefined, nowMs)
+    if (x.limitReservation === null) return services.ledgerWriter.settle(entry)
     const charged = chargedNanoUsd(entry)
     services.limiter.end(x.limitReservation, charged)
     if (x.limitReservation.taken !== 'nothing')
       services.budgets?.settled(x.limitReservation.admissionRequest.demands, charged)
     const { limiter, ledgerWriter } = services
-    const settling = ledgerWriter.settle(entry, storeReservationOf(x.limitReservation), nowMs)
+    const settling = ledgerWriter.settle(entry, storeReservationOf(x.limitReservation))
     limiter.settled(x.limitReservation, settling)
     return settling
+  }
+
+  private get countsLabels(): boolean {
+    return this.x.generation.snapshot.config.metrics.labels.length > 0
+  }
+
+  /** Counts by the labels of the key that the configuration names. */
+  private countByLabel(counted: Parameters<Metrics['labels']['count']>[2]): void {
+    const { x, results, services } = this
+    const identity = results.authenticated?.identity
+    if (identity === undefined) return
+    const settings = x.generation.snapshot.config.metrics.labels
+    services.metrics.labels.count(settings, identity.labels, counted)
+  }
+
+  private countRequestByLabel(upstream: string, cause: string): void {
+    this.countByLabel({ metric: 'labelRequests', labels: [upstream, cause] })
+    const { admission } = this.results
+    if (admission?.kind === 'refused' && admission.limitKind !== null) {
+      this.countByLabel({ metric: 'labelRejections', labels: [admission.limitKind] })
+    }
   }
 
   /** Counts the attempts on canary targets; `ended` is the outcome of the final attempt. */
@@ -168,6 +213,9 @@ export class Settlement {
       target.series.finished(status, outcome, ingress)
       recordReply(x, results, end)
       recordLosses(results, target.dialect, metrics)
+    }
+    if (this.countsLabels) {
+      this.countRequestByLabel(target?.upstream.config.name ?? 'none', cause ?? 'ok')
     }
     if (isLogged(x, results, end)) log.exchangeLine(lineOf(x, results, end))
     const head = recent.takes(beganMs) ? headOf(x, results) : null

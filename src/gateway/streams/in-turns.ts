@@ -1,13 +1,42 @@
-/** Runs long work in several turns of the event loop, so that other requests are served between them. */
-import { setImmediate as turn } from 'node:timers/promises'
+/**
+ * Runs long work in several turns of the event loop, so that other requests are served between them. All long
+ * work of the process shares one queue: each iteration of the event loop runs one turn at most, however many
+ * large bodies are in progress.
+ */
 import type { Steps } from '../../formats/wire/steps.js'
 
 /** Steps run in one turn until they have taken this long together. */
-const TURN_MS = 8
+const TURN_MS = 4
+/** Iterations of the event loop from one turn to the next: the hops of a request that are served between. */
+const EVERY = 4
 /** Bytes that are copied in one step. */
 const STEP_BYTES = 4 * 1024 * 1024
 /** Characters that are encoded in one step. */
 const STEP_CHARS = 1024 * 1024
+
+/** The work that waits for its turn, in the order of arrival. */
+const waiting: (() => void)[] = []
+let isScheduled = false
+
+/** Resolves in an iteration of the event loop in which no other long work runs. */
+export function turn(): Promise<void> {
+  return new Promise((resolve) => {
+    waiting.push(resolve)
+    if (isScheduled) return
+    isScheduled = true
+    setImmediate(next, 1)
+  })
+}
+
+function next(iteration: number): void {
+  if (iteration < EVERY) {
+    setImmediate(next, iteration + 1)
+    return
+  }
+  waiting.shift()?.()
+  isScheduled = waiting.length > 0
+  if (isScheduled) setImmediate(next, 1)
+}
 
 /** Runs the steps in as many turns as they need, the first one in the next turn. */
 export async function inTurns<T>(steps: Steps<T>): Promise<T> {

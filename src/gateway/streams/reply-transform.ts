@@ -7,6 +7,7 @@ import { Transform, type TransformCallback } from 'node:stream'
 import type { WireError } from '../../errors.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 import type { Translation } from './translated-stream.js'
+import { turn } from './in-turns.js'
 import { EVENT_STREAM, type StreamForm } from './sse-or-json-array.js'
 
 /** High-water mark of each of its two buffers; enough for a head that is held for content. */
@@ -118,7 +119,7 @@ export class ReplyTransform extends Transform {
     this.owner.translated(performance.now() - beganMs)
     if (this.translation.isPending) {
       this.emitEvents(ready)
-      setImmediate(() => {
+      void turn().then(() => {
         if (!this.destroyed) this.step(() => this.translation.more(), done)
       })
       return

@@ -2,7 +2,7 @@
  * Translates an upstream's stream for the client: bytes in, bytes out. Pure and synchronous. The end of the
  * upstream's connection is an input like any other; the only outcomes are `complete` and `failed`.
  */
-import { GatewayError, type ErrorKind, type WireError } from '../../errors.js'
+import type { ErrorKind, WireError } from '../../errors.js'
 import {
   isContent,
   type ChatEvent,
@@ -16,20 +16,10 @@ import { MustCall } from '../../formats/chat/must-call.js'
 import { OutputMeter, type OutputSize } from '../../formats/chat/output-size.js'
 import type { ChatRequest } from '../../formats/chat/request.js'
 import { mergeUsage, type Usage } from '../../formats/chat/usage.js'
-import {
-  ordinaryModel,
-  reportNative,
-  type Egress,
-  type Ingress,
-  type Seed,
-  type StreamDecoder,
-  type StreamEncoder,
-  type DialectName,
-  type Losses,
-} from '../../formats/dialect.js'
-import { EGRESSES } from '../../formats/index.js'
+import type { Egress, Ingress, Seed, StreamDecoder, StreamEncoder } from '../../formats/dialect.js'
+import { LossList, note } from '../../formats/losses.js'
 import { newFramer } from '../../formats/wire/aws/event-stream.js'
-import type { SseFramer, FrameSink } from '../../formats/wire/frames/sse-framer.js'
+import type { FrameSink, SseFramer } from '../../formats/wire/frames/sse-framer.js'
 
 /** The result of a reply so far. */
 export interface ReplyResult {
@@ -307,73 +297,4 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
     }
     this.encoder.event(event)
   }
-}
-
-/** Reports the part of an event that the client's format cannot represent. */
-export function note(ingress: Ingress, event: ChatEvent, losses: LossList): void {
-  const path = ingress.lossOf(event)
-  if (path !== null) losses.drop(path)
-}
-
-/** Maximum number of reported paths: more than the number of fields that any dialect lacks. */
-const MAX_LOSSES = 32
-/** A path that may appear in a header and a log: the path of an unknown field is the client's own text. */
-const PLAIN_PATH = /^[\w$.[\]-]{1,80}$/
-
-/** Each path once, in the order of the reports, up to a maximum for the header. */
-export class LossList implements Losses {
-  private found: Set<string> | null = null
-
-  drop(path: string): void {
-    this.found ??= new Set()
-    if (this.found.size < MAX_LOSSES) this.found.add(PLAIN_PATH.test(path) ? path : 'other')
-  }
-
-  /** The paths; empty if nothing was lost. */
-  get paths(): readonly string[] {
-    return this.found === null ? NONE : [...this.found]
-  }
-}
-
-const NONE: readonly string[] = []
-
-/** The error of `on_loss: reject`: the fields that would be lost, and the dialects that support them. */
-export function lossRefusal(
-  request: ChatRequest,
-  client: DialectName,
-  lost: readonly string[],
-): GatewayError {
-  const [first = ''] = lost
-  const accepting = dialectsThatAccept(request, client, lost)
-  const advice =
-    accepting.length === 0
-      ? 'Leave them out: no dialect supports all of them'
-      : `Leave them out, or request a model of an upstream whose dialect takes them: ${accepting.join(', ')}`
-  return new GatewayError(
-    'untranslatable',
-    `This model's provider cannot take: ${lost.join(', ')}. ${advice}.`,
-    { param: first },
-  )
-}
-
-/** The dialects that represent each of these fields, found by a trial translation into each. */
-function dialectsThatAccept(
-  request: ChatRequest,
-  client: DialectName,
-  lost: readonly string[],
-): DialectName[] {
-  // Fields that embeddings may lose belong to one provider.
-  if (request.embedding !== undefined) return []
-  return EGRESSES.flatMap(({ dialect, egress }) => {
-    const facts = ordinaryModel(request.model, dialect)
-    const losses = new LossList()
-    try {
-      if (dialect !== client) reportNative(request, losses)
-      egress.encodeRequest(request, facts, losses)
-    } catch (error) {
-      if (error instanceof GatewayError) return []
-      throw error
-    }
-    return losses.paths.some((path) => lost.includes(path)) ? [] : [dialect]
-  })
 }

@@ -25,9 +25,8 @@ import { newFramer } from '../../formats/wire/aws/event-stream.js'
 import { sizedText, type SizedText } from '../../formats/wire/frames/sized-text.js'
 import { stringifyExact } from '../../formats/wire/json/exact-numbers.js'
 import type { Steps } from '../../formats/wire/steps.js'
+import { LossList, note } from '../../formats/losses.js'
 import {
-  LossList,
-  note,
   overflowError,
   tooComplex,
   TRUNCATED,

@@ -96,6 +96,10 @@ export const LABELS: Readonly<Record<string, string>> = {
   reason:
     'of retries: an error kind of errors.md; of dropped copies: see the help of the metric; of workers: `ended`, the process exited; `silent`, it did not answer pings for ten seconds and was killed',
   result: 'see the help of each metric',
+  label: 'a label of keys that `metrics.labels` names. Keys without it are not counted by it',
+  value:
+    'a value of this label: the first ones that the gateway sees, as many as `metrics.labels` states, over all its workers; the rest is `other`',
+  cause: '`ok`, or who has to act on a failure: `client`, `limits`, `gateway` or `provider`',
   ingress:
     "the client's format: `chat`, `completions`, `messages`, `responses`, `gemini`, `embeddings`, `native`; `none`: the path is unknown",
   op: 'find_key, admit, settle, renew, expire, shelf_put, shelf_get, probe; accounts, keys, usage, sweep, passes, trail, attempts, objects: all methods of one group',
@@ -308,6 +312,18 @@ export const DEFINITIONS = {
     maxLines: 8,
     help: 'Ledger entries by source of their token counts: reported, estimated, assumed (the maximum that an unfinished request may have used), none (nothing was used). lost: settled for a process that crashed. Spool: spooled, replayed, damaged (unreadable line), dropped (written neither to the ledger nor to the spool).',
   }),
+  labelRequests: counter('sluice_label_requests_total', ['label', 'value', 'upstream', 'cause'], {
+    maxLines: 0,
+    help: 'Completed requests by a label of their key that metrics.labels names, by upstream and by whose fault a failure was. Each series also has the label itself: team="search".',
+  }),
+  labelCost: counter('sluice_label_cost_usd_total', ['label', 'value', 'upstream'], {
+    maxLines: 0,
+    help: 'Cost of requests in US dollars, if the price is known, by a label of their key that metrics.labels names. Each series also has the label itself.',
+  }),
+  labelRejections: counter('sluice_label_limit_rejections_total', ['label', 'value', 'kind'], {
+    maxLines: 0,
+    help: 'Requests refused by a limit, by a label of their key that metrics.labels names. Each series also has the label itself.',
+  }),
   tokensAfterDisconnect: counter('sluice_tokens_after_disconnect_total', ['upstream'], {
     maxLines: 40,
     help: 'Output tokens that an upstream charged for after the client disconnected.',
@@ -353,3 +369,8 @@ export const DEFINITIONS = {
     help: 'Seconds per output token after the first, of streamed replies.',
   }),
 } as const satisfies Record<string, MetricDefinition>
+
+/** The counters by labels of keys; `metrics.labels` bounds their series. */
+export const LABEL_METRICS = ['labelRequests', 'labelCost', 'labelRejections'] as const
+/** One of them. */
+export type LabelMetric = (typeof LABEL_METRICS)[number]

@@ -3,8 +3,7 @@
  * addition.
  *
  * A request makes about 15 observations. prom-client validates and hashes the labels of each: 4.5 µs of a
- * request's 88 µs of CPU, 5 % (Node 20, with `labels()` resolved once); here they cost 0.1 µs. Counters and
- * gauges are prom-client's own: ten of them cost 2.4 µs.
+ * request's 88 µs of CPU, 5 % (Node 20, with `labels()` resolved once); here they cost 0.1 µs.
  */
 import type { Collected, Definition, Sample } from './metric.js'
 

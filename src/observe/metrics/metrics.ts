@@ -7,6 +7,7 @@ import type { ErrorKind } from '../../errors.js'
 import { MAX_LINES, MetricSet, type Count } from './capped-registry.js'
 import { ComparisonMetrics } from './comparison-metrics.js'
 import { Gauges } from './gauges.js'
+import { LabelMetrics } from './label-metrics.js'
 import type { Distribution } from './histogram.js'
 import type { HedgeResult, Hop, IngressLabel, LimitKind, Outcome } from './label-types.js'
 import { cached, register, type Families } from './metric-families.js'
@@ -21,6 +22,8 @@ export class Metrics {
   readonly hops: Readonly<Record<Hop, Distribution>>
   /** Canaries and shadow requests. */
   readonly comparison: ComparisonMetrics
+  /** Counters by labels of keys. */
+  readonly labels = new LabelMetrics()
   private readonly overheadSeries: Distribution
   private readonly authSeries: (result: string) => Count
   private readonly escrowSeries: (result: string) => Count
@@ -43,6 +46,7 @@ export class Metrics {
     this.gauges = new Gauges(this.families)
     this.targets = new TargetSeriesMap(this.families)
     this.comparison = new ComparisonMetrics(this.families)
+    for (const metric of this.labels.metrics()) this.registry.registerMetric(metric)
     const hop = (name: Hop): Distribution => this.families.hops.child(name)
     this.hops = {
       authenticate: hop('authenticate'),

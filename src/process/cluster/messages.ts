@@ -16,6 +16,7 @@ export type ToWorker =
   | { type: 'reply'; id: number; answer: unknown }
   | { type: 'try'; id: number; payload: unknown }
   | { type: 'order'; order: unknown }
+  | { type: 'reopenLog' }
 
 /**
  * Messages of a worker; `hello` first, `state` whenever its readiness changes; `ask` is answered by `reply`,
@@ -40,6 +41,7 @@ const TO_WORKER = new Set<unknown>([
   'reply',
   'try',
   'order',
+  'reopenLog',
 ] satisfies ToWorker['type'][])
 
 /** Whether it is one of these messages; Node and libraries use the same channel. */

@@ -32,6 +32,8 @@ export function runPrimary<Payload>(options: PrimaryOptions<Payload>): Primary<P
       await options.closed?.()
     },
     abandon: () => fleet.kill(),
+    // Not as a signal: a worker that has just started would open Node's inspector.
+    reopened: () => fleet.reopenLogs(),
     ...(options.onRestartSignal === undefined ? {} : { restart: options.onRestartSignal }),
   })
   fleet.start()
@@ -171,6 +173,11 @@ class Fleet<Payload> implements Primary<Payload> {
   drain(): Promise<void> {
     this.draining ??= this.endAll()
     return this.draining
+  }
+
+  /** Reopens the logs of all workers. */
+  reopenLogs(): void {
+    for (const each of this.processes.keys()) each.send({ type: 'reopenLog' })
   }
 
   /** Ends all workers now. */

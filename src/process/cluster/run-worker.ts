@@ -117,6 +117,9 @@ class WorkerRuntime<Payload> {
         this.queue = this.queue.then(() => this.options.onOrder?.(order))
         return
       }
+      case 'reopenLog':
+        this.options.log.reopen()
+        return
       case 'drain':
         void this.drain(message.isReplaced).then(
           () => this.end(0),

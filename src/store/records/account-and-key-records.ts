@@ -24,7 +24,7 @@ const count = z.int().min(0)
 const accountSchema = z.object({
   id: z.string(),
   email: z.string(),
-  plan: z.enum(['starter', 'pro', 'max']),
+  plan: z.string(),
   role: z.enum(['owner', 'admin']),
   passwordHash: z.string(),
   disabled: z.boolean(),
@@ -81,6 +81,9 @@ const auditEntrySchema = z.object({
   target: z.string(),
   detail: z.string(),
   address: z.string().nullable(),
+  requestId: z.string().exactOptional(),
+  before: z.record(z.string(), z.json()).nullable().exactOptional(),
+  after: z.record(z.string(), z.json()).nullable().exactOptional(),
 })
 
 /** An account with what the store itself counts for it. */
@@ -120,15 +123,17 @@ export function writeAuditEntry(entry: AuditEntry): string {
 }
 
 /** The key after a change. */
-export function editedKey(key: ApiKey, edit: KeyEdit): ApiKey {
-  const edited = { ...key, ...edit }
-  const { expiresAtMs = null, models = null, allowTools = null, limits = null, ...plain } = edited
+export function editedKey(key: ApiKey, edit: KeyEdit | ((key: ApiKey) => KeyEdit)): ApiKey {
+  const edited = { ...key, ...(typeof edit === 'function' ? edit(key) : edit) }
+  const { expiresAtMs = null, models = null, allowTools = null, ...others } = edited
+  const { limits = null, labels = null, ...plain } = others
   return {
     ...plain,
     ...(expiresAtMs === null ? {} : { expiresAtMs }),
     ...(models === null ? {} : { models }),
     ...(allowTools === null ? {} : { allowTools }),
     ...(limits === null ? {} : { limits }),
+    ...(labels === null ? {} : { labels }),
   }
 }
 

@@ -2,127 +2,48 @@
  * The text of a ledger entry: a compact JSON array that begins with its version, `[2,…]`. The spool and every
  * engine store the same text.
  */
-import { z } from 'zod'
-import { isOutcome } from '../../errors.js'
-import type { EntryOutcome, LedgerEntry } from '../../ledger/entry.js'
+import { entryHopsSchema, entrySchema, type LedgerEntry } from '../../ledger/entry.js'
 import { checkFields, parseJson } from './parse-record.js'
 
 const VERSION = 2
 /** The earlier version, which ends with `hops`. */
 const WITHOUT_EXPLANATION = 1
 
-/** In order; a new one goes to the end, and is absent from earlier entries. */
+/** The counts of `usage` in the order of the text; a new one goes to the end. */
 const COUNTS = ['input', 'output', 'cacheRead', 'cacheWrite', 'reasoning', 'cacheWrite1h'] as const
-/** The stages of a request in their order, up to the end of its reply. */
-export const HOPS = [
-  'authenticate',
-  'receive',
-  'route',
-  'admit',
-  'connect',
-  'firstByte',
-  'translate',
-  'relay',
-] as const
-const STAGES = [...HOPS, 'firstContent', 'overhead'] as const
+const DURATIONS = entryHopsSchema.keyof().options
 
-const dialectSchema = z.enum(['openai-chat', 'openai-responses', 'anthropic', 'gemini'])
-const sourceSchema = z.enum(['reported', 'estimated', 'assumed', 'none'])
-const outcomeSchema = z.custom<EntryOutcome>(
-  (value) => typeof value === 'string' && isOutcome(value),
-)
+type Field = keyof typeof entrySchema.shape
 
-const text = z.string()
-const textOrNull = text.nullable()
-const number = z.number()
-const numberOrNull = number.nullable()
-/** Written in whole microseconds, which have fewer digits than fractions of a millisecond. */
-const milliseconds = number.transform((micros) => micros / 1_000)
-const flag = z.literal([0, 1]).transform((value) => value === 1)
-
-/** The members in the order of the array; a new one goes to the end, with a default for earlier entries. */
-const entrySchema = z.object({
-  requestId: text,
-  atMs: number,
-  durationMs: milliseconds,
-  accountId: text,
-  keyId: text,
-  modelAsked: textOrNull,
-  modelAnswered: textOrNull,
-  model: text,
-  upstream: textOrNull,
-  dialect: dialectSchema.nullable(),
-  attempts: number,
-  stream: flag,
-  status: number,
-  outcome: outcomeSchema,
-  finish: textOrNull,
-  usage: z.array(numberOrNull).transform((counts) => named(COUNTS, counts)),
-  source: sourceSchema,
-  costNanoUsd: numberOrNull,
-  tokensAfterDisconnect: number,
-  losses: z.array(text),
-  generation: number,
-  hops: z.array(milliseconds.nullable()).transform((times) => named(STAGES, times)),
-  // Version 1 ends here.
-  ingress: textOrNull.default(null),
-  errorMessage: textOrNull.default(null),
-  limit: textOrNull.default(null),
-  upstreamStatus: numberOrNull.default(null),
-  upstreamRequestId: textOrNull.default(null),
-  attempted: textOrNull.default(null),
-  shadowOf: textOrNull.default(null),
-  labels: textOrNull.default(null),
-  clientRequestId: textOrNull.default(null),
-  attemptMs: z.array(milliseconds).nullable().default(null),
-  retryAfterSeconds: numberOrNull.default(null),
-  priceVersion: textOrNull.default(null),
+/** The fields in the order of the text, in which the usage precedes its source. */
+const FIELDS: readonly Field[] = entrySchema.keyof().options.map((name) => {
+  if (name === 'source') return 'usage'
+  return name === 'usage' ? 'source' : name
 })
-const FIELDS = entrySchema.keyof().options
 
-/**
- * The text of an entry, without a line break. A number that is not finite becomes 0. Every request writes
- * one: a loop over `FIELDS` takes twice the time.
- */
+/** The text of an entry, without a line break. A number that is not finite becomes 0. */
 export function writeEntry(entry: LedgerEntry): string {
-  const { usage, hops, attemptMs, costNanoUsd, retryAfterSeconds } = entry
-  return JSON.stringify([
-    VERSION,
-    entry.requestId,
-    finite(entry.atMs),
-    micros(entry.durationMs),
-    entry.accountId,
-    entry.keyId,
-    entry.modelAsked,
-    entry.modelAnswered,
-    entry.model,
-    entry.upstream,
-    entry.dialect,
-    finite(entry.attempts),
-    entry.stream ? 1 : 0,
-    finite(entry.status),
-    entry.outcome,
-    entry.finish,
-    listed(COUNTS.map((name) => usage[name])),
-    entry.source,
-    costNanoUsd === null ? null : finite(costNanoUsd),
-    finite(entry.tokensAfterDisconnect),
-    entry.losses,
-    finite(entry.generation),
-    listed(STAGES.map((stage) => micros(hops[stage]))),
-    entry.ingress,
-    entry.errorMessage,
-    entry.limit,
-    entry.upstreamStatus,
-    entry.upstreamRequestId,
-    entry.attempted,
-    entry.shadowOf,
-    entry.labels,
-    entry.clientRequestId,
-    attemptMs === null ? null : attemptMs.map(micros),
-    retryAfterSeconds === null ? null : finite(retryAfterSeconds),
-    entry.priceVersion,
-  ])
+  return JSON.stringify([VERSION, ...FIELDS.map((name) => packed(name, entry))])
+}
+
+/** Durations are in whole microseconds, which have fewer digits than fractions of a millisecond. */
+function packed(name: Field, entry: LedgerEntry): unknown {
+  switch (name) {
+    case 'durationMs':
+      return micros(entry.durationMs)
+    case 'stream':
+      return entry.stream ? 1 : 0
+    case 'usage':
+      return listed(COUNTS.map((count) => entry.usage[count]))
+    case 'hops':
+      return listed(DURATIONS.map((stage) => micros(entry.hops[stage])))
+    case 'attemptMs':
+      return entry.attemptMs?.map(micros) ?? null
+    default: {
+      const value = entry[name]
+      return typeof value === 'number' ? finite(value) : value
+    }
+  }
 }
 
 /** Throws an Error naming the field that is damaged, never its value. */
@@ -135,31 +56,36 @@ export function readEntry(text: string): LedgerEntry {
   }
   return checkFields(
     entrySchema,
-    Object.fromEntries(FIELDS.map((name, at) => [name, values[at + 1]])),
+    Object.fromEntries(FIELDS.map((name, at) => [name, unpacked(name, values[at + 1])])),
   )
 }
 
-/** Whether it is the name of an upstream's format. */
-export function isDialect(name: string): name is z.output<typeof dialectSchema> {
-  return dialectSchema.safeParse(name).success
+/** The value for the schema; a value that is damaged is none for it. */
+function unpacked(name: Field, value: unknown): unknown {
+  switch (name) {
+    case 'durationMs':
+      return milliseconds(value)
+    case 'stream':
+      return value === 1 ? true : value === 0 ? false : null
+    case 'usage':
+      return areNumbers(value) ? named(COUNTS, value) : null
+    case 'hops':
+      return areNumbers(value) ? named(DURATIONS, value.map(milliseconds)) : null
+    case 'attemptMs':
+      return areNumbers(value) ? value.map(milliseconds) : value
+    default:
+      return value
+  }
 }
 
-/** Whether it is the name of a source. */
-export function isSource(name: string): name is z.output<typeof sourceSchema> {
-  return sourceSchema.safeParse(name).success
+function areNumbers(value: unknown): value is readonly (number | null)[] {
+  return Array.isArray(value) && value.every((each) => each === null || typeof each === 'number')
 }
 
 /** Members without a number are absent. */
-function named<Name extends string>(
-  names: readonly Name[],
-  values: readonly (number | null)[],
-): { [Each in Name]?: number } {
-  const found: { [Each in Name]?: number } = {}
-  names.forEach((name, at) => {
-    const value = values[at] ?? null
-    if (value !== null) found[name] = value
-  })
-  return found
+function named(names: readonly string[], values: readonly unknown[]): Record<string, unknown> {
+  const found = names.map((name, at) => [name, values[at] ?? null] as const)
+  return Object.fromEntries(found.filter(([, value]) => value !== null))
 }
 
 /** Unknown numbers are null; at the end they are left out. */
@@ -169,6 +95,10 @@ function listed(numbers: readonly (number | undefined)[]): readonly (number | un
 
 function micros(ms: number | undefined): number | undefined {
   return ms === undefined ? undefined : Math.round(finite(ms) * 1_000)
+}
+
+function milliseconds(value: unknown): unknown {
+  return typeof value === 'number' ? value / 1_000 : value
 }
 
 function finite(value: number): number {

@@ -22,6 +22,8 @@ import { REPLY_CONCEPTS, PLAIN_REPLY } from '../../../src/cli/dialect-matrix/rep
 import { REQUEST_GROUPS } from '../../../src/cli/dialect-matrix/request-concepts.js'
 import { factsFor } from '../../../src/config/catalogue.js'
 import { loadConfig } from '../../../src/config/load-config.js'
+import { fieldsOf } from '../../../src/formats/index.js'
+import { SCALAR_NAMES } from '../../../src/formats/wire/scalar-fields.js'
 import { filesBelow, withoutComments } from '../../architecture/source-tree.js'
 
 const loaded = loadConfig('config/gateway.yaml', {})
@@ -89,6 +91,10 @@ void t.test('every loss that the code reports is shown or tested by its name', (
   const dropped = filesBelow('src/formats', '.ts').flatMap(({ text }) =>
     [...text.matchAll(/losses\.drop\(\s*'([^']+)'/g)].map((match) => match[1] ?? ''),
   )
+  const rows = COLUMNS.flatMap(({ dialect }) => fieldsOf(dialect))
+  for (const { canonical, loss } of rows) {
+    if (loss === 'reported') dropped.push(SCALAR_NAMES[canonical])
+  }
   t.ok(dropped.length > 20)
   t.same(
     [...new Set(dropped)].filter(

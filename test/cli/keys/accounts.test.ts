@@ -78,6 +78,42 @@ void t.test('set-plan accepts an id or an e-mail address', async (t) => {
   t.match(session.errors().join('\n'), /"acc_x".*accounts list/)
 })
 
+void t.test('plans of any name: those of the configuration and no others', async (t) => {
+  const session = await newSession(t)
+  const plans = { 'team-xl': { priceUsd: 9, maxKeys: 1 }, free: { priceUsd: 0, maxKeys: null } }
+  const own = { ...session, plans }
+  t.equal(await run(own, 'create --email ada@x.org --plan team-xl'), 0)
+  t.match(session.output().join('\n'), /plan +team-xl/)
+  t.equal(await run(own, 'set-plan --account ada@x.org --plan free'), 0)
+  t.match(session.output(), [/plan free, any number of keys/])
+  await t.rejects(run(own, 'create --email bob@x.org --plan starter'), {
+    message: '--plan must be team-xl or free, not "starter"',
+  })
+})
+
+void t.test('disable and enable switch an account, with entries in the audit trail', async (t) => {
+  const session = await newSession(t)
+  await run(session, 'create --email ada@x.org --plan starter')
+  const ada = await session.store.accountByEmail('ada@x.org')
+  session.output()
+  for (const line of ['disable --account ada@x.org', `disable --account ${ada?.id ?? ''}`]) {
+    t.equal(await run(session, line), 0)
+    t.same(session.output(), [`${ada?.id ?? ''} (ada@x.org): disabled`])
+  }
+  t.equal((await session.store.accountByEmail('ada@x.org'))?.disabled, true)
+  t.equal(await run(session, 'enable --email ada@x.org'), 0)
+  t.equal((await session.store.accountByEmail('ada@x.org'))?.disabled, false)
+  const page = await session.store.auditTrail.page({ accountId: null, after: null, limit: 9 })
+  t.match(page, [
+    { action: 'account.enable', before: { disabled: true }, after: { disabled: false } },
+    { action: 'account.disable', actor: /^command line \(/, target: ada?.id },
+    { action: 'account.create', before: null, after: { email: 'ada@x.org', plan: 'starter' } },
+  ])
+  t.equal(page.length, 3, 'a second one has none')
+  t.equal(await run(session, 'disable --account nobody@x.org'), 1)
+  t.match(session.errors().join('\n'), /nobody@x\.org/)
+})
+
 void t.test('list prints every account and no password hash', async (t) => {
   const session = await newSession(t)
   t.equal(await run(session, 'list'), 0)
@@ -100,8 +136,8 @@ void t.test('list prints every account and no password hash', async (t) => {
 void t.test('wrong usage is reported with its problem', async (t) => {
   const session = await newSession(t)
   const wrong: [string, RegExp][] = [
-    ['', /create, set-plan, list/],
-    ['remove', /create, set-plan, list/],
+    ['', /create, set-plan, disable, enable, list/],
+    ['remove', /create, set-plan, disable, enable, list/],
     ['create extra --email a@x.org', /only options/],
     ['list --plan pro', /does not accept --plan/],
     ['set-plan --account a --plan pro --json', /does not accept --json/],
@@ -110,6 +146,8 @@ void t.test('wrong usage is reported with its problem', async (t) => {
     ['create --email a@x.org --plan gold', /starter, pro or max/],
     ['set-plan --plan pro', /--account/],
     ['set-plan --account a --email b@x.org --plan pro', /not both/],
+    ['disable', /--account/],
+    ['enable --account a --plan pro', /does not accept --plan/],
   ]
   for (const [line, why] of wrong) {
     const error: unknown = await Promise.resolve()

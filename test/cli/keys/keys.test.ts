@@ -83,7 +83,8 @@ void t.test('list prints masked secrets, and a revocation is final', async (t) =
 
 void t.test('an unknown account or key is refused by name', async (t) => {
   const session = await withAda(t)
-  for (const line of ['create --name x', 'list', 'revoke --key key_x']) {
+  const lines = ['create --name x', 'list', 'revoke --key key_x', 'rotate --key key_x']
+  for (const line of [...lines, 'edit --rpm 1 --key key_x']) {
     t.equal(await run(session, `${line} --account unknown@x.org`), 1)
     t.match(session.errors().join('\n'), /"unknown@x\.org".*accounts list/)
   }
@@ -103,8 +104,13 @@ void t.test('a failure of the store is reported with its reason', async (t) => {
 void t.test('wrong usage is reported with its problem', async (t) => {
   const session = await withAda(t)
   const wrong: [string, RegExp][] = [
-    ['', /create, list, revoke/],
-    ['rotate', /create, list, revoke/],
+    ['', /create, list, edit, rotate, revoke/],
+    ['remove', /create, list, edit, rotate, revoke/],
+    ['edit --account ada@x.org --name x', /--key/],
+    ['edit --account ada@x.org --key key_x', /needs an option/],
+    ['rotate --account ada@x.org --key key_x --rpm 5', /does not accept --rpm/],
+    ['rotate --account ada@x.org --key key_x --overlap soon', /--overlap must be/],
+    ['rotate --account ada@x.org --key key_x --overlap 31d', /--overlap must be/],
     ['list more --account a', /only options/],
     ['list', /--account/],
     ['create --account ada@x.org', /--name/],

@@ -15,7 +15,7 @@ import { loadConfig } from '../../../src/config/load-config.js'
 import { resolveEndpoint, egressOf, type ResolvedEndpoint } from '../../../src/formats/index.js'
 import { GatewayError } from '../../../src/errors.js'
 import { reportNative } from '../../../src/formats/dialect.js'
-import { LossList } from '../../../src/gateway/streams/translated-stream.js'
+import { LossList } from '../../../src/formats/losses.js'
 import { requestShapeOf, type RequestShape } from '../../../src/gateway/report/recent-requests.js'
 import { sampleRequest } from '../../../src/cli/plan/sample-request.js'
 

@@ -242,8 +242,8 @@ const MISTAKES: readonly Mistake[] = [
   ],
   [
     'an unknown key of a plan',
-    `${GOOD}plans: { free: {} }\n`,
-    '5:10: plans.free: Unknown key "free": use one of starter, pro, max',
+    `${GOOD}plans: { free: { keys: 1 } }\n`,
+    '5:18: plans.free.keys: Unknown key "keys": use one of price_usd, max_keys, limits',
   ],
 ]
 

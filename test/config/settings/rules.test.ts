@@ -118,9 +118,9 @@ const RULES: [string, string, string][] = [
     ':7:31: routes[0].upstream: is not an upstream of this file: use one of openai',
   ],
   [
-    'unknown plan',
-    `${GOOD}plans: { stater: { price_usd: 1 } }\n`,
-    ':8:10: plans.stater: Unknown key "stater" (did you mean "starter"?)',
+    'unknown plan of a limit',
+    `${GOOD}plans: { gold: { price_usd: 1 } }\nlimits: [{ scope: key, plan: gld, concurrent: 1 }]\n`,
+    ':9:30: limits[0].plan: is not a plan of this file (did you mean "gold"?)',
   ],
   [
     'unknown policy',

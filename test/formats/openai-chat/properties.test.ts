@@ -15,7 +15,7 @@ import type {
   UserPart,
 } from '../../../src/formats/chat/request.js'
 import { encodeFinishReason } from '../../../src/formats/openai-chat/client/encode-reply.js'
-import { finishReason } from '../../../src/formats/openai-chat/upstream/decode-reply.js'
+import { stopReasonOf } from '../../../src/formats/wire/stop-reasons.js'
 import {
   chunk,
   decode,
@@ -234,7 +234,7 @@ void t.test(
         id: SEED.id,
         model: SEED.model,
         raw,
-        reason: tools && raw === 'stop' ? 'tool-use' : finishReason(raw),
+        reason: tools && raw === 'stop' ? 'tool-use' : stopReasonOf('openai-chat', raw),
       }
       const streamed = decodeFrames(framesOf(encodeEvents(events, chatRequest)))
       if (streamed.breach !== null) t.fail(streamed.breach)

@@ -8,7 +8,7 @@ import { arrayOf, type JsonObject, objectOf, stringOf } from '../../../src/forma
 import type { ChatRequest } from '../../../src/formats/chat/request.js'
 import type { Reply } from '../../../src/formats/chat/fold.js'
 import { GatewayError } from '../../../src/errors.js'
-import { finishReason } from '../../../src/formats/openai-chat/upstream/decode-reply.js'
+import { stopReasonOf } from '../../../src/formats/wire/stop-reasons.js'
 import { fixturesFolder, recordings } from '../../helpers/fixtures.js'
 import {
   decode,
@@ -179,7 +179,11 @@ void t.test('recorded replies keep text, calls, reason and usage', (t) => {
     if (again.reply === null) t.fail(`${name}: not read again`)
     else t.same(gistOf(again.reply), asSent(expected, reply), `${name}, encoded`)
     const seen = egress.tapReply?.(body)
-    t.equal(seen?.reason, expected.raw === null ? null : finishReason(expected.raw), name)
+    t.equal(
+      seen?.reason,
+      expected.raw === null ? null : stopReasonOf('openai-chat', expected.raw),
+      name,
+    )
     t.equal(seen?.usage.output, expected.output, name)
     count += 1
   }
@@ -214,7 +218,11 @@ void t.test('recorded streams keep text, calls, reason and usage', (t) => {
     }
     t.same(gistOf(outcome.reply), expected, name)
     t.equal(tap?.usage.output, expected.output, name)
-    t.equal(tap?.reason, expected.raw === null ? null : finishReason(expected.raw), name)
+    t.equal(
+      tap?.reason,
+      expected.raw === null ? null : stopReasonOf('openai-chat', expected.raw),
+      name,
+    )
     t.equal(tap?.isComplete, true, name)
     const plain = { ...request(), includeUsage: true }
     const again = decodeFrames(framesOf(encodeEvents(outcome.events, plain)))

@@ -4,9 +4,9 @@
  * Method: a clock that the test sets; random traffic.
  */
 import t from 'tap'
-import { backOffMs } from '../../../src/gateway/attempts/candidate-turns.js'
+import { backOffMs } from '../../../src/gateway/attempts/retry-or-fallback.js'
 import { HedgeBudget, RetryBudget } from '../../../src/gateway/attempts/retry-and-hedge-budgets.js'
-import { RollingSums } from '../../../src/gateway/attempts/health/rolling-sums.js'
+import { RollingSums } from '../../../src/gateway/rolling-sums.js'
 import { seeded } from '../routing/fixtures.js'
 import { TestClock } from './clock.js'
 

@@ -1,14 +1,16 @@
 /**
  * Goal: the overload level follows sustained readings up and down in steps, and a single high reading has no
- * effect.
- * Method: the test passes the readings and the time.
+ * effect; time in which the process is not scheduled does not count.
+ * Method: the test passes the readings and the time; turns of the event loop are real.
  */
+import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import {
   AverageDelay,
   levelFor,
   Levels,
   Overload,
+  Turns,
   type Level,
   type Readings,
 } from '../../../src/gateway/overload.js'
@@ -218,4 +220,29 @@ void t.test('enabled: false refuses no request', (t) => {
   t.same(served(b), ['low', 'normal', 'high'])
   t.equal(b.overload.state, 'ok')
   t.end()
+})
+
+void t.test('a turn counts for the CPU time that the process used in it', async (t) => {
+  const turns = new Turns()
+  t.teardown(() => turns.close())
+  await delay(100)
+  turns.takeDelayMs()
+  const beganMs = turns.runningMs
+  // As if the system did not schedule the process.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 400)
+  await delay(1)
+  t.ok(turns.takeDelayMs() < 100, 'a process that does not run is not overloaded')
+  t.ok(turns.runningMs - beganMs < 200, 'and its time does not pass')
+  const { user, system } = process.cpuUsage()
+  for (let used = 0; used < 300_000;) {
+    // Most of it in this loop, not in the system.
+    for (const endMs = performance.now() + 5; performance.now() < endMs;);
+    const now = process.cpuUsage()
+    used = now.user + now.system - user - system
+  }
+  await delay(1)
+  const delayMs = turns.takeDelayMs()
+  t.ok(delayMs >= 250, `${delayMs} ms of work`)
+  t.ok(turns.runningMs - beganMs >= 250)
+  t.equal(turns.takeDelayMs() < 250, true, 'a turn is reported once')
 })

@@ -1,13 +1,13 @@
 /**
  * Goal: an overloaded process refuses requests with 503 and `retry-after`, by priority; health and metrics
  * answer throughout; it recovers by itself, and not before `hold_ms` (G4).
- * Method: the real program. Stopping the process delays its event loop for most of the time; its slots are
- * filled with requests without a reply of the upstream, or with an open loop of three and ten times the
+ * Method: the real program. A module that it loads keeps its event loop busy for most of the time; its slots
+ * are filled with requests without a reply of the upstream, or with an open loop of three and ten times the
  * rate that its slots can serve. Latencies are printed without a limit: the machine that runs the tests has
  * other work.
  */
 import { dirname, join } from 'node:path'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { createKey } from '../../../src/accounts/keys.js'
 import { findAccount } from '../../../src/accounts/accounts.js'
 import type { Labels } from '../../../src/accounts/labels.js'
@@ -37,24 +37,15 @@ async function levelOf(served: Served): Promise<number> {
   return Number(/^sluice_overload_level (\d)/m.exec(text)?.[1])
 }
 
-/** Stops the process for 150 of each 200 ms, until the function that it returns is called. */
-function starve(t: Test, pid: number): () => void {
-  let isStopped = false
-  const turn = setInterval(() => {
-    isStopped = true
-    process.kill(pid, 'SIGSTOP')
-    setTimeout(() => {
-      isStopped = false
-      process.kill(pid, 'SIGCONT')
-    }, 150)
-  }, 200)
-  const end = (): void => {
-    clearInterval(turn)
-    if (isStopped) process.kill(pid, 'SIGCONT')
-  }
-  t.teardown(end)
-  return end
-}
+/** A module that uses 150 ms of CPU in a turn every 200 ms, from one SIGWINCH to the next. */
+const BUSY = `
+  let isBusy = false
+  process.on('SIGWINCH', () => (isBusy = !isBusy))
+  setInterval(() => {
+    for (const since = process.cpuUsage(); isBusy && process.cpuUsage(since).user < 150_000;) {
+      for (const endMs = performance.now() + 5; performance.now() < endMs;);
+    }
+  }, 200).unref()`
 
 async function refusal(res: Response): Promise<object> {
   const { error } = (await res.json()) as { error: { kind: string; code: string | null } }
@@ -68,13 +59,13 @@ void t.test(
   'G-106, G-112: a delayed event loop refuses requests by priority',
   { timeout: 120_000 },
   async (t) => {
-    const served = await startServe(t, {
-      server: `workers: 1, drain_ms: 500, overload: { delay_ms: [60, 100, 60000], rise_ms: 500, hold_ms: ${HOLD_MS} }`,
-    })
+    const server = `workers: 1, drain_ms: 500, overload: { delay_ms: [60, 100, 60000], rise_ms: 500, hold_ms: ${HOLD_MS} }`
+    const module = `data:text/javascript,${encodeURIComponent(BUSY)}`
+    const served = await startServe(t, { server }, { NODE_OPTIONS: `--import=${module}` })
     const high = await keyWith(served, { priority: 'high' })
     t.equal((await served.chat()).status, 200)
     t.equal(await levelOf(served), 0)
-    const end = starve(t, served.program.pid)
+    served.program.child.kill('SIGWINCH')
     await until(async () => (await levelOf(served)) === 2, 60_000)
     t.match(await refusal(await served.chat()), REFUSED)
     const kept = await fetch(`http://127.0.0.1:${served.port}/v1/models`, {
@@ -86,7 +77,7 @@ void t.test(
     const ready = await served.ops('/readyz')
     t.match(ready, { status: 200, text: /level 2 of 3: event loop delay/ })
     t.match((await served.ops('/metrics')).text, /^sluice_shed_total\{resource="delay"\} [1-9]/m)
-    end()
+    served.program.child.kill('SIGWINCH')
     const endedAtMs = Date.now()
     await until(async () => (await levelOf(served)) === 0, 60_000)
     t.ok(Date.now() - endedAtMs >= HOLD_MS - 300, 'the level held for hold_ms')

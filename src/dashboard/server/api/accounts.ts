@@ -1,6 +1,7 @@
 /** Accounts for administrators. */
 import type { Account } from '../../../accounts/account.js'
-import { createAccount } from '../../../accounts/accounts.js'
+import { checkedPlan, createAccount } from '../../../accounts/accounts.js'
+import { accountChange, type AuditChange } from '../../../accounts/audit-changes.js'
 import type { UsageSum } from '../../../store/usage-queries.js'
 import type { AccountEdit } from '../../../store/store.js'
 import type { AuditEntry } from '../../../store/audit-trail.js'
@@ -63,8 +64,9 @@ async function create(
   services: Services,
   request: SignedInRequest<unknown, ReturnType<typeof schema.createAccountBody.parse>>,
 ): Promise<Reply> {
-  const { store, now } = services
-  const { email, plan, role = 'owner' } = request.body
+  const { store, now, snapshot } = services
+  const { email, role = 'owner' } = request.body
+  const plan = checkedPlan(request.body.plan, snapshot().config.plans)
   const wanted = { email, plan, role, password: { none: true } } as const
   const { account } = await createAccount(store, wanted, {
     now,
@@ -72,7 +74,8 @@ async function create(
       otherEntry(services, request, {
         account: made,
         action: 'account.create',
-        change: `${role}, plan ${plan}`,
+        text: `${role}, plan ${plan}`,
+        change: accountChange(null, made),
       }),
     ],
   })
@@ -84,8 +87,9 @@ async function change(
   services: Services,
   request: SignedInRequest<unknown, ReturnType<typeof schema.changeAccountBody.parse>>,
 ): Promise<Reply> {
-  const { store, sessions } = services
+  const { store, sessions, snapshot } = services
   const { plan, disabled } = request.body
+  if (plan !== undefined) checkedPlan(plan, snapshot().config.plans)
   if (disabled === true && request.id === request.session.account.id) {
     throw new GatewayError('malformed_request', 'You cannot disable your own account.', {
       param: 'disabled',
@@ -98,14 +102,16 @@ async function change(
   const account = await store.changeAccount(request.id, edit, (before, after) => {
     const entries: AuditEntry[] = []
     if (before.plan !== after.plan) {
-      const change = `${before.plan} → ${after.plan}`
+      const text = `${before.plan} → ${after.plan}`
+      const change = accountChange({ ...after, plan: before.plan }, after)
       entries.push(
-        otherEntry(services, request, { account: after, action: 'account.plan', change }),
+        otherEntry(services, request, { account: after, action: 'account.plan', text, change }),
       )
     }
     if (before.disabled !== after.disabled) {
       const action = after.disabled ? 'account.disable' : 'account.enable'
-      entries.push(otherEntry(services, request, { account: after, action }))
+      const change = accountChange({ ...after, disabled: before.disabled }, after)
+      entries.push(otherEntry(services, request, { account: after, action, change }))
     }
     return inOrder(entries)
   })
@@ -175,15 +181,17 @@ interface AccountAction {
   readonly account: Account
   readonly action: string
   /** The changed values, for the detail of the entry; null if there are none. */
-  readonly change?: string | null
+  readonly text?: string | null
+  readonly change?: AuditChange
 }
 
 /** An audit entry for an administrator's action on an account. */
 function otherEntry(
   services: Services,
   request: SignedInRequest<unknown, unknown>,
-  { account, action, change = null }: AccountAction,
+  { account, action, text = null, change = {} }: AccountAction,
 ): AuditEntry {
-  const detail = change === null ? account.email : `${account.email}: ${change}`
-  return entryOf(services, request, { accountId: account.id, action, target: account.id, detail })
+  const detail = text === null ? account.email : `${account.email}: ${text}`
+  const { id } = account
+  return entryOf(services, request, { accountId: id, action, target: id, detail, ...change })
 }

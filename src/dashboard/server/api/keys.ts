@@ -7,6 +7,7 @@ import {
   rotateKey,
   type NewKeySettings,
 } from '../../../accounts/keys.js'
+import { keyChange, keyRotation, type AuditChange } from '../../../accounts/audit-changes.js'
 import { PRIORITY, type Labels } from '../../../accounts/labels.js'
 import { GatewayError } from '../../../errors.js'
 import { ALLOWED_TOOL, allowedTools } from '../../../formats/chat/hosted-tools.js'
@@ -16,7 +17,7 @@ import type { KeyUse } from '../../../store/usage-queries.js'
 import { notFound } from '../routing/api-router.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
-import { entryOf, RECENT_MS, scopeOf, type Services } from '../services.js'
+import { entryOf, planOf, RECENT_MS, scopeOf, type Services } from '../services.js'
 import { listPage } from './list-page.js'
 
 /** Settings of a key in a request; `undefined` is unchanged. */
@@ -96,13 +97,19 @@ async function create(
   const { store, now, snapshot } = services
   const { name = '', ...rest } = request.body
   const { plans } = snapshot().config
-  await services.throttle.keyCreation(account.id, plans[account.plan].maxKeys)
-  assertWithin(rest.limits, plans[account.plan].limits)
+  const { maxKeys, limits: most } = planOf(snapshot(), account.plan)
+  await services.throttle.keyCreation(account.id, maxKeys)
+  assertWithin(rest.limits, most)
   assertLabels(rest.labels, account)
   if (isToolsGrant(rest.allowTools, account)) throw toolsRefusal()
   const settings = newKeyOf(rest, now())
   const auditEntries = (made: ApiKey) => [
-    keyEntry(services, request, { action: 'key.create', key: made, detail: namedKey(made) }),
+    keyEntry(services, request, {
+      action: 'key.create',
+      key: made,
+      detail: namedKey(made),
+      change: keyChange(null, made),
+    }),
   ]
   const { key, secret } = await createKey(store, {
     plans,
@@ -125,7 +132,7 @@ async function change(
   assertExpiry(expiresAtMs, now())
   assertPatterns(models)
   await assertToolsChange(services, request)
-  assertWithin(limits, services.snapshot().config.plans[account.plan].limits)
+  assertWithin(limits, planOf(services.snapshot(), account.plan).limits)
   const edit: KeyEdit = {
     ...(name === undefined ? {} : { name: checkedName(name) }),
     ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
@@ -138,7 +145,8 @@ async function change(
     edit,
     (before, after) => {
       const detail = [after.name, ...differencesOf(before, after)].join('; ')
-      return [keyEntry(services, request, { action: 'key.change', key: after, detail })]
+      const change = keyChange(before, after)
+      return [keyEntry(services, request, { action: 'key.change', key: after, detail, change })]
     },
   )
   if (key === null) throw notFound()
@@ -176,10 +184,11 @@ async function rotate(
   const old = await store.keyById(account.id, request.id)
   if (old === null) throw notFound()
   const { plans } = snapshot().config
-  await services.throttle.keyCreation(account.id, plans[account.plan].maxKeys)
+  await services.throttle.keyCreation(account.id, planOf(snapshot(), account.plan).maxKeys)
   const auditEntries = (made: ApiKey) => {
     const detail = `${old.name}: ${shownKey(old)} → ${shownKey(made)}`
-    return [keyEntry(services, request, { action: 'key.rotate', key: old, detail })]
+    const change = keyRotation(old, made)
+    return [keyEntry(services, request, { action: 'key.rotate', key: old, detail, change })]
   }
   const rotation = { store, plans, account, old, now, audit: auditEntries }
   const { key, secret, oldEndsAtMs } = await rotateKey(rotation)
@@ -195,7 +204,12 @@ async function revoke(
   const before = await store.keyById(account.id, request.id)
   if (before === null) throw notFound()
   const auditEntries = [
-    keyEntry(services, request, { action: 'key.revoke', key: before, detail: namedKey(before) }),
+    keyEntry(services, request, {
+      action: 'key.revoke',
+      key: before,
+      detail: namedKey(before),
+      change: keyChange(before, { ...before, revokedAtMs: now() }),
+    }),
   ]
   await revokeKey(store, before, { now, audit: auditEntries })
   const key = (await store.keyById(account.id, request.id)) ?? before
@@ -283,15 +297,17 @@ interface KeyAction {
   readonly action: string
   readonly key: ApiKey
   readonly detail: string
+  readonly change: AuditChange
 }
 
 /** An audit entry for a change of a key. */
 function keyEntry(
   services: Services,
   request: SignedInRequest<unknown, unknown>,
-  { action, key, detail }: KeyAction,
+  { action, key, detail, change }: KeyAction,
 ): AuditEntry {
-  return entryOf(services, request, { accountId: key.accountId, action, target: key.id, detail })
+  const { accountId, id: target } = key
+  return entryOf(services, request, { accountId, action, target, detail, ...change })
 }
 
 function namedKey(key: ApiKey): string {
@@ -335,7 +351,7 @@ const LIMITS = [
 ] as const
 
 /** Refuses limits above those of the plan with a message, instead of lowering them silently. */
-function assertWithin(limits: schema.KeyLimits | undefined, most: KeyLimits): void {
+function assertWithin(limits: schema.KeyLimits | undefined, most: schema.KeyLimits): void {
   for (const name of LIMITS) {
     const [wanted, allowed] = [limits?.[name], most[name]]
     if (wanted === undefined || allowed === undefined || wanted <= allowed) continue

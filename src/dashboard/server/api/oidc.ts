@@ -4,6 +4,7 @@
  */
 import type { Account } from '../../../accounts/account.js'
 import { checkedEmail, createAccount, isEmail } from '../../../accounts/accounts.js'
+import { planOfNewAccounts } from '../../../accounts/plans.js'
 import type { OidcConfig } from '../../../config/config.js'
 import { GatewayError } from '../../../errors.js'
 import { headerOf } from '../../../http/message.js'
@@ -113,7 +114,8 @@ async function accountOf(
   if (oidc?.createAccounts !== true) {
     throw new GatewayError('forbidden', 'Ask an administrator for an account.')
   }
-  const wanted = { email, plan: 'starter', password: { none: true } } as const
+  const plan = planOfNewAccounts(snapshot().config.plans)
+  const wanted = { email, plan, password: { none: true } } as const
   const auditEntries = (account: Account) => [
     ownEntry(services, request, { account, action: 'account.sign-up' }),
   ]

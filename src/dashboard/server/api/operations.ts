@@ -167,7 +167,7 @@ async function audit(
   })
   const entries = found.slice(0, limit)
   const json: schema.AuditReply = {
-    entries,
+    entries: entries.map(({ requestId: _id, before: _before, after: _after, ...shown }) => shown),
     next: found.length > limit ? (entries.at(-1)?.id ?? null) : null,
   }
   return { status: 200, json }

@@ -2,6 +2,7 @@
 import type { Account } from '../../../accounts/account.js'
 import { checkedEmail, createAccount } from '../../../accounts/accounts.js'
 import { assertPassword } from '../../../accounts/password.js'
+import { planOfAdministrators, planOfNewAccounts } from '../../../accounts/plans.js'
 import { GatewayError } from '../../../errors.js'
 import {
   openRoute,
@@ -74,7 +75,7 @@ interface PasswordChange {
 /** Ends all earlier sessions and links, so that only the new password opens sessions. */
 async function setPassword(
   services: Services,
-  request: Pick<ApiRequest<unknown, unknown>, 'address'>,
+  request: Pick<ApiRequest<unknown, unknown>, 'address' | 'requestId'>,
   { account, password, action }: PasswordChange,
 ): Promise<void> {
   const { store, sessions, passwords } = services
@@ -104,7 +105,8 @@ async function setUp(
   const pass = await store.signInTokens.take('set-up', id, now())
   if (pass === null) throw badLink()
   const sources = { now, hash: (text: string) => passwords.hash(text) }
-  const wanted = { email, password, plan: 'max', role: 'admin' } as const
+  const plan = planOfAdministrators(services.snapshot().config.plans)
+  const wanted = { email, password, plan, role: 'admin' } as const
   const auditEntries = (account: Account) => [
     ownEntry(services, request, { account, action: 'account.set-up' }),
   ]
@@ -157,7 +159,8 @@ async function signUp(
   const email = checkedEmail(request.body.email)
   assertPassword(request.body.password)
   await throttle.attempt(`new ${email}`, request.address, null)
-  const wanted = { email, password: request.body.password, plan: 'starter' } as const
+  const plan = planOfNewAccounts(services.snapshot().config.plans)
+  const wanted = { email, password: request.body.password, plan }
   try {
     const sources = { now, hash: (text: string) => passwords.hash(text) }
     await createAccount(store, wanted, {

@@ -70,7 +70,7 @@ export function sessionRoutes(services: Services): Route[] {
       reply: schema.plansReply,
       handle: () => {
         const snapshot = services.snapshot()
-        const plans = schema.planName.options.map((name) => planOf(snapshot, name))
+        const plans = Object.keys(snapshot.config.plans).map((name) => planOf(snapshot, name))
         return { status: 200, json: { plans } }
       },
     }),

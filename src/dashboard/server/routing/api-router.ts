@@ -9,7 +9,7 @@ import { parseObject } from '../../../formats/wire/json/parse-body.js'
 import { errorBody } from '../../../formats/wire/openai/error-body.js'
 import { headerOf, hostOf, type HttpRequest, type HttpResponse } from '../../../http/message.js'
 import { newRequestId } from '../../../http/request-id.js'
-import { abortReply, isClosed, sendReply, setHeaders, REFUSED } from '../../../http/respond.js'
+import { abortReply, isClosed, sendReply, setHeaders } from '../../../http/respond.js'
 import type { Logger } from '../../../observe/log.js'
 import { compressed } from '../compress.js'
 import { cookieOf, SESSION_COOKIE, type Session, type Sessions } from '../sign-in/sessions.js'
@@ -293,7 +293,7 @@ function readBody(req: HttpRequest, res: HttpResponse): Promise<Buffer> {
       else chunks.push(chunk)
     }
     const finish = (): void => resolve(Buffer.concat(chunks))
-    res.once(REFUSED, refused)
+    res.onRefused = refused
     res.once('close', () => {
       reject(new GatewayError('client_gone', 'The client closed the connection.'))
     })

@@ -11,8 +11,8 @@ import {
   search,
 } from './shared-types.js'
 
-/** A plan's name. */
-export const planName = z.enum(['starter', 'pro', 'max'])
+/** A plan's name: one of `GET /plans`, or an earlier one that the configuration no longer has. */
+export const planName = z.string().min(1).max(64)
 
 /** `owner`: uses one account; `admin`: can also see and change all accounts. */
 export const role = z.enum(['owner', 'admin'])

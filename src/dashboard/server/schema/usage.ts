@@ -1,5 +1,6 @@
 /** Usage: sums over time, single requests, the latest requests. Prompts and replies are never part of it. */
 import { z } from 'zod'
+import { entrySchema } from '../../../ledger/entry.js'
 import {
   count,
   cursor,
@@ -86,90 +87,13 @@ export const usageReply = z.strictObject({
   groups: z.array(usageGroup),
 })
 
-/** Phases of one request in ms, in order; an omitted phase was not reached. */
-export const hops = z.strictObject({
-  authenticate: ms.optional(),
-  receive: ms.optional(),
-  route: ms.optional(),
-  admit: ms.optional(),
-  connect: ms.optional(),
-  /** From the request sent to the upstream's first byte. */
-  firstByte: ms.optional(),
-  translate: ms.optional(),
-  /** From the first content to the end. */
-  relay: ms.optional(),
-  /** From the arrival of the request to its first content; spans several phases. */
-  firstContent: ms.optional(),
-  /** The gateway's own part of the whole; not a phase. */
-  overhead: ms.optional(),
-})
-
-/** One request. */
+/** One request: its entry in the ledger, and what the page shows with it. */
 export const requestRow = z.strictObject({
-  /** As in the response header `x-request-id`. */
-  requestId: id,
-  atMs: timeMs,
-  durationMs: ms,
-  accountId: id,
-  /** A key's id, or `playground`. */
-  keyId: z.string(),
+  ...entrySchema.shape,
   /** The key's current name; null if unknown. */
   keyName: z.string().nullable(),
-  /** As the client wrote it; null if its body was unreadable. */
-  modelAsked: z.string().nullable(),
-  modelAnswered: z.string().nullable(),
-  /** The model that sums use; the `model` of queries. */
-  model: z.string(),
-  upstream: z.string().nullable(),
-  dialect: z.string().nullable(),
-  /** Attempts at upstreams. */
-  attempts: count,
-  stream: z.boolean(),
-  /** 499: the client disconnected. */
-  status: z.int(),
-  /** `ok`, `lost` (the process exited), or an error kind. */
-  outcome: z.string(),
-  finish: z.string().nullable(),
-  /** Omitted counts were not reported. */
-  usage: z.strictObject({
-    input: count.optional(),
-    output: count.optional(),
-    cacheRead: count.optional(),
-    cacheWrite: count.optional(),
-    reasoning: count.optional(),
-  }),
-  source: z.enum(['reported', 'estimated', 'assumed', 'none']),
-  costNanoUsd: nanoUsd.nullable(),
-  /** Output tokens that the upstream generated after the client disconnected. */
-  tokensAfterDisconnect: count,
-  /** Paths of fields that could not be translated. */
-  losses: z.array(z.string()),
-  /** The generation of the configuration. */
-  generation: count,
-  hops,
-  /** The client's format; null if unknown. */
-  ingress: z.string().nullable(),
-  /** The error message that the client received. */
-  errorMessage: z.string().nullable(),
-  /** The rule that refused it, with its scope and window. */
-  limit: z.string().nullable(),
-  upstreamStatus: z.int().nullable(),
-  upstreamRequestId: z.string().nullable(),
-  /** Each attempt in order, `upstream:outcome`. */
-  attempted: z.string().nullable(),
-  /** The request that this one is a copy of. */
-  shadowOf: z.string().nullable(),
-  /** `k=v`, separated by spaces. */
-  labels: z.string().nullable(),
-  clientRequestId: z.string().nullable(),
   /** Who has to act on the failure; null if the request succeeded. */
   cause: cause.nullable(),
-  /** Duration of each attempt up to its first content or failure, in the order of `attempted`. */
-  attemptMs: z.array(ms).nullable(),
-  /** The `retry-after` of the reply. */
-  retryAfterSeconds: z.number().nullable(),
-  /** The version of the prices that the cost was computed with; null if none. */
-  priceVersion: z.string().nullable(),
 })
 
 /** `GET /requests`: newest first. `GET /requests.csv` takes the same query without `after` and `limit`. */
@@ -254,7 +178,7 @@ export type UsageReply = z.output<typeof usageReply>
 /** One request. */
 export type RequestRow = z.output<typeof requestRow>
 /** Times of one request. */
-export type Hops = z.output<typeof hops>
+export type Hops = RequestRow['hops']
 /** The query for requests. */
 export type RequestsQuery = z.input<typeof requestsQuery>
 /** A page of requests. */

@@ -196,11 +196,13 @@ function Create({ onClose }: { readonly onClose: () => void }) {
   const plans = usePlans()
   const [made, setMade] = useState<CreatedAccountReply | null>(null)
   const [email, setEmail] = useState('')
-  const [plan, setPlan] = useState<string>('starter')
+  const [chosenPlan, setPlan] = useState<PlanName | null>(null)
+  // As on the server: `starter`, else the first plan of the configuration.
+  const plan =
+    chosenPlan ?? (plans.find(({ value }) => value === 'starter') ?? plans[0])?.value ?? ''
   const [role, setRole] = useState('owner')
   const { busy, problem, submit } = useSubmit(async () => {
-    const chosen = plans.find(({ value }) => value === plan)?.value ?? 'starter'
-    const body = { email, plan: chosen, role: role === 'admin' ? 'admin' : 'owner' } as const
+    const body = { email, plan, role: role === 'admin' ? 'admin' : 'owner' } as const
     setMade(await change('POST /accounts', body))
   })
   if (made !== null) {

@@ -14,7 +14,6 @@ import {
   array,
   given,
   integer,
-  number,
   object,
   oneOf,
   refuse,
@@ -22,13 +21,14 @@ import {
 } from '../../wire/json/check-fields.js'
 import { cacheMark } from '../../wire/prompt-cache-markers.js'
 import { modelOf, refuseForbidden, streamOf } from '../../wire/request-fields.js'
+import { readField } from '../../wire/scalar-fields.js'
 import { sha256Hex } from '../../wire/sha256.js'
 import { PROVIDER } from '../constants.js'
+import { FIELDS } from '../fields.js'
 import { decodeMessages } from './decode-messages.js'
 import { decodeFormat, decodeToolChoice, decodeTools, type Tools } from './decode-tools.js'
 import { NativeFields } from './native-fields.js'
 
-const MAX_STOP_SEQUENCES = 1_024
 /** OpenAI's maximum length of an end user's id, in characters. */
 const MAX_USER_ID = 64
 const MAX_USER_ID_SENT = 512
@@ -140,15 +140,14 @@ const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ['stream', alreadyDecoded],
   ['tools', alreadyDecoded],
   ['tool_choice', alreadyDecoded],
-  ['temperature', (v, r) => void (r.temperature = number(v, 'temperature', { min: 0, max: 1 }))],
-  ['top_p', (v, r) => void (r.topP = number(v, 'top_p', { min: 0, max: 1 }))],
-  ['top_k', (v, r) => void (r.topK = integer(v, 'top_k', { min: 0 }))],
-  ['stop_sequences', stopSequences],
+  ...FIELDS.flatMap((field): [string, Rule][] => {
+    const { wire, check } = field
+    return wire === null || check === null ? [] : [[wire, (v, r) => readField(field, v, r, wire)]]
+  }),
   ['thinking', thinking],
   ['output_config', outputConfig],
   ['output_format', (v, r) => void (r.responseFormat ??= decodeFormat(v, 'output_format'))],
   ['metadata', metadata],
-  ['service_tier', serviceTier],
   // A hint: other providers cache automatically.
   ['cache_control', (v) => void cacheMark({ cache_control: v }, '')],
   [
@@ -212,12 +211,6 @@ function mcpServers(value: JsonValue, _request: ChatRequest, native: NativeField
   if (Array.isArray(value) && value.length > 0) native.host({ name: 'mcp', path })
 }
 
-function stopSequences(value: JsonValue, request: ChatRequest): void {
-  const items = array(value, 'stop_sequences', MAX_STOP_SEQUENCES)
-  const stop = items.map((item, at) => string(item, `stop_sequences[${at}]`))
-  if (stop.length > 0) request.stop = stop
-}
-
 /** Thinking budgets as reasoning efforts: the maximum budget, in tokens, that maps to each effort. */
 const EFFORT_OF_BUDGET: readonly (readonly [tokens: number, effort: ReasoningEffort])[] = [
   [2_048, 'low'],
@@ -278,11 +271,6 @@ function metadata(value: JsonValue, request: ChatRequest, native: NativeFields):
     refuse('metadata.user_id', `must be at most ${MAX_USER_ID_SENT} characters`)
   }
   if (user !== '') request.userId = user.length > MAX_USER_ID ? sha256Hex(user) : user
-}
-
-function serviceTier(value: JsonValue, request: ChatRequest): void {
-  const tier = oneOf(value, 'service_tier', ['auto', 'standard_only'])
-  request.serviceTier = tier === 'auto' ? 'auto' : 'default'
 }
 
 /** The protocol headers of a request. */

@@ -5,7 +5,9 @@
  */
 import { rowOf, type WireError } from '../../../errors.js'
 import { renameErrorField } from '../../wire/request-fields.js'
+import { fieldNames } from '../../wire/scalar-fields.js'
 import { PROVIDER } from '../constants.js'
+import { FIELDS } from '../fields.js'
 
 const TYPES: Readonly<Record<number, string>> = {
   401: 'authentication_error',
@@ -47,13 +49,9 @@ function typeOf(status: number): string {
 
 /** Names of fields. The rest of a path after the name is dropped. */
 const NAMES: ReadonlyMap<string, string> = new Map([
-  ['max_completion_tokens', 'max_tokens'],
-  ['parallel_tool_calls', 'tool_choice.disable_parallel_tool_use'],
-  ['reasoning_effort', 'thinking'],
+  ...fieldNames(FIELDS),
   ['response_format', 'output_config.format'],
   ['safety_identifier', 'metadata.user_id'],
-  ['stop', 'stop_sequences'],
-  ['user', 'metadata.user_id'],
 ])
 
 /** Paths of losses in messages that encoders report without an index. */

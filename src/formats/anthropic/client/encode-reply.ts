@@ -3,9 +3,9 @@
  *
  * Source: Claude API reference, "Messages", read 2026-11-22.
  */
-import type { Citation, FinishReason, ChatEvent } from '../../chat/event.js'
+import type { Citation, FinishReason } from '../../chat/event.js'
 import type { Reply, ReplyBlock } from '../../chat/fold.js'
-import { stringOf, type JsonObject } from '../../chat/json.js'
+import type { JsonObject } from '../../chat/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { Usage } from '../../chat/usage.js'
 import type { Choice, Seed } from '../../dialect.js'
@@ -13,6 +13,7 @@ import { TextSizer, type SizedText } from '../../wire/frames/sized-text.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import { PROVIDER } from '../constants.js'
 import { encodeSignature } from './thinking-token.js'
+import { isStopWord, stopWordOf } from '../../wire/stop-reasons.js'
 
 /** The JSON body of a completed reply; `seed` has its id and model. */
 export function encodeReply(reply: Reply, { hidesThoughts }: ChatRequest, seed: Seed): SizedText {
@@ -172,17 +173,6 @@ export interface Ending {
   readonly refusal: string
 }
 
-/** Stop reasons of Anthropic upstreams, which are passed unchanged. */
-const REASONS: ReadonlySet<string> = new Set([
-  'end_turn',
-  'max_tokens',
-  'model_context_window_exceeded',
-  'pause_turn',
-  'refusal',
-  'stop_sequence',
-  'tool_use',
-])
-
 /**
  * `"stop_reason":…,"stop_sequence":…,"stop_details":…`
  *
@@ -200,43 +190,13 @@ export function stopMembers(ending: Ending): string {
   return `"stop_reason":"${reason}","stop_sequence":${sequence},"stop_details":${details}`
 }
 
+/** The word of an Anthropic upstream is passed unchanged. */
 function stopReason({ reason, raw, stopSequence, origin, hasTool, refusal }: Ending): string {
-  if (origin === PROVIDER && raw !== null && REASONS.has(raw)) return raw
-  switch (reason) {
-    case 'length':
-      return 'max_tokens'
-    case 'filter':
-      return 'refusal'
-    case 'pause':
-      return 'pause_turn'
-    case 'stop':
-    case 'tool-use':
-    case 'other':
-      if (refusal !== '') return 'refusal'
-      if (hasTool) return 'tool_use'
-      return stopSequence === undefined ? 'end_turn' : 'stop_sequence'
-    default:
-      return reason satisfies never
+  if (origin === PROVIDER && isStopWord('anthropic', raw)) return raw
+  if (reason !== 'stop' && reason !== 'tool-use' && reason !== 'other') {
+    return stopWordOf('anthropic', reason)
   }
-}
-
-/** The path of the field that is lost from an event; null if nothing is lost. */
-export function lossOf(event: ChatEvent): string | null {
-  switch (event.type) {
-    case 'opaque':
-      return event.provider === PROVIDER ? null : `reply.${kindOf(event.block)}`
-    case 'image':
-      return 'reply.image'
-    case 'citation':
-      return event.citation.url === undefined ? 'reply.citations' : null
-    case 'finish':
-      return event.reason === 'other' ? 'reply.stop_reason' : null
-    default:
-      return null
-  }
-}
-
-/** The provider's name for a block: its type, or its only key (Gemini). */
-function kindOf(block: JsonObject): string {
-  return stringOf(block.type) ?? Object.keys(block)[0] ?? 'opaque'
+  if (refusal !== '') return 'refusal'
+  if (hasTool) return 'tool_use'
+  return stopSequence === undefined ? stopWordOf('anthropic', 'stop') : 'stop_sequence'
 }

@@ -15,6 +15,7 @@ import type { ChatRequest } from '../../chat/request.js'
 import type { StreamDecoder } from '../../dialect.js'
 import { FrameShapes } from '../../wire/frames/frame-shapes.js'
 import { parseExact } from '../../wire/json/exact-numbers.js'
+import { stopReasonOf } from '../../wire/stop-reasons.js'
 import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../../wire/upstream-errors.js'
 import { parseJson } from '../constants.js'
 import { RawContent, resumeOf } from './continue-paused-turn.js'
@@ -294,28 +295,13 @@ function customTools({ tools }: ChatRequest): ReadonlySet<string> {
 /**
  * The canonical reason. `hasToolCall`: the model called one of the client's tools. `hasJsonCall`: it called
  * the synthetic tool that carries the reply's text, which is not visible to the client.
- *
- * Source: Claude API reference, "Handling stop reasons", read 2026-11-22.
  */
 export function finishReason(
   stopReason: string | null,
   hasToolCall: boolean,
   hasJsonCall: boolean,
 ): FinishReason {
-  switch (stopReason) {
-    case 'end_turn':
-    case 'stop_sequence':
-      return hasToolCall ? 'tool-use' : 'stop'
-    case 'tool_use':
-      return hasJsonCall && !hasToolCall ? 'stop' : 'tool-use'
-    case 'max_tokens':
-    case 'model_context_window_exceeded':
-      return 'length'
-    case 'refusal':
-      return 'filter'
-    case 'pause_turn':
-      return 'pause'
-    default:
-      return 'other'
-  }
+  const reason = stopReason === null ? 'other' : stopReasonOf('anthropic', stopReason)
+  if (reason === 'stop' && hasToolCall) return 'tool-use'
+  return reason === 'tool-use' && hasJsonCall && !hasToolCall ? 'stop' : reason
 }

@@ -3,7 +3,7 @@
  * up to it, because thinking blocks and prompt caches are bound to the exact prefix. The only exception is a
  * final assistant turn.
  */
-import { GatewayError } from '../../../errors.js'
+import type { GatewayError } from '../../../errors.js'
 import type { JsonObject } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
 import type {
@@ -19,6 +19,7 @@ import type {
 } from '../../chat/request.js'
 import type { Losses } from '../../dialect.js'
 import { sniffBase64 } from '../../wire/inline-media.js'
+import { refused } from '../../wire/json/check-fields.js'
 import { NestedJson } from '../../wire/json/nested-json.js'
 import {
   cacheControl,
@@ -255,10 +256,6 @@ function callBlock(call: ToolCall, nested: NestedJson): JsonObject {
   }
 }
 
-function refused(param: string, message: string): GatewayError {
-  return new GatewayError('untranslatable', `${param}: ${message}`, { param })
-}
-
 const IMAGES: ReadonlySet<string> = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
 
 /**
@@ -359,6 +356,5 @@ function quoted(mediaType: string): string {
 }
 
 function refusedMedia(path: string, description: string, advice: string): GatewayError {
-  const message = `${path}: Anthropic models do not accept ${description}. ${advice}`
-  return new GatewayError('untranslatable', message, { param: path })
+  return refused(path, `Anthropic models do not accept ${description}. ${advice}`)
 }

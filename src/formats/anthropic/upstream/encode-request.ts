@@ -2,7 +2,7 @@
  * Encodes a canonical request as the body of `POST /messages`. Deterministic: equal requests give equal
  * bytes, and a longer conversation keeps the prefix of a shorter one.
  */
-import { GatewayError, type WireError } from '../../../errors.js'
+import type { WireError } from '../../../errors.js'
 import { requestsFreeformJson, SchemaBudget } from '../../chat/json-schema.js'
 import { arrayOf, isObject, membersOf, type JsonObject, type JsonValue } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
@@ -11,9 +11,12 @@ import type { ChatRequest } from '../../chat/request.js'
 import { tokenCount } from '../../chat/usage.js'
 import type { EncodeContext, Losses, TokenCounter } from '../../dialect.js'
 import { TextSizer, type SizedText } from '../../wire/frames/sized-text.js'
+import { refused } from '../../wire/json/check-fields.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import { sha256Hex } from '../../wire/sha256.js'
+import { loseFields } from '../../wire/scalar-fields.js'
 import { isBlank } from '../constants.js'
+import { FIELDS, OR_OPENAI } from '../fields.js'
 import { conversation, type Conversation } from './encode-messages.js'
 import { strictSchema, hasObjectRoot } from '../../wire/strict-schema.js'
 import { samplingFields, thinkingFields } from './encode-thinking.js'
@@ -137,21 +140,18 @@ function replyFormat(
   const problem = 'problem' in strict ? strict.problem : `${model.id} has no structured output`
   // A tool would need an object schema too.
   const why = isObjectOnly ? `, and ${model.id} cannot be forced to call a tool instead` : ''
-  throw new GatewayError(
-    'untranslatable',
-    `response_format.json_schema.schema: ${problem}${why}. Change the schema, or use another model.`,
-    { param: 'response_format.json_schema.schema' },
+  throw refused(
+    'response_format.json_schema.schema',
+    `${problem}${why}. Change the schema, or use another model.`,
   )
 }
 
 function stopSequences(requested: readonly string[]): string[] {
   const stop = requested.filter((one) => one !== '')
   if (!stop.some(isBlank)) return stop
-  throw new GatewayError(
-    'untranslatable',
-    'stop: Anthropic models do not accept a stop sequence of white space only. Leave it out, or use a ' +
-      'route to an OpenAI upstream.',
-    { param: 'stop' },
+  throw refused(
+    'stop',
+    `Anthropic models do not accept a stop sequence of white space only. Leave it out${OR_OPENAI}`,
   )
 }
 
@@ -225,11 +225,7 @@ const SILENT: ReadonlySet<string> = new Set([
  * the reply.
  */
 function reportUnsupportedFields(request: ChatRequest, losses: Losses): void {
-  refuseShapes(request)
-  if ((request.frequencyPenalty ?? 0) !== 0) losses.drop('frequency_penalty', 'no-equivalent')
-  if ((request.presencePenalty ?? 0) !== 0) losses.drop('presence_penalty', 'no-equivalent')
-  if (request.seed !== undefined) losses.drop('seed', 'no-equivalent')
-  if ((request.verbosity ?? 'medium') !== 'medium') losses.drop('verbosity', 'no-equivalent')
+  loseFields(request, FIELDS, losses)
   const { rest } = request
   for (const field in rest) {
     const value = rest[field] ?? null
@@ -239,30 +235,19 @@ function reportUnsupportedFields(request: ChatRequest, losses: Losses): void {
   }
 }
 
-function refuseShapes(request: ChatRequest): void {
-  if ((request.candidates ?? 1) > 1) {
-    throw refused('n', 'Anthropic models give one reply per request', 'Send n requests')
-  }
-  if (request.logprobs === true || (request.topLogprobs ?? 0) > 0) {
-    const field = request.logprobs === true ? 'logprobs' : 'top_logprobs'
-    throw refused(field, 'Anthropic models report no log probabilities', 'Leave it out')
-  }
-}
-
 function refuseField(field: string, value: JsonValue): void {
   const audio = field === 'modalities' && Array.isArray(value) && value.includes('audio')
   if (field === 'audio' || audio) {
-    throw refused(field, 'Anthropic models do not generate audio', 'Request text')
+    throw refused(field, `Anthropic models do not generate audio. Request text${OR_OPENAI}`)
   }
   if (field === 'moderation') {
     throw refused(
       field,
-      'Anthropic models do not support moderation, and dropping it would be unsafe',
-      'Leave it out',
+      `Anthropic models do not support moderation, and dropping it would be unsafe. Leave it out${OR_OPENAI}`,
     )
   }
   if (field === 'web_search_options') {
-    throw refused(field, 'this route does not search the web', 'Leave it out')
+    throw refused(field, `this route does not search the web. Leave it out${OR_OPENAI}`)
   }
 }
 
@@ -279,11 +264,6 @@ function isHarmless(field: string, value: JsonValue, request: ChatRequest): bool
     default:
       return false
   }
-}
-
-function refused(field: string, why: string, advice: string): GatewayError {
-  const message = `${field}: ${why}. ${advice}, or use a route to an OpenAI upstream.`
-  return new GatewayError('untranslatable', message, { param: field })
 }
 
 /** Members of a Messages body that the endpoint accepts. */

@@ -7,7 +7,9 @@ import type { ModelFacts } from '../../chat/model.js'
 import { demandsCall } from '../../chat/must-call.js'
 import type { ChatRequest, ReasoningEffort } from '../../chat/request.js'
 import type { EncodeContext, Losses } from '../../dialect.js'
+import { fieldsFor, writeFields } from '../../wire/scalar-fields.js'
 import type { WireMessage } from '../constants.js'
+import { FIELDS } from '../fields.js'
 
 /** Sampling members of the body; never both `temperature` and `top_p`. */
 export interface SamplingFields {
@@ -155,6 +157,8 @@ function isThinking(thinking: JsonObject | undefined, model: ModelFacts): boolea
   return thinking.type !== 'disabled'
 }
 
+const SAMPLING = fieldsFor(FIELDS, 'temperature', 'topP', 'topK')
+
 /**
  * `temperature` or `top_p`, never both, if the model accepts them. 1 is the API's default for each and is not
  * sent.
@@ -169,9 +173,7 @@ export function samplingFields(
   const accepted =
     rule === 'always' || (rule === 'when-thinking-off' && !isThinking(thinking, model))
   if (!accepted) {
-    if (temperature !== 1) losses.drop('temperature', 'no-equivalent')
-    if (topP !== 1) losses.drop('top_p', 'no-equivalent')
-    if (request.topK !== undefined) losses.drop('top_k', 'no-equivalent')
+    writeFields(request, SAMPLING, { body: {}, losses, encode: () => undefined })
     return {}
   }
   const fields: SamplingFields = {}

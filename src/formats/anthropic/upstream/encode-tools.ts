@@ -4,9 +4,9 @@
 import type { JsonObject } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest, Tool } from '../../chat/request.js'
-import { GatewayError } from '../../../errors.js'
 import { SchemaBudget } from '../../chat/json-schema.js'
 import type { EncodeContext, Losses } from '../../dialect.js'
+import { refused } from '../../wire/json/check-fields.js'
 import { strictSchema, rootObject } from '../../wire/strict-schema.js'
 import { cacheControl, CUSTOM_INPUT } from '../constants.js'
 
@@ -137,11 +137,11 @@ function strictInput(tool: Tool, model: ModelFacts, budget: SchemaBudget): JsonO
 function refuseGrammar(tool: Tool, index: number): void {
   const format = tool.custom?.format
   if (format === undefined || format.type === 'text' || format.type === undefined) return
-  throw new GatewayError(
-    'untranslatable',
-    `tools[${index}] (${tool.name}): Anthropic models cannot enforce the grammar of a custom tool. ` +
-      'Use a function tool with a JSON Schema, or a route to an OpenAI upstream.',
-    { param: `tools[${index}].custom.format` },
+  throw refused(
+    `tools[${index}] (${tool.name})`,
+    'Anthropic models cannot enforce the grammar of a custom tool. Use a function tool with a JSON Schema, ' +
+      'or a route to an OpenAI upstream.',
+    `tools[${index}].custom.format`,
   )
 }
 

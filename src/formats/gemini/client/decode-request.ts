@@ -4,13 +4,7 @@
  *
  * Source: ai.google.dev/api/generate-content and the types of @google/genai 2, read 2026-11-20.
  */
-import {
-  addHosted,
-  addUnseen,
-  hostedToolName,
-  isHarmless,
-  tierOption,
-} from '../../chat/hosted-tools.js'
+import { addHosted, addUnseen, hostedToolName, isHarmless } from '../../chat/hosted-tools.js'
 import { isClosed } from '../../chat/json-schema.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
 import type {
@@ -26,21 +20,19 @@ import {
   boolean,
   given,
   object,
-  oneOf,
   refuse,
   string,
   text,
   finiteObject,
   integer,
-  number,
 } from '../../wire/json/check-fields.js'
 import { checkModelId } from '../../wire/request-fields.js'
+import { readField } from '../../wire/scalar-fields.js'
+import { CONFIG, FIELDS } from '../fields.js'
 import { decodeContents, decodeSystem } from './decode-messages.js'
 import { decodeToolChoice, decodeTools, unknownConfig, jsonSchema } from './decode-tools.js'
 import { list, message, memberPath, enumValue, numeric } from './proto-fields.js'
 
-const MAX_STOPS = 16
-const MAX_CANDIDATES = 8
 const MAX_MODALITIES = 8
 const JSON_TYPE = 'application/json'
 
@@ -69,6 +61,16 @@ function decodeConfig(value: JsonValue, path: string, request: ChatRequest): voi
   if (format !== undefined) request.responseFormat = format
 }
 
+/** The rules of the scalar fields whose path matches, by the last name of the path. */
+function scalarRules(matches: (wire: string) => boolean): [string, Rule][] {
+  return FIELDS.flatMap((field): [string, Rule][] => {
+    const { wire, check } = field
+    if (wire === null || check === null || !matches(wire)) return []
+    const name = wire.slice(wire.lastIndexOf('.') + 1)
+    return [[name, (value, request, path) => readField(field, value, request, path)]]
+  })
+}
+
 /** The rule of a field without a canonical form: checks it and records it as native. */
 function nativeOnly(check: (value: JsonValue, path: string) => unknown): Rule {
   return (value, request, path) => {
@@ -78,26 +80,7 @@ function nativeOnly(check: (value: JsonValue, path: string) => unknown): Rule {
 }
 
 const CONFIG_RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
-  ['temperature', (v, r, at) => void (r.temperature = number(v, at, { min: 0, max: 2 }))],
-  ['topP', (v, r, at) => void (r.topP = number(v, at, { min: 0, max: 1 }))],
-  ['topK', (v, r, at) => void (r.topK = integer(numeric(v), at, { min: 1 }))],
-  ['maxOutputTokens', (v, r, at) => void (r.maxOutputTokens = integer(numeric(v), at, { min: 1 }))],
-  ['stopSequences', stopSequences],
-  [
-    'candidateCount',
-    (v, r, at) => void (r.candidates = integer(numeric(v), at, { min: 1, max: MAX_CANDIDATES })),
-  ],
-  [
-    'seed',
-    (v, r, at) => void (r.seed = integer(numeric(v), at, { min: -(2 ** 31), max: 2 ** 31 - 1 })),
-  ],
-  ['presencePenalty', (v, r, at) => void (r.presencePenalty = number(v, at, { min: -2, max: 2 }))],
-  [
-    'frequencyPenalty',
-    (v, r, at) => void (r.frequencyPenalty = number(v, at, { min: -2, max: 2 })),
-  ],
-  ['responseLogprobs', (v, r, at) => void (r.logprobs = boolean(v, at))],
-  ['logprobs', (v, r, at) => void (r.topLogprobs = integer(numeric(v), at, { min: 0, max: 20 }))],
+  ...scalarRules((wire) => wire.startsWith(`${CONFIG}.`)),
   ['thinkingConfig', thinkingConfig],
   ['responseModalities', responseModalities],
   ['mediaResolution', mediaResolution],
@@ -109,11 +92,6 @@ const CONFIG_RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ['routingConfig', nativeOnly(object)],
   ['modelSelectionConfig', nativeOnly(object)],
 ])
-
-function stopSequences(value: JsonValue, request: ChatRequest, path: string): void {
-  const stop = list(value, path, MAX_STOPS).map((item, at) => string(item, `${path}[${at}]`))
-  if (stop.length > 0) request.stop = stop
-}
 
 /** Every upstream supports text; any other modality is native. */
 function responseModalities(value: JsonValue, request: ChatRequest, path: string): void {
@@ -215,13 +193,6 @@ function formatOf(
 const MAX_SETTINGS = 64
 const MAX_LABELS = 64
 
-/** Google's names of service tiers, and OpenAI's. */
-const TIERS: Readonly<Record<string, string>> = {
-  STANDARD: 'default',
-  FLEX: 'flex',
-  PRIORITY: 'priority',
-}
-
 /** The model's name from the path. */
 export function modelOf({ model = '' }: Endpoint): string {
   const name = model.startsWith('models/') ? model.slice('models/'.length) : model
@@ -315,11 +286,11 @@ const READ = new Set(['contents', 'model', 'systemInstruction', 'toolConfig', 't
 type Rule = (value: JsonValue, request: ChatRequest, path: string) => void
 
 const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
-  ['generationConfig', (value, request, path) => decodeConfig(value, path, request)],
+  [CONFIG, (value, request, path) => decodeConfig(value, path, request)],
   ['safetySettings', safetySettings],
   ['cachedContent', cachedContent],
   ['labels', labels],
-  ['serviceTier', serviceTier],
+  ...scalarRules((wire) => !wire.includes('.')),
   ['store', store],
   ['continuationToken', cachedContent],
 ])
@@ -352,17 +323,6 @@ function labels(value: JsonValue, request: ChatRequest, path: string): void {
   if (entries.length > MAX_LABELS) refuse(path, `must have at most ${MAX_LABELS} labels`)
   for (const [key, label] of entries) string(label, `${path}.${key}`)
   if (entries.length > 0) loseNative(request, path)
-}
-
-function serviceTier(value: JsonValue, request: ChatRequest, path: string): void {
-  const name = oneOf(enumValue(value, path), path, [
-    ...Object.keys(TIERS),
-    'SERVICE_TIER_UNSPECIFIED',
-  ])
-  const tier = TIERS[name]
-  if (tier === undefined) return
-  request.serviceTier = tier
-  addHosted(request, tierOption(tier, path))
 }
 
 /** Other upstreams do not receive the field, and it is reported as lost. */

@@ -7,7 +7,9 @@ import { rowOf, type WireError } from '../../../errors.js'
 import type { JsonObject } from '../../chat/json.js'
 import { withoutSecrets } from '../../wire/openai/error-body.js'
 import { renameErrorField } from '../../wire/request-fields.js'
+import { fieldNames } from '../../wire/scalar-fields.js'
 import { PROVIDER } from '../constants.js'
+import { CONFIG, FIELDS } from '../fields.js'
 import { STATUS_CODES } from '../upstream/decode-error.js'
 
 const TYPE = 'type.googleapis.com/google.rpc.'
@@ -57,26 +59,12 @@ export function encodeStreamError(error: WireError): string {
   return `data: ${encodeError(error).body}\n\n`
 }
 
-const CONFIG = 'generationConfig'
-
 /** Names of fields. */
 const NAMES: ReadonlyMap<string, string> = new Map([
-  ['frequency_penalty', `${CONFIG}.frequencyPenalty`],
-  ['logprobs', `${CONFIG}.responseLogprobs`],
-  ['max_completion_tokens', `${CONFIG}.maxOutputTokens`],
+  ...fieldNames(FIELDS),
   ['max_tokens', `${CONFIG}.maxOutputTokens`],
-  ['n', `${CONFIG}.candidateCount`],
-  ['presence_penalty', `${CONFIG}.presencePenalty`],
-  ['reasoning_effort', `${CONFIG}.thinkingConfig`],
   ['response_format', `${CONFIG}.responseSchema`],
-  ['seed', `${CONFIG}.seed`],
-  ['service_tier', 'serviceTier'],
-  ['stop', `${CONFIG}.stopSequences`],
-  ['temperature', `${CONFIG}.temperature`],
   ['tool_choice', 'toolConfig.functionCallingConfig'],
-  ['top_k', `${CONFIG}.topK`],
-  ['top_logprobs', `${CONFIG}.logprobs`],
-  ['top_p', `${CONFIG}.topP`],
 ])
 
 /** Canonical messages have the index of their content; parts and calls have no index of their own. */

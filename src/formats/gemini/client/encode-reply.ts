@@ -1,9 +1,9 @@
 /**
  * Encodes a whole reply as a `GenerateContentResponse`.
  */
-import type { TokenLogprob, Logprob, FinishReason, ChatEvent } from '../../chat/event.js'
+import type { TokenLogprob, Logprob, FinishReason } from '../../chat/event.js'
 import type { Reply, ReplyBlock } from '../../chat/fold.js'
-import { stringOf, type JsonObject } from '../../chat/json.js'
+import type { JsonObject } from '../../chat/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { totalTokens, type Usage } from '../../chat/usage.js'
 import type { Choice, Seed } from '../../dialect.js'
@@ -11,6 +11,7 @@ import { sizedText, type SizedText } from '../../wire/frames/sized-text.js'
 import { quote } from '../../wire/json/write-json.js'
 import { PROVIDER } from '../constants.js'
 import { Sources, PartWriter } from './encode-content.js'
+import { isStopWord, stopWordOf } from '../../wire/stop-reasons.js'
 
 /** The JSON body of a completed reply; `seed` has its id and model. */
 export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): SizedText {
@@ -168,25 +169,6 @@ function kinds(text?: number, image?: number, audio?: number): string {
     .join(',')
 }
 
-/** Finish reasons of Gemini upstreams, which are passed unchanged. */
-const REASONS: ReadonlySet<string> = new Set([
-  'STOP',
-  'MAX_TOKENS',
-  'SAFETY',
-  'RECITATION',
-  'LANGUAGE',
-  'OTHER',
-  'BLOCKLIST',
-  'PROHIBITED_CONTENT',
-  'SPII',
-  'IMAGE_SAFETY',
-  'IMAGE_PROHIBITED_CONTENT',
-  'IMAGE_RECITATION',
-  'IMAGE_OTHER',
-  'NO_IMAGE',
-  'MODEL_ARMOR',
-])
-
 /** Block reasons of Gemini upstreams. */
 const BLOCKS: ReadonlySet<string> = new Set([
   'SAFETY',
@@ -208,9 +190,8 @@ export interface Ending {
 }
 
 /**
- * The `finishReason`; STOP also for calls, for which Gemini has no reason.
- *
- * Source: ai.google.dev/api/generate-content, "FinishReason" and "BlockReason", read 2026-11-20.
+ * The `finishReason`; STOP also for calls, for which Gemini has no reason. The word of a Gemini upstream is
+ * passed unchanged.
  */
 export function encodeFinishReason(
   { reason, raw, isRefusal = false }: Ending,
@@ -218,21 +199,8 @@ export function encodeFinishReason(
 ): string {
   // OpenAI models end a refusal with `stop`.
   if (isRefusal && reason === 'stop') return 'SAFETY'
-  if (origin === PROVIDER && raw !== null && REASONS.has(raw)) return raw
-  switch (reason) {
-    case 'stop':
-    case 'tool-use':
-    case 'pause':
-      return 'STOP'
-    case 'length':
-      return 'MAX_TOKENS'
-    case 'filter':
-      return 'SAFETY'
-    case 'other':
-      return 'OTHER'
-    default:
-      return reason satisfies never
-  }
+  if (origin === PROVIDER && isStopWord('gemini', raw)) return raw
+  return stopWordOf('gemini', reason)
 }
 
 /**
@@ -246,20 +214,4 @@ export function encodeBlockReason(
 ): string | null {
   if (!isEmpty || reason !== 'filter' || origin !== PROVIDER || raw === null) return null
   return BLOCKS.has(raw) ? raw : null
-}
-
-/** The path of the field that is lost from an event; null if nothing is lost. */
-export function lossOf(event: ChatEvent): string | null {
-  switch (event.type) {
-    case 'opaque': {
-      if (event.provider === PROVIDER) return null
-      const { block } = event
-      return `reply.${stringOf(block['type']) ?? Object.keys(block)[0] ?? 'opaque'}`
-    }
-    case 'finish':
-      if (event.reason === 'pause') return 'reply.finishReason'
-      return event.stopSequence === undefined ? null : 'reply.stop_sequence'
-    default:
-      return null
-  }
 }

@@ -25,6 +25,7 @@ import type { ChatRequest } from '../../chat/request.js'
 import type { StreamDecoder, ChoicesDecoder } from '../../dialect.js'
 import { FrameShapes } from '../../wire/frames/frame-shapes.js'
 import { parseExact } from '../../wire/json/exact-numbers.js'
+import { stopReasonOf } from '../../wire/stop-reasons.js'
 import { TRUNCATED_REPLY, redactUpstreamText } from '../../wire/upstream-errors.js'
 import { decodeStreamError } from './decode-error.js'
 import { PartsDecoder } from './decode-parts.js'
@@ -299,19 +300,6 @@ const NUMBERS: Readonly<Record<number, string>> = {
   4: 'RECITATION',
 }
 
-const FILTERS = new Set([
-  'SAFETY',
-  'RECITATION',
-  'LANGUAGE',
-  'BLOCKLIST',
-  'PROHIBITED_CONTENT',
-  'SPII',
-  'IMAGE_SAFETY',
-  'IMAGE_PROHIBITED_CONTENT',
-  'IMAGE_RECITATION',
-  'MODEL_ARMOR',
-])
-
 const FAILURES = new Set([
   'MALFORMED_FUNCTION_CALL',
   'UNEXPECTED_TOOL_CALL',
@@ -325,18 +313,22 @@ export function reasonName(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value : null
 }
 
+/** Words that no client gets: the gateway joins the parts of a reply that continues. */
+const INTERNAL: ReadonlyMap<string, FinishReason> = new Map([
+  ['CONTINUATION', 'length'],
+  ['FINISH_REASON_UNSPECIFIED', 'stop'],
+])
+
 /**
- * The canonical reason; null if the reply failed and must end in an error.
- * Gemini has no reason for calls: they end with STOP.
+ * The canonical reason; null if the reply failed and must end in an error. Gemini has no reason for calls:
+ * they end with STOP. A reply with content and an unknown reason is complete.
  */
 export function finishReason(name: string, content: ContentKinds): FinishReason | null {
-  if (name === 'STOP' || name === 'FINISH_REASON_UNSPECIFIED')
-    return content.call ? 'tool-use' : 'stop'
-  if (name === 'MAX_TOKENS' || name === 'CONTINUATION') return 'length'
-  if (FILTERS.has(name)) return 'filter'
   if (FAILURES.has(name)) return null
+  const reason = stopReasonOf('gemini', name, INTERNAL.get(name))
+  if (reason === 'length' || reason === 'filter') return reason
   if (content.call) return 'tool-use'
-  return content.text ? 'stop' : null
+  return content.text || reason === 'stop' ? 'stop' : null
 }
 
 /** The log probabilities of the chosen tokens, each with the `top` most likely ones. */

@@ -16,6 +16,7 @@ import type {
 } from '../../chat/request.js'
 import type { Losses } from '../../dialect.js'
 import { sniffBase64 } from '../../wire/inline-media.js'
+import { refused } from '../../wire/json/check-fields.js'
 import { NestedJson } from '../../wire/json/nested-json.js'
 import { CUSTOM_INPUT, PROVIDER, SKIP_SIGNATURE, type Content, type Part } from '../constants.js'
 import type { ToolNames } from './encode-tools.js'
@@ -108,11 +109,9 @@ class ContentsEncoder {
   done(): EncodedContents {
     this.closeStep()
     if (this.contents.length === 0) {
-      throw new GatewayError(
-        'untranslatable',
-        'messages: this upstream needs a user message with content. Add one after the system ' +
-          'messages.',
-        { param: 'messages' },
+      throw refused(
+        'messages',
+        'this upstream needs a user message with content. Add one after the system messages.',
       )
     }
     return { system: this.system, contents: this.contents }
@@ -141,11 +140,9 @@ class ContentsEncoder {
     message.toolCalls.forEach((call, at) => parts.push(this.callPart(call, at === 0)))
     if (parts.length === 0) return
     if (this.contents.length === 0) {
-      throw new GatewayError(
-        'untranslatable',
-        `messages[${message.index}]: this upstream needs a user message first. ` +
-          'Put one before it.',
-        { param: `messages[${message.index}]` },
+      throw refused(
+        `messages[${message.index}]`,
+        'this upstream needs a user message first. Put one before it.',
       )
     }
     this.push('model', parts)
@@ -258,11 +255,10 @@ function assistantPart(part: AssistantPart, index: number, losses: Losses): Part
       const own = part.provider === PROVIDER
       if (own && REPLAYED.some((key) => part.block[key] !== undefined)) return part.block
       if (part.block.type === 'audio') {
-        throw new GatewayError(
-          'untranslatable',
-          `messages[${index}].audio: this upstream does not accept audio that another model ` +
-            'generated. Send its transcript as text, or use the OpenAI model.',
-          { param: `messages[${index}].audio` },
+        throw refused(
+          `messages[${index}].audio`,
+          'this upstream does not accept audio that another model generated. Send its transcript as text, ' +
+            'or use the OpenAI model.',
         )
       }
       losses.drop('messages.opaque', 'no-equivalent')
@@ -342,17 +338,17 @@ function encodeFile({ source }: FilePart, path: string): Part {
   const { mediaType, data } = inline(source, 'file', path)
   const type = sniffBase64(data) ?? mediaType
   if (FILE_TYPE.test(type)) return blob(type, data)
-  throw refusal(
-    `${path}: this upstream reads PDF, text, image, audio and video files, not ` +
-      `${type.slice(0, 80)}. Convert the file to PDF or text.`,
+  throw refused(
     path,
+    `this upstream reads PDF, text, image, audio and video files, not ${type.slice(0, 80)}. Convert the ` +
+      'file to PDF or text.',
   )
 }
 
 function encodeAudio(part: AudioPart, path: string): Part {
   const mimeType = Object.hasOwn(AUDIO_TYPES, part.format) ? AUDIO_TYPES[part.format] : undefined
   if (mimeType !== undefined) return blob(mimeType, part.data)
-  throw refusal(`${path}: this upstream accepts audio as wav or mp3. Convert it.`, path)
+  throw refused(path, 'this upstream accepts audio as wav or mp3. Convert it.')
 }
 
 function inline(
@@ -361,20 +357,15 @@ function inline(
   path: string,
 ): Extract<MediaSource, { kind: 'base64' }> {
   if (source.kind === 'base64') return source
-  throw refusal(
-    source.kind === 'url'
-      ? `${path}: the gateway does not fetch URLs for this upstream. Send the ${what} as a base64 ` +
-          'data: URL, or use an OpenAI or Anthropic model, which fetch it themselves.'
-      : `${path}: this upstream does not accept file ids of another provider. Send the ${what} ` +
-          'inline as base64.',
+  throw refused(
     path,
+    source.kind === 'url'
+      ? `the gateway does not fetch URLs for this upstream. Send the ${what} as a base64 data: URL, or use ` +
+          'an OpenAI or Anthropic model, which fetch it themselves.'
+      : `this upstream does not accept file ids of another provider. Send the ${what} inline as base64.`,
   )
 }
 
 function blob(mimeType: string, data: string): Part {
   return { inlineData: { mimeType, data } }
-}
-
-function refusal(message: string, path: string): GatewayError {
-  return new GatewayError('untranslatable', message, { param: path })
 }

@@ -21,6 +21,8 @@ import {
   MAX_STOP_SEQUENCES,
   type Content,
 } from '../constants.js'
+import { fieldsFor, loseFields, writeFields, type ScalarField } from '../../wire/scalar-fields.js'
+import { FIELDS } from '../fields.js'
 import { encodeContents } from './encode-messages.js'
 import { relaxSchema } from './encode-schema.js'
 import {
@@ -30,15 +32,17 @@ import {
   encodeTools,
   type JsonTool,
 } from './encode-tools.js'
+import { refused } from '../../wire/json/check-fields.js'
 
-const SERVICE_TIERS: Readonly<Record<string, string | null>> = {
-  auto: null,
-  default: 'standard',
-  standard: 'standard',
-  flex: 'flex',
-  priority: 'priority',
-  fast: 'priority',
-}
+/** Google's names of tiers by OpenAI's; null is the default. */
+const SERVICE_TIERS: ReadonlyMap<JsonValue, string | null> = new Map([
+  ['auto', null],
+  ['default', 'standard'],
+  ['standard', 'standard'],
+  ['flex', 'flex'],
+  ['priority', 'priority'],
+  ['fast', 'priority'],
+])
 
 const JSON_ONLY = 'Respond with one JSON object only.'
 
@@ -67,14 +71,11 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
   const toolConfig = encodeToolChoice(request, names, format.tool)
   if (toolConfig !== undefined) body.toolConfig = toolConfig
   const mayCall = request.tools.length > 0 && request.toolChoice?.mode !== 'none'
-  if (request.parallelToolCalls === false && mayCall) {
-    losses.drop('parallel_tool_calls', 'no-equivalent')
-  }
+  if (mayCall) loseFields(request, PARALLEL_CALLS, losses)
   const config = { ...encodeConfig(request, context), ...format.config }
   if (candidates > 1) config.candidateCount = candidates
   if (Object.keys(config).length > 0) body.generationConfig = config
-  const tier = encodeServiceTier(request.serviceTier, losses)
-  if (tier !== null) body.serviceTier = tier
+  writeFields(request, TIER, { body, losses, encode: (_field, tier) => SERVICE_TIERS.get(tier) })
   return body
 }
 
@@ -115,7 +116,7 @@ function chooseFormat(request: ChatRequest, { model, losses }: EncodeContext): F
   if (format.type === 'json-schema' && model.structuredOutput === false) {
     throw refused(
       'response_format',
-      'response_format: this model does not support JSON schemas. Use a model that does.',
+      'this model does not support JSON schemas. Use a model that does.',
     )
   }
   const choice = request.toolChoice
@@ -144,13 +145,6 @@ function chooseFormat(request: ChatRequest, { model, losses }: EncodeContext): F
   return name === null ? none : { ...none, tool: { name, schema: format.schema } }
 }
 
-function encodeServiceTier(tier: string | undefined, losses: Losses): string | null {
-  if (tier === undefined) return null
-  const known = Object.hasOwn(SERVICE_TIERS, tier) ? SERVICE_TIERS[tier] : undefined
-  if (known === undefined) losses.drop('service_tier', 'no-equivalent')
-  return known ?? null
-}
-
 /** The number of requested replies. A model without facts gives one, as the newest models do. */
 function candidateCount(
   { candidates = 1 }: ChatRequest,
@@ -158,12 +152,25 @@ function candidateCount(
 ): number {
   if (candidates <= maxCandidates) return candidates
   const limit = maxCandidates === 1 ? 'one reply' : `at most ${maxCandidates} replies`
-  throw refused('n', `n: this model gives ${limit} per request. Send several requests instead.`)
+  throw refused('n', `this model gives ${limit} per request. Send several requests instead.`)
 }
 
-function refused(param: string, message: string): GatewayError {
-  return new GatewayError('untranslatable', message, { param })
-}
+const SAMPLING = fieldsFor(
+  FIELDS,
+  'temperature',
+  'topP',
+  'topK',
+  'maxOutputTokens',
+  'stop',
+  'seed',
+  'frequencyPenalty',
+  'presencePenalty',
+)
+const LOGPROBS = fieldsFor(FIELDS, 'logprobs', 'topLogprobs')
+const VERBOSITY = fieldsFor(FIELDS, 'verbosity')
+const PARALLEL_CALLS = fieldsFor(FIELDS, 'parallelToolCalls')
+const TOP_LOGPROBS = fieldsFor(FIELDS, 'topLogprobs')
+const TIER = fieldsFor(FIELDS, 'serviceTier')
 
 /**
  * The members of `generationConfig` except those of the response format. Throws
@@ -173,68 +180,57 @@ function refused(param: string, message: string): GatewayError {
  */
 function encodeConfig(request: ChatRequest, context: EncodeContext): JsonObject {
   const { model, losses } = context
-  const config: JsonObject = {}
-  if (request.temperature !== undefined) config.temperature = request.temperature
-  if (request.topP !== undefined) config.topP = request.topP
-  if (request.topK !== undefined) config.topK = request.topK
-  if (request.maxOutputTokens !== undefined) {
-    const limit = model.maxOutputTokens ?? Infinity
-    config.maxOutputTokens = Math.min(request.maxOutputTokens, limit)
-    if (request.maxOutputTokens > limit) losses.drop('max_completion_tokens', 'approximated')
+  const body: JsonObject = {}
+  const encode = ({ canonical }: ScalarField, value: JsonValue): JsonValue | undefined => {
+    switch (canonical) {
+      case 'maxOutputTokens':
+        return outputLimit(request.maxOutputTokens ?? Infinity, context)
+      case 'stop':
+        return stopSequences(request.stop ?? [])
+      case 'seed':
+        return seed(value)
+      case 'frequencyPenalty':
+      case 'presencePenalty':
+        return model.penalties === false ? undefined : value
+      case 'logprobs':
+        if (value !== true) return null
+        return model.logprobs === true ? true : undefined
+      case 'topLogprobs':
+        return request.logprobs === true && value !== 0 ? value : null
+      default:
+        return value
+    }
   }
-  encodeStop(request.stop, config)
-  encodeSeed(request.seed, config)
-  encodePenalties(request, config, context)
+  writeFields(request, SAMPLING, { body, losses, encode })
   const resolution = isThirdGeneration(model) ? mediaResolution(request) : null
-  if (resolution !== null) config.mediaResolution = resolution
+  if (resolution !== null) body.mediaResolution = resolution
   const thinking = encodeThinking(request, context)
-  if (thinking !== undefined) config.thinkingConfig = thinking
-  encodeLogprobs(request, model, config)
-  return config
+  if (thinking !== undefined) body.thinkingConfig = thinking
+  writeFields(request, LOGPROBS, { body, losses, encode })
+  return body
 }
 
-function encodeStop(stop: string[] | undefined, config: JsonObject): void {
-  const stops = (stop ?? []).filter((text) => text !== '')
+function outputLimit(
+  requested: number,
+  { model: { maxOutputTokens = Infinity }, losses }: EncodeContext,
+): number {
+  if (requested <= maxOutputTokens) return requested
+  losses.drop('max_completion_tokens', 'approximated')
+  return maxOutputTokens
+}
+
+/** Null if there is none. */
+function stopSequences(stop: readonly string[]): string[] | null {
+  const stops = stop.filter((text) => text !== '')
   if (stops.length > MAX_STOP_SEQUENCES) {
-    throw refused('stop', `stop: this upstream accepts at most ${MAX_STOP_SEQUENCES} stop strings.`)
+    throw refused('stop', `this upstream accepts at most ${MAX_STOP_SEQUENCES} stop strings.`)
   }
-  if (stops.length > 0) config.stopSequences = stops
+  return stops.length > 0 ? stops : null
 }
 
-function encodeSeed(seed: number | undefined, config: JsonObject): void {
-  if (seed === undefined) return
-  if (!Number.isInteger(seed) || seed !== (seed | 0)) {
-    throw refused('seed', 'seed: this upstream accepts whole numbers of 32 bits (±2147483647).')
-  }
-  config.seed = seed
-}
-
-function encodeLogprobs(request: ChatRequest, model: ModelFacts, config: JsonObject): void {
-  if (request.logprobs !== true) return
-  if (model.logprobs !== true) {
-    throw refused(
-      'logprobs',
-      'logprobs: this model reports no log probabilities. Use an OpenAI chat model, or leave it out.',
-    )
-  }
-  config.responseLogprobs = true
-  const { topLogprobs = 0 } = request
-  if (topLogprobs > 0) config.logprobs = topLogprobs
-}
-
-function encodePenalties(
-  request: ChatRequest,
-  config: JsonObject,
-  { model, losses }: EncodeContext,
-): void {
-  const { frequencyPenalty, presencePenalty } = request
-  if (model.penalties === false) {
-    if ((frequencyPenalty ?? 0) !== 0) losses.drop('frequency_penalty', 'no-equivalent')
-    if ((presencePenalty ?? 0) !== 0) losses.drop('presence_penalty', 'no-equivalent')
-    return
-  }
-  if (frequencyPenalty !== undefined) config.frequencyPenalty = frequencyPenalty
-  if (presencePenalty !== undefined) config.presencePenalty = presencePenalty
+function seed(value: JsonValue): number {
+  if (typeof value === 'number' && value === (value | 0)) return value
+  throw refused('seed', 'this upstream accepts whole numbers of 32 bits (±2147483647).')
 }
 
 /** One setting applies to all images: high if any image requests it, low if all of them do. */
@@ -327,10 +323,9 @@ function vendorThinking(request: ChatRequest, losses: Losses): JsonObject | unde
   const tokens = given.thinking_budget ?? given.thinkingBudget
   const thoughts = given.include_thoughts ?? given.includeThoughts
   if (typeof level === 'string' && typeof tokens === 'number') {
-    throw new GatewayError(
-      'untranslatable',
-      'extra_content.google.thinking_config: must not have both thinking_level and thinking_budget.',
-      { param: 'extra_content.google.thinking_config' },
+    throw refused(
+      'extra_content.google.thinking_config',
+      'must not have both thinking_level and thinking_budget.',
     )
   }
   const config: JsonObject = {}
@@ -368,15 +363,15 @@ const REFUSED: Readonly<Record<string, string>> = {
  * reply.
  */
 function reportUnsupportedFields(request: ChatRequest, losses: Losses): void {
-  if ((request.topLogprobs ?? 0) > 0 && request.logprobs !== true) {
-    losses.drop('top_logprobs', 'no-equivalent')
+  if (request.logprobs !== true) {
+    writeFields(request, TOP_LOGPROBS, { body: {}, losses, encode: () => undefined })
   }
-  if (request.verbosity !== undefined) losses.drop('verbosity', 'no-equivalent')
+  loseFields(request, VERBOSITY, losses)
   for (const [field, value] of Object.entries(request.rest)) {
     if (value === null || SILENT.has(field)) continue
     if (Object.hasOwn(REFUSED, field)) {
       const alternative = REFUSED[field] ?? ''
-      throw refused(field, `${field}: this upstream does not support it. ${alternative}`)
+      throw refused(field, `this upstream does not support it. ${alternative}`)
     }
     if (field === 'modalities') checkModalities(value)
     else if (isLoss(field, value)) losses.drop(field, 'no-equivalent')
@@ -391,5 +386,5 @@ function isLoss(field: string, value: JsonValue): boolean {
 
 function checkModalities(value: JsonValue): void {
   if (Array.isArray(value) && value.every((item) => item === 'text')) return
-  throw refused('modalities', 'modalities: this upstream replies in text only. Send ["text"].')
+  throw refused('modalities', 'this upstream replies in text only. Send ["text"].')
 }

@@ -1,10 +1,10 @@
 /**
  * Encodes tools and the tool choice. Keeps the client's order of tools, which prompt caching depends on.
  */
-import { GatewayError } from '../../../errors.js'
 import { SchemaBudget } from '../../chat/json-schema.js'
 import { isObject, type JsonObject } from '../../chat/json.js'
 import type { ChatRequest, Tool, ToolChoice } from '../../chat/request.js'
+import { refused } from '../../wire/json/check-fields.js'
 import { CUSTOM_INPUT } from '../constants.js'
 import { relaxSchema } from './encode-schema.js'
 
@@ -95,11 +95,11 @@ function declaration(tool: Tool, at: number, { names, budget }: DeclarationConte
   if (tool.custom !== undefined) {
     const kind = tool.custom.format?.type
     if (kind !== undefined && kind !== 'text') {
-      throw new GatewayError(
-        'untranslatable',
-        `tools[${at}]: this upstream cannot enforce the grammar of a custom tool. ` +
-          'Leave out the format, use a function tool, or use an OpenAI model.',
-        { param: `tools[${at}].custom.format` },
+      throw refused(
+        `tools[${at}]`,
+        'this upstream cannot enforce the grammar of a custom tool. Leave out the format, use a function ' +
+          'tool, or use an OpenAI model.',
+        `tools[${at}].custom.format`,
       )
     }
     out.parametersJsonSchema = {

@@ -5,12 +5,13 @@
  */
 import { EFFORTS, type ChatRequest } from '../../chat/request.js'
 import { isObject, type JsonObject, type JsonValue, objectOf } from '../../chat/json.js'
-import { addHosted, hostedToolName, tierOption } from '../../chat/hosted-tools.js'
+import { addHosted, hostedToolName } from '../../chat/hosted-tools.js'
 import * as check from '../../wire/json/check-fields.js'
 import {
   applyRules,
   COMMON_RULES,
   keepInRest,
+  scalarRules,
   type FieldRule,
   type FieldRules,
 } from '../../wire/openai/field-rules.js'
@@ -23,9 +24,9 @@ import {
   decodeToolChoice,
   decodeTools,
 } from './decode-tools.js'
-import { SERVICE_TIERS } from '../constants.js'
+import { FIELDS } from '../fields.js'
 
-const { array, boolean, finiteObject, given, integer, number, object, oneOf, string } = check
+const { array, boolean, finiteObject, given, number, object, oneOf } = check
 
 /** Throws `malformed_request` naming the field that breaks a rule. */
 export function decodeRequest(body: JsonObject): ChatRequest {
@@ -63,6 +64,7 @@ const alreadyDecoded: FieldRule = () => undefined
 
 const RULES: FieldRules = new Map<string, FieldRule>([
   ...COMMON_RULES,
+  ...scalarRules(FIELDS),
   ['model', alreadyDecoded],
   ['messages', alreadyDecoded],
   ['stream', alreadyDecoded],
@@ -70,24 +72,9 @@ const RULES: FieldRules = new Map<string, FieldRule>([
   ['tool_choice', alreadyDecoded],
   ['functions', alreadyDecoded],
   ['function_call', alreadyDecoded],
-  ['max_tokens', (v, r) => void (r.maxOutputTokens ??= integer(v, 'max_tokens', { min: 1 }))],
-  ['max_completion_tokens', (v, r) => void (r.maxOutputTokens = maxCompletion(v))],
-  ['stop', stop],
-  ['n', (v, r) => void (r.candidates = integer(v, 'n', { min: 1, max: 128 }))],
-  ['seed', (v, r) => void (r.seed = integer(v, 'seed', { min: -(2 ** 63), max: 2 ** 63 }))],
-  ['frequency_penalty', (v, r) => void (r.frequencyPenalty = penalty(v, 'frequency_penalty'))],
-  ['presence_penalty', (v, r) => void (r.presencePenalty = penalty(v, 'presence_penalty'))],
-  ['logprobs', (v, r) => void (r.logprobs = boolean(v, 'logprobs'))],
-  [
-    'top_logprobs',
-    (v, r) => void (r.topLogprobs = integer(v, 'top_logprobs', { min: 0, max: 20 })),
-  ],
   ['response_format', (v, r) => void (r.responseFormat = decodeResponseFormat(v))],
-  ['reasoning_effort', (v, r) => void (r.reasoningEffort = oneOf(v, 'reasoning_effort', EFFORTS))],
   ['reasoning', reasoning],
-  ['verbosity', (v, r) => void (r.verbosity = oneOf(v, 'verbosity', ['low', 'medium', 'high']))],
   ['stream_options', streamOptions],
-  ['service_tier', serviceTier],
   keepInRest('logit_bias', logitBias),
   keepInRest('modalities', modalities),
   keepInRest('audio', object),
@@ -96,34 +83,10 @@ const RULES: FieldRules = new Map<string, FieldRule>([
   keepInRest('store', boolean),
 ])
 
-function serviceTier(value: JsonValue, request: ChatRequest): void {
-  request.serviceTier = oneOf(value, 'service_tier', SERVICE_TIERS)
-  addHosted(request, tierOption(request.serviceTier, 'service_tier'))
-}
-
 function webSearchOptions(value: JsonValue, request: ChatRequest): void {
   const path = 'web_search_options'
   request.rest[path] = finiteObject(value, path)
   addHosted(request, { name: hostedToolName(path), path })
-}
-
-function penalty(value: JsonValue, path: string): number {
-  return number(value, path, { min: -2, max: 2 })
-}
-
-function maxCompletion(value: JsonValue): number {
-  return integer(value, 'max_completion_tokens', { min: 1 })
-}
-
-function stop(value: JsonValue, request: ChatRequest): void {
-  if (typeof value === 'string') {
-    request.stop = [value]
-    return
-  }
-  const rule = 'must be a string or an array of at most 4 strings'
-  if (!Array.isArray(value) || value.length > 4) check.refuse('stop', rule)
-  if (value.length === 0) return
-  request.stop = value.map((item, at) => string(item, `stop[${at}]`))
 }
 
 /**

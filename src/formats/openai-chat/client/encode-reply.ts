@@ -3,14 +3,15 @@
  *
  * Source: OpenAI API reference, "The chat completion object", read 2026-11-20.
  */
-import type { TokenLogprob, Citation, Logprob, FinishReason, ChatEvent } from '../../chat/event.js'
+import type { TokenLogprob, Citation, Logprob, FinishReason } from '../../chat/event.js'
 import type { Reply, ToolBlock } from '../../chat/fold.js'
-import { stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'
+import type { JsonObject, JsonValue } from '../../chat/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { totalTokens, type Usage } from '../../chat/usage.js'
 import type { Choice, Seed } from '../../dialect.js'
 import { TextSizer, type SizedText } from '../../wire/frames/sized-text.js'
 import { Details, signatureOut } from '../reasoning-state.js'
+import { stopWordOf } from '../../wire/stop-reasons.js'
 
 /** The body of a finished reply; `seed` has its id, time and model. */
 export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): SizedText {
@@ -217,41 +218,7 @@ function put(members: string, name: string, count: number | undefined): string {
 
 /** `tools`: the reply has tool calls. `legacy`: the client sent `functions` and expects `function_call`. */
 export function encodeFinishReason(reason: FinishReason, tools: boolean, legacy: boolean): string {
-  switch (reason) {
-    case 'length':
-      return 'length'
-    case 'filter':
-      return 'content_filter'
-    case 'stop':
-    case 'tool-use':
-      if (!tools) return 'stop'
-      return legacy ? 'function_call' : 'tool_calls'
-    case 'pause':
-    case 'other':
-      return 'stop'
-    default:
-      return reason satisfies never
-  }
-}
-
-/** The path of the part of an event that is lost, such as `reply.citations`; null if nothing is lost. */
-export function lossOf(event: ChatEvent): string | null {
-  switch (event.type) {
-    case 'opaque':
-      return `reply.${kindOf(event.block)}`
-    case 'citation':
-      // A `url_citation` requires a URL.
-      return event.citation.url === undefined ? 'reply.citations' : null
-    case 'finish':
-      // These become `stop`. The format has no member for the matched stop sequence.
-      if (event.reason === 'pause' || event.reason === 'other') return 'reply.finish_reason'
-      return event.stopSequence === undefined ? null : 'reply.stop_sequence'
-    default:
-      return null
-  }
-}
-
-/** The provider's name for a block: its type, or its only key (Gemini). */
-function kindOf(block: JsonObject): string {
-  return stringOf(block['type']) ?? Object.keys(block)[0] ?? 'opaque'
+  const isCall = tools && (reason === 'stop' || reason === 'tool-use')
+  if (isCall && legacy) return 'function_call'
+  return stopWordOf('openai-chat', isCall ? 'tool-use' : reason === 'tool-use' ? 'stop' : reason)
 }

@@ -25,6 +25,7 @@ import type { StreamDecoder, ChoicesDecoder } from '../../dialect.js'
 import { FrameShapes } from '../../wire/frames/frame-shapes.js'
 import { decodeErrorPayload } from '../../wire/openai/decode-error.js'
 import { clientNames } from '../../wire/openai/tools.js'
+import { stopReasonOf } from '../../wire/stop-reasons.js'
 import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../../wire/upstream-errors.js'
 import { FRAME_SLOTS } from '../constants.js'
 import { Blocks, decodeToolCall, toolCallIndex } from './decode-blocks.js'
@@ -223,7 +224,7 @@ export class ChunkDecoder implements StreamDecoder {
     if (this.hasSearched && usageOf(this.usage).calls === undefined) {
       this.sink.event({ type: 'usage', usage: { calls: ONE_SEARCH } })
     }
-    let reason: FinishReason = this.lacksReason ? 'stop' : finishReason(this.raw)
+    let reason: FinishReason = this.lacksReason ? 'stop' : stopReasonOf('openai-chat', this.raw)
     if (reason === 'stop' && this.blocks.calls > 0) reason = 'tool-use'
     const raw = this.raw === '' ? null : this.raw
     const { tier } = this
@@ -404,24 +405,4 @@ const KINDS = [
 function take(usage: Usage, key: TokenKind, value: unknown): void {
   const count = tokenCount(value)
   if (count !== undefined) usage[key] = count
-}
-
-/** The canonical reason; `other` for an unknown word. */
-export function finishReason(raw: string): FinishReason {
-  switch (raw) {
-    case 'stop':
-    case 'eos':
-      return 'stop'
-    case 'length':
-    case 'max_tokens':
-    case 'model_length':
-      return 'length'
-    case 'tool_calls':
-    case 'function_call':
-      return 'tool-use'
-    case 'content_filter':
-      return 'filter'
-    default:
-      return 'other'
-  }
 }

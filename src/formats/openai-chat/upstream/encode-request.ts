@@ -4,7 +4,6 @@
  *
  * Source: OpenAI API reference, "Create chat completion", read 2026-11-20.
  */
-import { GatewayError } from '../../../errors.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
 import type {
@@ -20,9 +19,18 @@ import type {
   UserPart,
 } from '../../chat/request.js'
 import type { EncodeContext, Losses } from '../../dialect.js'
+import { refused } from '../../wire/json/check-fields.js'
 import { wireName, encodeChoice, wireCallId } from '../../wire/openai/tools.js'
+import { fieldsFor, writeFields, type ScalarField } from '../../wire/scalar-fields.js'
+import { FIELDS } from '../fields.js'
 import { SERVICE_TIERS, MAX_CALL_ID } from '../constants.js'
-import { effortFor, isDefault, outputLimitField, accepts, acceptsStop } from '../model-rules.js'
+import {
+  effortFor,
+  isDefaultValue,
+  outputLimitField,
+  accepts,
+  acceptsStop,
+} from '../model-rules.js'
 import { signatureOut } from '../reasoning-state.js'
 
 /** Fields of this format in `request.rest`. Other fields there belong to other formats. */
@@ -53,7 +61,7 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
   encodeTools(request, body)
   const effort = encodeEffort(request, body, context)
   encodeSampling(request, { body, effort }, context)
-  encodeOutput(request, model, body)
+  encodeOutput(request, body, context)
   encodeRest(request, body, losses)
   return body
 }
@@ -93,32 +101,42 @@ function encodeEffort(
   return effort
 }
 
+const SAMPLING = fieldsFor(
+  FIELDS,
+  'topK',
+  'temperature',
+  'topP',
+  'frequencyPenalty',
+  'presencePenalty',
+  'logprobs',
+  'topLogprobs',
+)
+const CHOICES = fieldsFor(FIELDS, 'seed', 'candidates')
+
 /** Sampling parameters, if the model accepts them. */
 function encodeSampling(
   request: ChatRequest,
   { body, effort }: { body: JsonObject; effort: string | undefined },
   { model, losses }: EncodeContext,
 ): void {
-  const fields: [string, JsonValue | undefined][] = [
-    ['temperature', request.temperature],
-    ['top_p', request.topP],
-    ['frequency_penalty', request.frequencyPenalty],
-    ['presence_penalty', request.presencePenalty],
-    ['logprobs', request.logprobs],
-    ['top_logprobs', request.topLogprobs],
-    ['logit_bias', request.rest['logit_bias']],
-    ['seed', request.seed],
-    ['n', request.candidates],
-  ]
-  if (request.topK !== undefined) losses.drop('top_k', 'no-equivalent')
-  for (const [field, value] of fields) {
-    if (value === undefined) continue
-    if (accepts(field, model, effort)) body[field] = value
-    else if (!isDefault(field, value)) losses.drop(field, 'no-equivalent')
+  const encode = ({ wire }: ScalarField, value: JsonValue): JsonValue | undefined =>
+    accepts(wire ?? '', model, effort) ? value : undefined
+  writeFields(request, SAMPLING, { body, losses, encode })
+  const bias = request.rest['logit_bias']
+  if (bias !== undefined && accepts('logit_bias', model, effort)) body['logit_bias'] = bias
+  else if (bias !== undefined && !isDefaultValue('logit_bias', bias)) {
+    losses.drop('logit_bias', 'no-equivalent')
   }
+  writeFields(request, CHOICES, { body, losses, encode })
 }
 
-function encodeOutput(request: ChatRequest, model: ModelFacts, body: JsonObject): void {
+const OPTIONS = fieldsFor(FIELDS, 'verbosity', 'userId', 'serviceTier')
+
+function encodeOutput(
+  request: ChatRequest,
+  body: JsonObject,
+  { model, losses }: EncodeContext,
+): void {
   const limit = request.maxOutputTokens
   if (limit !== undefined) body[outputLimitField(model)] = limit
   if (acceptsStop(request.stop, model) && request.stop !== undefined) {
@@ -127,8 +145,14 @@ function encodeOutput(request: ChatRequest, model: ModelFacts, body: JsonObject)
   if (request.responseFormat !== undefined) {
     body['response_format'] = encodeFormat(request.responseFormat)
   }
-  if (request.verbosity !== undefined) body['verbosity'] = request.verbosity
-  if (request.userId !== undefined) body['user'] = request.userId
+  writeFields(request, OPTIONS, {
+    body,
+    losses,
+    encode: ({ canonical }, value) =>
+      canonical !== 'serviceTier' || SERVICE_TIERS.some((tier) => tier === value)
+        ? value
+        : undefined,
+  })
 }
 
 /** OpenAI's limit; other upstreams of the format may accept more. */
@@ -136,10 +160,9 @@ const MAX_STOP = 4
 
 function stopOf(stop: string[], { family }: ModelFacts): string[] {
   if (family !== 'openai' || stop.length <= MAX_STOP) return stop
-  throw new GatewayError(
-    'untranslatable',
-    `stop: this upstream accepts at most ${MAX_STOP} stop sequences. Send fewer, or choose another model.`,
-    { param: 'stop' },
+  throw refused(
+    'stop',
+    `this upstream accepts at most ${MAX_STOP} stop sequences. Send fewer, or choose another model.`,
   )
 }
 
@@ -152,12 +175,7 @@ function encodeFormat(format: ResponseFormat): JsonObject {
   return { type: 'json_schema', json_schema: inner }
 }
 
-function encodeRest(request: ChatRequest, body: JsonObject, losses: Losses): void {
-  const { serviceTier, rest } = request
-  if (serviceTier !== undefined) {
-    if (SERVICE_TIERS.includes(serviceTier)) body['service_tier'] = serviceTier
-    else losses.drop('service_tier', 'no-equivalent')
-  }
+function encodeRest({ rest }: ChatRequest, body: JsonObject, losses: Losses): void {
   for (const [key, value] of Object.entries(rest)) {
     if (OWN.has(key)) body[key] = value
     else if (key !== 'logit_bias') losses.drop(key, 'no-equivalent')
@@ -240,11 +258,7 @@ function image(part: ImagePart, index: number): JsonObject {
 function address(source: MediaSource, path: string, what: string): string {
   if (source.kind === 'base64') return `data:${source.mediaType};base64,${source.data}`
   if (source.kind === 'url') return source.url
-  throw new GatewayError(
-    'untranslatable',
-    `${path}: this upstream does not accept ${what} by file id. Send the data or a URL`,
-    { param: path },
-  )
+  throw refused(path, `this upstream does not accept ${what} by file id. Send the data or a URL`)
 }
 
 function file(part: FilePart, index: number, losses: Losses): JsonObject {

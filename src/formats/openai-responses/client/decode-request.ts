@@ -3,8 +3,8 @@
  *
  * Source: OpenAI API reference, "Create a model response", and the SDK's types, read 2026-11-20.
  */
-import { addHosted, addUnseen, tierOption } from '../../chat/hosted-tools.js'
-import { EFFORTS, type ChatRequest, type Message } from '../../chat/request.js'
+import { addUnseen } from '../../chat/hosted-tools.js'
+import type { ChatRequest, Message } from '../../chat/request.js'
 import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
 import { longTextOf, longTextPart } from '../../chat/long-text.js'
 import * as check from '../../wire/json/check-fields.js'
@@ -12,11 +12,13 @@ import {
   applyRules,
   COMMON_RULES,
   keepInRest,
+  scalarRules,
   type FieldRule,
   type FieldRules,
 } from '../../wire/openai/field-rules.js'
 import { modelOf, streamOf } from '../../wire/request-fields.js'
-import { SERVICE_TIERS } from '../constants.js'
+import { readField } from '../../wire/scalar-fields.js'
+import { EFFORT, FIELDS } from '../fields.js'
 import { decodeInput, type InputOptions } from './decode-messages.js'
 import { decodeText, decodeToolChoice, decodeTools, native } from './decode-tools.js'
 import { repeatedOf } from './response-object.js'
@@ -138,6 +140,7 @@ const alreadyDecoded: FieldRule = () => undefined
 
 const RULES: FieldRules = new Map<string, FieldRule>([
   ...COMMON_RULES,
+  ...scalarRules(FIELDS),
   ['model', alreadyDecoded],
   ['input', alreadyDecoded],
   ['instructions', alreadyDecoded],
@@ -148,18 +151,12 @@ const RULES: FieldRules = new Map<string, FieldRule>([
   // Codex describes itself to OpenAI in this field; other providers have no use for it.
   ['client_metadata', (v) => void object(v, 'client_metadata')],
   ['include', include],
-  [
-    'max_output_tokens',
-    (v, r) => void (r.maxOutputTokens = integer(v, 'max_output_tokens', { min: 1 })),
-  ],
   ['prompt', prompt],
   ['reasoning', reasoning],
-  ['service_tier', serviceTier],
   ['store', (v) => void boolean(v, 'store')],
   ['stream_options', streamOptions],
   ['text', decodeText],
   ['tool_choice', decodeToolChoice],
-  ['top_logprobs', topLogprobs],
   ['truncation', truncation],
   keepInRest('context_management', (v, path) => array(v, path, MAX_INCLUDES)),
   keepInRest('max_tool_calls', (v, path) => integer(v, path, { min: 1 })),
@@ -188,11 +185,6 @@ function prompt(value: JsonValue, request: ChatRequest): void {
   addUnseen(request, 'prompt')
 }
 
-function serviceTier(value: JsonValue, request: ChatRequest): void {
-  request.serviceTier = oneOf(value, 'service_tier', SERVICE_TIERS)
-  addHosted(request, tierOption(request.serviceTier, 'service_tier'))
-}
-
 function include(value: JsonValue, request: ChatRequest): void {
   for (const [at, item] of array(value, 'include', MAX_INCLUDES).entries()) {
     const name = string(item, `include[${at}]`)
@@ -201,18 +193,13 @@ function include(value: JsonValue, request: ChatRequest): void {
   }
 }
 
-function topLogprobs(value: JsonValue, request: ChatRequest): void {
-  const count = integer(value, 'top_logprobs', { min: 0, max: 20 })
-  if (count > 0) request.topLogprobs = count
-}
-
 /**
  * Replies contain a summary whenever the upstream sends reasoning, so `summary` is checked and needs no
  * translation.
  */
 function reasoning(value: JsonValue, request: ChatRequest): void {
   const { effort, summary, generate_summary: former, ...rest } = object(value, 'reasoning')
-  if (given(effort)) request.reasoningEffort = oneOf(effort, 'reasoning.effort', EFFORTS)
+  if (given(effort)) readField(EFFORT, effort, request, EFFORT.wire)
   const words = ['auto', 'concise', 'detailed', 'none'] as const
   if (given(summary)) oneOf(summary, 'reasoning.summary', words)
   if (given(former)) oneOf(former, 'reasoning.generate_summary', words)

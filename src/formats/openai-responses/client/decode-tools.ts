@@ -4,6 +4,7 @@
  *
  * Source: OpenAI API reference, "Create a model response", read 2026-11-20.
  */
+import { VERBOSITY } from '../fields.js'
 import { addHosted, hostedTool } from '../../chat/hosted-tools.js'
 import { type JsonObject, type JsonValue, stringOf } from '../../chat/json.js'
 import type {
@@ -23,6 +24,7 @@ import {
   namesInChoice,
 } from '../../wire/openai/tools.js'
 import { decodeFormat, formatType } from '../../wire/openai/response-format.js'
+import { readField } from '../../wire/scalar-fields.js'
 
 const TYPE = /^[a-z][a-z0-9_]{0,63}$/
 const MODES = ['auto', 'none', 'required'] as const
@@ -177,9 +179,7 @@ function allowedTools(item: JsonObject): ToolChoice | null {
 export function decodeText(value: JsonValue, request: ChatRequest): void {
   const { format, verbosity, ...rest } = object(value, 'text')
   if (given(format)) request.responseFormat = formatOf(format)
-  if (given(verbosity)) {
-    request.verbosity = oneOf(verbosity, 'text.verbosity', ['low', 'medium', 'high'])
-  }
+  if (given(verbosity)) readField(VERBOSITY, verbosity, request, VERBOSITY.wire)
   for (const [key, member] of Object.entries(rest)) {
     if (given(member)) request.rest[`text.${key}`] = member
   }

@@ -6,18 +6,25 @@
 import { rowOf, type WireError } from '../../../errors.js'
 import { errorBody, errorCode } from '../../wire/openai/error-body.js'
 import { renameErrorField } from '../../wire/request-fields.js'
+import { fieldNames } from '../../wire/scalar-fields.js'
+import { FIELDS } from '../fields.js'
 
-/** The names of canonical fields in this format. */
+/** The names of scalar fields in this format. `include` has values of other meanings. */
+const SCALARS: ReadonlyMap<string, string> = new Map(
+  fieldNames(FIELDS).filter(([, wire]) => wire !== 'include'),
+)
+
+/** The names of other canonical fields in this format. */
 const NAMES: readonly (readonly [RegExp, string])[] = [
   [/^messages(?=\[|$|\.)/, 'input'],
-  [/^max_completion_tokens\b/, 'max_output_tokens'],
   [/^response_format(?:\.json_schema)?/, 'text.format'],
-  [/^reasoning_effort\b/, 'reasoning.effort'],
-  [/^verbosity\b/, 'text.verbosity'],
 ]
 
 /** The path of a canonical field in this format. */
 export function fieldName(path: string): string {
+  const [first = ''] = path.split(/[.[]/, 1)
+  const scalar = SCALARS.get(first)
+  if (scalar !== undefined) return scalar + path.slice(first.length)
   for (const [pattern, name] of NAMES) if (pattern.test(path)) return path.replace(pattern, name)
   return path
 }

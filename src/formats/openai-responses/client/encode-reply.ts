@@ -1,7 +1,7 @@
 /** Encodes a whole reply as a response object. */
-import type { Citation, Logprob, TokenLogprob, ChatEvent } from '../../chat/event.js'
+import type { Citation, Logprob, TokenLogprob } from '../../chat/event.js'
 import type { Reply, ReplyBlock } from '../../chat/fold.js'
-import { stringOf, type JsonObject } from '../../chat/json.js'
+import type { JsonObject } from '../../chat/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { Seed } from '../../dialect.js'
 import { sizedText, type SizedText } from '../../wire/frames/sized-text.js'
@@ -18,7 +18,6 @@ import {
   textPart,
   encodeStatus,
   ResponseObject,
-  imageData,
   type ItemPrefix,
 } from './response-object.js'
 
@@ -159,26 +158,4 @@ export function encodeLogprobs(tokens: readonly TokenLogprob[]): string {
 
 function encodeLogprob({ token, logprob, bytes }: Logprob): JsonObject {
   return { token, logprob, bytes: bytes === null ? [] : [...bytes] }
-}
-
-/** The path of the part of an event that is lost, such as `reply.citations`; null if nothing is lost. */
-export function lossOf(event: ChatEvent): string | null {
-  switch (event.type) {
-    case 'opaque':
-      return event.provider === ORIGIN ? null : `reply.${kindOf(event.block)}`
-    case 'citation':
-      return event.citation.url === undefined ? 'reply.citations' : null
-    case 'image':
-      return imageData(event.url) === null ? 'reply.images' : null
-    case 'finish':
-      if (event.reason === 'pause' || event.reason === 'other') return 'reply.finish_reason'
-      return event.stopSequence === undefined ? null : 'reply.stop_sequence'
-    default:
-      return null
-  }
-}
-
-/** The provider's name for a block: its type, or its only key (Gemini). */
-function kindOf(block: JsonObject): string {
-  return stringOf(block['type']) ?? Object.keys(block)[0] ?? 'opaque'
 }

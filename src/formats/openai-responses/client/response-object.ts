@@ -10,9 +10,11 @@ import { longTextOf } from '../../chat/long-text.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { totalTokens, type Usage } from '../../chat/usage.js'
 import type { Seed } from '../../dialect.js'
+import { imageData } from '../../wire/inline-media.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import { quote } from '../../wire/json/write-json.js'
 import { responseError } from './encode-error.js'
+import { stopWordOf } from '../../wire/stop-reasons.js'
 
 /** The end of a response that did not fail. */
 export interface Ending {
@@ -164,12 +166,6 @@ export function imageItem(id: string, url: string): string | null {
   return `{"id":"${id}","type":"image_generation_call","status":"completed","result":${quote(data)}}`
 }
 
-/** The base64 of a `data:` URL; null for any other URL. */
-export function imageData(url: string): string | null {
-  const comma = url.startsWith('data:') ? url.slice(0, 256).indexOf(';base64,') : -1
-  return comma < 0 ? null : url.slice(comma + 8)
-}
-
 /** The JSON text. All counts are integers, because the types of OpenAI's SDKs require them. */
 function encodeUsage(usage: Usage): string {
   const { input = 0, output = 0, cacheRead = 0, cacheWrite, reasoning = 0 } = usage
@@ -185,7 +181,7 @@ export function encodeStatus(reason: FinishReason): 'completed' | 'incomplete' {
 /** `incomplete_details` as JSON text. */
 function encodeIncompleteDetails(reason: FinishReason): string {
   if (encodeStatus(reason) === 'completed') return 'null'
-  return `{"reason":"${reason === 'filter' ? 'content_filter' : 'max_output_tokens'}"}`
+  return `{"reason":"${stopWordOf('openai-responses', reason)}"}`
 }
 
 const MAX_UNITS = 65_536

@@ -24,6 +24,7 @@ import { tokenCount, type TokenKind, type Usage } from '../../chat/usage.js'
 import type { StreamDecoder } from '../../dialect.js'
 import { decodeErrorPayload } from '../../wire/openai/decode-error.js'
 import { clientNames } from '../../wire/openai/tools.js'
+import { stopReasonOf } from '../../wire/stop-reasons.js'
 import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../../wire/upstream-errors.js'
 import { SERVED_TIERS } from '../constants.js'
 import { Items, logprobsOf, type Fragment, type ItemKey } from './decode-items.js'
@@ -339,12 +340,6 @@ export interface Ending {
 export function endingOf(response: JsonObject, incomplete: boolean, calls: number): Ending {
   if (!incomplete) return { reason: calls > 0 ? 'tool-use' : 'stop', raw: 'completed' }
   const raw = stringOf(objectOf(response['incomplete_details'])['reason']) ?? 'incomplete'
-  switch (raw) {
-    case 'content_filter':
-      return { reason: 'filter', raw }
-    case 'steered':
-      return { reason: calls > 0 ? 'tool-use' : 'stop', raw }
-    default:
-      return { reason: 'length', raw }
-  }
+  const reason = stopReasonOf('openai-responses', raw, 'length')
+  return { reason: reason === 'stop' && calls > 0 ? 'tool-use' : reason, raw }
 }

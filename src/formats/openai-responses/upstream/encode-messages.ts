@@ -4,7 +4,6 @@
  *
  * Source: OpenAI API reference, "Create a model response", input items, read 2026-11-20.
  */
-import { GatewayError } from '../../../errors.js'
 import { stringOf, type JsonObject } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
 import type {
@@ -17,6 +16,7 @@ import type {
   ImagePart,
 } from '../../chat/request.js'
 import type { Losses } from '../../dialect.js'
+import { refused } from '../../wire/json/check-fields.js'
 import { wireCallId, wireName } from '../../wire/openai/tools.js'
 import { MAX_CALL_ID } from '../constants.js'
 import { ORIGIN, reasoningItem } from '../reasoning-state.js'
@@ -179,10 +179,9 @@ function encodeContent(part: UserPart, index: number): JsonObject {
       refuseForeign(part, index)
       return file(part)
     case 'audio':
-      throw new GatewayError(
-        'untranslatable',
-        `messages[${index}].content: OpenAI's Responses API accepts no audio. Choose an audio model, which is served through chat completions.`,
-        { param: `messages[${index}].content` },
+      throw refused(
+        `messages[${index}].content`,
+        "OpenAI's Responses API accepts no audio. Choose an audio model, which is served through chat completions.",
       )
     default:
       return part satisfies never
@@ -191,10 +190,9 @@ function encodeContent(part: UserPart, index: number): JsonObject {
 
 function refuseForeign({ source }: ImagePart | FilePart, index: number): void {
   if (source.kind !== 'file-id' || source.origin === undefined) return
-  throw new GatewayError(
-    'untranslatable',
-    `messages[${index}].content: this upstream does not accept a file id of another provider. Send the data.`,
-    { param: `messages[${index}].content` },
+  throw refused(
+    `messages[${index}].content`,
+    'this upstream does not accept a file id of another provider. Send the data.',
   )
 }
 

@@ -4,7 +4,6 @@
  *
  * Source: OpenAI API reference, "Create a model response", read 2026-11-20.
  */
-import { GatewayError } from '../../../errors.js'
 import {
   arrayOf,
   isObject,
@@ -23,7 +22,10 @@ import {
 } from '../../chat/request.js'
 import { tokenCount } from '../../chat/usage.js'
 import type { EncodeContext, Losses, TokenCounter } from '../../dialect.js'
+import { refused } from '../../wire/json/check-fields.js'
 import { wireName, encodeChoice } from '../../wire/openai/tools.js'
+import { fieldsFor, loseFields, writeFields, type ScalarField } from '../../wire/scalar-fields.js'
+import { FIELDS, NO_AUDIO } from '../fields.js'
 import { MIN_OUTPUT_TOKENS, SERVICE_TIERS } from '../constants.js'
 import { acceptsBreakpoints, encodeInput } from './encode-messages.js'
 
@@ -48,7 +50,7 @@ const REASONING = new Set(['context', 'mode', 'summary'])
  * `losses`.
  */
 export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: Losses): JsonObject {
-  refuseUnsupported(request)
+  refuseUnsupported(request, losses)
   const context = { model, losses }
   const body: JsonObject = {
     model: request.model,
@@ -65,24 +67,16 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
   return body
 }
 
-/** Refuses fields that the format does not have and that change the reply. */
-function refuseUnsupported(request: ChatRequest): void {
-  if ((request.stop ?? []).some((text) => text !== '')) {
-    throw refused('stop', 'which has no stop sequences. Leave it out')
-  }
-  if ((request.candidates ?? 1) > 1) {
-    throw refused('n', 'which returns one choice. Send n requests')
-  }
-  const { audio, modalities } = request.rest
-  if (audio !== undefined) throw refused('audio', 'which has no audio. Choose an audio model')
-  if (Array.isArray(modalities) && modalities.includes('audio')) {
-    throw refused('modalities', 'which has no audio. Choose an audio model')
-  }
-}
+const REFUSED = fieldsFor(FIELDS, 'stop', 'candidates')
 
-function refused(param: string, why: string): GatewayError {
-  const message = `${param}: the upstream serves this model through OpenAI's Responses API, ${why}.`
-  return new GatewayError('untranslatable', message, { param })
+/** Refuses fields that the format does not have and that change the reply. */
+function refuseUnsupported(request: ChatRequest, losses: Losses): void {
+  loseFields(request, REFUSED, losses)
+  const { audio, modalities } = request.rest
+  if (audio !== undefined) throw refused('audio', NO_AUDIO)
+  if (Array.isArray(modalities) && modalities.includes('audio')) {
+    throw refused('modalities', NO_AUDIO)
+  }
 }
 
 function encodeTools(request: ChatRequest, body: JsonObject): void {
@@ -124,6 +118,10 @@ function encodeReasoning(
   if (Object.keys(reasoning).length > 0) body['reasoning'] = reasoning
 }
 
+const SAMPLING = fieldsFor(FIELDS, 'temperature', 'topP', 'topK')
+const LOGPROBS = fieldsFor(FIELDS, 'logprobs', 'topLogprobs')
+const MISSING = fieldsFor(FIELDS, 'frequencyPenalty', 'presencePenalty', 'seed')
+
 /** Sampling parameters, if the model accepts them. The format has no penalties and no seed. */
 function encodeSampling(
   request: ChatRequest,
@@ -131,23 +129,12 @@ function encodeSampling(
   { model, losses }: EncodeContext,
 ): void {
   const accepted = acceptsSampling(model, objectOf(body['reasoning'])['effort'])
-  const put = (key: string, value: number | undefined): void => {
-    if (value === undefined) return
-    if (accepted) body[key] = value
-    // The default value is not a loss.
-    else if (value !== 1) losses.drop(key, 'no-equivalent')
-  }
-  put('temperature', request.temperature)
-  put('top_p', request.topP)
-  if (request.topK !== undefined) losses.drop('top_k', 'no-equivalent')
+  const encode = (_field: ScalarField, value: JsonValue): JsonValue | undefined =>
+    accepted ? value : undefined
+  writeFields(request, SAMPLING, { body, losses, encode })
   if (accepted && request.logprobs === true) encodeLogprobs(request, body)
-  else {
-    if (request.logprobs === true) losses.drop('logprobs', 'no-equivalent')
-    if ((request.topLogprobs ?? 0) > 0) losses.drop('top_logprobs', 'no-equivalent')
-  }
-  if ((request.frequencyPenalty ?? 0) !== 0) losses.drop('frequency_penalty', 'no-equivalent')
-  if ((request.presencePenalty ?? 0) !== 0) losses.drop('presence_penalty', 'no-equivalent')
-  if (request.seed !== undefined) losses.drop('seed', 'no-equivalent')
+  else writeFields(request, LOGPROBS, { body, losses, encode: () => undefined })
+  loseFields(request, MISSING, losses)
 }
 
 /** Token probabilities, which models do not return while they reason. */
@@ -156,8 +143,10 @@ function encodeLogprobs({ topLogprobs = 0 }: ChatRequest, body: JsonObject): voi
   if (topLogprobs > 0) body['top_logprobs'] = topLogprobs
 }
 
+const OPTIONS = fieldsFor(FIELDS, 'userId', 'serviceTier')
+
 function encodeOutput(request: ChatRequest, body: JsonObject, losses: Losses): void {
-  const { maxOutputTokens: limit, responseFormat, verbosity, userId, serviceTier } = request
+  const { maxOutputTokens: limit, responseFormat, verbosity } = request
   if (limit !== undefined) {
     body['max_output_tokens'] = Math.max(limit, MIN_OUTPUT_TOKENS)
     if (limit < MIN_OUTPUT_TOKENS) losses.drop('max_completion_tokens', 'approximated')
@@ -166,10 +155,14 @@ function encodeOutput(request: ChatRequest, body: JsonObject, losses: Losses): v
   if (responseFormat !== undefined) text['format'] = encodeFormat(responseFormat)
   if (verbosity !== undefined) text['verbosity'] = verbosity
   if (Object.keys(text).length > 0) body['text'] = text
-  if (userId !== undefined) body['safety_identifier'] = userId
-  if (serviceTier === undefined) return
-  if (SERVICE_TIERS.includes(serviceTier)) body['service_tier'] = serviceTier
-  else losses.drop('service_tier', 'no-equivalent')
+  writeFields(request, OPTIONS, {
+    body,
+    losses,
+    encode: ({ canonical }, value) =>
+      canonical !== 'serviceTier' || SERVICE_TIERS.some((tier) => tier === value)
+        ? value
+        : undefined,
+  })
 }
 
 function encodeRest(

@@ -1,6 +1,6 @@
 /**
  * Checks of request fields. Each throws `malformed_request` with the path and the rule if the value breaks
- * it.
+ * it. `refused` is the error of a valid field that an upstream cannot express.
  */
 import { GatewayError } from '../../../errors.js'
 import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
@@ -8,6 +8,14 @@ import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
 /** Throws `GatewayError(malformed_request)`: the path is its `param` and begins the message. */
 export function refuse(path: string, rule: string): never {
   throw new GatewayError('malformed_request', `${path} ${rule}`, { param: path })
+}
+
+/**
+ * `untranslatable`: the reply would be wrong without the field, and the upstream cannot express it. The path
+ * begins the message, and is its `param` unless another one is given.
+ */
+export function refused(path: string, why: string, param = path): GatewayError {
+  return new GatewayError('untranslatable', `${path}: ${why}`, { param })
 }
 
 /** Whether a nullable field is present: `null` means absent. */

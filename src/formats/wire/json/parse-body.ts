@@ -11,6 +11,7 @@ import { quickScan, type ScanResult, type Member } from './quick-scan.js'
 import { putData, withoutData } from './inline-data.js'
 import { malformed } from './check-fields.js'
 import { parseOrNull, FullScan, type ScanOptions } from './full-scan.js'
+import { atOnce, type Steps } from '../steps.js'
 
 /** A body that passed every check. */
 export interface ParsedObject {
@@ -70,24 +71,29 @@ export const MAX_TEXT_BYTES = 8 * 1024 * 1024
  * the path.
  */
 export function parseObject(bytes: Buffer, caps: JsonLimits = {}): ParsedObject {
-  const examined = examine(bytes, checkEncoding(bytes), caps)
+  const examined = atOnce(examineSteps(bytes, checkEncoding(bytes), caps))
   return parseExamined(examined) ?? refuseInvalid(examined)
 }
 
 /**
- * The first of the three steps of `parseObject`, for large bodies, which are parsed in several turns of the
+ * The first of the three parts of `parseObject`, for large bodies, which are parsed in several turns of the
  * event loop.
  */
-export function examine(bytes: Buffer, { isPlain }: BodyText, caps: JsonLimits = {}): ExaminedBody {
+export function* examineSteps(
+  bytes: Buffer,
+  { isPlain }: BodyText,
+  caps: JsonLimits = {},
+): Steps<ExaminedBody> {
   const { maxDepth = 64, maxTokens = 200_000, maxTextBytes = MAX_TEXT_BYTES } = caps
   const options = { isPlain, maxDepth, maxTokens, maxTextBytes, isProbing: false }
   // For a larger body, the amount of inline data decides, which the full scan counts.
   const seen = bytes.length > maxTextBytes ? null : quickScan(bytes, options)
   if (seen !== null) return { bytes, isPlain, scanned: seen, isQuickScan: true, options }
+  yield
   return { bytes, isPlain, scanned: fullScan(bytes, options), isQuickScan: false, options }
 }
 
-/** The second step; null if the body is not valid JSON. Throws as `parseObject`. */
+/** The second part; null if the body is not valid JSON. Throws as `parseObject`. */
 export function parseExamined({
   bytes,
   isPlain,
@@ -106,7 +112,7 @@ export function parseExamined({
   return { value, members }
 }
 
-/** The third step: throws the error of a body that is not valid JSON. */
+/** The third part: throws the error of a body that is not valid JSON. */
 export function refuseInvalid({ bytes, isQuickScan, options }: ExaminedBody): never {
   if (isQuickScan) fullScan(bytes, options)
   fullScan(bytes, { ...options, isProbing: true })

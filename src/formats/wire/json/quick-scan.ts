@@ -213,7 +213,7 @@ const WORD_BYTES = 4
  * The strings of one body.
  *
  * Finds the end of JSON strings in the bytes of a body and checks that they are valid, without decoding them.
- * Reads four bytes at a time, which takes a third of the time of `JSON.parse`.
+ * Reads four bytes at a time, which takes less than a third of the time of `JSON.parse`.
  */
 export class StringScan {
   /** The difference in bytes between the last string with its escapes and decoded in UTF-8. */
@@ -239,49 +239,41 @@ export class StringScan {
     const { bytes } = this
     this.savedBytes = 0
     this.surrogateEnd = -1
+    const shortUntil = Math.min(bytes.length, from + SHORT)
     let at = from
-    let until = Math.min(bytes.length, from + SHORT)
     for (;;) {
-      while (at < until) {
-        const code = bytes[at] ?? 0
-        if (code === QUOTE) return at
-        if (code < SPACE) return -1
-        if (code !== BACKSLASH) {
-          at += 1
-          continue
-        }
-        const length = this.escape(at)
-        if (length === 0) return -1
-        at += length
-      }
-      if (at >= bytes.length) return -1
-      at = this.plain(at)
-      until = Math.min(bytes.length, at + WORD_BYTES)
+      while (at < shortUntil && !isSpecial(bytes[at] ?? 0)) at += 1
+      if (at >= shortUntil) at = this.nextSpecial(at)
+      const code = bytes[at] ?? END
+      if (code === QUOTE) return at
+      const length = code === BACKSLASH ? this.escape(at) : 0
+      if (length === 0) return -1
+      at += length
     }
   }
 
-  /**
-   * The first offset from `from` on with a quote, backslash or control character, or up to three bytes before
-   * it.
-   */
-  private plain(from: number): number {
+  /** The first offset from `from` on with a quote, backslash or control character; that of the end if none. */
+  private nextSpecial(from: number): number {
     const { bytes, head } = this
-    if (from < head) return from
-    this.words ??= new Int32Array(bytes.buffer, bytes.byteOffset + head, (bytes.length - head) >> 2)
+    let at = from
+    while (at < head && !isSpecial(bytes[at] ?? 0)) at += 1
+    if (at < head) return at
+    this.words ??= wordsOf(bytes, head)
     const { words } = this
-    let at = (from - head) >> 2
-    // The subtraction sets the highest bit of a byte below 32, and of a byte that is 0 after the exclusive
-    // or.
-    for (; at < words.length; at += 1) {
-      const word = words[at] ?? 0
-      const quote = word ^ 0x22222222
-      const backslash = word ^ 0x5c5c5c5c
-      const control = (word - 0x20202020) & ~word
-      const found =
-        control | ((quote - 0x01010101) & ~quote) | ((backslash - 0x01010101) & ~backslash)
-      if ((found & 0x80808080) !== 0) break
+    let index = (at - head) >> 2
+    // The bytes of the first word that are before `at` do not count.
+    let found = specialBits(words[index] ?? 0) & (HIGHEST_BITS << (((at - head) & 3) * 8))
+    while (found === 0 && index < words.length) {
+      index += 1
+      found = specialBits(words[index] ?? 0) & HIGHEST_BITS
     }
-    return Math.max(from, head + at * WORD_BYTES)
+    if (index < words.length) {
+      const lowest = 31 - Math.clz32(found & -found)
+      return head + index * WORD_BYTES + (lowest >> 3)
+    }
+    at = Math.max(at, head + words.length * WORD_BYTES)
+    while (at < bytes.length && !isSpecial(bytes[at] ?? 0)) at += 1
+    return at
   }
 
   /** The length of the escape at `at`; 0 for an invalid escape. */
@@ -320,6 +312,35 @@ export class StringScan {
     else this.savedBytes += 3
     return UNICODE_ESCAPE_BYTES
   }
+}
+
+/** Whether a string cannot have this byte, or ends or has an escape at it. */
+function isSpecial(code: number): boolean {
+  return code === QUOTE || code === BACKSLASH || code < SPACE
+}
+
+const HIGHEST_BITS = 0x80808080
+
+/**
+ * Sets the highest bit of the first special byte of a word, and of no byte before it: the subtraction sets it
+ * for a byte below 32, and for a byte that is 0 after the exclusive or.
+ */
+function specialBits(word: number): number {
+  return (
+    ((word - 0x20202020) |
+      ((word ^ 0x22222222) - 0x01010101) |
+      ((word ^ 0x5c5c5c5c) - 0x01010101)) &
+    ~word
+  )
+}
+
+/** The lowest byte of a word is the first one, as on all processors that Node supports but one (s390x). */
+const IS_LITTLE_ENDIAN = new Uint8Array(new Uint32Array([1]).buffer)[0] === 1
+
+/** The bytes from `head` on, four at a time; none where the order of bytes is another one. */
+function wordsOf(bytes: Buffer, head: number): Int32Array {
+  const length = IS_LITTLE_ENDIAN ? (bytes.length - head) >> 2 : 0
+  return new Int32Array(bytes.buffer, bytes.byteOffset + head, Math.max(0, length))
 }
 
 /** The value of a hexadecimal digit; -1 for any other byte. */

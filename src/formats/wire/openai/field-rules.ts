@@ -3,16 +3,8 @@
  */
 import type { JsonValue } from '../../chat/json.js'
 import type { ChatRequest } from '../../chat/request.js'
-import {
-  boolean,
-  finiteObject,
-  given,
-  number,
-  object,
-  refuse,
-  string,
-  text,
-} from '../json/check-fields.js'
+import { finiteObject, given, object, refuse, string } from '../json/check-fields.js'
+import { readField, type ScalarField } from '../scalar-fields.js'
 import { refuseForbidden as refuseForbiddenField } from '../request-fields.js'
 
 /** Checks one field and stores it in the request. Throws `malformed_request` naming the field. */
@@ -53,13 +45,17 @@ export function keepInRest(
   ]
 }
 
-/** Fields with the same name and rule in both formats. */
+/** The rules of the scalar fields at the top level of the body. */
+export function scalarRules(fields: readonly ScalarField[]): [string, FieldRule][] {
+  return fields.flatMap((field): [string, FieldRule][] => {
+    const { wire, check } = field
+    if (wire === null || check === null || wire.includes('.')) return []
+    return [[wire, (value, request) => readField(field, value, request, wire)]]
+  })
+}
+
+/** Other fields with the same name and rule in both formats. */
 export const COMMON_RULES: readonly (readonly [string, FieldRule])[] = [
-  ['temperature', (v, r) => void (r.temperature = number(v, 'temperature', { min: 0, max: 2 }))],
-  ['top_p', (v, r) => void (r.topP = number(v, 'top_p', { min: 0, max: 1 }))],
-  ['parallel_tool_calls', (v, r) => void (r.parallelToolCalls = boolean(v, 'parallel_tool_calls'))],
-  ['user', (v, r) => void (r.userId ??= string(v, 'user'))],
-  ['safety_identifier', (v, r) => void (r.userId = text(v, 'safety_identifier', 128))],
   keepInRest('metadata', metadataPairs),
   keepInRest('moderation', finiteObject),
   keepInRest('prompt_cache_key', string),

@@ -4,7 +4,7 @@
  */
 import { pointOf } from '../../routing/order-targets.js'
 import { REPORT_INTERVAL_MS } from '../../../observe/notification.js'
-import type { Clock } from './rolling-sums.js'
+import type { Clock } from '../../rolling-sums.js'
 
 /** One of the keys; null if the upstream needs none. */
 export interface Credential {

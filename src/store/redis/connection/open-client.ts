@@ -10,7 +10,9 @@ import type { RedisAddress } from '../../store-address.js'
 type Options = Omit<RedisOptions, 'replyMapping'>
 
 const CONNECT_TIMEOUT_MS = 1_000
-const HANDSHAKE_MS = 250
+/** Longer than `RedisConnection` waits for a reply while this process is not scheduled. */
+const HANDSHAKE_MS = 2_000
+const HANDSHAKE_FACTOR = 5
 const SOCKET_TIMEOUT_MS = 5_000
 const KEEP_ALIVE_MS = 10_000
 const RETRY_FIRST_MS = 50
@@ -38,7 +40,7 @@ export function clientOptions(address: RedisAddress, name: string, timeoutMs: nu
     protocol: 2,
     connectionName: `sluice-${name}`,
     // For the handshake; `RedisConnection` limits the time of commands.
-    commandTimeout: Math.max(timeoutMs, HANDSHAKE_MS),
+    commandTimeout: Math.max(HANDSHAKE_FACTOR * timeoutMs, HANDSHAKE_MS),
     connectTimeout: CONNECT_TIMEOUT_MS,
     socketTimeout: SOCKET_TIMEOUT_MS,
     keepAlive: KEEP_ALIVE_MS,

@@ -300,15 +300,31 @@ function isReadOnly(message: string): boolean {
 /** No reply within the time limit. */
 class ReplyTimeout extends Error {}
 
+/** A timer that is later than this was delayed by the event loop. */
+const LATE_MS = 10
+/** How often a time limit begins again. */
+const MAX_ROUNDS = 4
+
 /**
- * Rejects with `ReplyTimeout` after the time limit. A delayed event loop runs timers before it reads sockets,
- * so the sockets are read again before the timeout counts. ioredis has a longer time limit of its own
- * (`commandTimeout`), which may end first when the event loop was delayed.
+ * Rejects with `ReplyTimeout` after the time limit. While this process is not scheduled, it cannot read the
+ * reply: if the timer is late, the time limit begins again, at most `MAX_ROUNDS` times in all. A delayed
+ * loop runs timers before it reads sockets, so the sockets are read again before the timeout counts.
  */
 function withTimeout<T>(reply: Promise<T>, timeoutMs: number): Promise<T> {
   return new Promise((resolve, reject) => {
+    let round = 0
+    let timer: NodeJS.Timeout
     const late = (): void => reject(new ReplyTimeout(`no answer within ${timeoutMs} ms`))
-    const timer = setTimeout(() => setImmediate(late), timeoutMs)
+    const begin = (): void => {
+      round += 1
+      const dueMs = performance.now() + timeoutMs
+      timer = setTimeout(() => {
+        const isDelayed = performance.now() - dueMs > LATE_MS
+        if (isDelayed && round < MAX_ROUNDS) begin()
+        else setImmediate(late)
+      }, timeoutMs)
+    }
+    begin()
     const failed = (error: unknown): void => {
       if (messageOf(error) === 'Command timed out') late()
       else reject(error instanceof Error ? error : new Error(messageOf(error)))

@@ -123,7 +123,7 @@ export class RedisKeys {
 
   async change(
     { accountId, id }: KeyReference,
-    edit: KeyEdit,
+    edit: KeyEdit | ((key: ApiKey) => KeyEdit),
     auditEntries: AuditEntriesOf<ApiKey>,
   ): Promise<ApiKey | null> {
     const what = 'changing a key'

@@ -103,7 +103,7 @@ export class SqliteKeys implements KeyTable {
 
   change(
     { accountId, id }: KeyReference,
-    edit: KeyEdit,
+    edit: KeyEdit | ((key: ApiKey) => KeyEdit),
     entriesOf: AuditEntriesOf<ApiKey>,
   ): Promise<ApiKey | null> {
     return this.write('changing a key', () => {

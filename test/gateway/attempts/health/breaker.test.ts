@@ -5,8 +5,7 @@
  */
 import t from 'tap'
 import type { BreakerConfig } from '../../../../src/config/config.js'
-import { Breaker } from '../../../../src/gateway/attempts/health/breaker.js'
-import { CandidateQueue } from '../../../../src/gateway/attempts/candidate-turns.js'
+import { Breaker, CandidateQueue } from '../../../../src/gateway/attempts/health/breaker.js'
 import { TestClock } from '../clock.js'
 
 const CONFIG: BreakerConfig = {

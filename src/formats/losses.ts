@@ -1,0 +1,106 @@
+/**
+ * The fields that a translation leaves out: their list, and `on_loss`, which decides whether a request that
+ * loses any is sent. The functions here are the only readers of the setting's value.
+ */
+import { GatewayError } from '../errors.js'
+import type { ChatEvent } from './chat/event.js'
+import type { ChatRequest } from './chat/request.js'
+import {
+  ordinaryModel,
+  reportNative,
+  type DialectName,
+  type Ingress,
+  type Losses,
+} from './dialect.js'
+import { EGRESSES } from './index.js'
+
+/** The value of `on_loss`: losses are reported, or the request is refused because of them. */
+export type OnLoss = 'report' | 'reject'
+
+/** Whether a request that loses these fields is refused. */
+export function refusesLosses(onLoss: OnLoss, lost: readonly string[]): boolean {
+  return lost.length > 0 && onLoss === 'reject'
+}
+
+/** Throws `untranslatable` if a request that loses these fields is refused. */
+export function assertLossesAllowed(
+  onLoss: OnLoss,
+  lost: readonly string[],
+  { request, dialect }: { readonly request: ChatRequest; readonly dialect: DialectName },
+): void {
+  if (refusesLosses(onLoss, lost)) throw lossRefusal(request, dialect, lost)
+}
+
+/** Whether a request that cannot be translated is counted by estimate, because a chat reports it better. */
+export function estimatesUntranslatable(onLoss: OnLoss): boolean {
+  return onLoss === 'report'
+}
+
+/** Reports the part of an event that the client's format cannot represent. */
+export function note(ingress: Ingress, event: ChatEvent, losses: LossList): void {
+  const path = ingress.lossOf(event)
+  if (path !== null) losses.drop(path)
+}
+
+/** Maximum number of reported paths: more than the number of fields that any dialect lacks. */
+const MAX_LOSSES = 32
+/** A path that may appear in a header and a log: the path of an unknown field is the client's own text. */
+const PLAIN_PATH = /^[\w$.[\]-]{1,80}$/
+
+/** Each path once, in the order of the reports, up to a maximum for the header. */
+export class LossList implements Losses {
+  private found: Set<string> | null = null
+
+  drop(path: string): void {
+    this.found ??= new Set()
+    if (this.found.size < MAX_LOSSES) this.found.add(PLAIN_PATH.test(path) ? path : 'other')
+  }
+
+  /** The paths; empty if nothing was lost. */
+  get paths(): readonly string[] {
+    return this.found === null ? NONE : [...this.found]
+  }
+}
+
+const NONE: readonly string[] = []
+
+/** The error of `on_loss: reject`: the fields that would be lost, and the dialects that support them. */
+function lossRefusal(
+  request: ChatRequest,
+  client: DialectName,
+  lost: readonly string[],
+): GatewayError {
+  const [first = ''] = lost
+  const accepting = dialectsThatAccept(request, client, lost)
+  const advice =
+    accepting.length === 0
+      ? 'Leave them out: no dialect supports all of them'
+      : `Leave them out, or request a model of an upstream whose dialect takes them: ${accepting.join(', ')}`
+  return new GatewayError(
+    'untranslatable',
+    `This model's provider cannot take: ${lost.join(', ')}. ${advice}.`,
+    { param: first },
+  )
+}
+
+/** The dialects that represent each of these fields, found by a trial translation into each. */
+function dialectsThatAccept(
+  request: ChatRequest,
+  client: DialectName,
+  lost: readonly string[],
+): DialectName[] {
+  // Fields that embeddings may lose belong to one provider.
+  if (request.embedding !== undefined) return []
+  return EGRESSES.flatMap(({ dialect, egress }) => {
+    const facts = ordinaryModel(request.model, dialect)
+    const losses = new LossList()
+    try {
+      if (dialect !== client) reportNative(request, losses)
+      egress.encodeRequest(request, facts, losses)
+    } catch (error) {
+      if (error instanceof GatewayError) return []
+      throw error
+    }
+    return losses.paths.some((path) => lost.includes(path)) ? [] : [dialect]
+  })
+}

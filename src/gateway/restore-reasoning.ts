@@ -1,0 +1,53 @@
+/**
+ * Keeps reasoning state between turns: restores stored state in the history that the upstream gets, and
+ * stores the state of its reply before the client gets the end.
+ */
+import type { Reply } from '../formats/chat/fold.js'
+import type { ChatRequest } from '../formats/chat/request.js'
+import type { Ingress } from '../formats/dialect.js'
+import type { Escrow, Scope } from './reasoning/escrow.js'
+import { inTurns } from './streams/in-turns.js'
+import { LARGE_BYTES } from './streams/join-chunks.js'
+import { observedFormat } from './streams/observe-reply.js'
+import type { Candidate } from './phases/choose-route.js'
+import type { Call } from './phases/receive.js'
+
+/** The account that the reasoning state belongs to, and the store for the state of the reply. */
+export interface Memory {
+  readonly escrow: Escrow
+  readonly accountId: string
+  /** Gets the promise of each write; null: the state of the reply is not stored. */
+  readonly hold: ((written: Promise<void>) => void) | null
+}
+
+/**
+ * The call with restored state in its history. Returns the call itself if there can be no state: the client's
+ * own bytes pass, or the store of reasoning state is off.
+ */
+export function withRestoredReasoning(
+  call: Call,
+  { target, model }: Candidate,
+  { escrow, accountId, hold }: Memory,
+): Call | Promise<Call> {
+  if (target.wire === call.wire || !escrow.enabled) return call
+  if (call.request.embedding !== undefined) return call
+  const family = target.egress.stateOrigin ?? target.dialect
+  const scope: Scope = { accountId, family, model }
+  const keep = (reply: Reply): void => {
+    const written = escrow.keep(call.request, reply, scope)
+    if (written !== null) hold?.(written)
+  }
+  const ingress = hold === null ? call.ingress : observedFormat(call.ingress, { onReply: keep })
+  const turns = call.raw.length > LARGE_BYTES ? escrow.turnsOf(call.request, scope) : null
+  const request =
+    turns === null
+      ? escrow.restore(call.request, scope)
+      : inTurns(turns).then((named) => escrow.restore(call.request, scope, named))
+  return request instanceof Promise
+    ? request.then((restored) => withHistory(call, ingress, restored))
+    : withHistory(call, ingress, request)
+}
+
+function withHistory(call: Call, ingress: Ingress, request: ChatRequest): Call {
+  return { ...call, ingress, request }
+}
