@@ -17,6 +17,7 @@ import {
   WHOLE,
   type BedrockAction,
 } from './bedrock-requests.js'
+import { bedrockEmbeddings } from './embeddings.js'
 import {
   Refusal,
   replyInForm,
@@ -81,8 +82,9 @@ const VERSIONS: Readonly<Record<string, string>> = {
 
 /** Claude behind InvokeModel: the Messages API, without the members that the path decides. */
 function invokeReply(request: ParsedRequest, body: JsonObject, { model, action }: Target): Reply {
+  if (/embed/.test(model)) return bedrockEmbeddings(body, model)
   if (!isClaude(model)) {
-    refuseBedrock(400, 'emulator: InvokeModel is emulated for models of Anthropic alone.')
+    refuseBedrock(400, 'emulator: InvokeModel has models of Anthropic and embedding models.')
   }
   const { anthropic_version: version, anthropic_beta: betas, ...rest } = body
   for (const name of ['model', 'stream']) {

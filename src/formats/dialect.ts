@@ -31,6 +31,8 @@ export type OtherFormat =
   | 'gemini-embeddings'
   /** `embedContent`: one text. */
   | 'gemini-embedding'
+  /** Bedrock's InvokeModel, for upstreams. */
+  | 'bedrock-embeddings'
 
 /** A format. If client and upstream use the same one, bodies are forwarded as bytes. */
 export type WireFormat = DialectName | OtherFormat

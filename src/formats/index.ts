@@ -1,5 +1,6 @@
 /** All dialects by name, and the resolution of a request's method and path to a dialect and operation. */
 import { anthropic } from './anthropic/index.js'
+import { bedrockEmbeddings } from './converse/embeddings.js'
 import { converse } from './converse/index.js'
 import { anthropicModels, geminiModels, openaiModels } from './list-models.js'
 import type {
@@ -40,6 +41,8 @@ const OTHERS: Readonly<Record<OtherFormat, FormatCodecs>> = {
   'openai-embeddings': openaiEmbeddings,
   'gemini-embeddings': geminiEmbeddings,
   'gemini-embedding': geminiEmbedding,
+  // Clients use the formats above.
+  'bedrock-embeddings': { ingress: openaiEmbeddings.ingress, egress: bedrockEmbeddings },
 }
 
 /** The dialects for upstreams, in the order of the table. */
@@ -154,9 +157,11 @@ export function upstreamFormat(
 ): WireFormat | null {
   switch (client) {
     case 'openai-embeddings':
+    case 'bedrock-embeddings':
     case 'gemini-embeddings':
     case 'gemini-embedding':
-      if (dialect === 'anthropic' || dialect === 'converse') return null
+      if (dialect === 'anthropic') return null
+      if (dialect === 'converse') return 'bedrock-embeddings'
       if (dialect !== 'gemini') return 'openai-embeddings'
       return client === 'gemini-embedding' ? client : 'gemini-embeddings'
     case 'openai-completions':

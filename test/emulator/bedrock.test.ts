@@ -191,6 +191,19 @@ void t.test('InvokeModel for Claude, whole and streamed', async (t) => {
   t.end()
 })
 
+void t.test('embeddings of each vendor', async (t) => {
+  const invoke = async (modelId: string, input: object): Promise<unknown> => {
+    const body = JSON.stringify(input)
+    const reply = await client.send(new InvokeModelCommand({ modelId, body }))
+    return JSON.parse(Buffer.from(reply.body).toString())
+  }
+  const titan = await invoke('amazon.titan-embed-text-v2:0', { inputText: 'a', dimensions: 256 })
+  t.match(titan, { embedding: { length: 256 }, inputTextTokenCount: 1 })
+  const texts = { texts: ['a', 'b'], input_type: 'clustering' }
+  t.match(await invoke('cohere.embed-v4:0', texts), { embeddings: { float: { length: 2 } } })
+  t.end()
+})
+
 void t.test('token counts, for foundation models alone', async (t) => {
   const counted = { converse: { messages: userTurn('Hello there') } }
   const modelId = 'anthropic.claude-sonnet-4-20250514-v1:0'

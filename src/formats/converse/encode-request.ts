@@ -291,7 +291,8 @@ export function target(model: string, stream: boolean): { path: string; accept: 
     : { path: `${path}/converse`, accept: 'application/json' }
 }
 
-function modelPath(model: string): string {
+/** The path of a model, below which its operations are. Throws like `target`. */
+export function modelPath(model: string): string {
   if (MODEL_ID.test(model)) return `/model/${encodeURIComponent(model)}`
   throw new GatewayError(
     'unknown_model',

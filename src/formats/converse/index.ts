@@ -11,7 +11,8 @@ import { readsUrl } from './encode-media.js'
 import { continuation, encodeRequest, target, tokenCounter } from './encode-request.js'
 import { mayOmitCall } from './encode-tools.js'
 
-const egress: Egress = {
+/** The codec for upstreams. */
+export const egress: Egress = {
   framing: 'aws-events',
   stateOrigin: STATE_ORIGIN,
   target,
