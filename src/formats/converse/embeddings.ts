@@ -36,10 +36,9 @@ function encodeRequest(request: ChatRequest, losses: Losses): JsonObject {
     if (typeof input === 'string') return input
     throw refused('input', 'Bedrock does not accept token ids. Send the text.')
   })
-  const { input_type: inputType, ...others } = rest
-  for (const name of Object.keys(others)) losses.drop(name, 'no-equivalent')
-  if (isCohere(model)) return cohereBody(texts, inputType, embedding?.dimensions)
-  if (inputType !== undefined) losses.drop('input_type', 'no-equivalent')
+  const own = isCohere(model) ? 'input_type' : null
+  for (const name of Object.keys(rest)) if (name !== own) losses.drop(name, 'no-equivalent')
+  if (own !== null) return cohereBody(texts, rest[own], embedding?.dimensions)
   const [text = '', ...more] = texts
   if (more.length > 0) {
     throw refused('input', `${model} embeds one text in a request. Send one request for each text.`)
