@@ -181,6 +181,7 @@ const ERROR_SCHEMA: Readonly<Record<DialectName, string>> = {
   'openai-responses': 'OpenAIError',
   anthropic: 'AnthropicError',
   gemini: 'GeminiError',
+  converse: 'OpenAIError',
 }
 
 /** The kinds of error by status, in the order of the table. */

@@ -1,4 +1,4 @@
-/** `sluice emulate`: the three providers' wire formats on a local port, with faults on request. */
+/** `sluice emulate`: the providers' wire formats on a local port, with faults on request. */
 import { once } from 'node:events'
 import { parseArgs } from 'node:util'
 import { FAULTS } from '../emulator/faults/fault-table.js'
@@ -10,7 +10,7 @@ import type { Emulator } from '../emulator/server.js'
 const HELP = `
 Usage: sluice emulate [--port P] [--host H] [--pace-ms MS] [--any-model] [--json]
 
-Emulates OpenAI, Anthropic and Gemini without a model, for demos and tests of clients and gateways. Every reply
+Emulates OpenAI, Anthropic, Gemini and Bedrock without a model, for demos and tests of clients and gateways. Every reply
 states that it is emulated.
 
   --port P       the port (default 0: any free one)
@@ -43,7 +43,7 @@ function settingsOf(row: { fields: readonly string[]; modes?: readonly string[] 
 /** `sluice emulate`. */
 export const command: Command = {
   name: 'emulate',
-  summary: 'emulate the three providers, with faults on request',
+  summary: 'emulate the providers, with faults on request',
   help: HELP,
   async run(argv) {
     const { values } = parseArgs({
@@ -87,6 +87,7 @@ Emulated providers, without models:
   OpenAI     ${baseUrls.openai}
   Anthropic  ${baseUrls.anthropic}
   Gemini     ${baseUrls.gemini}
+  Bedrock    ${baseUrls.bedrock}
 
 To point a gateway here:
   upstreams:

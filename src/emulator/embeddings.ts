@@ -1,8 +1,9 @@
 /**
- * Embeddings of OpenAI and Gemini: one vector per text, the same for the same text and size.
+ * Embeddings of OpenAI, Gemini and Bedrock: one vector per text, the same for the same text and size.
  */
 import { arrayOf, numberOf, objectOf, stringOf } from '../formats/chat/json.js'
 import type { JsonObject, JsonValue } from '../formats/chat/json.js'
+import { refuseBedrock, WHOLE as BEDROCK } from './bedrock-requests.js'
 import { tokensOf, wholeReply, type ParsedRequest, type Reply } from './emulated-exchange.js'
 import { checkGeminiKey, refuseGemini, WHOLE as GEMINI } from './gemini-requests.js'
 import { checkOpenAiKey, refuseOpenAi, WHOLE as OPENAI } from './openai-requests.js'
@@ -73,6 +74,29 @@ export function geminiEmbeddings(request: ParsedRequest): Reply {
   const [embedding = { values: [] }] = embeddings
   const reply = { ...(isBatch ? { embeddings } : { embedding }), ...counts }
   return wholeReply(GEMINI, JSON.stringify(reply), { input, output: 0 })
+}
+
+/** The reply of an embedding model to InvokeModel, in the format of its vendor. */
+export function bedrockEmbeddings(body: JsonObject, model: string): Reply {
+  const isCohere = model.includes('cohere.')
+  const nova = objectOf(body.singleEmbeddingParams)
+  const texts = isCohere
+    ? arrayOf(body.texts).map((text) => stringOf(text) ?? '')
+    : [stringOf(body.inputText) ?? stringOf(objectOf(nova.text).value) ?? '']
+  if (texts.length === 0 || texts.includes('') || (isCohere && body.input_type === undefined)) {
+    refuseBedrock(400, 'Malformed input request, please reformat your input and try again.')
+  }
+  const size = numberOf(body.dimensions ?? body.output_dimension ?? nova.embeddingDimension)
+  const vectors = texts.map((text) => vectorOf(text, size ?? 1024))
+  const input = texts.reduce((sum, text) => sum + countOf(text), 0)
+  const [embedding = []] = vectors
+  const reply = isCohere
+    ? { embeddings: { float: vectors }, response_type: 'embeddings_by_type', texts }
+    : model.includes('nova')
+      ? { embeddings: [{ embedding, embeddingType: 'TEXT' }] }
+      : { embedding, inputTextTokenCount: input }
+  const headers = { ...BEDROCK, 'x-amzn-bedrock-input-token-count': String(input) }
+  return wholeReply(headers, JSON.stringify(reply), { input, output: 0 })
 }
 
 function inputsOf(input: JsonValue | undefined): (string | JsonValue[])[] {

@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { JsonObject, JsonValue } from '../formats/chat/json.js'
 
 /** The provider whose wire format a request has. */
-export type Provider = 'openai' | 'anthropic' | 'gemini'
+export type Provider = 'openai' | 'anthropic' | 'gemini' | 'bedrock'
 
 /** An HTTP request with its parsed body. */
 export interface ParsedRequest {
@@ -116,7 +116,7 @@ export interface ReplyForms {
   readonly body: () => string
   readonly streamHeaders: Reply['headers']
   /** The events of the stream; the last one is its terminator. */
-  readonly units: () => readonly string[]
+  readonly units: () => readonly (string | Buffer)[]
   readonly counted: NonNullable<Reply['counted']>
 }
 
@@ -141,15 +141,15 @@ export interface FrameWriter {
   /** An error body for a status; `type` overrides the provider's error type. */
   errorBody(status: number, message: string, type?: string): string
   /** An error event for the middle of a stream. */
-  errorEvent(type?: string): string
+  errorEvent(type?: string): string | Buffer
   /** An event of an undefined type, with extra fields. */
-  unknownEvent(): string
+  unknownEvent(): string | Buffer
   /** Any data as an event. */
-  frame(data: string): string
+  frame(data: string): string | Buffer
   /** A text delta. */
-  textEvent(text: string): string
+  textEvent(text: string): string | Buffer
   /** A keep-alive event, or a comment if the format has none. */
-  ping(): string
+  ping(): string | Buffer
   readonly streamHeaders: Readonly<Record<string, string>>
   readonly wholeHeaders: Readonly<Record<string, string>>
 }

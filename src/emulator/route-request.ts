@@ -5,6 +5,8 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { JsonValue } from '../formats/chat/json.js'
 import { anthropicCount, anthropicReply } from './anthropic-replies.js'
 import { anthropicFrames, checkAnthropicKey } from './anthropic-requests.js'
+import { bedrockReply } from './bedrock-replies.js'
+import { bedrockFrames, bedrockPath } from './bedrock-requests.js'
 import { geminiEmbeddings, openAiEmbeddings } from './embeddings.js'
 import {
   errorReply,
@@ -31,14 +33,20 @@ const FRAMES: Record<Provider, FrameWriter> = {
   openai: openAiFrames,
   anthropic: anthropicFrames,
   gemini: geminiFrames,
+  bedrock: bedrockFrames(false),
 }
+
+const CHUNK_FRAMES = bedrockFrames(true)
 
 /** The frame writer of the endpoint of a request. */
 export function framesOf({ provider, path }: Endpoint): FrameWriter {
+  if (bedrockPath(path)?.action.startsWith('invoke') === true) return CHUNK_FRAMES
   return provider === 'openai' && path.startsWith('/responses') ? responsesFrames : FRAMES[provider]
 }
 
 const PREFIXES: readonly (readonly [string, Provider])[] = [
+  ['/bedrock/openai/v1', 'openai'],
+  ['/bedrock', 'bedrock'],
   ['/openai/v1', 'openai'],
   ['/anthropic/v1', 'anthropic'],
   ['/gemini/v1beta', 'gemini'],
@@ -55,6 +63,7 @@ export function endpointOf(pathname: string, headers: IncomingHttpHeaders): Endp
       return { provider, path: pathname.slice(prefix.length) }
     }
   }
+  if (pathname.startsWith('/model/')) return { provider: 'bedrock', path: pathname }
   const path = pathname.startsWith('/v1/') ? pathname.slice(3) : pathname
   if (/^\/models\/[^/]+:\w+$/.test(path)) {
     return { provider: 'gemini', path }
@@ -77,7 +86,7 @@ export function replyTo(request: ParsedRequest): Reply {
 
 function replierOf(request: ParsedRequest): (request: ParsedRequest) => Reply {
   const { provider, method, path } = request
-  if (method === 'GET' && /^\/models(\/[^:]+)?$/.test(path)) {
+  if (method === 'GET' && provider !== 'bedrock' && /^\/models(\/[^:]+)?$/.test(path)) {
     return modelsReply
   }
   if (method === 'POST' && provider === 'openai' && path === '/chat/completions') {
@@ -112,6 +121,7 @@ function replierOf(request: ParsedRequest): (request: ParsedRequest) => Reply {
       return geminiEmbeddings
     }
   }
+  if (method === 'POST' && provider === 'bedrock') return bedrockReply
   return notFound
 }
 
@@ -138,6 +148,8 @@ function modelsReply(request: ParsedRequest): Reply {
     case 'gemini':
       checkGeminiKey(request)
       return reply(geminiFrames.wholeHeaders, id === undefined ? geminiList() : geminiModel(id))
+    case 'bedrock':
+      return notFound(request)
   }
 }
 

@@ -1,11 +1,12 @@
 /**
- * The emulator: an HTTP server for the formats of all three providers, with scripted faults. It shares no
+ * The emulator: an HTTP server for the formats of all providers, with scripted faults. It shares no
  * codec with the gateway, so that each format has two independent implementations.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { GatewayError } from '../errors.js'
 import { isObject, type JsonObject } from '../formats/chat/json.js'
-import { errorReply, type ParsedRequest, type Reply } from './emulated-exchange.js'
+import { errorReply, type ParsedRequest, type Provider, type Reply } from './emulated-exchange.js'
+import { AWS_EVENT_STREAM, messagesIn } from './aws-event-stream.js'
 import { applyFaults } from './faults/content-faults.js'
 import {
   Script,
@@ -37,6 +38,8 @@ export interface RecordedReply {
   readonly stream?: boolean
   readonly response_headers: Readonly<Record<string, string>>
   readonly response_body: string
+  /** `base64`: the body is binary. */
+  readonly response_body_form?: string
 }
 
 /** A running emulator. */
@@ -47,6 +50,7 @@ export interface Emulator {
     readonly openai: string
     readonly anthropic: string
     readonly gemini: string
+    readonly bedrock: string
   }
   /** The recorded requests, oldest first. */
   readonly ledger: readonly LedgerEntry[]
@@ -82,6 +86,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
       openai: `${origin}/openai/v1`,
       anthropic: `${origin}/anthropic/v1`,
       gemini: `${origin}/gemini/v1beta`,
+      bedrock: `${origin}/bedrock`,
     },
     get ledger() {
       return ledger.entries
@@ -139,12 +144,13 @@ function recordedOf(recording: Recording | RecordedReply): Recording {
   if ('body' in recording) {
     return recording
   }
-  const { status, stream, response_headers, response_body } = recording
+  const { status, stream, response_headers, response_body, response_body_form } = recording
   const headers = Object.fromEntries(
     Object.entries(response_headers).filter(([name]) => !HOP.has(name.toLowerCase())),
   )
   headers['content-type'] ??= stream === true ? 'text/event-stream' : 'application/json'
-  return { status, headers, body: response_body }
+  const isBinary = response_body_form === 'base64'
+  return { status, headers, body: isBinary ? Buffer.from(response_body, 'base64') : response_body }
 }
 
 /** Options of an emulator. */
@@ -279,7 +285,7 @@ class Handler {
     entry.faults = faults.map(({ kind }) => kind)
     if (scripted?.replay === undefined && parsed.provider !== 'gemini') {
       // From the ledger's id, so that equal requests get equal bodies but different request ids.
-      plan.headers[parsed.provider === 'openai' ? 'x-request-id' : 'request-id'] =
+      plan.headers[ID_HEADERS[parsed.provider]] =
         `req_emulated${String(entry.id).padStart(12, '0')}`
     }
     const chunking = scripted?.chunking ?? 'events'
@@ -332,8 +338,17 @@ class Handler {
 function replayed(recorded: NonNullable<ScriptEntry['replay']>): Reply {
   const { status, headers, body } = recorded
   // Split into events, so that faults at an event also apply to recordings.
-  const units = typeof body === 'string' ? body.split(BETWEEN_EVENTS) : [body]
+  const isAws = headers['content-type'] === AWS_EVENT_STREAM && typeof body !== 'string'
+  const units =
+    typeof body === 'string' ? body.split(BETWEEN_EVENTS) : isAws ? messagesIn(body) : [body]
   return { status, headers, units, stream: false, terminators: 0 }
+}
+
+/** The header with the id of a request. */
+const ID_HEADERS: Readonly<Record<Exclude<Provider, 'gemini'>, string>> = {
+  openai: 'x-request-id',
+  anthropic: 'request-id',
+  bedrock: 'x-amzn-requestid',
 }
 
 /** Shared, so that replies without faults need no new promise. */

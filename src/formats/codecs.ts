@@ -11,7 +11,8 @@ import type { ModelFacts } from './chat/model.js'
 import type { ChatRequest } from './chat/request.js'
 import { mergeUsage, type Usage } from './chat/usage.js'
 import { GatewayError, type WireError } from '../errors.js'
-import { SseFramer } from './wire/frames/sse-framer.js'
+import { newFramer } from './wire/aws/event-stream.js'
+import type { SseFramer } from './wire/frames/sse-framer.js'
 import { stringifyExact } from './wire/json/exact-numbers.js'
 import {
   ordinaryModel,
@@ -153,14 +154,16 @@ export class StreamTranslator implements EventSink {
     this.to = to
     this.encoder = ingressOf(to).newEncoder(request, seed)
     this.grammar = new Grammar(this)
-    this.decoder = upstreamCodec(from).newDecoder(request, this.grammar)
-    this.framer = new SseFramer(this.decoder)
+    const egress = upstreamCodec(from)
+    this.decoder = egress.newDecoder(request, this.grammar)
+    this.framer = newFramer(egress.framing, this.decoder)
   }
 
   write(chunk: Uint8Array): string {
     if (this.outcome !== 'open') return ''
     this.framer.write(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength))
-    if (this.framer.overflow) this.grammar.event({ type: 'error', error: EVENT_TOO_LARGE })
+    while (this.framer.isPending) this.framer.more()
+    this.checkFraming()
     return this.take()
   }
 
@@ -171,8 +174,14 @@ export class StreamTranslator implements EventSink {
   end(): string {
     if (this.outcome !== 'open') return ''
     this.framer.end()
+    this.checkFraming()
     this.decoder.end()
     return this.take()
+  }
+
+  private checkFraming(): void {
+    if (!this.framer.overflow || this.outcome !== 'open') return
+    this.grammar.event({ type: 'error', error: this.framer.fault ?? EVENT_TOO_LARGE })
   }
 
   event(event: ChatEvent): void {

@@ -7,7 +7,7 @@ import { GatewayError, type WireError } from '../errors.js'
 import type { ChatEvent, EventSink, FinishReason } from './chat/event.js'
 import type { Reply } from './chat/fold.js'
 import type { JsonObject, JsonValue } from './chat/json.js'
-import type { ModelFacts, ModelFamily } from './chat/model.js'
+import type { ModelFacts } from './chat/model.js'
 import type { OutputSize } from './chat/output-size.js'
 import type { Vectors, ChatRequest } from './chat/request.js'
 import type { ReplyStorage } from './chat/stored-reply.js'
@@ -21,7 +21,7 @@ import type { ScalarField } from './wire/scalar-fields.js'
 export type { ChoicesDecoder, StreamDecoder, StreamEncoder, StreamTap, TapRequest, TapResult }
 
 /** The wire formats, by the names that the configuration and the metrics use. */
-export type DialectName = 'openai-chat' | 'openai-responses' | 'anthropic' | 'gemini'
+export type DialectName = 'openai-chat' | 'openai-responses' | 'anthropic' | 'gemini' | 'converse'
 
 /** Formats of providers' endpoints other than chats. */
 export type OtherFormat =
@@ -31,6 +31,8 @@ export type OtherFormat =
   | 'gemini-embeddings'
   /** `embedContent`: one text. */
   | 'gemini-embedding'
+  /** Bedrock's InvokeModel, for upstreams. */
+  | 'bedrock-embeddings'
 
 /** A format. If client and upstream use the same one, bodies are forwarded as bytes. */
 export type WireFormat = DialectName | OtherFormat
@@ -185,6 +187,11 @@ export interface BetaOptions {
 /** The codec for upstreams. */
 export interface Egress {
   readonly framing: Framing
+  /**
+   * The dialect whose reasoning state its replies have and its requests take; absent: its own. Converse has
+   * that of Claude, so that a conversation can move between Anthropic and Bedrock.
+   */
+  readonly stateOrigin?: DialectName
   /**
    * Path below the upstream's base URL, and the `accept` header. `model` is percent-encoded by the dialect.
    */
@@ -359,11 +366,12 @@ export function reportNative({ native = [] }: ChatRequest, losses: Losses): void
   }
 }
 
-const FAMILIES: Readonly<Record<DialectName, ModelFamily>> = {
+const FAMILIES: Readonly<Record<DialectName, string>> = {
   'openai-chat': 'openai',
   'openai-responses': 'openai',
   anthropic: 'anthropic',
   gemini: 'google',
+  converse: 'amazon',
 }
 
 /** Facts of an ordinary model of the dialect's own vendor. */

@@ -1,5 +1,7 @@
 /** All dialects by name, and the resolution of a request's method and path to a dialect and operation. */
 import { anthropic } from './anthropic/index.js'
+import { bedrockEmbeddings } from './converse/embeddings.js'
+import { converse } from './converse/index.js'
 import { anthropicModels, geminiModels, openaiModels } from './list-models.js'
 import type {
   Dialect,
@@ -31,6 +33,7 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
   'openai-responses': openaiResponses,
   anthropic,
   gemini,
+  converse,
 }
 
 const OTHERS: Readonly<Record<OtherFormat, FormatCodecs>> = {
@@ -38,6 +41,8 @@ const OTHERS: Readonly<Record<OtherFormat, FormatCodecs>> = {
   'openai-embeddings': openaiEmbeddings,
   'gemini-embeddings': geminiEmbeddings,
   'gemini-embedding': geminiEmbedding,
+  // Clients use the formats above.
+  'bedrock-embeddings': { ingress: openaiEmbeddings.ingress, egress: bedrockEmbeddings },
 }
 
 /** The dialects for upstreams, in the order of the table. */
@@ -113,6 +118,7 @@ export function modelPagesOf(name: DialectName): ModelPages {
       return geminiModels
     case 'openai-chat':
     case 'openai-responses':
+    case 'converse':
       return openaiModels
     default:
       return name satisfies never
@@ -151,9 +157,11 @@ export function upstreamFormat(
 ): WireFormat | null {
   switch (client) {
     case 'openai-embeddings':
+    case 'bedrock-embeddings':
     case 'gemini-embeddings':
     case 'gemini-embedding':
       if (dialect === 'anthropic') return null
+      if (dialect === 'converse') return 'bedrock-embeddings'
       if (dialect !== 'gemini') return 'openai-embeddings'
       return client === 'gemini-embedding' ? client : 'gemini-embeddings'
     case 'openai-completions':
@@ -162,6 +170,7 @@ export function upstreamFormat(
     case 'openai-responses':
     case 'anthropic':
     case 'gemini':
+    case 'converse':
       return dialect
     default:
       return client satisfies never

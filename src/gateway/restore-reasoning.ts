@@ -31,7 +31,8 @@ export function withRestoredReasoning(
 ): Call | Promise<Call> {
   if (target.wire === call.wire || !escrow.enabled) return call
   if (call.request.embedding !== undefined) return call
-  const scope: Scope = { accountId, family: target.dialect, model }
+  const family = target.egress.stateOrigin ?? target.dialect
+  const scope: Scope = { accountId, family, model }
   const keep = (reply: Reply): void => {
     const written = escrow.keep(call.request, reply, scope)
     if (written !== null) hold?.(written)

@@ -41,7 +41,7 @@ const numberOrNull = () => z.number().nullable()
 const laterText = () => textOrNull().default(null)
 const laterNumber = () => numberOrNull().default(null)
 const optional = () => z.number().exactOptional()
-const dialect = () => z.enum(['openai-chat', 'openai-responses', 'anthropic', 'gemini'])
+const dialect = () => z.enum(['openai-chat', 'openai-responses', 'anthropic', 'gemini', 'converse'])
 
 /** Tokens as in `Usage`; an omitted count was not reported. */
 export const entryUsageSchema = z.object({

@@ -56,6 +56,7 @@ export const MODELS: Readonly<Record<DialectName, string>> = {
   'openai-responses': 'gpt-5-pro',
   anthropic: 'claude-haiku-4-5',
   gemini: 'gemini-3.5-flash',
+  converse: 'us.amazon.nova-2-lite-v1:0',
 }
 
 const client = ingressOf('openai-chat')

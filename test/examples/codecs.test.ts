@@ -19,13 +19,20 @@ import {
 } from '../../src/formats/codecs.js'
 import { objectOf } from '../../src/formats/chat/json.js'
 
-const BODIES: Readonly<Record<DialectName, JsonObject>> = {
+type ClientDialect = Exclude<DialectName, 'converse'>
+
+const BODIES: Readonly<Record<ClientDialect, JsonObject>> = {
   'openai-chat': { model: 'm', messages: [{ role: 'user', content: 'hi' }] },
   'openai-responses': { model: 'm', input: 'hi' },
   anthropic: { model: 'm', max_tokens: 99, messages: [{ role: 'user', content: 'hi' }] },
   gemini: { contents: [{ role: 'user', parts: [{ text: 'hi' }] }] },
 }
-const DIALECTS: readonly DialectName[] = ['openai-chat', 'openai-responses', 'anthropic', 'gemini']
+const DIALECTS: readonly ClientDialect[] = [
+  'openai-chat',
+  'openai-responses',
+  'anthropic',
+  'gemini',
+]
 const SEED = { id: 'id_1', createdAtSeconds: 1, model: 'm' }
 const CHAT_REPLY: JsonObject = {
   id: 'c',
@@ -41,7 +48,7 @@ const CHAT_STREAM = [
 void t.test('a request of each format is written in each format', (t) => {
   for (const from of DIALECTS) {
     const request = decodeRequest({ dialect: from, body: BODIES[from], model: 'm' })
-    for (const to of DIALECTS) {
+    for (const to of [...DIALECTS, 'converse' as const]) {
       const { path, headers, body, losses } = encodeRequest({ from, to, request })
       t.match(path, /^\/\w/, `${from} to ${to}`)
       t.equal(headers['content-type'], 'application/json')

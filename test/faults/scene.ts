@@ -222,7 +222,12 @@ export async function recordingOf(
   await ask(gateway, body)
   const entry = gateway.emulator.ledger.at(-1)
   if (entry === undefined) throw new Error('the emulator was not asked')
-  const base = { openai: 'openai/v1', anthropic: 'anthropic/v1', gemini: 'gemini/v1beta' }
+  const base = {
+    openai: 'openai/v1',
+    anthropic: 'anthropic/v1',
+    gemini: 'gemini/v1beta',
+    bedrock: 'bedrock',
+  }
   const alt = entry.path.includes(':stream') ? '?alt=sse' : ''
   const response = await fetch(
     `${gateway.emulator.origin}/${base[entry.provider]}${entry.path}${alt}`,

@@ -14,7 +14,13 @@ import {
   type ScalarField,
 } from '../../src/formats/wire/scalar-fields.js'
 
-const DIALECTS: readonly DialectName[] = ['openai-chat', 'openai-responses', 'anthropic', 'gemini']
+const DIALECTS: readonly DialectName[] = [
+  'openai-chat',
+  'openai-responses',
+  'anthropic',
+  'gemini',
+  'converse',
+]
 
 /** A value of each member that is no default. */
 const SAMPLES: Scalars = {
@@ -41,6 +47,8 @@ const PLAIN: Readonly<Record<DialectName, JsonObject>> = {
   'openai-responses': { input: 'Hello.' },
   anthropic: { max_tokens: 100, messages: [{ role: 'user', content: 'Hello.' }] },
   gemini: { contents: [{ role: 'user', parts: [{ text: 'Hello.' }] }] },
+  // Not a format of clients.
+  converse: {},
 }
 
 /** The body with a value at a path such as `generationConfig.topK`. */
@@ -74,6 +82,7 @@ function wireValue(dialect: DialectName, { canonical }: ScalarField): JsonValue 
     'openai-responses': 'flex',
     anthropic: 'standard_only',
     gemini: 'FLEX',
+    converse: 'flex',
   }[dialect]
 }
 

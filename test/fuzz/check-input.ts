@@ -15,7 +15,7 @@ import { streamReply, translateReply } from '../../src/gateway/streams/whole-rep
 import { parseObject, parseReply } from '../../src/formats/wire/json/parse-body.js'
 import { MAX_MESSAGE_CHARS } from '../../src/formats/wire/upstream-errors.js'
 import { splice, type Edit } from '../../src/formats/wire/json/splice.js'
-import { SseFramer } from '../../src/formats/wire/frames/sse-framer.js'
+import { newFramer } from '../../src/formats/wire/aws/event-stream.js'
 import { faultsOfStream, faultsOfWhole } from '../conformance/check-completion.js'
 import { factsOf, upstream } from '../edge-cases/drive-codecs.js'
 import { claimsCompletion, client, cutAt, SEED } from '../properties/transcript-streams.js'
@@ -32,6 +32,7 @@ const NEWER: Readonly<Record<DialectName, string>> = {
   'openai-responses': 'gpt-6-sol',
   anthropic: 'claude-opus-5-5',
   gemini: 'gemini-2.5-flash',
+  converse: 'us.anthropic.claude-sonnet-4-5-20250929-v1:0',
 }
 
 const STATUSES = [
@@ -81,7 +82,7 @@ export function requestOf(text: string): ChatRequest | null {
 }
 
 function seedOf({ dialect }: { dialect: DialectName }): Seed {
-  return { ...SEED, origin: dialect }
+  return { ...SEED, origin: upstream(dialect).stateOrigin ?? dialect }
 }
 
 function askedOf(text: string): ChatRequest {
@@ -266,7 +267,7 @@ function pairFault(input: PairInput): string | null {
   const whole = folded((sink) => egress.decodeReply(body, request, sink))
   const streamed = folded((sink) => {
     const decoder = egress.newDecoder(request, sink)
-    const framer = new SseFramer(decoder)
+    const framer = newFramer(egress.framing, decoder)
     for (const chunk of cutAt(Buffer.from(input.text, 'latin1'), input.cuts)) framer.write(chunk)
     framer.end()
     decoder.end()

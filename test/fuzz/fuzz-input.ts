@@ -45,7 +45,13 @@ export interface PairInput {
 /** An input of any kind. */
 export type Input = StreamInput | ReplyInput | RequestInput | PairInput
 
-const DIALECTS: readonly DialectName[] = ['openai-chat', 'openai-responses', 'anthropic', 'gemini']
+const DIALECTS: readonly DialectName[] = [
+  'openai-chat',
+  'openai-responses',
+  'anthropic',
+  'gemini',
+  'converse',
+]
 
 /** The text of a file with the input. */
 export function toFile(input: Input, why: string): string {

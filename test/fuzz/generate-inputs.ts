@@ -18,6 +18,7 @@ export const UPSTREAM_DIALECTS: readonly DialectName[] = [
   'openai-responses',
   'anthropic',
   'gemini',
+  'converse',
 ]
 
 /** A model of each. */
@@ -26,6 +27,7 @@ export const MODELS: Readonly<Record<DialectName, string>> = {
   'openai-responses': 'gpt-4.1',
   anthropic: 'claude-haiku-4-5',
   gemini: 'gemini-3.5-flash',
+  converse: 'us.amazon.nova-2-lite-v1:0',
 }
 
 const TRANSCRIPTS = join(process.cwd(), 'test/transcripts')

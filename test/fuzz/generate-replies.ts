@@ -3,6 +3,7 @@
  * pages, not from the codecs.
  */
 import type { JsonObject, JsonValue } from '../../src/formats/chat/json.js'
+import { awsEvent } from '../../src/emulator/aws-event-stream.js'
 import type { DialectName } from '../../src/formats/dialect.js'
 import { framed, type Unit } from '../edge-cases/drive-codecs.js'
 import {
@@ -46,14 +47,20 @@ const TEXTS = [
 /** A reply of the dialect's provider. */
 export function answer(dialect: DialectName, roll: Roll): BothForms {
   const actual = somethingActual(roll)
+  if (dialect === 'converse') return converse(actual, roll)
   const { whole, units } = FORMS[dialect](actual, roll)
   const stream = Buffer.from(framed(dialect, units)).toString('latin1')
   return { whole: JSON.stringify(whole), stream }
 }
 
-const FORMS: Readonly<
-  Record<DialectName, (shown: Actual, roll: Roll) => { whole: JsonObject; units: Unit[] }>
-> = { 'openai-chat': openai, 'openai-responses': responses, anthropic: claude, gemini }
+type Form = (shown: Actual, roll: Roll) => { whole: JsonObject; units: Unit[] }
+
+const FORMS: Readonly<Record<Exclude<DialectName, 'converse'>, Form>> = {
+  'openai-chat': openai,
+  'openai-responses': responses,
+  anthropic: claude,
+  gemini,
+}
 
 function somethingActual(roll: Roll): Actual {
   const text = (): string => TEXTS[roll(TEXTS.length)] ?? 'x'
@@ -190,6 +197,45 @@ function gemini(
     candidate([{ text: '' }], 'STOP', counted),
   ]
   return { whole: candidate(parts, 'STOP', counted), units }
+}
+
+/** Some models send the counts before the end. */
+function converse({ thinking, text, calls, usage }: Actual, roll: Roll): BothForms {
+  const [inputTokens, outputTokens, cacheReadInputTokens] = usage
+  const content: JsonValue[] = []
+  const events = [awsEvent('messageStart', { role: 'assistant', p: 'ab' })]
+  const add = (whole: JsonObject, start: JsonObject | null, ...deltas: JsonObject[]): void => {
+    const contentBlockIndex = content.length
+    content.push(whole)
+    if (start !== null) events.push(awsEvent('contentBlockStart', { contentBlockIndex, start }))
+    for (const delta of deltas) {
+      const p = 'abcdefghij'.slice(0, 1 + roll(10))
+      events.push(awsEvent('contentBlockDelta', { contentBlockIndex, delta, p }))
+    }
+    if (roll(8) > 0) events.push(awsEvent('contentBlockStop', { contentBlockIndex }))
+  }
+  if (thinking !== '') {
+    const reasoningText = { text: thinking, signature: 'c2ln' }
+    const deltas = fragments(thinking, roll).map((it) => ({ reasoningContent: { text: it } }))
+    const signed = { reasoningContent: { signature: 'c2ln' } }
+    add({ reasoningContent: { reasoningText } }, null, ...deltas, signed)
+  }
+  if (text !== '') add({ text }, null, ...fragments(text, roll).map((it) => ({ text: it })))
+  for (const { id, name, args } of calls) {
+    const json = Object.keys(args).length === 0 ? [] : fragments(JSON.stringify(args), roll)
+    const deltas = json.map((input) => ({ toolUse: { input } }))
+    const head = { toolUseId: id, name }
+    add({ toolUse: { ...head, input: args } }, { toolUse: head }, ...deltas)
+  }
+  const stopReason = calls.length > 0 ? 'tool_use' : 'end_turn'
+  const counted = { inputTokens, outputTokens, cacheReadInputTokens }
+  const ends = [awsEvent('messageStop', { stopReason }), awsEvent('metadata', { usage: counted })]
+  events.push(...(roll(4) === 0 ? ends.reverse() : ends))
+  const output = { message: { role: 'assistant', content } }
+  return {
+    whole: JSON.stringify({ output, stopReason, usage: counted }),
+    stream: Buffer.concat(events).toString('latin1'),
+  }
 }
 
 function responses(

@@ -7,6 +7,7 @@ import type { ChatRequest } from '../../src/formats/chat/request.js'
 import type { DialectName, Egress } from '../../src/formats/dialect.js'
 import { readAnthropic } from '../../src/emulator/anthropic-requests.js'
 import { Refusal, type ParsedRequest, type Provider } from '../../src/emulator/emulated-exchange.js'
+import { bedrockPath, readConverse } from '../../src/emulator/bedrock-requests.js'
 import { readGemini } from '../../src/emulator/gemini-requests.js'
 import { readOpenAi } from '../../src/emulator/openai-requests.js'
 import { readResponses } from '../../src/emulator/openai-responses.js'
@@ -21,6 +22,10 @@ const READINGS: Readonly<Record<DialectName, Reading>> = {
   'openai-responses': { provider: 'openai', read: readResponses },
   anthropic: { provider: 'anthropic', read: readAnthropic },
   gemini: { provider: 'gemini', read: readGemini },
+  converse: {
+    provider: 'bedrock',
+    read: ({ body = {}, path }) => readConverse(body, bedrockPath(path)?.model ?? ''),
+  },
 }
 
 const KEYS = { authorization: 'Bearer key', 'x-api-key': 'key', 'x-goog-api-key': 'key' }
@@ -50,7 +55,11 @@ export function refusalOf(
     return null
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
-    const { error: actual } = objectOf(JSON.parse(String(error.reply.units[0])))
-    return stringOf(objectOf(actual)['message']) ?? `status ${error.reply.status}`
+    const body = objectOf(JSON.parse(String(error.reply.units[0])))
+    return (
+      stringOf(objectOf(body['error'])['message']) ??
+      stringOf(body['message']) ??
+      `status ${error.reply.status}`
+    )
   }
 }

@@ -48,6 +48,7 @@ const FACTS: Readonly<Record<DialectName, ModelFacts>> = {
     assistantPrefill: true,
   },
   gemini: { id: 'm', family: 'google', createdAtSeconds: 0 },
+  converse: { id: 'm', family: 'anthropic', createdAtSeconds: 0, assistantPrefill: true },
 }
 const NO_QUIRKS: QuirksConfig = {
   drop: [],

@@ -33,6 +33,7 @@ const FACTS: Readonly<Record<string, readonly Partial<ModelFacts>[]>> = {
     { family: 'google' },
     { family: 'google', thinkingBudget: { min: 0, max: 9, canDisable: true } },
   ],
+  converse: [{ family: 'amazon' }, { family: 'anthropic', midConversationSystem: true }],
 }
 
 /** The parts of a request that may only be appended to, one entry each. */
@@ -46,6 +47,7 @@ function sent(dialect: DialectName, body: JsonObject): { fixed: string; turns: s
   const fixed = JSON.stringify([body.system, body.systemInstruction, body.instructions, body.tools])
   switch (dialect) {
     case 'anthropic':
+    case 'converse':
       return { fixed, turns: flat(body.messages, 'content') }
     case 'gemini':
       return { fixed, turns: flat(body.contents, 'parts') }
@@ -163,7 +165,8 @@ async function breach(
   { seed, escrow }: { seed: number; escrow: Escrow | null },
 ): Promise<string | null> {
   const roll = seededRoll(seed)
-  const scope = { accountId: 'a', family: dialect, model: `m${seed}` }
+  const origin = upstream(dialect).stateOrigin ?? dialect
+  const scope = { accountId: 'a', family: origin, model: `m${seed}` }
   const constant = CLIENTS[roll(CLIENTS.length)] ?? CLIENTS[0]
   const keeps = (): ((message: JsonObject) => JsonObject) =>
     (escrow === null ? constant : CLIENTS[roll(CLIENTS.length)]) ?? ((message) => message)
@@ -192,9 +195,7 @@ async function breach(
     const reply = { id: 'r', model: 'm', blocks, usage: {}, reason: 'stop', raw: null } as const
     await escrow?.keep(asked, { ...reply, blocks }, scope)
     const body = objectOf(
-      JSON.parse(
-        client.encodeReply({ ...reply, blocks }, asked, { ...SEED, origin: dialect }).text,
-      ),
+      JSON.parse(client.encodeReply({ ...reply, blocks }, asked, { ...SEED, origin }).text),
     )
     const message = objectOf(objectOf(arrayOf(body.choices)[0]).message)
     history.push({ answer: message }, ...question(roll, message))

@@ -30,6 +30,7 @@ const ALL_COLUMNS: readonly Column[] = [
   { dialect: 'openai-responses', title: 'OpenAI Responses', model: 'gpt-5.5' },
   { dialect: 'anthropic', title: 'Anthropic', model: 'claude-opus-5-5' },
   { dialect: 'gemini', title: 'Gemini', model: 'gemini-3.5-flash' },
+  { dialect: 'converse', title: 'Bedrock Converse', model: 'us.amazon.nova-2-lite-v1:0' },
 ]
 
 /** The dialects of upstreams. */

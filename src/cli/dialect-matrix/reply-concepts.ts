@@ -13,6 +13,7 @@ const REPLY_ENDS: readonly ReplyConcept[] = [
         status: 'incomplete',
         incomplete_details: { reason: 'max_output_tokens' },
       }),
+      converse: converse({ stopReason: 'max_tokens' }),
     },
   },
   {
@@ -23,16 +24,29 @@ const REPLY_ENDS: readonly ReplyConcept[] = [
         status: 'incomplete',
         incomplete_details: { reason: 'content_filter' },
       }),
+      converse: converse({ stopReason: 'guardrail_intervened' }),
     },
   },
   {
     name: 'the end: which `stop` sequence',
-    replies: { anthropic: claude({ stop_reason: 'stop_sequence', stop_sequence: 'END' }) },
+    replies: {
+      anthropic: claude({ stop_reason: 'stop_sequence', stop_sequence: 'END' }),
+      converse: converse({
+        stopReason: 'stop_sequence',
+        additionalModelResponseFields: { stop_sequence: 'END' },
+      }),
+    },
   },
   {
     name: 'the end: a call that went wrong',
-    replies: { gemini: gemini({ finishReason: 'MALFORMED_FUNCTION_CALL', content: {} }) },
-    notes: { gemini: 'an error, never an empty reply' },
+    replies: {
+      gemini: gemini({ finishReason: 'MALFORMED_FUNCTION_CALL', content: {} }),
+      converse: converse({ stopReason: 'malformed_tool_use' }),
+    },
+    notes: {
+      gemini: 'an error, never an empty reply',
+      converse: 'an error, never an empty reply',
+    },
   },
   {
     name: 'counts: prompt and reply',
@@ -42,6 +56,7 @@ const REPLY_ENDS: readonly ReplyConcept[] = [
       'openai-responses': response({
         usage: { input_tokens: 4, output_tokens: 3, total_tokens: 7 },
       }),
+      converse: converse({ usage: { inputTokens: 4, outputTokens: 3, totalTokens: 7 } }),
     },
   },
   {
@@ -68,6 +83,9 @@ const REPLY_ENDS: readonly ReplyConcept[] = [
           total_tokens: 5,
         },
       }),
+      converse: converse({
+        usage: { inputTokens: 1, cacheReadInputTokens: 2, outputTokens: 2, totalTokens: 5 },
+      }),
     },
   },
   {
@@ -83,6 +101,9 @@ const REPLY_ENDS: readonly ReplyConcept[] = [
           output_tokens: 2,
           total_tokens: 5,
         },
+      }),
+      converse: converse({
+        usage: { inputTokens: 1, cacheWriteInputTokens: 2, outputTokens: 2, totalTokens: 5 },
       }),
     },
   },
@@ -143,6 +164,7 @@ const REPLY_ENDS: readonly ReplyConcept[] = [
         },
       ),
       'openai-responses': response({ service_tier: 'priority' }),
+      converse: converse({ serviceTier: { type: 'priority' } }),
     },
   },
 ]
@@ -191,6 +213,22 @@ function geminiParts(...parts: JsonObject[]): JsonObject {
   return gemini({ content: { role: 'model', parts } })
 }
 
+/** A whole reply of Converse with these members. */
+function converse(members: JsonObject): JsonObject {
+  return {
+    output: { message: { role: 'assistant', content: [{ text: 'Hi.' }] } },
+    stopReason: 'end_turn',
+    usage: { inputTokens: 3, outputTokens: 2, totalTokens: 5 },
+    metrics: { latencyMs: 1 },
+    ...members,
+  }
+}
+
+/** A whole reply of Converse with this content. */
+function converseContent(...content: JsonObject[]): JsonObject {
+  return converse({ output: { message: { role: 'assistant', content } } })
+}
+
 /** A whole response of OpenAI's Responses with these members. */
 function response(members: JsonObject): JsonObject {
   return {
@@ -229,6 +267,7 @@ export const PLAIN_REPLY: Readonly<Record<Exclude<DialectName, 'openai-chat'>, J
   'openai-responses': response({}),
   anthropic: claude({}),
   gemini: gemini({}),
+  converse: converse({}),
 }
 
 /** A content block of text. */
@@ -251,6 +290,7 @@ const REPLY_CONTENT: readonly ReplyConcept[] = [
       'openai-responses': response({
         output: [message({ type: 'output_text', text: 'Ho.', annotations: [] })],
       }),
+      converse: converseContent({ text: 'Ho.' }),
     },
   },
   {
@@ -262,6 +302,10 @@ const REPLY_CONTENT: readonly ReplyConcept[] = [
         { functionCall: { name: 'b', args: {} } },
       ),
       'openai-responses': called('a', 'b'),
+      converse: converseContent(
+        { toolUse: { toolUseId: 't1', name: 'a', input: { a: 1 } } },
+        { toolUse: { toolUseId: 't2', name: 'b', input: {} } },
+      ),
     },
   },
   {
@@ -277,6 +321,10 @@ const REPLY_CONTENT: readonly ReplyConcept[] = [
           message({ type: 'output_text', text: 'Hi.', annotations: [] }),
         ],
       }),
+      converse: converseContent(
+        { reasoningContent: { reasoningText: { text: 'Hm.', signature: 's' } } },
+        { text: 'Hi.' },
+      ),
     },
   },
   {
@@ -334,6 +382,12 @@ const REPLY_CONTENT: readonly ReplyConcept[] = [
           }),
         ],
       }),
+      converse: converseContent({
+        citationsContent: {
+          content: [{ text: 'Hi.' }],
+          citations: [{ title: 'A', location: { web: { url: 'https://a.example' } } }],
+        },
+      }),
     },
   },
   {
@@ -346,6 +400,18 @@ const REPLY_CONTENT: readonly ReplyConcept[] = [
             citations: [{ type: 'char_location', document_title: 'A', cited_text: 'Hi' }],
           },
         ],
+      }),
+      converse: converseContent({
+        citationsContent: {
+          content: [{ text: 'Hi.' }],
+          citations: [
+            {
+              title: 'A',
+              sourceContent: [{ text: 'Hi' }],
+              location: { documentChar: { documentIndex: 0, start: 0, end: 2 } },
+            },
+          ],
+        },
       }),
     },
   },
@@ -389,11 +455,32 @@ const REPLY_CONTENT: readonly ReplyConcept[] = [
           message({ type: 'output_text', text: 'Hi.', annotations: [] }),
         ],
       }),
+      converse: converseContent(
+        {
+          toolUse: {
+            toolUseId: 't1',
+            name: 'nova_code_interpreter',
+            input: {},
+            type: 'server_tool_use',
+          },
+        },
+        {
+          toolResult: {
+            toolUseId: 't1',
+            content: [{ json: {} }],
+            type: 'nova_code_interpreter_result',
+          },
+        },
+        { text: 'Hi.' },
+      ),
     },
   },
   {
     name: 'images',
-    replies: { gemini: geminiParts({ inlineData: { mimeType: 'image/png', data: 'AAAA' } }) },
+    replies: {
+      gemini: geminiParts({ inlineData: { mimeType: 'image/png', data: 'AAAA' } }),
+      converse: converseContent({ image: { format: 'png', source: { bytes: 'AAAA' } } }),
+    },
   },
 ]
 

@@ -65,7 +65,10 @@ const MESSAGES_GROUP: readonly RequestGroup[] = [
             text('And now?'),
           ],
         },
-        emulated: { gemini: 'a `<system>` block in its place in a user turn' },
+        emulated: {
+          gemini: 'a `<system>` block in its place in a user turn',
+          converse: 'as for Gemini; a turn of their own for Claude since 4.8',
+        },
         notes: { anthropic: 'models before 4.8: as for Gemini' },
       },
       {
@@ -103,7 +106,7 @@ const MESSAGES_GROUP: readonly RequestGroup[] = [
         name: 'files by id',
         base: parts(),
         members: parts({ type: 'file', file: { file_id: 'file-1' } }),
-        notes: { anthropic: 'an id means nothing elsewhere' },
+        notes: { anthropic: 'an id means nothing elsewhere', converse: 'as for Anthropic' },
       },
       {
         name: 'audio input',
@@ -119,7 +122,12 @@ const MESSAGES_GROUP: readonly RequestGroup[] = [
         members: {
           messages: [HELLO, { role: 'assistant', content: null, refusal: 'No.' }, text('And now?')],
         },
-        emulated: { anthropic: 'as text', gemini: 'as text', 'openai-responses': 'as text' },
+        emulated: {
+          anthropic: 'as text',
+          gemini: 'as text',
+          'openai-responses': 'as text',
+          converse: 'as text',
+        },
       },
     ],
   },
@@ -149,6 +157,7 @@ const SETTINGS: readonly RequestGroup[] = [
         notes: {
           'openai-responses': 'accepted by models that do not reason',
           anthropic: 'accepted by models before 4.7 without thinking',
+          converse: 'Claude: as for Anthropic',
         },
       },
       {
@@ -157,6 +166,7 @@ const SETTINGS: readonly RequestGroup[] = [
         notes: {
           'openai-responses': 'as `temperature`',
           anthropic: 'as `temperature`, and not beside it',
+          converse: 'Claude: as for Anthropic',
         },
       },
       { name: '`frequency_penalty`', members: { frequency_penalty: 0.5 } },
@@ -168,6 +178,7 @@ const SETTINGS: readonly RequestGroup[] = [
         members: { n: 2 },
         notes: {
           anthropic: 'send n requests',
+          converse: 'send n requests',
           'openai-responses': 'send n requests',
           gemini:
             '2.5 models: ● `generationConfig.candidateCount`, up to 8; as a stream all at once',
@@ -197,12 +208,16 @@ const SETTINGS: readonly RequestGroup[] = [
           anthropic: ALWAYS,
           gemini: ALWAYS,
           'openai-responses': ALWAYS,
+          converse: ALWAYS,
         },
       },
       {
         name: '`response_format`: a JSON schema',
         members: FORMAT,
-        notes: { anthropic: 'unsupported keywords move into descriptions' },
+        notes: {
+          anthropic: 'unsupported keywords move into descriptions',
+          converse: 'unsupported keywords move into descriptions',
+        },
       },
       {
         name: '`response_format`: a JSON schema beside tools',
@@ -213,7 +228,7 @@ const SETTINGS: readonly RequestGroup[] = [
       {
         name: '`response_format`: any JSON object',
         members: { response_format: { type: 'json_object' } },
-        emulated: { anthropic: 'by an instruction' },
+        emulated: { anthropic: 'by an instruction', converse: 'by an instruction' },
       },
       { name: '`verbosity`', members: { verbosity: 'low' } },
       {
@@ -232,6 +247,7 @@ const SETTINGS: readonly RequestGroup[] = [
           'openai-chat': 'accepted by models that reason',
           anthropic: '4.5 models: a budget',
           gemini: '2.5 models: a budget',
+          converse: 'Claude: as for Anthropic',
         },
       },
       {
@@ -240,6 +256,7 @@ const SETTINGS: readonly RequestGroup[] = [
         emulated: {
           anthropic: "the model's minimum if it cannot be switched off",
           gemini: "the model's minimum",
+          converse: 'the least effort',
         },
       },
       {
@@ -252,7 +269,10 @@ const SETTINGS: readonly RequestGroup[] = [
             text('And now?'),
           ],
         },
-        notes: { anthropic: 'only its own, signed thoughts may come back' },
+        notes: {
+          anthropic: 'only its own, signed thoughts may come back',
+          converse: 'as for Anthropic; other models: their own, unsigned thoughts',
+        },
       },
     ],
   },
@@ -335,6 +355,7 @@ const TOOLS_GROUP: readonly RequestGroup[] = [
         emulated: {
           anthropic: 'a function with one text parameter, taken apart again',
           gemini: 'a function with one text parameter, taken apart again',
+          converse: 'a function with one text parameter, taken apart again',
         },
       },
       {
@@ -364,6 +385,7 @@ const TOOLS_GROUP: readonly RequestGroup[] = [
           anthropic:
             'models that cannot be forced are instructed to call; a reply without a call is requested a second time, then refused',
         },
+        notes: { converse: 'Claude: as for Anthropic' },
       },
       {
         name: '`tool_choice`: one function',
@@ -373,6 +395,7 @@ const TOOLS_GROUP: readonly RequestGroup[] = [
           anthropic:
             'if the model cannot be forced, only that tool is offered, and the reply is checked as for `required`',
         },
+        notes: { converse: 'Claude: as for Anthropic' },
       },
       {
         name: '`tool_choice`: allowed tools',
@@ -386,7 +409,10 @@ const TOOLS_GROUP: readonly RequestGroup[] = [
             },
           },
         },
-        emulated: { anthropic: 'only those tools are offered' },
+        emulated: {
+          anthropic: 'only those tools are offered',
+          converse: 'only those tools are offered',
+        },
       },
       {
         name: '`parallel_tool_calls`: false',
@@ -419,6 +445,7 @@ const TOOLS_GROUP: readonly RequestGroup[] = [
           anthropic: 'as tools; answered with `function_call`',
           gemini: 'as tools; answered with `function_call`',
           'openai-responses': 'as tools; answered with `function_call`',
+          converse: 'as tools; answered with `function_call`',
         },
       },
       { name: '`web_search_options`', members: { web_search_options: {} } },

@@ -107,6 +107,7 @@ const FAMILIES: Readonly<Record<DialectName, string>> = {
   'openai-responses': 'openai',
   anthropic: 'anthropic',
   gemini: 'google',
+  converse: 'amazon',
 }
 
 /** Limits of the model in the catalogue, which the provider and not the translation enforces. */

@@ -3,6 +3,7 @@
  * `timing-faults.ts`.
  */
 import { gzipSync } from 'node:zlib'
+import { AWS_EVENT_STREAM } from '../aws-event-stream.js'
 import { modeOf } from './fault-table.js'
 import { isObject, objectOf } from '../../formats/chat/json.js'
 import type { JsonObject, JsonValue } from '../../formats/chat/json.js'
@@ -106,9 +107,9 @@ function garbage(fault: Fault, frames: FrameWriter): string | Buffer {
 
 function applySilence(plan: Plan, mode: string, frames: FrameWriter): void {
   plan.units =
-    mode === 'comments'
+    mode === 'comments' && frames.streamHeaders['content-type'] !== AWS_EVENT_STREAM
       ? [': nothing\n\n', ': still nothing\n\n']
-      : mode === 'pings'
+      : mode !== 'nothing'
         ? [frames.ping(), frames.ping()]
         : []
   plan.terminators = 0

@@ -12,6 +12,7 @@ import {
   type JsonObject,
   type JsonValue,
 } from '../../formats/chat/json.js'
+import { bedrockPath } from '../bedrock-requests.js'
 import type { ParsedRequest } from '../emulated-exchange.js'
 import type { Ledger } from '../ledger.js'
 import { faultOf, FAULTS, type Fault } from './fault-table.js'
@@ -111,12 +112,15 @@ function matcherOf(rule: JsonObject): (request: ParsedRequest) => boolean {
 
 /** The model of a request: a member of the body, or a part of Gemini's path. */
 export function modelOf(request: ParsedRequest): string | undefined {
-  return stringOf(request.body?.model) ?? /^\/models\/([^:]+)/.exec(request.path)?.[1]
+  const { body, path } = request
+  const inPath = bedrockPath(path)?.model ?? /^\/models\/([^:]+)/.exec(path)?.[1]
+  return stringOf(body?.model) ?? inPath
 }
 
 /** Whether a request is for a stream. */
 function isStream(request: ParsedRequest): boolean {
-  return request.body?.stream === true || request.path.includes(':streamGenerateContent')
+  const { body, path } = request
+  return body?.stream === true || /:streamGenerateContent|-stream$/.test(path)
 }
 
 /** The text of the last user message in any format; it may contain directives. */

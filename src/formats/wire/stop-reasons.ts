@@ -3,11 +3,12 @@
  * the codecs of the format apply these rules.
  *
  * Sources: OpenAI API reference, "The chat completion object" and "The response object"; Claude API
- * reference, "Handling stop reasons"; ai.google.dev/api/generate-content, "FinishReason"; read 2026-11-22.
+ * reference, "Handling stop reasons"; ai.google.dev/api/generate-content, "FinishReason"; Bedrock API
+ * reference, "Converse"; read 2026-11-22.
  */
 import type { FinishReason } from '../chat/event.js'
 
-type ReasonFormat = 'openai-chat' | 'openai-responses' | 'anthropic' | 'gemini'
+type ReasonFormat = 'openai-chat' | 'openai-responses' | 'anthropic' | 'gemini' | 'converse'
 
 /**
  * The first word of a reason is written, all are read. A reason without words is written as `stop`: calls
@@ -19,18 +20,21 @@ const WORDS: Readonly<Record<FinishReason, Readonly<Record<ReasonFormat, readonl
     'openai-responses': ['completed', 'steered'],
     anthropic: ['end_turn', 'stop_sequence'],
     gemini: ['STOP'],
+    converse: ['end_turn', 'stop_sequence'],
   },
   'tool-use': {
     'openai-chat': ['tool_calls', 'function_call'],
     'openai-responses': [],
     anthropic: ['tool_use'],
     gemini: [],
+    converse: ['tool_use'],
   },
   length: {
     'openai-chat': ['length', 'max_tokens', 'model_length'],
     'openai-responses': ['max_output_tokens'],
     anthropic: ['max_tokens', 'model_context_window_exceeded'],
     gemini: ['MAX_TOKENS'],
+    converse: ['max_tokens', 'model_context_window_exceeded'],
   },
   filter: {
     'openai-chat': ['content_filter'],
@@ -48,13 +52,21 @@ const WORDS: Readonly<Record<FinishReason, Readonly<Record<ReasonFormat, readonl
       'IMAGE_RECITATION',
       'MODEL_ARMOR',
     ],
+    converse: ['guardrail_intervened', 'content_filtered', 'refusal'],
   },
-  pause: { 'openai-chat': [], 'openai-responses': [], anthropic: ['pause_turn'], gemini: [] },
+  pause: {
+    'openai-chat': [],
+    'openai-responses': [],
+    anthropic: ['pause_turn'],
+    gemini: [],
+    converse: [],
+  },
   other: {
     'openai-chat': [],
     'openai-responses': [],
     anthropic: [],
     gemini: ['OTHER', 'IMAGE_OTHER', 'NO_IMAGE'],
+    converse: [],
   },
 }
 
@@ -70,6 +82,7 @@ const BY_WORD: Readonly<Record<ReasonFormat, ReadonlyMap<string, FinishReason>>>
   'openai-responses': reasonsOf('openai-responses'),
   anthropic: reasonsOf('anthropic'),
   gemini: reasonsOf('gemini'),
+  converse: reasonsOf('converse'),
 }
 
 /** The reason that the word of a format means. */

@@ -9,6 +9,7 @@ import { NO_OUTPUT } from '../../formats/chat/output-size.js'
 import type { Vector, Vectors } from '../../formats/chat/request.js'
 import { reportsOutput, type Usage } from '../../formats/chat/usage.js'
 import type { Seed } from '../../formats/dialect.js'
+import { AWS_EVENT_STREAM } from '../../formats/wire/aws/event-stream.js'
 import { outlineOf, vectorText, type Outline } from '../../formats/wire/embedding-vectors.js'
 import { parseLatin1 } from '../../formats/wire/frames/frame-shapes.js'
 import { parseExactSteps } from '../../formats/wire/json/exact-numbers.js'
@@ -72,7 +73,11 @@ export function openReplyStream(
       if (!stream.readsOutline) keep?.(reply)
     }
     const tap = egress.newTap({ includeUsage, onWhole })
-    const stream = new PassthroughStream(tap, keep === undefined ? undefined : MAX_STORED_BYTES)
+    const stream = new PassthroughStream(
+      tap,
+      keep === undefined ? undefined : MAX_STORED_BYTES,
+      egress.framing,
+    )
     return new ReplyTransform(stream, owner, formOf(call))
   }
   const translation = new TranslatedStream(translationOf(prepared, target, exchange))
@@ -352,7 +357,7 @@ function seedOf(x: RequestContext, call: Call, target: Target): Seed {
     id: call.ingress.envelope.idPrefix + x.id,
     createdAtSeconds: Math.floor(Date.now() / 1000),
     model: call.request.model,
-    origin: target.dialect,
+    origin: target.egress.stateOrigin ?? target.dialect,
   }
 }
 
@@ -364,13 +369,16 @@ export const OTHER_TYPE: Readonly<WireError> = {
 
 /** The upstream's request id, at most 128 characters; null if it sent none. */
 export function requestIdIn(headers: IncomingHttpHeaders): string | null {
-  const id = fieldOf(headers['x-request-id'] ?? headers['request-id'])
+  const id = fieldOf(
+    headers['x-request-id'] ?? headers['request-id'] ?? headers['x-amzn-requestid'],
+  )
   return id === undefined ? null : id.slice(0, 128)
 }
 
 /** True if the body is a stream of events. */
 export function isEventStream(headers: IncomingHttpHeaders): boolean {
-  return typeOf(headers).startsWith('text/event-stream')
+  const type = typeOf(headers)
+  return type.startsWith('text/event-stream') || type.startsWith(AWS_EVENT_STREAM)
 }
 
 /**

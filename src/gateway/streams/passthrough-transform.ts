@@ -7,7 +7,8 @@ import type { OutputSize } from '../../formats/chat/output-size.js'
 import type { Usage } from '../../formats/chat/usage.js'
 import type { StreamTap } from '../../formats/dialect.js'
 import type { WireError } from '../../errors.js'
-import { SseFramer, type FrameSink } from '../../formats/wire/frames/sse-framer.js'
+import { newFramer } from '../../formats/wire/aws/event-stream.js'
+import type { Framing, FrameSink, SseFramer } from '../../formats/wire/frames/sse-framer.js'
 import {
   overflowError,
   TRUNCATED,
@@ -27,7 +28,6 @@ export class PassthroughStream implements Translation, FrameSink {
   readonly lost = []
   readonly resume = null
   readonly repeatCause = null
-  readonly isPending = false
   private readonly framer: SseFramer
   private readonly tap: StreamTap
   private ready = ''
@@ -37,9 +37,9 @@ export class PassthroughStream implements Translation, FrameSink {
   private omittedText = 0
 
   /** Of an event above `maxKeptBytes`, only an outline is read. */
-  constructor(tap: StreamTap, maxKeptBytes = KEPT_BYTES) {
+  constructor(tap: StreamTap, maxKeptBytes = KEPT_BYTES, framing: Framing = 'sse') {
     this.tap = tap
-    this.framer = new SseFramer(this, { bytes: true, maxKeptBytes })
+    this.framer = newFramer(framing, this, { bytes: true, maxKeptBytes })
   }
 
   /** Whether the tap reads an outline at the moment instead of the whole event. */
@@ -87,8 +87,15 @@ export class PassthroughStream implements Translation, FrameSink {
     return this.take()
   }
 
-  more(): string {
-    return ''
+  get isPending(): boolean {
+    return this.outcome === 'open' && this.framer.isPending
+  }
+
+  more(): string | Buffer {
+    this.framer.more()
+    this.takeUnframed()
+    if (this.framer.overflow) this.overflow()
+    return this.take()
   }
 
   end(): string | Buffer {
@@ -96,7 +103,8 @@ export class PassthroughStream implements Translation, FrameSink {
     this.framer.end()
     if (this.framer.passesEvent) this.takeUnframed()
     this.settle()
-    if (this.tap.isFinished) this.terminate()
+    if (this.framer.overflow) this.overflow()
+    else if (this.tap.isFinished) this.terminate()
     // Without a blank line after the last event, the error event that follows would become a part of it.
     else if (this.framer.passesEvent || (this.ready !== '' && !this.ready.endsWith('\n\n'))) {
       this.ready += '\n\n'

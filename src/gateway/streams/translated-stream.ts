@@ -18,7 +18,8 @@ import type { ChatRequest } from '../../formats/chat/request.js'
 import { mergeUsage, type Usage } from '../../formats/chat/usage.js'
 import type { Egress, Ingress, Seed, StreamDecoder, StreamEncoder } from '../../formats/dialect.js'
 import { LossList, note } from '../../formats/losses.js'
-import { SseFramer, type FrameSink } from '../../formats/wire/frames/sse-framer.js'
+import { newFramer } from '../../formats/wire/aws/event-stream.js'
+import type { FrameSink, SseFramer } from '../../formats/wire/frames/sse-framer.js'
 
 /** The result of a reply so far. */
 export interface ReplyResult {
@@ -110,7 +111,8 @@ export function tooComplex(part: string, excess: string): WireError {
 const MAX_TEXT_BYTES = 4 * 1024 * 1024
 
 /** The error of a stream whose framer has stopped. */
-export function overflowError({ excess }: Pick<SseFramer, 'excess'>): WireError {
+export function overflowError({ excess, fault }: Pick<SseFramer, 'excess' | 'fault'>): WireError {
+  if (fault !== null) return fault
   return excess === null ? OVERFLOW : tooComplex('event', excess)
 }
 
@@ -159,11 +161,11 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
     const sink = this.joined ?? this.grammar
     this.sink = mayOmitCall ? new MustCall(sink) : sink
     this.decoder = egress.newDecoder(request, this.sink, mayPause)
-    this.framer = new SseFramer(this)
+    this.framer = newFramer(this.egress.framing, this)
   }
 
   get isPending(): boolean {
-    return this.waiting !== null
+    return this.waiting !== null || (this.outcome === 'open' && this.framer.isPending)
   }
 
   get breach(): string | null {
@@ -190,14 +192,14 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
     if (this.joined === null) return
     this.joined.startNextPart()
     this.decoder = this.egress.newDecoder(this.request, this.sink, true)
-    this.framer = new SseFramer(this)
+    this.framer = newFramer(this.egress.framing, this)
     this.hasEnded = false
   }
 
   write(chunk: Buffer): string {
     if (this.outcome !== 'open') return ''
     this.framer.write(chunk)
-    if (this.waiting === null) this.checkOverflow()
+    if (!this.isPending) this.checkOverflow()
     return this.encoder.take()
   }
 
@@ -218,6 +220,11 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
 
   /** Reads one large frame, or the small ones up to the next; the output follows in a turn of its own. */
   more(): string {
+    if (this.outcome === 'open' && this.framer.isPending) {
+      this.framer.more()
+      if (!this.isPending) this.checkOverflow()
+      return this.encoder.take()
+    }
     const { waiting } = this
     if (waiting === null) return ''
     let next = this.outcome === 'open' ? waiting.shift() : undefined
@@ -241,6 +248,7 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
   }
 
   private finish(): void {
+    this.checkOverflow()
     if (this.outcome !== 'open') return
     this.decoder.end()
     if (this.resume === null) this.fail(TRUNCATED)

@@ -21,8 +21,8 @@ import type {
   Choice,
   ChoicesDecoder,
 } from '../../formats/dialect.js'
+import { newFramer } from '../../formats/wire/aws/event-stream.js'
 import { sizedText, type SizedText } from '../../formats/wire/frames/sized-text.js'
-import { SseFramer } from '../../formats/wire/frames/sse-framer.js'
 import { stringifyExact } from '../../formats/wire/json/exact-numbers.js'
 import type { Steps } from '../../formats/wire/steps.js'
 import { LossList, note } from '../../formats/losses.js'
@@ -108,10 +108,11 @@ export class SingleWholeReply implements WholeReply, EventSink {
   *readEvents(chunks: readonly Buffer[]): Steps<JsonObject | null> {
     const sink = this.nextPart()
     const decoder = this.egress.newDecoder(this.request, sink, this.joined !== null)
-    const framer = new SseFramer(decoder)
+    const framer = newFramer(this.egress.framing, decoder)
     for (const chunk of chunks) {
       framer.write(chunk)
       yield
+      for (; framer.isPending; yield) framer.more()
     }
     framer.end()
     if (framer.overflow && !this.grammar.ended) {
@@ -348,7 +349,7 @@ export class WholeChoices implements WholeReply {
 
   *readEvents(chunks: readonly Buffer[]): Steps<JsonObject | null> {
     const decoder = this.next()
-    const framer = new SseFramer(decoder)
+    const framer = newFramer('sse', decoder)
     for (const chunk of chunks) {
       framer.write(chunk)
       yield

@@ -181,6 +181,7 @@ const FORMATS = {
   gemini: 'google-gemini-v1',
   'openai-responses': 'openai-responses-v1',
   'openai-chat': '',
+  converse: '',
 }
 
 for (const [name, { origin, blocks, details, parts, callSignature }] of Object.entries(CASES)) {

@@ -18,7 +18,7 @@ import { loseFields } from '../../wire/scalar-fields.js'
 import { isBlank } from '../constants.js'
 import { FIELDS, OR_OPENAI } from '../fields.js'
 import { conversation, type Conversation } from './encode-messages.js'
-import { strictSchema, hasObjectRoot } from './encode-schema.js'
+import { strictSchema, hasObjectRoot } from '../../wire/strict-schema.js'
 import { samplingFields, thinkingFields } from './encode-thinking.js'
 import { toolFields } from './encode-tools.js'
 

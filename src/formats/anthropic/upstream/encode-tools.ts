@@ -7,7 +7,7 @@ import type { ChatRequest, Tool } from '../../chat/request.js'
 import { SchemaBudget } from '../../chat/json-schema.js'
 import type { EncodeContext, Losses } from '../../dialect.js'
 import { refused } from '../../wire/json/check-fields.js'
-import { strictSchema, rootObject } from './encode-schema.js'
+import { strictSchema, rootObject } from '../../wire/strict-schema.js'
 import { cacheControl, CUSTOM_INPUT } from '../constants.js'
 
 /** Tool members of the body. */

@@ -4,6 +4,7 @@
  */
 import { isAscii } from 'node:buffer'
 import { StringDecoder } from 'node:string_decoder'
+import type { WireError } from '../../../errors.js'
 import { mayBeDeep, ReplyScan } from '../json/reply-scan.js'
 
 /** Options of the framer. */
@@ -28,7 +29,7 @@ const LARGE_BYTES = 256 * 1024
 /** Shorter events cannot be nested so deeply that reading them fails. */
 const SHALLOW_BYTES = 8 * 1024
 /** Chunks are read in parts of this size, so that a large event is noticed. */
-const PART_BYTES = 64 * 1024
+export const PART_BYTES = 64 * 1024
 /** A longer object that is not in fields is not an error of an upstream. */
 const MAX_BARE_CHARS = 64 * 1024
 const CR = '\r'
@@ -53,7 +54,7 @@ const BOM_BYTES = '\u00EF\u00BB\u00BF'
 export class SseFramer implements Framer {
   private readonly sink: FrameSink
   private readonly max: number
-  private readonly keepsRaw: boolean
+  protected readonly keepsRaw: boolean
   private readonly maxKept: number | null
   /** Null if bytes are kept, because Latin-1 characters are not split by chunks. */
   private readonly decoder: StringDecoder | null
@@ -103,6 +104,24 @@ export class SseFramer implements Framer {
   /** True after an event exceeded the limit. Its text is dropped, and all later input is ignored. */
   get overflow(): boolean {
     return this.hasOverflowed
+  }
+
+  /** The error of a framing that is broken; always null for server-sent events. */
+  get fault(): WireError | null {
+    return null
+  }
+
+  /**
+   * Input is waiting, because a large message is read in turns of the event loop of its own: `more` is called
+   * once in each turn while this is true. Always false for server-sent events, which are read as they arrive.
+   */
+  get isPending(): boolean {
+    return false
+  }
+
+  /** Reads a part of what is waiting. */
+  more(): void {
+    // Nothing waits.
   }
 
   /** The limit of `ReplyScan` that the event exceeded before `overflow`; null if it was its size. */
@@ -189,7 +208,8 @@ export class SseFramer implements Framer {
     this.heldRaw = ''
   }
 
-  private feed(decoded: string, isLast: boolean): void {
+  /** Takes decoded text: Latin-1 if `bytes` is set. */
+  protected feed(decoded: string, isLast: boolean): void {
     let text = this.deferredCr ? CR + decoded : decoded
     // A CR at the end may be the first half of a CRLF, so it is processed with the next chunk.
     this.deferredCr = !isLast && text.endsWith(CR)
@@ -470,7 +490,12 @@ function parsed(text: string): unknown {
  * The interface of framers, which split bytes into frames. A framer is synchronous, keeps incomplete frames,
  * and emits the same frames regardless of chunk boundaries.
  */
-export type Framing = 'sse'
+export type Framing =
+  | 'sse'
+  /** Bedrock's binary messages, each of which has one event as JSON. */
+  | 'aws-events'
+  /** The same, and each event is base64 in the JSON (InvokeModel). */
+  | 'aws-chunks'
 
 /** Receives frames: the name of the event (`''` if it has none) and its data. */
 export interface FrameSink {

@@ -1,8 +1,8 @@
 /**
- * Encodes JSON Schemas within the subset that the Messages API enforces.
+ * Encodes JSON Schemas within the subset that Anthropic's Messages API and Bedrock's Converse enforce.
  * Only relaxes a schema: keywords outside the subset are described in its description instead.
  */
-import { SchemaBudget } from '../../chat/json-schema.js'
+import { SchemaBudget } from '../chat/json-schema.js'
 import {
   arrayOf,
   isObject,
@@ -10,8 +10,8 @@ import {
   stringOf,
   type JsonObject,
   type JsonValue,
-} from '../../chat/json.js'
-import { stringifyExact } from '../../wire/json/exact-numbers.js'
+} from '../chat/json.js'
+import { stringifyExact } from './json/exact-numbers.js'
 
 /** A schema for `output_config.format` or a strict tool, or the reason why it cannot be one. */
 export type StrictSchema = { schema: JsonObject } | { problem: string }

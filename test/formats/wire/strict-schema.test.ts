@@ -3,11 +3,11 @@
  * Method: one keyword at a time, then cycles, deep nesting and definitions shared many times over.
  */
 import t from 'tap'
-import type { JsonObject } from '../../../../src/formats/chat/json.js'
+import type { JsonObject } from '../../../src/formats/chat/json.js'
 import {
   strictSchema,
   rootObject,
-} from '../../../../src/formats/anthropic/upstream/encode-schema.js'
+} from '../../../src/formats/wire/strict-schema.js'
 
 function strict(property: JsonObject, more: JsonObject = {}): JsonObject {
   const strict = strictSchema({ type: 'object', properties: { p: property }, ...more })

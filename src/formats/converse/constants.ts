@@ -1,0 +1,65 @@
+/**
+ * Constants and small rules of Bedrock's Converse that several files of this dialect share.
+ *
+ * Source: the service description that AWS generates its SDKs from, botocore 1.44.5
+ * `data/bedrock-runtime/2023-09-30/service-2.json`, and recorded traffic.
+ */
+import { isObject, type JsonObject, type JsonValue } from '../chat/json.js'
+import type { ModelFacts } from '../chat/model.js'
+import { sha256Hex } from '../wire/sha256.js'
+
+/** The provider name of opaque blocks. */
+export const PROVIDER = 'converse'
+
+/** The dialect of the reasoning state: of all models only Claude signs its reasoning. */
+export const STATE_ORIGIN = 'anthropic'
+
+/** The only property of the function tool that replaces a custom (free text) tool. */
+export const CUSTOM_INPUT = 'input'
+
+/** A turn in the Converse format. */
+export interface WireMessage {
+  role: 'user' | 'assistant' | 'system'
+  content: JsonObject[]
+}
+
+/** Whether it is a model of Anthropic, by its facts or its id (`us.anthropic.claude-…`, an ARN with it). */
+export function isClaude({ id, family }: Pick<ModelFacts, 'id' | 'family'>): boolean {
+  return family === 'anthropic' || /\banthropic\.|\bclaude-/.test(id)
+}
+
+/** Whether it is one of Amazon's Nova models. */
+export function isNova({ id }: Pick<ModelFacts, 'id'>): boolean {
+  return /\bamazon\.nova-|^nova-/.test(id)
+}
+
+/** True for text that the API rejects as a block: empty or only white space. */
+export function isBlank(text: string): boolean {
+  return text.trim() === ''
+}
+
+/** Longer names and ids are shortened. */
+const MAX_NAME = 64
+
+/**
+ * A call id or tool name in the alphabet `[A-Za-z0-9_-]` with at most 64 characters. The result depends only
+ * on the text; a changed one includes a hash of the original, so that different ones stay different.
+ */
+export function wireName(text: string): string {
+  if (text.length <= MAX_NAME && /^[A-Za-z0-9_-]+$/.test(text)) return text
+  return `${text.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 48)}_${sha256Hex(text).slice(0, 8)}`
+}
+
+/** The JSON value of a text; `undefined` if it is not JSON. */
+export function parseJson(text: string): JsonValue | undefined {
+  try {
+    return JSON.parse(text) as JsonValue
+  } catch {
+    return undefined
+  }
+}
+
+/** The `reasoningContent` of a block; undefined if it is not a block of reasoning. */
+export function reasoningOf(block: JsonObject | undefined): JsonObject | undefined {
+  return isObject(block?.reasoningContent) ? block.reasoningContent : undefined
+}

@@ -1,0 +1,156 @@
+/**
+ * Encodes tools and the tool choice as `toolConfig`. Keeps the client's order of tools, which prompt caching
+ * depends on.
+ */
+import { SchemaBudget } from '../chat/json-schema.js'
+import { isObject, type JsonObject } from '../chat/json.js'
+import { demandsCall } from '../chat/must-call.js'
+import type { ChatRequest, Tool } from '../chat/request.js'
+import type { EncodeContext, Losses } from '../dialect.js'
+import { refused } from '../wire/json/check-fields.js'
+import { loseFields } from '../wire/scalar-fields.js'
+import { rootObject, strictSchema } from '../wire/strict-schema.js'
+import { CUSTOM_INPUT, isClaude, wireName } from './constants.js'
+import { cachePoint, cachingOf } from './encode-messages.js'
+import { PARALLEL_CALLS } from './fields.js'
+
+/**
+ * `toolConfig`; undefined without tools. `forced`: the model accepts a choice that forces a call; another
+ * choice becomes `auto` and is reported as approximated.
+ */
+export function toolConfig(
+  request: ChatRequest,
+  forced: boolean,
+  context: EncodeContext,
+): JsonObject | undefined {
+  const { losses } = context
+  const choice = request.toolChoice ?? { mode: 'auto' }
+  if (choice.mode === 'none') return historyTools(request, losses)
+  const isKept = keptBy(request, forced)
+  const tools = wireTools(request, isKept, context)
+  if (tools.length === 0) return historyTools(request, losses)
+  loseFields(request, PARALLEL_CALLS, losses)
+  const config: JsonObject = { tools }
+  if (!demandsCall(choice)) {
+    if (request.toolChoice !== undefined) config.toolChoice = { auto: {} }
+  } else if (!forced) losses.drop('tool_choice', 'approximated')
+  else if (choice.mode === 'named') config.toolChoice = { tool: { name: wireName(choice.name) } }
+  else config.toolChoice = { any: {} }
+  return config
+}
+
+/** The tools that the choice leaves: the API has no choice among several of them. */
+function keptBy({ toolChoice: choice }: ChatRequest, forced: boolean): (tool: Tool) => boolean {
+  if (choice?.mode === 'allowed') {
+    const names = new Set(choice.names)
+    return ({ name }) => names.has(name)
+  }
+  if (choice?.mode === 'named' && !forced) return ({ name }) => name === choice.name
+  return () => true
+}
+
+function wireTools(
+  request: ChatRequest,
+  isKept: (tool: Tool) => boolean,
+  { model, losses }: EncodeContext,
+): JsonObject[] {
+  const budget = new SchemaBudget()
+  // Nova caches the prompt, but not the tools.
+  const caching = isClaude(model) ? cachingOf(model) : 'none'
+  const out: JsonObject[] = []
+  for (const [at, tool] of request.tools.entries()) {
+    if (!isKept(tool)) continue
+    out.push({ toolSpec: toolSpec(tool, at, { model, losses, budget }) })
+    const point = tool.cache === undefined ? null : cachePoint(tool.cache, caching, losses)
+    if (point !== null) out.push(point)
+  }
+  return out
+}
+
+/** The context in which tools are encoded. */
+interface ToolContext extends EncodeContext {
+  readonly budget: SchemaBudget
+}
+
+function toolSpec(tool: Tool, at: number, { model, losses, budget }: ToolContext): JsonObject {
+  const spec: JsonObject = { name: wireName(tool.name) }
+  if (tool.description !== undefined && tool.description !== '') spec.description = tool.description
+  if (tool.custom !== undefined) {
+    refuseGrammar(tool, at)
+    spec.inputSchema = { json: CUSTOM_SCHEMA }
+    return spec
+  }
+  budget.path = `tools[${at}].function.parameters`
+  const strict = tool.strict === true && model.structuredOutput !== false
+  const schema = inputSchema(tool.parameters, strict, budget)
+  const enforced = strict ? strictSchema(schema, budget) : null
+  if (enforced !== null && 'schema' in enforced) {
+    spec.inputSchema = { json: enforced.schema }
+    spec.strict = true
+  } else {
+    if (tool.strict === true) losses.drop('tools.strict', 'approximated')
+    spec.inputSchema = { json: schema }
+  }
+  return spec
+}
+
+function inputSchema(
+  parameters: JsonObject | undefined,
+  isClosed: boolean,
+  budget: SchemaBudget,
+): JsonObject {
+  if (parameters !== undefined && Object.keys(parameters).length > 0) {
+    return rootObject(parameters, budget)
+  }
+  const empty = { type: 'object', properties: {} }
+  return isClosed ? { ...empty, additionalProperties: false } : empty
+}
+
+const CUSTOM_SCHEMA: JsonObject = {
+  type: 'object',
+  properties: { [CUSTOM_INPUT]: { type: 'string' } },
+  required: [CUSTOM_INPUT],
+  additionalProperties: false,
+}
+
+function refuseGrammar(tool: Tool, at: number): void {
+  const format = tool.custom?.format
+  if (format === undefined || format.type === 'text' || format.type === undefined) return
+  throw refused(
+    `tools[${at}] (${tool.name})`,
+    'Bedrock cannot enforce the grammar of a custom tool. Use a function tool with a JSON Schema, or a route ' +
+      'to an OpenAI upstream.',
+    `tools[${at}].custom.format`,
+  )
+}
+
+/**
+ * The tools of a request whose choice is `none` or that has none. The API has no such choice: without tools
+ * the model cannot call any, but it requires definitions for the calls in the history.
+ */
+function historyTools(request: ChatRequest, losses: Losses): JsonObject | undefined {
+  const names = new Set<string>()
+  for (const message of request.messages) {
+    if (message.role !== 'assistant') continue
+    for (const call of message.toolCalls) names.add(wireName(call.name))
+  }
+  if (names.size === 0) return undefined
+  if (request.tools.length > 0) losses.drop('tool_choice', 'approximated')
+  const tools = [...names].map((name) => ({
+    toolSpec: { name, inputSchema: { json: { type: 'object' } } },
+  }))
+  return { tools }
+}
+
+/** Whether the body offers tools that it does not force, because the model cannot be forced. */
+export function mayOmitCall({ toolConfig: config }: JsonObject, request: ChatRequest): boolean {
+  if (!demandsCall(request.toolChoice) || !isObject(config)) return false
+  return !isObject(config.toolChoice) || config.toolChoice.auto !== undefined
+}
+
+/** The client's names of tools by those in the request; only names that differ. */
+export function clientNames({ tools }: ChatRequest): ReadonlyMap<string, string> {
+  const names = new Map<string, string>()
+  for (const { name } of tools) if (wireName(name) !== name) names.set(wireName(name), name)
+  return names
+}

@@ -1,0 +1,41 @@
+/**
+ * The dialect of Bedrock's Converse and ConverseStream, for upstreams: one format for the models of all
+ * vendors on Bedrock.
+ */
+import type { Dialect, Egress } from '../dialect.js'
+import { decodeAwsError } from '../wire/aws/decode-error.js'
+import { STATE_ORIGIN } from './constants.js'
+import { FIELDS, PARALLEL_CALLS } from './fields.js'
+import { decodeReply, newDecoder } from './decode-reply.js'
+import { readsUrl } from './encode-media.js'
+import { continuation, encodeRequest, target, tokenCounter } from './encode-request.js'
+import { mayOmitCall } from './encode-tools.js'
+
+/** The codec for upstreams. */
+export const egress: Egress = {
+  framing: 'aws-events',
+  stateOrigin: STATE_ORIGIN,
+  target,
+  userFirst: true,
+  readsUrl,
+  credential: (apiKey) => ({ authorization: `Bearer ${apiKey}` }),
+  headers: () => ({}),
+  encodeRequest,
+  edits: () => [],
+  tokenCounter,
+  decodeReply,
+  newDecoder: (request, sink) => newDecoder(request, sink),
+  mayOmitCall,
+  continuation,
+  newTap: null,
+  tapReply: null,
+  decodeError: decodeAwsError,
+}
+
+/** The dialect of `POST /model/{model}/converse`. Clients do not use it. */
+export const converse: Dialect = {
+  name: 'converse',
+  fields: [...FIELDS, ...PARALLEL_CALLS],
+  ingress: null,
+  egress,
+}

@@ -1,0 +1,309 @@
+/**
+ * Decodes `application/vnd.amazon.eventstream`, the binary framing of Bedrock's streams, and passes its
+ * messages on as server-sent events, so that all that reads a stream reads those of Bedrock too.
+ *
+ * A message: its length, the length of its headers and a CRC-32 of these 8 bytes; the headers; the payload; a
+ * CRC-32 of all before. Numbers are big-endian. Nothing of a message is read before its checksums are right.
+ */
+import { crc32 } from 'node:zlib'
+import type { WireError } from '../../../errors.js'
+import { isObject, objectOf, stringOf, type JsonObject } from '../../chat/json.js'
+import {
+  PART_BYTES,
+  SseFramer,
+  type Framing,
+  type FrameSink,
+  type SseOptions,
+} from '../frames/sse-framer.js'
+import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../upstream-errors.js'
+import { anthropicErrorOf } from './decode-error.js'
+
+/** The media type of such a stream. */
+export const AWS_EVENT_STREAM = 'application/vnd.amazon.eventstream'
+
+const PRELUDE_BYTES = 12
+const CHECKSUM_BYTES = 4
+/** Limits of the format. A message is refused by its first 12 bytes, before it is kept. */
+const MAX_MESSAGE_BYTES = 24 * 1024 * 1024
+const MAX_HEADERS_BYTES = 128 * 1024
+
+/** The type of a header's value by its code, and the sizes of those that are not a string. */
+const STRING = 7
+const BYTES = 6
+const SIZES: Readonly<Record<number, number>> = { 0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16 }
+
+/** A message whose checksums are right. */
+export interface AwsMessage {
+  /** The headers whose value is a string; Bedrock's all are. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly payload: Buffer
+}
+
+/** Splits bytes into messages, regardless of chunk boundaries. After a fault it ignores all input. */
+export class AwsMessageReader {
+  /** What is wrong with the stream, without any content; null if nothing is. */
+  fault: string | null = null
+  private chunks: Buffer[] = []
+  private size = 0
+  /** Bytes that are needed before anything can be read: the prelude, or a whole message. */
+  private needed = PRELUDE_BYTES
+  private readonly take: (message: AwsMessage) => void
+  /** The headers of the latest message, which those of the next one often repeat. */
+  private block = Buffer.alloc(0)
+  private headers: Record<string, string> = {}
+
+  constructor(take: (message: AwsMessage) => void) {
+    this.take = take
+  }
+
+  /** True if the stream is within a message. */
+  get isWithinMessage(): boolean {
+    return this.size > 0
+  }
+
+  write(chunk: Buffer): void {
+    if (this.fault !== null) return
+    this.chunks.push(chunk)
+    this.size += chunk.length
+    if (this.size < this.needed) return
+    const bytes = this.chunks.length === 1 ? chunk : Buffer.concat(this.chunks)
+    const rest = this.messages(bytes)
+    this.chunks = rest === bytes.length ? [] : [bytes.subarray(rest)]
+    this.size = bytes.length - rest
+  }
+
+  /** Takes every whole message; returns the offset of the rest. */
+  private messages(bytes: Buffer): number {
+    for (let at = 0; ;) {
+      this.needed = PRELUDE_BYTES
+      if (bytes.length - at < PRELUDE_BYTES) return at
+      const length = bytes.readUInt32BE(at)
+      const headersLength = bytes.readUInt32BE(at + 4)
+      this.fault = preludeFault(bytes, at, { length, headersLength })
+      if (this.fault !== null) return bytes.length
+      this.needed = length
+      if (bytes.length - at < length) return at
+      const end = at + length
+      const checksum = bytes.readUInt32BE(end - CHECKSUM_BYTES)
+      if (crc32(bytes.subarray(at, end - CHECKSUM_BYTES)) !== checksum) {
+        this.fault = 'the checksum of a message is wrong'
+        return bytes.length
+      }
+      const headersFrom = at + PRELUDE_BYTES
+      const headersEnd = headersFrom + headersLength
+      if (!this.readHeaders(bytes.subarray(headersFrom, headersEnd))) {
+        this.fault = 'the headers of a message are malformed'
+        return bytes.length
+      }
+      const payload = bytes.subarray(headersEnd, end - CHECKSUM_BYTES)
+      this.take({ headers: this.headers, payload })
+      at = end
+    }
+  }
+
+  /** False if the block is malformed. */
+  private readHeaders(block: Buffer): boolean {
+    if (this.block.equals(block)) return true
+    const headers = headersIn(block)
+    if (headers === null) return false
+    // A copy, because a slice would keep the whole chunk in memory.
+    this.block = Buffer.from(block)
+    this.headers = headers
+    return true
+  }
+}
+
+function preludeFault(
+  bytes: Buffer,
+  at: number,
+  { length, headersLength }: { readonly length: number; readonly headersLength: number },
+): string | null {
+  if (crc32(bytes.subarray(at, at + 8)) !== bytes.readUInt32BE(at + 8)) {
+    return 'the checksum of the lengths of a message is wrong'
+  }
+  const fits = headersLength <= length - PRELUDE_BYTES - CHECKSUM_BYTES
+  if (length > MAX_MESSAGE_BYTES || headersLength > MAX_HEADERS_BYTES)
+    return 'a message is too large'
+  return fits ? null : 'the lengths of a message contradict each other'
+}
+
+/** The string headers; null if the block is malformed. */
+function headersIn(block: Buffer): Record<string, string> | null {
+  const headers: Record<string, string> = {}
+  for (let at = 0; at < block.length;) {
+    const nameEnd = at + 1 + block.readUInt8(at)
+    if (nameEnd + 1 > block.length) return null
+    const name = block.toString('utf8', at + 1, nameEnd)
+    const type = block.readUInt8(nameEnd)
+    at = nameEnd + 1
+    let size = SIZES[type]
+    if (type === STRING || type === BYTES) {
+      if (at + 2 > block.length) return null
+      size = block.readUInt16BE(at)
+      at += 2
+    }
+    if (size === undefined || at + size > block.length) return null
+    if (type === STRING) headers[name] = block.toString('utf8', at, at + size)
+    at += size
+  }
+  return headers
+}
+
+/** The name of the frame of an exception. Its data are the error as Bedrock's HTTP errors have it. */
+export const EXCEPTION = 'exception'
+
+/**
+ * A framer for the messages of Bedrock: `aws-events` emits the payload of each under the name of its event;
+ * `aws-chunks` (InvokeModel) emits the Messages event that each payload has as base64, and an exception as an
+ * Anthropic `error` event.
+ */
+class AwsEventFramer extends SseFramer {
+  private readonly reader = new AwsMessageReader((message) => this.message(message))
+  private readonly isChunked: boolean
+  private hasEnded = false
+  private streamFault: WireError | null = null
+  /** The text of a large event and of those after it, in parts. */
+  private waiting: Buffer[] = []
+
+  constructor(framing: Framing, sink: FrameSink, options: SseOptions) {
+    super(sink, options)
+    this.isChunked = framing === 'aws-chunks'
+  }
+
+  override get overflow(): boolean {
+    return this.fault !== null || super.overflow
+  }
+
+  override get fault(): WireError | null {
+    return this.streamFault
+  }
+
+  /** False: the bytes of this framing are never those of the client. */
+  override get isBetweenEvents(): boolean {
+    return false
+  }
+
+  override get isPending(): boolean {
+    return this.waiting.length > 0
+  }
+
+  override more(): void {
+    for (const part of this.waiting.splice(0, PARTS_PER_TURN)) super.write(part)
+    if (super.overflow) this.waiting = []
+  }
+
+  override write(chunk: Buffer): void {
+    if (this.overflow) return
+    this.reader.write(chunk)
+    const { fault } = this.reader
+    if (fault === null) return
+    const message = MALFORMED_REPLY.message.replace(/\.$/, `: ${fault}.`)
+    this.streamFault ??= { ...MALFORMED_REPLY, message }
+  }
+
+  /** A connection that closes within a message, or without the terminator, truncates the reply. */
+  override end(): void {
+    while (this.isPending) this.more()
+    if (this.overflow) return
+    if (this.reader.isWithinMessage || (this.isChunked && !this.hasEnded)) {
+      this.streamFault = { ...TRUNCATED_REPLY }
+    }
+    super.end()
+  }
+
+  private message({ headers, payload }: AwsMessage): void {
+    if (this.overflow) return
+    const type = headers[':message-type']
+    if (type === 'exception' || type === 'error') return this.exception(headers, payload)
+    const name = headers[':event-type'] ?? ''
+    if (!this.isChunked) return this.emit(name, payload)
+    const event = name === 'chunk' ? chunkIn(payload) : null
+    if (event !== null) this.inner(event)
+  }
+
+  private exception(headers: AwsMessage['headers'], payload: Buffer): void {
+    const error = errorIn(headers, payload)
+    this.hasEnded = true
+    if (this.isChunked) this.emit('error', Buffer.from(JSON.stringify(anthropicErrorOf(error))))
+    else this.emit(EXCEPTION, Buffer.from(JSON.stringify(error)))
+  }
+
+  /** Chunks without a type are no events of the Messages API. */
+  private inner(event: Buffer): void {
+    const head = event.toString('latin1', 0, HEAD_BYTES)
+    const type = TYPE.exec(head)?.[1] ?? stringOf(parsed(event.toString('utf8'))?.type)
+    if (type === undefined) return
+    // Its only other member has Amazon's own counts.
+    if (type !== 'message_stop') return this.emit(type, event)
+    this.hasEnded = true
+    this.emit(type, MESSAGE_STOP)
+  }
+
+  private emit(name: string, json: Buffer): void {
+    const field = `event: ${name}\ndata: `
+    // Line breaks in JSON are white space.
+    const isOneLine = !json.includes(LINE_FEED) && !json.includes(CARRIAGE_RETURN)
+    if (isOneLine && json.length < PART_BYTES && !this.isPending) {
+      this.feed(`${field}${json.toString(this.keepsRaw ? 'latin1' : 'utf8')}\n\n`, false)
+      return
+    }
+    const data = isOneLine
+      ? json
+      : Buffer.from(json.toString('latin1').replace(/[\r\n]/g, ' '), 'latin1')
+    this.waiting.push(Buffer.from(field))
+    for (let at = 0; at < data.length; at += PART_BYTES) {
+      this.waiting.push(data.subarray(at, at + PART_BYTES))
+    }
+    this.waiting.push(Buffer.from('\n\n'))
+  }
+}
+
+/** Parts that are read in one turn; a scan of them takes some milliseconds. */
+const PARTS_PER_TURN = 8
+const LINE_FEED = 10
+const CARRIAGE_RETURN = 13
+const MESSAGE_STOP = Buffer.from('{"type":"message_stop"}')
+
+/** The type of an event, which is its first member in all of Anthropic's streams. */
+const TYPE = /^\{"type":"([a-z_]{1,64})"/
+/** Longer than its match. */
+const HEAD_BYTES = 80
+
+/** The start of a chunk in all of Bedrock's streams. */
+const CHUNK_START = '{"bytes":"'
+
+/** The JSON text in a chunk `{"bytes": base64, "p": padding}`; null if there is none. */
+function chunkIn(payload: Buffer): Buffer | null {
+  const text = payload.toString('latin1')
+  if (text.startsWith(CHUNK_START)) {
+    const end = text.indexOf('"', CHUNK_START.length)
+    // The decoder ignores the backslash of an escaped slash.
+    return Buffer.from(text.slice(CHUNK_START.length, end), 'base64')
+  }
+  const bytes = stringOf(parsed(text)?.bytes)
+  return bytes === undefined ? null : Buffer.from(bytes, 'base64')
+}
+
+/** An error as the body of an HTTP error has it: `__type` and `message`. */
+function errorIn(headers: AwsMessage['headers'], payload: Buffer): JsonObject {
+  const name = headers[':exception-type'] ?? headers[':error-code'] ?? ''
+  const body = objectOf(parsed(payload.toString('utf8')))
+  const message = body.message ?? headers[':error-message'] ?? ''
+  return { ...body, __type: name, message }
+}
+
+function parsed(text: string): JsonObject | null {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isObject(value) ? value : null
+  } catch {
+    return null
+  }
+}
+
+/** The framer of a stream with this framing. */
+export function newFramer(framing: Framing, sink: FrameSink, options: SseOptions = {}): SseFramer {
+  return framing === 'sse'
+    ? new SseFramer(sink, options)
+    : new AwsEventFramer(framing, sink, options)
+}
