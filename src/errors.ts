@@ -79,6 +79,11 @@ export const ERRORS = {
     503,
     'The upstream has no key; the message names the variable.',
   ),
+  upstream_credential: gatewayRow(
+    503,
+    "The gateway has no valid credentials for the upstream: the cloud's token endpoint does not reply, or refuses. The log has the reason; see retry-after.",
+    'before-first-byte',
+  ),
   identity_unavailable: gatewayRow(
     503,
     'The identity provider does not reply, or its reply is not valid. Dashboard only.',

@@ -19,7 +19,9 @@ states that it is emulated.
   --any-model    accept every model id, not only those of the providers' families
   --json         print the addresses as one line of JSON
 
-Any key is accepted, except one that contains the word 'invalid'.
+Any key is accepted, except one that contains the word 'invalid'. Requests to Bedrock with a signature need the
+keys AKIDEXAMPLE and example, or keys from the token endpoints: STS (/sts), /aws/container, the metadata services,
+Google (/google/token), Entra and App Service (/azure/identity).
 A prompt may contain directives: [[fault: cut bytes=120 mode=reset]] [[words: 50]] [[pace: 20]]
 Faults:
 ${Object.entries(FAULTS)
@@ -87,6 +89,8 @@ Emulated providers, without models:
   OpenAI     ${baseUrls.openai}
   Anthropic  ${baseUrls.anthropic}
   Gemini     ${baseUrls.gemini}
+  Vertex AI  ${origin} (platform: vertex; metadata server: GCE_METADATA_HOST)
+  Azure      ${origin} (platform: azure; token: IDENTITY_ENDPOINT=${origin}/azure/identity)
   Bedrock    ${baseUrls.bedrock}
 
 To point a gateway here:

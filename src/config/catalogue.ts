@@ -2,6 +2,7 @@
  * Finds a model in the catalogue by its id. This file reads no YAML and no schema, so that workers do not
  * load them; `schema/catalogue-schema.ts` does.
  */
+import { cloudModelOf } from '../formats/chat/cloud-model-id.js'
 import type { ModelFacts } from '../formats/chat/model.js'
 import type { Catalogue, UpstreamConfig } from './config.js'
 
@@ -46,6 +47,7 @@ export function withListed(
 
 /**
  * The exact id, else the longest id in the catalogue that `requested` extends with `-`: one lookup per dash.
+ * The id of a cloud is looked up as the vendor's id in it.
  */
 function findExtended(byId: ReadonlyMap<string, ModelFacts>, requested: string): ModelFacts | null {
   const exact = byId.get(requested)
@@ -54,7 +56,8 @@ function findExtended(byId: ReadonlyMap<string, ModelFacts>, requested: string):
     const facts = byId.get(requested.slice(0, end))
     if (facts !== undefined) return facts
   }
-  return null
+  const cloud = cloudModelOf(requested)
+  return cloud === null || cloud.id === requested ? null : findExtended(byId, cloud.id)
 }
 
 /** Facts about models that are in no catalogue, by the start of their id; the first match counts. */
@@ -78,6 +81,7 @@ export function factsFor(catalogue: Catalogue, modelId: string): ModelFacts {
 
 /** The facts that the start of an id implies; `otherwise` is the family if it implies none. */
 export function factsOfFamily(id: string, otherwise: string): ModelFacts {
-  const family = FAMILIES.find(([pattern]) => pattern.test(id))?.[1] ?? { family: otherwise }
+  const name = cloudModelOf(id)?.id ?? id
+  const family = FAMILIES.find(([pattern]) => pattern.test(name))?.[1] ?? { family: otherwise }
   return { ...family, id, createdAtSeconds: 0 }
 }

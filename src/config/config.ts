@@ -368,6 +368,51 @@ export interface RouteConfig {
   readonly shadow: ShadowConfig | null
 }
 
+/** A cloud that serves models of other vendors. */
+export type PlatformName = 'bedrock' | 'vertex' | 'azure'
+
+/** The platform of an upstream: its address and the names that requests need. */
+export interface PlatformConfig {
+  readonly name: PlatformName
+  /** The address without the platform's own path and without a trailing slash. */
+  readonly root: string
+  /** Bedrock; requests are signed for it. */
+  readonly region: string | null
+  /** Vertex; null in express mode. */
+  readonly project: string | null
+  readonly location: string | null
+  /** Azure's dated addresses; null for `/openai/v1`. */
+  readonly apiVersion: string | null
+  /** Azure: the deployment of a model, if its name differs. */
+  readonly deployments: Readonly<Record<string, string>>
+}
+
+/** The identity of the gateway at a cloud. Nulls in all members: the cloud's default chain. */
+export type IdentityConfig =
+  | {
+      readonly cloud: 'aws'
+      readonly accessKeyId: string | null
+      readonly secretAccessKey: string | null
+      readonly sessionToken: string | null
+      readonly profile: string | null
+      readonly roleArn: string | null
+      readonly externalId: string | null
+      readonly sessionName: string | null
+    }
+  | {
+      readonly cloud: 'google'
+      /** An absolute path. */
+      readonly credentialsFile: string | null
+      readonly project: string | null
+    }
+  | {
+      readonly cloud: 'azure'
+      readonly tenantId: string | null
+      readonly clientId: string | null
+      readonly clientSecret: string | null
+      readonly scope: string
+    }
+
 /** The wire format of an upstream; `openai` picks chat completions or Responses per model and request. */
 export type DialectChoice = DialectName | 'openai'
 
@@ -455,7 +500,13 @@ export interface UpstreamConfig {
   /** The preset that supplies its defaults; null if the file names none. */
   readonly preset: string | null
   readonly dialect: DialectChoice
-  /** Without a trailing slash. */
+  /** The cloud that serves it; null for the own API of a vendor. */
+  readonly platform: PlatformConfig | null
+  /** The identity that authenticates requests; null: API keys, or nothing. */
+  readonly auth: IdentityConfig | null
+  /** The version of Anthropic's API; null: the one that the request was written for. */
+  readonly anthropicVersion: string | null
+  /** Without a trailing slash. With a platform: its root and its own path. */
   readonly baseUrl: string
   /** Replaces the dialect's path; contains `{model}` for the model. Null: the dialect's path. */
   readonly path: string | null

@@ -220,6 +220,7 @@ function readConfig(file: string, text: string, around: Surroundings): OwnResult
   const folder = dirname(file)
   const resolved = resolveConfig(values, {
     folder,
+    env: around.env,
     keySources: filled.keySources,
     readFile: (path) => around.readFile(path),
     whyUnreadable: (path) => around.whyUnreadable(path),

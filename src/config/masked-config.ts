@@ -14,6 +14,8 @@ import {
   type UpstreamConfig,
   type UpstreamTlsConfig,
   type AbortConfig,
+  type IdentityConfig,
+  type PlatformConfig,
   type RouteConfig,
   type ShadowConfig,
 } from './config.js'
@@ -139,7 +141,11 @@ function maskedUpstream(upstream: UpstreamConfig): JsonObject {
   const { quirks } = upstream
   return {
     preset: upstream.preset,
+    platform: upstream.platform?.name ?? null,
     dialect: upstream.dialect,
+    ...(upstream.platform === null ? {} : shownPlatform(upstream.platform)),
+    auth: upstream.auth === null ? null : maskedAuth(upstream.auth),
+    anthropic_version: upstream.anthropicVersion,
     base_url: upstream.baseUrl,
     path: upstream.path,
     query: mapValues(upstream.query, masked),
@@ -175,6 +181,23 @@ function maskedUpstream(upstream: UpstreamConfig): JsonObject {
       replies: quirks.replies,
     },
   }
+}
+
+function shownPlatform({ region, project, location, ...azure }: PlatformConfig): JsonObject {
+  const { apiVersion, deployments } = azure
+  return { region, project, location, api_version: apiVersion, deployments: { ...deployments } }
+}
+
+/** Names of roles, profiles and clients are shown, secrets are masked. */
+function maskedAuth({ cloud, ...values }: IdentityConfig): JsonObject {
+  const given = Object.entries(values).filter(
+    (entry): entry is [string, string] => typeof entry[1] === 'string',
+  )
+  const shown = given.map(([key, value]): [string, JsonValue] => [
+    snakeCase(key),
+    /secret|token|accessKeyId/i.test(key) ? masked(value) : value,
+  ])
+  return { [cloud]: Object.fromEntries(shown) }
 }
 
 /** Certificates are long and public: a hash is enough to compare two. */

@@ -2,10 +2,18 @@
  * Checks the rules of an upstream that span several keys, and resolves its keys and its preset to an
  * `UpstreamConfig`.
  */
+import { resolve } from 'node:path'
 import { allowedTools, ANY_TOOL } from '../formats/chat/hosted-tools.js'
 import { isPrivateAddress } from '../http/private-addresses.js'
 import type { OnDisconnect, QuirksConfig, UpstreamConfig } from './config.js'
 import type { KeySources } from './fill-placeholders.js'
+import {
+  authOf,
+  checkPlatform,
+  platformBaseUrl,
+  platformOf,
+  withoutSlashes,
+} from './platform-settings.js'
 import { PLAIN, PRESETS, type Preset } from './presets.js'
 import type { Path, ReportFinding } from './problem.js'
 import { priceFacts } from './schema/catalogue-schema.js'
@@ -31,6 +39,10 @@ export interface UpstreamContext {
   readonly readFile: (path: string) => string | null
   /** Why `readFile` returned null, as the rest of a sentence. */
   readonly whyUnreadable: (path: string) => string
+  /** Variables by name, which may hold addresses of a cloud. */
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** The folder of the file; its relative paths start here. */
+  readonly folder: string
 }
 
 /** Defaults for a streamed reply and for a whole reply, which arrives when it is complete. */
@@ -48,9 +60,10 @@ export interface NamedUpstream {
 /** Reports problems of an upstream that the schema cannot express. */
 export function checkUpstream(
   { name, values: upstream }: NamedUpstream,
-  { readFile, whyUnreadable }: UpstreamContext,
+  context: UpstreamContext,
   report: ReportFinding,
 ): void {
+  const { readFile, whyUnreadable } = context
   const path = ['upstreams', name]
   const { preset, dialect } = upstream
   if (dialect === undefined && preset === undefined)
@@ -64,8 +77,14 @@ export function checkUpstream(
       'needs the dialect openai-chat or openai-responses: openai uses two paths',
     )
   }
-  const baseUrl = baseUrlOf(upstream)
+  const hasApiKey =
+    upstream.api_key !== undefined ||
+    upstream.api_keys !== undefined ||
+    (context.keySources.get(name) ?? []).length > 0
+  checkPlatform(upstream, { path, hasApiKey, readFile, whyUnreadable }, report)
+  const baseUrl = baseUrlOf(upstream, context)
   const at = [...path, 'base_url']
+  if (baseUrl === '') return
   if (baseUrl === null) {
     report(at, 'is required: use the URL of the service with its version, as in https://HOST/v1')
     return
@@ -128,8 +147,10 @@ const MANAGED_HEADERS = new Set([
   'upgrade',
 ])
 
-function baseUrlOf(values: UpstreamValues): string | null {
-  return values.base_url ?? presetOf(values)?.baseUrl ?? null
+/** The address in the file, of the platform (empty if its keys are incomplete) or the preset; else null. */
+function baseUrlOf(values: UpstreamValues, { env }: UpstreamContext): string | null {
+  const platform = platformOf(values, env)
+  return values.base_url ?? platform?.root ?? presetOf(values)?.baseUrl ?? null
 }
 
 function presetOf(values: UpstreamValues): Preset | null {
@@ -139,25 +160,36 @@ function presetOf(values: UpstreamValues): Preset | null {
 /** Only for values without findings of `checkUpstream`. */
 export function upstreamOf(
   { name, values }: NamedUpstream,
-  { keySources, readFile }: UpstreamContext,
+  context: UpstreamContext,
   onDisconnect: OnDisconnect | undefined,
 ): UpstreamConfig {
   const { timeouts } = values
+  const { keySources, readFile, env, folder } = context
+  const platform = platformOf(values, env)
+  const dialect = values.dialect ?? 'openai-chat'
   const sources = keySources.get(name) ?? []
   const preset = presetOf(values)
-  const baseUrl = baseUrlOf(values) ?? ''
+  const root = withoutSlashes(baseUrlOf(values, context) ?? '')
+  const baseUrl = platform === null ? root : platformBaseUrl(platform, dialect)
+  const { headers, anthropicVersion } = versionOf(values)
   return {
     name,
     preset: values.preset ?? null,
-    dialect: values.dialect ?? 'openai-chat',
-    baseUrl: withoutSlashes(baseUrl),
+    dialect,
+    platform,
+    auth: authOf(values, (path) => resolve(folder, path)),
+    anthropicVersion,
+    baseUrl,
     path: values.path ?? null,
-    query: values.query,
+    query:
+      platform?.apiVersion == null
+        ? values.query
+        : { 'api-version': platform.apiVersion, ...values.query },
     keyHeader: values.key_header ?? preset?.keyHeader ?? null,
     apiKeys: keysOf(values),
     apiKeySource: sources.length === 0 ? null : sources.map(({ source }) => source).join(', '),
     unsetKeyVariables: sources.flatMap(({ source, isSet }) => (isSet ? [] : [source])),
-    headers: values.headers,
+    headers,
     timeouts: {
       connectMs: timeouts.connect_ms,
       firstByteMs: timeouts.first_byte_ms,
@@ -186,6 +218,25 @@ export function upstreamOf(
     onDisconnect: values.on_disconnect ?? onDisconnect ?? null,
     breaker: breakerOf(values.breaker),
     probe: probeOf(values.probe),
+  }
+}
+
+/**
+ * The configured version, and the headers without it: an `anthropic-version` among `headers` replaces the
+ * version of the request too, instead of being sent beside it.
+ */
+function versionOf({
+  dialect,
+  headers,
+  anthropic_version: version,
+}: UpstreamValues): Pick<UpstreamConfig, 'headers' | 'anthropicVersion'> {
+  if (dialect !== 'anthropic') return { headers, anthropicVersion: null }
+  const isVersion = (name: string): boolean => name.toLowerCase() === 'anthropic-version'
+  const entries = Object.entries(headers)
+  const header = entries.find(([name]) => isVersion(name))?.[1]
+  return {
+    headers: Object.fromEntries(entries.filter(([name]) => !isVersion(name))),
+    anthropicVersion: version ?? header ?? null,
   }
 }
 
@@ -239,13 +290,6 @@ function wholeFirstByte(firstByteMs: number): number {
   return firstByteMs === DEFAULT_FIRST_BYTE_MS ? DEFAULT_FIRST_BYTE_WHOLE_MS : firstByteMs
 }
 
-/** The text without the slashes at its end. */
-function withoutSlashes(text: string): string {
-  let end = text.length
-  while (text[end - 1] === '/') end -= 1
-  return text.slice(0, end)
-}
-
 /** Paths that the gateway adds to the base URL. */
 const ENDPOINT = /\/(?:chat\/completions|completions|responses|messages|embeddings|models)$/i
 const VERSION = /\/v\d+(?:(?:alpha|beta)\d*)?(?=\/|$)/gi
@@ -269,7 +313,10 @@ const AT_ROOT: ReadonlySet<string> = new Set(['api.deepseek.com'])
  *
  * Finds probably wrong base URLs, for `sluice check`. Sends no request.
  */
-export function baseUrlNote(upstream: Pick<UpstreamConfig, 'baseUrl' | 'path'>): string | null {
+export function baseUrlNote(
+  upstream: Pick<UpstreamConfig, 'baseUrl' | 'path'> & Partial<Pick<UpstreamConfig, 'platform'>>,
+): string | null {
+  if ((upstream.platform ?? null) !== null) return null
   // The resolved URL has no trailing slash.
   const { hostname, pathname } = new URL(upstream.baseUrl)
   const path = pathname === '/' ? '' : pathname

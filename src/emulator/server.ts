@@ -2,11 +2,20 @@
  * The emulator: an HTTP server for the formats of all providers, with scripted faults. It shares no
  * codec with the gateway, so that each format has two independent implementations.
  */
+import { createServer as createTlsServer } from 'node:https'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { GatewayError } from '../errors.js'
 import { isObject, type JsonObject } from '../formats/chat/json.js'
-import { errorReply, type ParsedRequest, type Provider, type Reply } from './emulated-exchange.js'
 import { AWS_EVENT_STREAM, messagesIn } from './aws-event-stream.js'
+import {
+  cloudCallOf,
+  cloudDenial,
+  vendorBody,
+  vendorHeaders,
+  type CloudCall,
+} from './cloud-platforms.js'
+import { CloudTokens, type TokenState } from './cloud-tokens.js'
+import { errorReply, type ParsedRequest, type Provider, type Reply } from './emulated-exchange.js'
 import { applyFaults } from './faults/content-faults.js'
 import {
   Script,
@@ -52,6 +61,8 @@ export interface Emulator {
     readonly gemini: string
     readonly bedrock: string
   }
+  /** The token endpoints of the clouds: what they issue, and how they fail. */
+  readonly tokens: TokenState
   /** The recorded requests, oldest first. */
   readonly ledger: readonly LedgerEntry[]
   /** Requests in flight. */
@@ -71,14 +82,19 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   const ledger = new Ledger(options.ledger ?? 10_000)
   const script = new Script()
   const handler = new Handler(script, ledger, options)
-  const server = createServer({ keepAlive: true, noDelay: true }, (request, response) => {
+  const listener = (request: IncomingMessage, response: ServerResponse): void => {
     serve(handler, request, response)
-  })
+  }
+  const sockets = { keepAlive: true, noDelay: true }
+  const server =
+    options.tls === undefined
+      ? createServer(sockets, listener)
+      : createTlsServer({ ...sockets, ...options.tls }, listener)
   server.keepAliveTimeout = 60_000
   server.requestTimeout = 0
   const host = options.host ?? '127.0.0.1'
   const port = await listen(server, options.port ?? 0, host)
-  const origin = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+  const origin = `http${options.tls === undefined ? '' : 's'}://${host.includes(':') ? `[${host}]` : host}:${port}`
   return {
     port,
     origin,
@@ -88,6 +104,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
       gemini: `${origin}/gemini/v1beta`,
       bedrock: `${origin}/bedrock`,
     },
+    tokens: handler.tokens.state,
     get ledger() {
       return ledger.entries
     },
@@ -167,6 +184,8 @@ export interface EmulatorOptions {
   readonly ledger?: number
   /** `any` accepts every model id; `known` (default) only the provider's families. */
   readonly models?: 'known' | 'any'
+  /** Key and certificate, PEM, for https. Entra's library refuses http. */
+  readonly tls?: { readonly key: string; readonly cert: string }
   /** Milliseconds since 1970. Default `Date.now`. */
   readonly clock?: () => number
 }
@@ -176,6 +195,7 @@ interface ReceivedRequest {
   readonly url: URL
   readonly endpoint: Endpoint
   readonly raw: Buffer
+  readonly cloud: CloudCall | null
 }
 
 const BODY_LIMIT = 64 * 1024 * 1024
@@ -196,12 +216,14 @@ class Handler {
   readonly #options: EmulatorOptions
   readonly #clock: () => number
   readonly #counted = new Map<string, number>()
+  readonly tokens: CloudTokens
 
   constructor(script: Script, ledger: Ledger, options: EmulatorOptions) {
     this.#script = script
     this.#ledger = ledger
     this.#options = options
     this.#clock = options.clock ?? Date.now
+    this.tokens = new CloudTokens(this.#clock)
   }
 
   /** Resets the counts of `times=` faults. */
@@ -217,7 +239,10 @@ class Handler {
       answerControl({ method: request.method ?? 'GET', path: url.pathname, body }, response, state)
       return
     }
-    const endpoint = endpointOf(url.pathname, request.headers)
+    const raw = CLOUD_PATH.test(url.pathname) ? await bodyOf(request) : null
+    if (raw !== null && this.#answerToken(request, { url, raw }, response)) return
+    const cloud = cloudCallOf(url.pathname)
+    const endpoint = cloud ?? endpointOf(url.pathname, request.headers)
     this.open += 1
     const entry = this.#entry(request, endpoint)
     response.once('close', () => {
@@ -227,12 +252,33 @@ class Handler {
         entry.outcome = response.writableFinished ? 'done' : 'client_closed'
       }
     })
-    const raw = await bodyOf(request)
-    entry.bodyBytes = raw.length
-    const parsed = this.#parse(request, { url, endpoint, raw })
+    const body = raw ?? (await bodyOf(request))
+    entry.bodyBytes = body.length
+    const parsed = this.#parse(request, { url, endpoint, raw: body, cloud })
     entry.model = modelOf(parsed)
     this.#ledger.keepBody(entry, parsed.body)
-    await this.#reply(parsed, response, entry)
+    const { method = 'GET', url: target = '/', headers } = request
+    const own = endpoint.provider === 'bedrock' ? 'bedrock' : 'vendor'
+    const signed = { method, target, headers, body }
+    const denial = cloudDenial(cloud?.platform ?? own, signed, this.tokens)
+    await this.#reply(parsed, response, { entry, denial })
+  }
+
+  /** Answers a request to a token endpoint; false for any other path. */
+  #answerToken(
+    request: IncomingMessage,
+    { url, raw }: { readonly url: URL; readonly raw: Buffer },
+    response: ServerResponse,
+  ): boolean {
+    const { method = 'GET', headers } = request
+    const text = raw.toString()
+    const { pathname: path, searchParams: query } = url
+    const reply = this.tokens.answer({ method, path, query, headers, text })
+    if (reply === null) return false
+    // The connection stays open without a reply.
+    if (reply === 'hang') return true
+    response.writeHead(reply.status, reply.headers).end(reply.body)
+    return true
   }
 
   #entry(request: IncomingMessage, endpoint: Endpoint): LedgerEntry {
@@ -258,24 +304,36 @@ class Handler {
     return entry
   }
 
-  #parse(request: IncomingMessage, { url, endpoint, raw }: ReceivedRequest): ParsedRequest {
+  #parse(request: IncomingMessage, { url, endpoint, raw, cloud }: ReceivedRequest): ParsedRequest {
     const text = raw.toString()
+    const body = parseJson(raw)
     return {
       provider: endpoint.provider,
       method: request.method ?? 'GET',
       path: endpoint.path,
       query: url.searchParams,
-      headers: request.headers,
-      body: parseJson(raw),
+      headers: cloud === null ? request.headers : vendorHeaders(cloud, request.headers, body),
+      body: cloud === null ? body : vendorBody(cloud, body),
       seed: hashOf(text, this.#options.seed ?? 1),
       anyModel: this.#options.models === 'any',
       now: Math.floor(this.#clock() / 1000),
     }
   }
 
-  #reply(parsed: ParsedRequest, response: ServerResponse, entry: LedgerEntry): Promise<void> {
-    const scripted = this.#script.take(parsed)
-    const { reply, faults, pace } = this.#decide(parsed, scripted)
+  #reply(
+    parsed: ParsedRequest,
+    response: ServerResponse,
+    {
+      entry,
+      denial,
+    }: {
+      readonly entry: LedgerEntry
+      readonly denial: Reply | null
+    },
+  ): Promise<void> {
+    const scripted = denial === null ? this.#script.take(parsed) : undefined
+    const { reply, faults, pace } =
+      denial === null ? this.#decide(parsed, scripted) : { reply: denial, faults: [], pace: 0 }
     const plan = applyFaults(reply, faults, {
       provider: parsed.provider,
       frames: framesOf(parsed),
@@ -350,6 +408,10 @@ const ID_HEADERS: Readonly<Record<Exclude<Provider, 'gemini'>, string>> = {
   anthropic: 'request-id',
   bedrock: 'x-amzn-requestid',
 }
+
+/** Paths of token endpoints, whose requests have another form of body. */
+const CLOUD_PATH =
+  /^\/(?:latest|computeMetadata|sts|aws|google|azure|metadata)(?:\/|$)|\/v2\.0\/\.well-known\/openid-configuration$|\/oauth2\/v2\.0\/token$/
 
 /** Shared, so that replies without faults need no new promise. */
 const DONE = Promise.resolve()

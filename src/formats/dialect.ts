@@ -172,6 +172,10 @@ export interface TokenCounter {
   path(model: string): string
   /** The body of the request, from the body of a chat that `encodeRequest` returned. */
   body(chat: JsonObject, model: string): JsonObject
+  /** Encloses the final body; absent: it is sent unchanged. */
+  wrap?(body: Buffer | string): string
+  /** The codec of the request if it differs from that of chats. */
+  readonly egress?: Egress
   /** The count in a reply; null if there is none. */
   read(reply: JsonObject): number | null
 }
@@ -211,6 +215,14 @@ export interface Egress {
   credential(apiKey: string): Record<string, string>
   /** Headers that depend on the body (API version, beta flags). */
   headers(body: JsonObject): Record<string, string>
+  /**
+   * Moves headers of this format into the body, where a cloud expects them: the headers that stay, and the
+   * members of the body. Absent: all stay headers.
+   */
+  inBody?(headers: Readonly<Record<string, string>>): {
+    readonly headers: Readonly<Record<string, string>>
+    readonly members: JsonObject
+  }
   /**
    * Adds headers of a client of the same dialect to `own`, the result of `headers`. Absent if the dialect has
    * no such headers.

@@ -25,6 +25,7 @@ import { geminiEmbedding, geminiEmbeddings } from './gemini/embeddings.js'
 import { gemini } from './gemini/index.js'
 import { openaiChat } from './openai-chat/index.js'
 import { openaiCompletions, openaiEmbeddings } from './openai-chat/other-endpoints.js'
+import { platformEgress, type PlatformTraits } from './platform-egress.js'
 import { openaiResponses } from './openai-responses/index.js'
 import type { ScalarField } from './wire/scalar-fields.js'
 
@@ -132,9 +133,10 @@ export function ingressOf(name: DialectName): Ingress {
   return ingress
 }
 
-/** The codec for upstreams; null if the format has none. */
-export function egressOf(wire: WireFormat): Egress | null {
-  return isOther(wire) ? OTHERS[wire].egress : DIALECTS[wire].egress
+/** The codec for upstreams with these traits (default: of the vendor itself); null if the format has none. */
+export function egressOf(wire: WireFormat, traits: PlatformTraits | null = null): Egress | null {
+  const egress = isOther(wire) ? OTHERS[wire].egress : DIALECTS[wire].egress
+  return egress === null || traits === null ? egress : platformEgress(egress, wire, traits)
 }
 
 /** Whether replies of the format contain vectors. */

@@ -22,6 +22,7 @@ import { RecentHeads, type RequestHead } from './report/recent-requests.js'
 import { clientTrace } from './report/forward-client-trace.js'
 import { serve, type Services } from './pipeline.js'
 import { Shadows } from './shadows.js'
+import type { IdentityWatch } from './upstreams/identities/identity.js'
 
 /** Share of the heap for requests and whole replies with their copies; the rest is for processing them. */
 const BODY_SHARE_OF_HEAP = 0.5
@@ -44,6 +45,7 @@ export class Gateway {
   private readonly services: Services
   private readonly discovery: Discovery
   private readonly monitor: OverloadMonitor
+  private readonly identityWatch: IdentityWatch
   private readonly inFlight = new InFlightList<Exchange>()
   private current: Generation
   /** Set while `close` waits for the last exchange. */
@@ -74,8 +76,13 @@ export class Gateway {
       reportBreaker(upstream, state, parts)
     }
     this.current.states.watch.onDenied = (denied) => reportDenied(denied, parts)
+    this.identityWatch = watchIdentities(parts)
+    this.current.identities.start(this.identityWatch)
     parts.metrics.configLoaded(snapshot.generation)
-    parts.metrics.beforeCollect(() => parts.metrics.gauges.upstreams(this.current.states.gauges()))
+    parts.metrics.beforeCollect(() => {
+      parts.metrics.gauges.upstreams(this.current.states.gauges())
+      parts.metrics.gauges.credentials(this.current.identities.all())
+    })
     this.discovery = new Discovery(parts.log)
     this.discovery.adopt(this.current)
     parts.authenticator.watch({
@@ -98,6 +105,15 @@ export class Gateway {
   /** `ok`, or the upstreams whose breakers are not closed and those with keys that rest. */
   get upstreams(): string {
     return this.current.states.text()
+  }
+
+  /** `ok`, or the upstreams whose credentials cannot be refreshed; null without identities. */
+  get credentials(): string | null {
+    const all = this.current.identities.all()
+    if (all.length === 0) return null
+    const failing = all.filter(({ isFailing }) => isFailing)
+    if (failing.length === 0) return 'ok'
+    return failing.map(({ upstream, state }) => `${upstream}: ${state}`).join(', ')
   }
 
   /** The heads of the last requests, oldest first. */
@@ -150,6 +166,7 @@ export class Gateway {
   adopt(snapshot: Snapshot): void {
     const previous = this.current
     this.current = new Generation(snapshot, this.services.metrics, previous)
+    this.current.identities.start(this.identityWatch)
     previous.stopProbes()
     this.services.metrics.configLoaded(snapshot.generation)
     this.discovery.adopt(this.current)
@@ -228,4 +245,18 @@ function reportBreaker(
   else log.warn(`circuit breaker ${shown}`, { upstream })
   const data = { upstream, state, process_id: process.pid }
   notify({ type: 'breaker.changed', atMs: Date.now(), data })
+}
+
+/** Logs and counts the refreshes of credentials. */
+function watchIdentities({ log, metrics }: Pick<Services, 'log' | 'metrics'>): IdentityWatch {
+  return {
+    refreshed: ({ cloud, upstream }) => {
+      metrics.credentialRefresh(upstream, 'ok')
+      log.debug('credentials refreshed', { upstream, reason: cloud })
+    },
+    failed: ({ cloud, upstream, state }, reason) => {
+      metrics.credentialRefresh(upstream, 'failed')
+      log.warn('credentials not refreshed', { upstream, reason: `${cloud}: ${reason} (${state})` })
+    },
+  }
 }

@@ -35,6 +35,7 @@ import { createRouter, type ModelRoute, type Router, type RouteTarget } from './
 import { fixedHeaders, ownHeaders } from './upstream-headers.js'
 import { openAiEndpoint } from './upstreams/choose-openai-endpoint.js'
 import { MediaFetcher } from './upstreams/media-fetcher.js'
+import type { Identities } from './upstreams/identities/identity.js'
 import { Upstreams, type Upstream } from './upstreams/upstreams.js'
 
 /** A target in one wire format: the values that all its requests share. */
@@ -234,6 +235,11 @@ export class Generation {
     this.aborted = new Set(canaries)
   }
 
+  /** The gateway's identities at clouds. */
+  get identities(): Identities {
+    return this.upstreams.identities
+  }
+
   /** Stops the active health checks; the successor has its own. */
   stopProbes(): void {
     for (const probe of this.probes) probe.stop()
@@ -279,7 +285,7 @@ export class Generation {
   ): Target {
     const config = routeTarget.upstream
     const upstream = this.upstreams.get(config.name)
-    const egress = egressOf(wire)
+    const egress = egressOf(wire, config)
     if (upstream === undefined || egress === null) {
       throw new Error(`no upstream '${config.name}' of dialect ${dialect}`)
     }
@@ -457,7 +463,7 @@ export async function generationProblem(
 
 function checkHeaders(config: UpstreamConfig): void {
   const { name, dialect, apiKeys } = config
-  const egress = egressOf(dialect === 'openai' ? 'openai-chat' : dialect)
+  const egress = egressOf(dialect === 'openai' ? 'openai-chat' : dialect, config)
   if (egress === null) throw new Error(`upstream "${name}" has no dialect "${dialect}"`)
   for (const key of apiKeys.length === 0 ? [null] : apiKeys) {
     for (const [header, value] of Object.entries(ownHeaders(config, egress, key))) {

@@ -124,7 +124,7 @@ function startProbe(
 ): HealthProbe | null {
   const { probe } = config
   if (probe === null || !isConfigured(config)) return null
-  const egress = egressOf(config.dialect === 'openai' ? 'openai-chat' : config.dialect)
+  const egress = egressOf(config.dialect === 'openai' ? 'openai-chat' : config.dialect, config)
   if (egress === null) return null
   const { breaker, credentials } = states.of(config.name)
   const path = requestPathAt({ ...address, path: null }, { path: probe.path, model: '' })

@@ -112,7 +112,7 @@ async function modelsOf(
   apiKey: string | null,
 ): Promise<ModelFacts[]> {
   const dialect = config.dialect === 'openai' ? 'openai-chat' : config.dialect
-  const egress = egressOf(dialect)
+  const egress = egressOf(dialect, config)
   if (egress === null) return []
   const path = requestPathAt(
     { ...address, path: null },

@@ -9,6 +9,7 @@ import type { Escrow, Scope } from './reasoning/escrow.js'
 import { inTurns } from './streams/in-turns.js'
 import { LARGE_BYTES } from './streams/join-chunks.js'
 import { observedFormat } from './streams/observe-reply.js'
+import type { RequestContext } from './client-exchange.js'
 import type { Candidate } from './phases/choose-route.js'
 import type { Call } from './phases/receive.js'
 
@@ -28,11 +29,14 @@ export function withRestoredReasoning(
   call: Call,
   { target, model }: Candidate,
   { escrow, accountId, hold }: Memory,
+  { generation }: Pick<RequestContext, 'generation'>,
 ): Call | Promise<Call> {
   if (target.wire === call.wire || !escrow.enabled) return call
   if (call.request.embedding !== undefined) return call
   const family = target.egress.stateOrigin ?? target.dialect
-  const scope: Scope = { accountId, family, model }
+  // Claude's signatures are valid at all clouds, whose ids of a model differ.
+  const name = family === 'anthropic' ? generation.facts(model).id : model
+  const scope: Scope = { accountId, family, model: name }
   const keep = (reply: Reply): void => {
     const written = escrow.keep(call.request, reply, scope)
     if (written !== null) hold?.(written)

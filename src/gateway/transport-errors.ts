@@ -3,6 +3,7 @@
  * transport.
  */
 import { GatewayError, rowOf, type WireError } from '../errors.js'
+import { CredentialError } from './upstreams/identities/identity.js'
 
 /** The client's error for an unexpected failure; the log has its details. */
 export const UNEXPECTED_FAILURE: Readonly<WireError> = {
@@ -84,6 +85,10 @@ type Progress = 'connecting' | 'sent' | 'in reply'
 
 /** The client's error for a failed connection. Contains no host name; `cause` is for the log. */
 export function transportError(cause: unknown, progress: Progress): WireError {
+  if (cause instanceof CredentialError) {
+    const { message, retryAfterSeconds } = cause
+    return { kind: 'upstream_credential', message, retryAfterSeconds }
+  }
   const code = codeOf(cause)
   if (progress === 'connecting') return notConnected(code)
   if (isMalformed(cause, code, progress)) {

@@ -101,10 +101,20 @@ function escapesProblem(target: string, path: string): WireError | null {
   const slash = lower.indexOf('%2f')
   // Model ids may contain slashes; no other part of a path does.
   const model = lower.indexOf('/models/')
-  if (slash !== -1 && (model === -1 || slash < model + 8)) {
+  const isInModel = model !== -1 && slash >= model + 8
+  if (slash !== -1 && !isInModel && !isInBedrockModel(lower)) {
     return malformed('the path must not contain an escaped slash outside a model id')
   }
   return null
+}
+
+/** `/native/{upstream}/model/{id}/{action}`: an id on Bedrock may be an ARN. */
+const BEDROCK_MODEL = /^(\/native\/[^/%]+\/model\/)([^/]*)/
+
+function isInBedrockModel(path: string): boolean {
+  const found = BEDROCK_MODEL.exec(path)
+  if (found === null) return false
+  return !path.slice(found[0].length).includes('%2f')
 }
 
 /** Fills `seen`. The switch over lengths skips most headers without comparing their names. */

@@ -1,8 +1,9 @@
 /**
  * Finds the price of a request: by the model that replied, in the upstream's own list or in the catalogue.
  */
+import { cloudModelOf } from '../formats/chat/cloud-model-id.js'
 import type { ModelFacts, ModelPrice } from '../formats/chat/model.js'
-import { priceOf, type Price } from './price.js'
+import { priceOf, tierPrice, type Price } from './price.js'
 
 /** The key in an upstream's own list for the price of every model that the list does not name. */
 export const ANY_MODEL = '*'
@@ -33,13 +34,19 @@ class Listed {
     this.byId.set(id, priceOf(price))
   }
 
+  /** The price of exactly this id. */
+  exact(model: string): Price | null {
+    return this.byId.get(model) ?? null
+  }
+
   find(model: string): Price | null {
     const exact = this.byId.get(model)
     if (exact !== undefined) return exact
     if (model.length > MAX_NAME_CHARS) return null
     const cached = this.cachedPrices.get(model)
     if (cached !== undefined) return cached
-    const price = this.search(model)
+    const cloud = cloudModelOf(model)
+    const price = cloud === null ? this.search(model) : this.find(cloud.id)
     if (this.cachedPrices.size < MAX_CACHED) this.cachedPrices.set(model, price)
     return price
   }
@@ -51,6 +58,25 @@ class Listed {
     }
     return null
   }
+}
+
+/** The name in `service_tiers` of the factor for inference profiles of some regions. */
+const GEOGRAPHIC = 'geographic_profile'
+
+/** Whether it is an id of Bedrock, whose replies report another name. */
+function isProfile(model: string): boolean {
+  return model.startsWith('arn:') || cloudModelOf(model) !== null
+}
+
+const surcharged = new WeakMap<Price, Price>()
+
+/** The price with the surcharge of an inference profile of some regions, if `requested` is one. */
+function geographic(price: Price, requested: string): Price {
+  if (!Object.hasOwn(price.tiers, GEOGRAPHIC)) return price
+  if (cloudModelOf(requested)?.isGeographic !== true) return price
+  const known = surcharged.get(price) ?? tierPrice(price, GEOGRAPHIC) ?? price
+  surcharged.set(price, known)
+  return known
 }
 
 /** The prices of an upstream of the configuration. */
@@ -82,17 +108,22 @@ export class Prices {
   /**
    * The price of a reply by the model `reported` (null: not reported) to a request for the model `requested`.
    * The order is: the upstream's own price of the model that replied, its price of any model, the catalogue's
-   * price. A model that is in neither list has the upstream's price of the requested model.
+   * price. A model that is in neither list has the upstream's price of the requested model. An inference
+   * profile, whose replies report the model behind it, has its own price before all others; without one, the
+   * catalogue's price with the surcharge of geographic profiles.
    */
   find(upstream: string, requested: string, reported: string | null): Price | null {
     const own = this.byUpstream.get(upstream)
     const model = reported ?? requested
-    return (
-      own?.find(model) ??
-      own?.find(ANY_MODEL) ??
-      this.catalogue.find(model) ??
-      own?.find(requested) ??
-      null
-    )
+    if (own !== undefined) {
+      const ofProfile = isProfile(requested) ? own.exact(requested) : null
+      const configured = ofProfile ?? own.find(model) ?? own.find(ANY_MODEL)
+      if (configured !== null) return configured
+    }
+    const listed = this.catalogue.find(model)
+    if (listed === null) return own?.find(requested) ?? null
+    // The price of an opaque profile is not that of the model behind it.
+    if (requested.startsWith('arn:') && cloudModelOf(requested) === null) return null
+    return geographic(listed, requested)
   }
 }

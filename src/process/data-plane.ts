@@ -177,6 +177,7 @@ function readyState(from: ReadinessSources, { config }: Snapshot): Readiness {
     isLimiterAway: parts.limiter.isAway,
     isLedgerRefusing: parts.ledgerWriter.isRefusing,
     ...{ upstreams: gateway.upstreams, overload: gateway.overload.state },
+    credentials: gateway.credentials,
     canaries: monitor?.text ?? null,
     fleet: fleet.state,
     isDraining: server.draining,

@@ -94,6 +94,10 @@ const FORBIDDEN: Readonly<Record<string, readonly string[]>> = {
 
 /** Which files may import a package. */
 const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
+  // Loaded only if an upstream has an identity at that cloud.
+  '@aws-sdk/credential-providers': [/^gateway\/upstreams\/identities\/credential-sources\.ts$/],
+  '@azure/identity': [/^gateway\/upstreams\/identities\/credential-sources\.ts$/],
+  'google-auth-library': [/^gateway\/upstreams\/identities\/credential-sources\.ts$/],
   '@node-rs/argon2': [/^accounts\/password\.ts$/],
   // Loaded only if traces are exported.
   '@opentelemetry/api': [

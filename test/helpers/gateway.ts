@@ -34,6 +34,8 @@ export interface GatewaySettings {
   /** Keys of `server:` besides host and port, `max_body_bytes: 1000` for instance. */
   readonly server?: string
   readonly plan?: PlanName
+  /** The settings of one more upstream `cloud`, in YAML's flow form. */
+  readonly cloud?: string
   /** Instead of a SQLite store. */
   readonly store?: string
 }
@@ -137,7 +139,7 @@ upstreams:
   anthropic: { dialect: anthropic, base_url: ${upstreams.anthropic ?? baseUrls.anthropic}, api_key: emulated${options} }
   responses: { dialect: openai-responses, base_url: ${upstreams.openai ?? baseUrls.openai}, api_key: emulated${options} }
   google: { dialect: gemini, base_url: ${upstreams.gemini ?? baseUrls.gemini}, api_key: emulated${options} }
-routes:
+${settings.cloud === undefined ? '' : `  cloud: { ${settings.cloud} }\n`}routes:
   - { prefix: gpt-, upstream: openai }
   - { prefix: o1-, upstream: openai }
   - { prefix: o3-, upstream: openai }

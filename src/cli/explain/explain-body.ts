@@ -70,7 +70,7 @@ export function explainBody(bytes: Buffer, model: string, route: BodyRoute): Bod
   const { request } = parsed(body, endpoint)
   const choice = upstream.dialect
   const dialect = choice === 'openai' ? openAiEndpoint(request, facts) : choice
-  const egress = egressOf(dialect)
+  const egress = egressOf(dialect, upstream)
   if (egress === null) throw new Error(`no dialect ${dialect}`)
   const trial = new Trial(endpoint, {
     wire: dialect,

@@ -269,6 +269,10 @@ interface Explanation {
   /** Routes that match too, but with lower priority. */
   readonly others: readonly string[]
   readonly upstream: string | null
+  /** The cloud that serves it; null for the own API of a vendor. */
+  readonly platform: string | null
+  /** The cloud whose identity authenticates requests; null: an API key, or nothing. */
+  readonly identity: string | null
   /** The preset of its quirks; null if it has none. */
   readonly preset: string | null
   /** The dialect in the configuration. */
@@ -313,6 +317,8 @@ function explain(
     others,
     upstream: upstream?.name ?? null,
     preset: upstream?.preset ?? null,
+    platform: upstream?.platform?.name ?? null,
+    identity: upstream?.auth?.cloud ?? null,
     dialect: upstream?.dialect ?? null,
     wire_format:
       upstream === undefined ? null : dialectsByRequest(upstream, factsFor(catalogue, requested)),
@@ -366,13 +372,15 @@ function wireFormatText(wire_format: DialectsByRequest | null): string {
   return `${plain}${others}: ${why}`
 }
 
-function upstreamText({ upstream, preset, base_url: baseUrl }: Explanation): string {
-  const known = preset === null ? '' : `, preset ${preset}`
+function upstreamText({ upstream, platform, preset, base_url: baseUrl }: Explanation): string {
+  const cloud = platform === null ? '' : `, platform ${platform}`
+  const known = preset === null ? cloud : `${cloud}, preset ${preset}`
   return `${upstream ?? ''} (${baseUrl ?? ''}${known})`
 }
 
 function keyText(explanation: Explanation): string {
-  const source = explanation.api_key_source
+  const { api_key_source: source, identity } = explanation
+  if (identity !== null) return `none: the identity of the gateway at ${identity}`
   if (explanation.configured === false) return `not set: ${source ?? ''}: clients get 503`
   return source === null ? 'set in the file, or not needed' : `from ${source}`
 }

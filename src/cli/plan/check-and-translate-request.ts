@@ -73,9 +73,10 @@ function rendered(
   request: ChatRequest,
   { to, side, wire, facts }: Where,
 ): { losses: readonly string[]; refusal: Refusal | null } {
-  const egress = egressOf(wire)
+  const { upstream } = to.target
+  const egress = egressOf(wire, upstream)
   if (egress === null) throw new Error(`no format ${wire}`)
-  const { quirks, name, allowBetas: betas } = to.target.upstream
+  const { quirks, name, allowBetas: betas } = upstream
   const { allowSyntheticUser } = side.config
   const { model } = to
   const destination = { name, wire, egress, model, facts, quirks, betas, allowSyntheticUser }

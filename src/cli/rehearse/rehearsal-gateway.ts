@@ -72,7 +72,7 @@ export async function openRehearsalGateway(rehearsed: RehearsalOptions): Promise
   return {
     origin: `http://127.0.0.1:${plane.port}`,
     secret,
-    hasKey: rehearsed.upstream.apiKeys.length > 0,
+    hasKey: rehearsed.upstream.apiKeys.length > 0 || rehearsed.upstream.auth !== null,
     async entry(requestId) {
       const untilMs = performance.now() + ENTRY_WAIT_MS
       for (;;) {
@@ -98,6 +98,7 @@ function configOf({ config, upstream, model }: RehearsalOptions, folder: string)
     ...rehearsedUpstream,
     name: `${upstream.name} with a wrong key`,
     apiKeys: [WRONG_KEY],
+    auth: null,
   }
   const { server, ledger, dashboard, limiting } = config
   return {

@@ -15,6 +15,7 @@ import {
   nativeSharingSchema,
   nativeSchema,
 } from '../upstream-settings.js'
+import { platformKeys } from '../platform-settings.js'
 import { PRESET_NAMES } from '../presets.js'
 import { priceSchema } from './catalogue-schema.js'
 import { onDisconnectSchema } from './ledger-schema.js'
@@ -79,6 +80,7 @@ export const DIALECTS = [
   'openai-responses',
   'anthropic',
   'gemini',
+  'converse',
 ] as const
 
 /** One entry of `upstreams`. */
@@ -93,14 +95,15 @@ export const upstreamSchema = z.strictObject({
     .enum(DIALECTS)
     .optional()
     .describe(
-      "The wire format; required without a preset (presets use `openai-chat`). `openai` chooses `openai-chat` (chat completions) or `openai-responses` for each request by the model's entry in the catalogue; naming one of the two forces it.",
+      "The wire format; required without a preset (presets use `openai-chat`). `openai` chooses `openai-chat` (chat completions) or `openai-responses` for each request by the model's entry in the catalogue; naming one of the two forces it. `converse` is the format of Bedrock's Converse.",
     ),
+  ...platformKeys,
   base_url: z
     .string()
     .max(2_048)
     .optional()
     .describe(
-      'The URL of the service with its version, such as `https://api.openai.com/v1`, without query and credentials. Required unless the preset has one.',
+      "The URL of the service with its version, such as `https://api.openai.com/v1`, without query and credentials. Required unless the preset or the platform has one; it replaces the host of a platform (a VPC endpoint, FIPS), without the platform's path.",
     ),
   path: z
     .string()

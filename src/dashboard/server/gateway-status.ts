@@ -17,6 +17,8 @@ export interface GatewayStatus {
   readonly breakers: Readonly<Record<string, BreakerState>>
   /** When each breaker last opened or closed, ms since 1970; absent: closed since the start. */
   readonly breakersChangedMs: Readonly<Record<string, number>>
+  /** When the credentials of an identity expire, by its first upstream, ms since 1970; 0 without credentials. */
+  readonly credentialsExpireMs?: Readonly<Record<string, number>>
   /** The last file that was refused, if that was after the generation in force was loaded. */
   readonly refused: { readonly atMs: number; readonly problems: readonly string[] } | null
   /** Targets with `abort`, over all processes of this machine. */
@@ -42,7 +44,17 @@ export function gatewayStatusOf(
   for (const [upstream, seconds] of Object.entries(changed)) {
     if (seconds > 0) breakersChangedMs[upstream] = Math.round(seconds * 1_000)
   }
+  const expiries = levelsOf(
+    metrics,
+    /^sluice_credential_expiry_timestamp_seconds\{[^}]*upstream="([^"]+)"[^}]*\} (\d+(?:\.\d+)?|\+Inf)/gm,
+  )
+  const credentialsExpireMs: Record<string, number> = {}
+  for (const [upstream, seconds] of Object.entries(expiries)) {
+    // Keys that do not expire.
+    credentialsExpireMs[upstream] = Number.isNaN(seconds) ? Infinity : seconds * 1_000
+  }
   return {
+    credentialsExpireMs,
     inFlight: levelsOf(metrics, /^sluice_inflight\{[^}]*upstream="([^"]+)"[^}]*\} (\d+)/gm),
     breakers,
     breakersChangedMs,

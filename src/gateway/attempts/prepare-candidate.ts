@@ -21,6 +21,7 @@ import { requestPathAt } from '../upstreams/upstream-address.js'
 import type { SendResult } from './attempt-result.js'
 import {
   bodyOf,
+  placed,
   render,
   renderSteps,
   type Destination,
@@ -51,6 +52,7 @@ export interface PreparedRequest {
 /** An encoded request, for every candidate of the same dialect and model. */
 interface Encoded {
   readonly wire: WireFormat
+  readonly egress: Egress
   readonly model: string
   readonly quirks: QuirksConfig
   /** Beta features that clients may request; null: all. */
@@ -143,16 +145,17 @@ export class Preparation {
   private withReasoning(call: Call, candidate: Candidate): Call | Promise<Call> {
     const { exchange, memory } = this.request
     if (exchange.generation.facts(candidate.model).reasoning === false) return call
-    return withRestoredReasoning(call, candidate, memory)
+    return withRestoredReasoning(call, candidate, memory, exchange)
   }
 
   private known({ target, model }: Candidate): Encoded | undefined {
-    const { wire, quirks, upstream } = target
+    const { wire, egress, quirks, upstream } = target
     const { name, allowBetas } = upstream.config
     const isAnyUpstream = this.request.call.history === undefined
     return this.encoded.find(
       (encoded) =>
         encoded.wire === wire &&
+        encoded.egress === egress &&
         encoded.model === model &&
         encoded.quirks === quirks &&
         encoded.betas === allowBetas &&
@@ -181,9 +184,9 @@ export class Preparation {
     { candidate, credential, beganMs }: AttemptToEncode,
   ): PreparedRequest {
     const { target, model } = candidate
-    const { wire, quirks, upstream } = target
+    const { wire, egress, quirks, upstream } = target
     const { name, allowBetas: betas } = upstream.config
-    const encoded = { wire, model, quirks, betas, name, call, rendered, losses }
+    const encoded = { wire, egress, model, quirks, betas, name, call, rendered, losses }
     this.encoded.push(encoded)
     const prepared = this.prepared(encoded, candidate, credential)
     this.request.sent.translateMs += performance.now() - beganMs
@@ -228,13 +231,15 @@ export class Preparation {
   ): PreparedRequest | null {
     const before = outgoing.encodedBody
     if (before === null) return null
-    const encodedBody = egress.dropReasoning?.(before, error) ?? null
-    if (encodedBody === null) return null
+    const dropped = egress.dropReasoning?.(before, error) ?? null
+    if (dropped === null) return null
+    const own = placed(egress.headers(dropped), egress)
+    const encodedBody = own.members === null ? dropped : { ...dropped, ...own.members }
     const { preparedLosses } = this.request.sent
     this.report(call, [...new Set([...preparedLosses, 'messages.reasoning'])])
     const known = egress.headers(before)
     const headers = [...outgoing.headers]
-    for (const [name, value] of Object.entries(egress.headers(encodedBody))) {
+    for (const [name, value] of Object.entries(own.headers)) {
       if (!(name in known)) headers.push(name, value)
     }
     const { path, firstByteMs, bytes } = outgoing

@@ -104,14 +104,15 @@ function edited(call: RenderedCall, destination: Destination, losses: Losses): R
   const report = (path: string): void => losses.drop(path, 'no-equivalent')
   const { history } = call
   const source = history?.bodyFor(destination.name, report) ?? call.body
+  const { headers, members } = placed(passedHeaders(call, destination, losses), egress)
   const edits = historyEdits(source, history?.members ?? [])
   edits.push(...egress.edits(source, model, { model: facts, losses }))
   if (call.added !== undefined) edits.push(call.added(facts))
+  for (const key in members) edits.push({ key, json: stringifyExact(members[key] ?? null) })
   edits.push(...quirkEdits({ body: call.body, dialectEdits: edits }, quirks, report))
   const body = edits.length === 0 ? call.raw : splice(call.raw, call.members, edits)
   const streams = call.request.stream
   const { path, accept } = egress.target(model, streams)
-  const headers = passedHeaders(call, destination, losses)
   return { path, accept, streams, body, bytes: body.length, encodedBody: null, headers }
 }
 
@@ -125,10 +126,24 @@ function encoded(
   const report = (path: string): void => losses.drop(path, 'no-equivalent')
   reportNative(call.request, losses)
   const request = requestFor(call.request, destination)
-  const encodedBody = applyQuirks(egress.encodeRequest(request, facts, losses), quirks, report)
+  const own = egress.encodeRequest(request, facts, losses)
+  const { headers, members } = placed(egress.headers(own), egress)
+  const body = members === null ? own : { ...own, ...members }
+  const encodedBody = applyQuirks(body, quirks, report)
   const streams = request.stream
   const { path, accept } = egress.target(model, streams)
-  return { path, accept, streams, encodedBody, headers: egress.headers(encodedBody) }
+  return { path, accept, streams, encodedBody, headers }
+}
+
+/** The headers that stay, and the members of the body that replace the others; null if all stay. */
+export function placed(
+  headers: Record<string, string>,
+  { inBody }: Egress,
+): {
+  readonly headers: Readonly<Record<string, string>>
+  readonly members: JsonObject | null
+} {
+  return inBody === undefined ? { headers, members: null } : inBody(headers)
 }
 
 /** The headers that the body needs, and the client's headers of this format. */

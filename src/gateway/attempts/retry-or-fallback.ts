@@ -119,6 +119,9 @@ function reactionOf(
       return 'next'
     case 'upstream_busy':
       return status === null || status === 200 || isTransient(status) ? 'retry' : 'next'
+    case 'upstream_credential':
+      // The identity retries in the background.
+      return 'next'
     case 'overloaded':
       // All connections are in use, or no more can be opened: nothing was sent.
       return wasSent ? 'never' : 'next'

@@ -4,7 +4,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Identity } from '../../accounts/account.js'
-import { isConfigured, type NativeRule } from '../../config/config.js'
+import { isConfigured, type NativeRule, type UpstreamConfig } from '../../config/config.js'
 import { GatewayError, type ErrorKind, type WireError } from '../../errors.js'
 import { NO_OUTPUT } from '../../formats/chat/output-size.js'
 import type { Usage } from '../../formats/chat/usage.js'
@@ -44,7 +44,8 @@ export interface NativeCall {
  * `forbidden` if the models of the key do not include `native:UPSTREAM`.
  */
 export function nativeTarget(x: Exchange, { models }: Identity): Target {
-  const path = nativePathOf(x.path)
+  const { upstreams } = x.generation.snapshot.config
+  const path = nativePathOf(x.path, (name) => upstreams[name]?.platform?.name === 'bedrock')
   const target = path === null ? null : x.generation.nativeTarget(path.upstream)
   if (path === null || target === null) throw noNativeRule()
   const { config } = target.upstream
@@ -67,8 +68,9 @@ export function openNative(x: Exchange, target: Target): NativeCall {
   }
   const { credentials } = x.generation.states.of(config.name)
   const { index, key } = credentials.next(new Set(), null) ?? { index: 0, key: null }
+  const sinceMs = Date.now()
   const { url = '', method = '' } = x.req
-  const segments = nativePathOf(x.path)?.segments ?? []
+  const segments = segmentsOf(x, config)
   const query = url.includes('?') ? url.slice(url.indexOf('?') + 1) : ''
   return {
     target,
@@ -78,10 +80,20 @@ export function openNative(x: Exchange, target: Target): NativeCall {
     headers: headersForUpstream(x.req.headers, ownHeaders(config, target.egress, key)),
     replied: (status, headers) => {
       if (status !== 401 && status !== 403 && status !== 429) return
+      // The next request has new credentials.
+      if (status === 401) void target.upstream.authorizer?.renewed(sinceMs)
       const seconds = retryAfterSeconds(headers)
       credentials.refused(index, status, seconds === undefined ? null : seconds * 1_000)
     },
   }
+}
+
+/** The segments of a path that `nativeTarget` has accepted. */
+export function segmentsOf(
+  { path }: Pick<Exchange, 'path'>,
+  { platform }: Pick<UpstreamConfig, 'platform'>,
+): readonly string[] {
+  return nativePathOf(path, () => platform?.name === 'bedrock')?.segments ?? []
 }
 
 function noNativeRule(): GatewayError {

@@ -12,9 +12,8 @@ import { idInValue, isIdMember, objectInPath } from '../objects/object-ids.js'
 import type { ProviderObject } from '../../store/provider-objects.js'
 import type { RequestScan, RequestSummary } from '../objects/request-scan.js'
 import { batchIn, createsBatch } from './batches.js'
-import type { NativeCall } from './admit-native.js'
+import { segmentsOf, type NativeCall } from './admit-native.js'
 import { inspectBody } from './inspect-body.js'
-import { nativePathOf } from './native-path.js'
 import { ObjectReplies } from './object-replies.js'
 
 /** A native request whose objects are to be checked. */
@@ -48,7 +47,7 @@ export async function guardObjects(
 ): Promise<Guarded> {
   const { config } = call.target.upstream
   const body = source ?? new PassThrough()
-  const segments = nativePathOf(x.path)?.segments ?? []
+  const segments = segmentsOf(x, config)
   const named = objectInPath(segments, call.rules)
   const lastSegment = segments.at(-1) ?? ''
   const collection = named.id === null ? named.collection : ''

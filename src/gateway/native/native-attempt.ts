@@ -468,8 +468,8 @@ export function usageIn(text: string): Usage {
     for (const name of names) if (isCount(counts[name])) return counts[name]
     return undefined
   }
-  const input = count('prompt_tokens', 'input_tokens', 'promptTokenCount')
-  const output = count('completion_tokens', 'output_tokens', 'candidatesTokenCount')
+  const input = count('prompt_tokens', 'input_tokens', 'promptTokenCount', 'inputTokens')
+  const output = count('completion_tokens', 'output_tokens', 'candidatesTokenCount', 'outputTokens')
   if (input === undefined) return output === undefined ? {} : { output }
   // Replies to embeddings count only the prompt.
   return { input, output: output ?? 0 }

@@ -28,17 +28,21 @@ export function isNativePath(path: string): boolean {
 
 /**
  * Splits and decodes a path. Null if it has no upstream, an empty segment, or an escape that a server could
- * read as another path.
+ * read as another path. Only a model of an upstream on Bedrock may have encoded slashes: its id can be an ARN.
  */
-export function nativePathOf(path: string): NativePath | null {
+export function nativePathOf(
+  path: string,
+  isOnBedrock: (upstream: string) => boolean = () => false,
+): NativePath | null {
   if (!isNativePath(path)) return null
   const [upstream = '', ...rest] = path.slice(PREFIX.length).split('/')
   const segments: string[] = []
   for (const raw of rest) {
     const segment = decoded(raw)
-    if (segment === null || segment === '' || UNSAFE.test(segment) || hasControl(segment)) {
-      return null
-    }
+    if (segment === null || segment === '' || hasControl(segment)) return null
+    const isModel = segments.length === 1 && segments[0] === 'model' && isOnBedrock(upstream)
+    const parts = isModel ? segment.split('/') : [segment]
+    if (parts.some((part) => part === '' || UNSAFE.test(part))) return null
     segments.push(segment)
   }
   return segments.length === 0 ? null : { upstream, segments }
@@ -95,17 +99,22 @@ function matches(pattern: readonly string[], segments: readonly string[]): boole
   return patternIndex === pattern.length
 }
 
+/** The settings that a URL depends on. */
+export type NativeAddress = Pick<UpstreamConfig, 'baseUrl' | 'query'> &
+  Partial<Pick<UpstreamConfig, 'platform'>>
+
 /**
  * The URL of the request. A version at the end of `base_url` is replaced by one at the beginning of the path.
  * The client's query is kept without credentials; the upstream's own query replaces parameters of the same
  * name.
  */
 export function nativeUrl(
-  { baseUrl, query }: Pick<UpstreamConfig, 'baseUrl' | 'query'>,
+  { baseUrl, query, platform }: NativeAddress,
   segments: readonly string[],
   clientQuery: string,
 ): URL {
-  const url = new URL(baseUrl)
+  // The provider's path on a platform has the platform's own path.
+  const url = new URL(platform?.root ?? baseUrl)
   const base = url.pathname.split('/').filter((segment) => segment !== '')
   // Google's paths for the bytes of files have the version second.
   const [first = '', second = ''] = segments

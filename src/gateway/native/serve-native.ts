@@ -3,13 +3,14 @@
  * translation. The request is authenticated already.
  */
 import type { Agent } from 'node:http'
-import { GatewayError } from '../../errors.js'
+import { Readable } from 'node:stream'
+import { gatewayError, GatewayError } from '../../errors.js'
 import { readNative } from '../../http/native-proxy.js'
 import type { LedgerWriter } from '../../ledger/ledger-writer.js'
 import type { Limiter } from '../../limits/limiter.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
 import { AttemptResult, SendResult } from '../attempts/attempt-result.js'
-import type { BodyMemory } from '../body-memory.js'
+import type { BodyMemory, HeldMemory } from '../body-memory.js'
 import type { Deadlines } from '../deadlines.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Results } from '../phases/phase-results.js'
@@ -37,6 +38,7 @@ import { guardObjects, type Guarded } from './guard-objects.js'
 import type { Metered } from './metered-requests.js'
 import type { ObjectReplies } from './object-replies.js'
 import { RealtimeSession } from './realtime-session.js'
+import { transportError } from '../transport-errors.js'
 import type { OwnedObjects } from '../objects/owned-objects.js'
 import { WebSocketAttempt } from './websocket-attempt.js'
 
@@ -103,9 +105,11 @@ export async function serveNative(
     results.delivery = delivery
     const { rateHeaders } = admission
     const { deadlines } = services
-    const { body, replies } = guarded
+    const { replies } = guarded
+    const { call: authorized, body } = await authorize(call, guarded.body, intake.held)
+    x.cancellation.check()
     const run = { result, intake, delivery, rateHeaders, deadlines, replies, session, ending }
-    const sent = traced(x, call, result)
+    const sent = traced(x, authorized, result)
     if (replies !== null) watchBatches(replies, batch, { call: sent, agent, metered, services })
     try {
       if (client === null) await new NativeAttempt(x, sent, run).send(agent, { source, body })
@@ -121,6 +125,47 @@ export async function serveNative(
       source.destroy()
     }
   }
+}
+
+/**
+ * The request with the credentials of the gateway's identity. A signature covers the whole body, which is
+ * read first; other bodies stream. Rejects with `upstream_credential`.
+ */
+async function authorize(
+  call: NativeCall,
+  body: Readable,
+  held: HeldMemory,
+): Promise<{ readonly call: NativeCall; readonly body: Readable }> {
+  const { authorizer } = call.target.upstream
+  if (authorizer === null) return { call, body }
+  const { method, url, headers } = call
+  const list = Object.entries(headers).flatMap(([name, value]) => [name, [value].flat().join(', ')])
+  const bytes = authorizer.readsBody && BODIES.has(method) ? await bytesOf(body, held) : null
+  const request = { method, path: url.pathname + url.search, headers: list, body: bytes }
+  let signed: readonly string[]
+  try {
+    signed = await authorizer.headers(request)
+  } catch (cause) {
+    throw gatewayError(transportError(cause, 'connecting'), cause)
+  }
+  const added: Record<string, string> = {}
+  for (let at = list.length; at < signed.length; at += 2) {
+    added[signed[at] ?? ''] = signed[at + 1] ?? ''
+  }
+  const authorized = { ...call, headers: { ...headers, ...added } }
+  return { call: authorized, body: bytes === null ? body : Readable.from([bytes]) }
+}
+
+/** Methods with a body. */
+const BODIES: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH'])
+
+async function bytesOf(body: Readable, held: HeldMemory): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    held.take(chunk.length)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
 }
 
 /** The session of a WebSocket, whose address names the model. */

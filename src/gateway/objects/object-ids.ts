@@ -55,6 +55,8 @@ const PUBLIC = new Set([
   'deployments',
   'engines',
   'locations',
+  // Bedrock: `/model/{id}/converse`.
+  'model',
   'models',
   'projects',
   'publishers',
@@ -64,8 +66,8 @@ const PUBLIC = new Set([
 /** Other segments that a `*` of a rule may match without being an id. */
 const WORDS = new Set(
   (
-    'alpha audio beta cancel chat client_secrets content count_tokens download edits embeddings fine_tuning ' +
-    'generate generations graders images messages moderations ocr openai realtime rerank results run search ' +
+    'alpha audio beta cancel chat client_secrets content converse converse-stream count-tokens count_tokens download edits embeddings fine_tuning ' +
+    'generate generations graders images invoke invoke-with-response-stream messages moderations ocr openai realtime rerank results run search ' +
     'speech transcription_sessions transcriptions translations upload validate variations'
   ).split(' '),
 )

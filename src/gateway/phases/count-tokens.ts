@@ -108,10 +108,13 @@ interface Counting {
  */
 function countingAt({ dialect, egress, upstream }: Target): Counting | null {
   if (upstream.config.path !== null) return null
-  if (egress.tokenCounter !== undefined) return { dialect, egress, counter: egress.tokenCounter }
+  const { tokenCounter } = egress
+  if (tokenCounter !== undefined) {
+    return { dialect, egress: tokenCounter.egress ?? egress, counter: tokenCounter }
+  }
   // OpenAI counts tokens of all its models in the Responses dialect; other upstreams of the format may not
   // support it.
-  if (upstream.config.dialect !== 'openai') return null
+  if (upstream.config.dialect !== 'openai' || upstream.config.platform !== null) return null
   const other = egressOf('openai-responses')
   if (other?.tokenCounter === undefined) return null
   return { dialect: 'openai-responses', egress: other, counter: other.tokenCounter }
@@ -159,10 +162,11 @@ function outgoingOf(
     const rendered = render(call, destination, losses)
     assertLossesAllowed(onLoss, losses.paths, call)
     const { encodedBody } = rendered
-    const body =
+    const counted =
       encodedBody === null
         ? rendered.body
         : bodyOf(counter.body(encodedBody, model), egress, rendered.bytes).body
+    const body = counter.wrap?.(counted) ?? counted
     const headers = [...(target.headers[0] ?? []), 'accept', 'application/json']
     for (const [name, value] of Object.entries(rendered.headers)) headers.push(name, value)
     const clientQuery = encodedBody === null ? call.query : ''

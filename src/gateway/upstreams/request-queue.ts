@@ -7,6 +7,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
+import type { Authorizer, Refusal } from './identities/authorizer.js'
 import {
   startsWriting,
   type ReplyHandler,
@@ -23,6 +24,8 @@ export interface QueueOptions {
   readonly maxConnections: number
   /** Opens a dispatcher that has no connection yet, for one request. */
   readonly openFresh: () => Dispatcher
+  /** Adds the gateway's credentials when a request is sent; null if its headers have them already. */
+  readonly authorizer?: Authorizer | null
 }
 
 /** Options of a request of the gateway itself. */
@@ -94,9 +97,12 @@ export class RequestQueue {
     path: string,
     { headers, maxBytes, timeoutMs }: GetOptions,
   ): Promise<{ readonly status: number; readonly body: Buffer }> {
-    const { dispatcher, origin } = this.options
+    const { dispatcher, origin, authorizer = null } = this.options
     const signal = AbortSignal.timeout(timeoutMs)
-    const reply = await dispatcher.request({ origin, path, method: 'GET', headers, signal })
+    const list = Object.entries(headers).flat()
+    const request = { method: 'GET' as const, path, headers: list, body: null }
+    const authorized = authorizer === null ? list : [...(await authorizer.headers(request))]
+    const reply = await dispatcher.request({ ...request, origin, headers: authorized, signal })
     const chunks: Buffer[] = []
     let bytes = 0
     for await (const chunk of reply.body) {
@@ -155,21 +161,53 @@ export class RequestQueue {
     this.ready = []
     for (const request of ready) {
       if (request.isCancelled) this.running -= 1
-      else this.dispatch(request)
+      else this.authorize(request)
     }
     for (const request of this.waiting) {
       if (this.running >= this.options.maxConnections && !this.isDestroyed) return
       this.waiting.delete(request)
       this.running += 1
-      this.dispatch(request)
+      this.authorize(request)
     }
     this.allSent()
   }
 
-  private dispatch(request: QueuedRequest): void {
+  private authorize(request: QueuedRequest): void {
+    const { authorizer = null } = this.options
+    if (authorizer === null) return this.dispatch(request, request.request.headers)
+    request.authorizedAtMs = Date.now()
+    const headers = authorizer.headers(request.request)
+    if (!(headers instanceof Promise)) return this.dispatch(request, headers)
+    headers.then(
+      (authorized) => {
+        if (request.isCancelled) this.released()
+        else this.dispatch(request, authorized)
+      },
+      (error: unknown) =>
+        request.onResponseError(null, error instanceof Error ? error : new Error(String(error))),
+    )
+  }
+
+  /** The refusals of a credential that a request reads before its handler; null if it reads none. */
+  get refusals(): Pick<Authorizer, 'mayRefuse'> | null {
+    return this.options.authorizer ?? null
+  }
+
+  /** Sends a refused request a second time if it can be authorized anew; else its handler gets the refusal. */
+  async refused(request: QueuedRequest, refusal: Refusal): Promise<void> {
+    const { authorizer } = this.options
+    const isRenewed = (await authorizer?.renew(refusal, request.authorizedAtMs)) === true
+    if (request.isCancelled) return
+    if (!isRenewed) return request.passRefusal()
+    request.again()
+    this.waiting.add(request)
+    this.schedule()
+  }
+
+  private dispatch(request: QueuedRequest, headers: readonly string[]): void {
     const { dispatcher, origin } = this.options
-    const { path, headers, body, method = 'POST' } = request.request
-    const problem = this.isDestroyed ? DESTROYED : problemOf(request.request)
+    const { path, body, method = 'POST' } = request.request
+    const problem = this.isDestroyed ? DESTROYED : problemOf(path, headers)
     if (problem !== null) {
       request.onResponseError(null, problem)
       return
@@ -203,7 +241,7 @@ export class RequestQueue {
  * Checks a request as undici does, because an undici pool that refuses a request marks its connection as busy
  * permanently.
  */
-function problemOf({ path, headers }: UpstreamRequest): NotSentError | null {
+function problemOf(path: string, headers: readonly string[]): NotSentError | null {
   if (NOT_IN_PATH.test(path)) {
     return new NotSentError('BAD_REQUEST', 'the path contains an invalid character')
   }
@@ -230,6 +268,20 @@ interface Queue {
   cancelWaiting(request: QueuedRequest): void
   /** Frees the slot of a request that has ended. */
   released(): void
+  readonly refusals: Pick<Authorizer, 'mayRefuse'> | null
+  /** The upstream refused the credential of the request. */
+  refused(request: QueuedRequest, refusal: Refusal): Promise<void>
+}
+
+/** Bytes of a refusal that are read; the head is passed on in any case. */
+const MAX_REFUSAL_BYTES = 64 * 1024
+
+/** A refusal whose body is read. */
+interface ReadRefusal {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly chunks: Buffer[]
+  bytes: number
 }
 
 /** Receives undici's events for one request, and is the handle that the caller of the queue holds. */
@@ -241,6 +293,10 @@ class QueuedRequest implements UpstreamCall, Writing, Dispatcher.DispatchHandler
   private handler: ReplyHandler | null
   private controller: Dispatcher.DispatchController | null = null
   private isOver = false
+  /** Unix time in ms; set if the queue authorizes its requests. */
+  authorizedAtMs = 0
+  private refusal: ReadRefusal | null = null
+  private isRepeated = false
 
   constructor(request: UpstreamRequest, handler: ReplyHandler, queue: Queue) {
     this.request = request
@@ -283,7 +339,24 @@ class QueuedRequest implements UpstreamCall, Writing, Dispatcher.DispatchHandler
     if (this.handler === null) throw CANCELLED
     this.controller = controller
     startsWriting(this)
-    this.handler.onRequestStart()
+    if (!this.isRepeated) this.handler.onRequestStart()
+  }
+
+  /** Prepares for being sent a second time. */
+  again(): void {
+    this.isRepeated = true
+    this.isOver = false
+    this.controller = null
+    this.refusal = null
+  }
+
+  /** Passes a refusal that was read to the handler. */
+  passRefusal(): void {
+    const { refusal } = this
+    if (refusal === null) return
+    this.handler?.onResponseStart(refusal.status, refusal.headers)
+    for (const chunk of refusal.chunks) this.handler?.onResponseData(chunk)
+    this.handler?.onResponseEnd()
   }
 
   onResponseStart(
@@ -292,16 +365,26 @@ class QueuedRequest implements UpstreamCall, Writing, Dispatcher.DispatchHandler
     headers: IncomingHttpHeaders,
   ): void {
     // Informational replies (1xx) precede the final one.
-    if (status >= 200) this.handler?.onResponseStart(status, headers)
+    if (status < 200) return
+    if (!this.isRepeated && this.queue.refusals?.mayRefuse(status) === true) {
+      this.refusal = { status, headers, chunks: [], bytes: 0 }
+    } else this.handler?.onResponseStart(status, headers)
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.handler?.onResponseData(chunk)
+    const { refusal } = this
+    if (refusal === null) return this.handler?.onResponseData(chunk)
+    refusal.bytes += chunk.length
+    if (refusal.bytes <= MAX_REFUSAL_BYTES) refusal.chunks.push(chunk)
   }
 
   onResponseEnd(): void {
     this.release()
-    this.handler?.onResponseEnd()
+    const { refusal } = this
+    if (refusal === null) return this.handler?.onResponseEnd()
+    const { status, headers, chunks } = refusal
+    const body = Buffer.concat(chunks).toString('utf8')
+    if (this.handler !== null) void this.queue.refused(this, { status, headers, body })
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | null, cause: Error): void {

@@ -5,6 +5,8 @@
 import type { Agent } from 'node:http'
 import type { Dispatcher } from 'undici'
 import type { UpstreamConfig } from '../../config/config.js'
+import { Authorizer } from './identities/authorizer.js'
+import { digestOf, Identities, type Identity } from './identities/identity.js'
 import { openAgent, type Unreachable } from './native-agent.js'
 import { openConnectionPool, settingsOf } from './connection-pool.js'
 import { RequestQueue } from './request-queue.js'
@@ -17,6 +19,8 @@ export interface Upstream {
   readonly address: UpstreamAddress
   /** The connections for native requests; null if the upstream does not allow them. */
   readonly agent: Agent | Unreachable | null
+  /** Authorizes native requests; the pool authorizes the others. Null if the upstream has no identity. */
+  readonly authorizer: Authorizer | null
 }
 
 /** All upstreams of a generation, and their pools. */
@@ -24,20 +28,29 @@ export class Upstreams {
   private readonly byName: ReadonlyMap<string, Upstream>
   private readonly pools: ReadonlyMap<string, RequestQueue>
   private readonly agents: ReadonlyMap<string, Agent | Unreachable>
+  readonly identities: Identities
 
   /** Pools whose address and connection settings did not change are taken over from `previous`. */
   constructor(configs: Readonly<Record<string, UpstreamConfig>>, previous: Upstreams | null) {
     const byName = new Map<string, Upstream>()
     const pools = new Map<string, RequestQueue>()
     const agents = new Map<string, Agent | Unreachable>()
+    this.identities = new Identities(Object.values(configs), previous?.identities ?? null)
     for (const config of Object.values(configs)) {
-      const key = settingsOf(config)
-      const pool = pools.get(key) ?? previous?.pools.get(key) ?? openPool(config)
+      const key = keyOf(config)
+      const authorizer = authorizerOf(config, this.identities.of(config))
+      const pool = pools.get(key) ?? previous?.pools.get(key) ?? openPool(config, authorizer)
       pools.set(key, pool)
       const isNative = config.native.rules.length > 0
       const agent = isNative ? (previous?.agents.get(key) ?? openAgent(config)) : null
       if (agent !== null) agents.set(key, agent)
-      byName.set(config.name, { config, pool, address: upstreamAddressOf(config), agent })
+      byName.set(config.name, {
+        config,
+        pool,
+        address: upstreamAddressOf(config),
+        agent,
+        authorizer,
+      })
     }
     this.byName = byName
     this.pools = pools
@@ -56,11 +69,13 @@ export class Upstreams {
     for (const pool of this.pools.values()) if (!keptPools.has(pool)) closing.push(pool.close())
     const keptAgents = new Set(next === null ? [] : next.agents.values())
     for (const agent of this.agents.values()) if (!keptAgents.has(agent)) close(agent)
+    this.identities.retire(next?.identities ?? null)
     await Promise.allSettled(closing)
   }
 
   /** Destroys every connection at once. */
   async destroy(): Promise<void> {
+    this.identities.retire(null)
     for (const agent of this.agents.values()) close(agent)
     await Promise.allSettled([...this.pools.values()].map((pool) => pool.destroy()))
   }
@@ -70,9 +85,26 @@ function close(agent: Agent | Unreachable): void {
   if ('destroy' in agent) agent.destroy()
 }
 
-function openPool(config: UpstreamConfig): RequestQueue {
+/** Upstreams with equal keys share connections, which authorize requests in the same way. */
+function keyOf(config: UpstreamConfig): string {
+  const { auth, platform } = config
+  const key = settingsOf(config)
+  return auth === null ? key : `${key} ${digestOf(auth)} ${platform?.region ?? ''}`
+}
+
+function authorizerOf(config: UpstreamConfig, identity: Identity | null): Authorizer | null {
+  return identity === null ? null : new Authorizer(config, identity)
+}
+
+function openPool(config: UpstreamConfig, authorizer: Authorizer | null): RequestQueue {
   const { maxConnections } = config
   const { origin } = new URL(config.baseUrl)
   const openFresh = (): Dispatcher => openConnectionPool(config)
-  return new RequestQueue({ origin, dispatcher: openFresh(), maxConnections, openFresh })
+  return new RequestQueue({
+    origin,
+    dispatcher: openFresh(),
+    maxConnections,
+    openFresh,
+    authorizer,
+  })
 }

@@ -283,6 +283,15 @@ export const DEFINITIONS = {
     maxLines: 2,
     help: 'Configuration reloads: ok, refused (the previous generation stays in force).',
   }),
+  credentialRefreshes: counter('sluice_credential_refreshes_total', ['upstream', 'result'], {
+    maxLines: 40,
+    help: 'Refreshes of the credentials of an identity at a cloud, by the first upstream that uses it: ok, failed.',
+  }),
+  credentialExpiry: gauge('sluice_credential_expiry_timestamp_seconds', ['upstream'], {
+    maxLines: 20,
+    help: 'Expiry of the credentials of an identity at a cloud in Unix time, by the first upstream that uses it; 0 without credentials.',
+    aggregator: 'min',
+  }),
   certificateExpiry: gauge('sluice_certificate_expiry_timestamp_seconds', ['upstream'], {
     maxLines: 40,
     help: 'Expiry of a certificate in Unix time: of the data port (`none`), or of the client certificate for an upstream.',

@@ -19,6 +19,14 @@ export interface UpstreamGauges {
   readonly certificateExpiry: number | null
 }
 
+/** The credentials of an identity at a cloud. */
+export interface CredentialGauges {
+  /** The first upstream that uses the identity. */
+  readonly upstream: string
+  /** Unix time; infinite if they do not expire, null without credentials. */
+  readonly expiresAtMs: number | null
+}
+
 /** The label value for the certificate of the data port. */
 const DATA_PORT = 'none'
 
@@ -27,6 +35,7 @@ export class Gauges {
   private readonly families: Families
   private readonly upstreamNames = new Set<string>()
   private readonly retriesDenied = new Map<string, number>()
+  private readonly identityNames = new Set<string>()
   private readonly certificateNames = new Set<string>()
   private readonly budgets = new BudgetShares()
 
@@ -56,6 +65,20 @@ export class Gauges {
       breakerChanged.child(name).set(0)
       credentialsResting.child(name).set(0)
       this.certificate(name, null)
+    }
+  }
+
+  /** Sets the expiry of the credentials of identities at clouds; of removed ones to NaN. */
+  credentials(identities: readonly CredentialGauges[]): void {
+    const gone = new Set(this.identityNames)
+    for (const { upstream, expiresAtMs } of identities) {
+      gone.delete(upstream)
+      this.identityNames.add(upstream)
+      this.families.credentialExpiry.child(upstream).set((expiresAtMs ?? 0) / 1_000)
+    }
+    for (const name of gone) {
+      this.identityNames.delete(name)
+      this.families.credentialExpiry.child(name).set(Number.NaN)
     }
   }
 

@@ -145,6 +145,11 @@ export class Metrics {
     this.families.configGeneration.child().set(generation)
   }
 
+  /** `upstream`: the first one that uses the identity. */
+  credentialRefresh(upstream: string, result: 'ok' | 'failed'): void {
+    this.families.credentialRefreshes.child(upstream, result).add()
+  }
+
   configReload(result: 'ok' | 'refused'): void {
     this.families.configReloads.child(result).add()
   }

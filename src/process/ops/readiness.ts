@@ -19,6 +19,8 @@ export interface Conditions {
   readonly isLedgerRefusing: boolean
   readonly upstreams: string
   readonly overload: string
+  /** Null if the gateway has no identity at a cloud. */
+  readonly credentials: string | null
   /** Null if another process monitors canaries. */
   readonly canaries: string | null
   readonly fleet: string
@@ -27,10 +29,12 @@ export interface Conditions {
 
 /**
  * An unavailable store makes the process degraded, not unready: known keys are served for
- * `auth.stale_seconds`. Failing upstreams, overload and gateways with another configuration are shown only.
+ * `auth.stale_seconds`. Credentials of a cloud that cannot be refreshed make it
+ * degraded too. Failing upstreams, overload and gateways with another configuration are shown only.
  */
 export function readinessOf(conditions: Conditions): Readiness {
-  const { store, ledger, upstreams, overload, canaries, fleet, isDraining } = conditions
+  const { store, ledger, upstreams, overload, credentials, canaries, fleet } = conditions
+  const { isDraining } = conditions
   const limits = conditions.isLimiterAway ? 'kept by each process alone' : 'ok'
   const checks = {
     config: 'ok',
@@ -39,13 +43,16 @@ export function readinessOf(conditions: Conditions): Readiness {
     ledger,
     upstreams,
     overload,
+    ...(credentials === null ? {} : { credentials }),
     ...(canaries === null ? {} : { canaries }),
     fleet,
     drain: isDraining ? 'draining' : 'ok',
   }
   const isUnready =
     isDraining || conditions.isLedgerRefusing || (store !== 'ok' && conditions.isStoreAwayTooLong)
-  return { ready: !isUnready, degraded: degradedOf({ store, limits, ledger }), checks }
+  const degraded = degradedOf({ store, limits, ledger })
+  if (credentials !== null && credentials !== 'ok') degraded.push('credentials')
+  return { ready: !isUnready, degraded, checks }
 }
 
 /** Limits and the ledger fail with the store, which is then the only cause. */

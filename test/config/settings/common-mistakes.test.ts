@@ -221,7 +221,7 @@ const MISTAKES: readonly Mistake[] = [
   [
     'a dialect in capitals',
     upstreamWith('dialect: OpenAI, base_url: https://llm.example/v1'),
-    '2:22: upstreams.openai.dialect: must be one of openai, openai-chat, openai-responses, anthropic, gemini (did you mean "openai"?)',
+    '2:22: upstreams.openai.dialect: must be one of openai, openai-chat, openai-responses, anthropic, gemini, converse (did you mean "openai"?)',
   ],
   [
     'a fallback by name',

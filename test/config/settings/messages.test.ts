@@ -123,7 +123,7 @@ const MISTAKES: readonly Mistake[] = [
   [
     'no dialect',
     upstreamWith('base_url: https://api.openai.com/v1'),
-    '2:11: upstreams.openai.dialect: is required: use one of openai, openai-chat, openai-responses, anthropic, gemini, or set preset',
+    '2:11: upstreams.openai.dialect: is required: use one of openai, openai-chat, openai-responses, anthropic, gemini, converse, or set preset',
   ],
   [
     'a key without a value',
@@ -138,7 +138,7 @@ const MISTAKES: readonly Mistake[] = [
   [
     'an unknown dialect',
     upstreamWith('dialect: opnai, base_url: https://llm.example/v1'),
-    '2:22: upstreams.openai.dialect: must be one of openai, openai-chat, openai-responses, anthropic, gemini (did you mean "openai"?)',
+    '2:22: upstreams.openai.dialect: must be one of openai, openai-chat, openai-responses, anthropic, gemini, converse (did you mean "openai"?)',
   ],
   [
     'a base URL with a password',

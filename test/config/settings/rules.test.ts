@@ -67,7 +67,7 @@ const RULES: [string, string, string][] = [
   [
     'no dialect and no preset',
     changed('    dialect: openai\n', ''),
-    ':3:5: upstreams.openai.dialect: is required: use one of openai, openai-chat, openai-responses, anthropic, gemini, or set preset',
+    ':3:5: upstreams.openai.dialect: is required: use one of openai, openai-chat, openai-responses, anthropic, gemini, converse, or set preset',
   ],
   [
     'unknown preset',
@@ -105,7 +105,7 @@ const RULES: [string, string, string][] = [
   [
     'unknown dialect',
     changed('dialect: openai', 'dialect: antropic'),
-    ':3:14: upstreams.openai.dialect: must be one of openai, openai-chat, openai-responses, anthropic, gemini (did you mean "anthropic"?)',
+    ':3:14: upstreams.openai.dialect: must be one of openai, openai-chat, openai-responses, anthropic, gemini, converse (did you mean "anthropic"?)',
   ],
   [
     'unknown upstream',

@@ -181,6 +181,7 @@ void t.test(
     const text =
       '# TYPE sluice_inflight gauge\nsluice_inflight{upstream="openai"} 3\nsluice_breaker_state{upstream="openai"} 2\nsluice_breaker_changed_timestamp_seconds{upstream="openai"} 12.5\nsluice_x 1\n'
     t.same(gatewayStatusOf(text, null), {
+      credentialsExpireMs: {},
       inFlight: { openai: 3 },
       breakers: { openai: 'open' },
       breakersChangedMs: { openai: 12_500 },

@@ -64,6 +64,7 @@ async function operations(services: Services): Promise<Reply> {
         minutes,
         gatewayStatus: view,
         health: healths.get(upstream.name),
+        credentials: credentialsOf(upstream, Object.values(config.upstreams), view),
       })
     }),
     config: {
@@ -87,6 +88,7 @@ interface UpstreamData {
   readonly gatewayStatus: GatewayStatus | null
   /** Undefined if no request used the upstream. */
   readonly health: UpstreamHealth | undefined
+  readonly credentials: schema.UpstreamState['credentials']
 }
 
 function upstreamView({
@@ -95,6 +97,7 @@ function upstreamView({
   minutes,
   gatewayStatus,
   health,
+  credentials,
 }: UpstreamData): schema.UpstreamState {
   const { attempts = 0, failures = NO_FAILURES, retries = NEVER, fallbacks = NEVER } = health ?? {}
   const counts = firstContentCounts(rows)
@@ -102,6 +105,8 @@ function upstreamView({
     name: upstream.name,
     dialect: upstream.dialect,
     preset: upstream.preset,
+    platform: upstream.platform?.name ?? null,
+    credentials,
     origin: new URL(upstream.baseUrl).origin,
     configured: isConfigured(upstream),
     apiKeySource: upstream.apiKeySource,
@@ -117,6 +122,20 @@ function upstreamView({
     breaker: gatewayStatus?.breakers[upstream.name] ?? null,
     breakerChangedAtMs: gatewayStatus?.breakersChangedMs[upstream.name] ?? null,
   }
+}
+
+/** Upstreams with the same identity share its credentials, which the first of them reports. */
+function credentialsOf(
+  { auth }: UpstreamConfig,
+  upstreams: readonly UpstreamConfig[],
+  status: GatewayStatus | null,
+): schema.UpstreamState['credentials'] {
+  if (auth === null) return null
+  const same = (other: UpstreamConfig): boolean =>
+    JSON.stringify(other.auth) === JSON.stringify(auth)
+  const expiresAtMs = status?.credentialsExpireMs?.[upstreams.find(same)?.name ?? '']
+  if (expiresAtMs === undefined) return null
+  return expiresAtMs > Date.now() ? 'valid' : 'invalid'
 }
 
 const NO_FAILURES = { client: 0, limits: 0, gateway: 0, provider: 0 } as const

@@ -8,6 +8,10 @@ export const upstreamState = z.strictObject({
   name: z.string(),
   dialect: z.string(),
   preset: z.string().nullable(),
+  /** The cloud that serves it; null for the own API of a vendor. */
+  platform: z.string().nullable(),
+  /** Whether the gateway's identity at the cloud has valid credentials; null without one, or unknown. */
+  credentials: z.enum(['valid', 'invalid']).nullable(),
   /** Without a path: `https://api.openai.com`. */
   origin: z.string(),
   configured: z.boolean(),

@@ -45,6 +45,8 @@ const ADVICE: Readonly<Record<string, string>> = {
   upstream_unreachable: 'Check the address of the upstream and the network of the gateway.',
   upstream_denied: 'Correct the API key of the upstream in the configuration.',
   upstream_misconfigured: 'Correct the base_url or dialect of the upstream in the configuration.',
+  upstream_credential:
+    'Check the identity of the upstream (auth) and the token endpoint of its cloud; the log has the reason.',
   upstream_unconfigured: 'Set the variable that holds the API key of the upstream.',
   upstream_malformed: 'Retry the request, and report the reply to the provider.',
   client_gone: 'No action is needed if the user cancelled; else raise the timeout of the client.',

@@ -94,6 +94,9 @@ function Health({ upstream }: { readonly upstream: UpstreamState }) {
       </span>
     )
   }
+  if (upstream.credentials === 'invalid') {
+    return <span className="status bad">no valid credentials</span>
+  }
   if (breaker === 'open') return <span className="status bad">breaker open</span>
   if (breaker === 'half_open') return <span className="status warn">breaker half-open</span>
   if (attemptsPerMinute === 0) return <span className="soft">no traffic</span>
@@ -125,8 +128,8 @@ function rate(value: number): string {
 const NAME: Column<UpstreamState> = {
   id: 'name',
   head: 'Upstream',
-  cell: ({ name, origin, preset, dialect }) => (
-    <span title={`${origin}, ${preset ?? dialect}`} className="cell-name">
+  cell: ({ name, origin, platform, preset, dialect }) => (
+    <span title={`${origin}, ${platform ?? preset ?? dialect}`} className="cell-name">
       {name}
     </span>
   ),

@@ -1,0 +1,47 @@
+/** Goal: replies of clouds have the price of the vendor's model, with the surcharge of geographic profiles. */
+import t from 'tap'
+import { Prices } from '../../src/ledger/find-price.js'
+
+const MODELS = [
+  {
+    id: 'claude-sonnet-5',
+    family: 'anthropic',
+    createdAtSeconds: 0,
+    price: { input: 2, output: 10, serviceTiers: { geographic_profile: 1.1 } },
+  },
+  { id: 'claude-3', family: 'anthropic', createdAtSeconds: 0, price: { input: 1, output: 5 } },
+]
+const ARN = 'arn:aws:bedrock:eu-west-1:1:application-inference-profile/abc'
+
+function inputOf(requested: string, reported: string | null, own: object = {}): number | null {
+  const prices = new Prices(MODELS, [{ name: 'cloud', prices: own as Record<string, never> }])
+  const rate = prices.find('cloud', requested, reported)?.usual.input
+  return rate === null || rate === undefined ? null : rate / 1e9
+}
+
+void t.test('prices by the ids of clouds', (t) => {
+  const cases: [string, string | null, number | null, object?][] = [
+    ['anthropic.claude-sonnet-5', null, 2],
+    ['anthropic.claude-sonnet-5-20260901-v1:0', 'claude-sonnet-5-20260901', 2],
+    ['global.anthropic.claude-sonnet-5', 'claude-sonnet-5', 2],
+    ['us.anthropic.claude-sonnet-5', 'claude-sonnet-5', 2.2],
+    ['apac.anthropic.claude-sonnet-5', null, 2.2],
+    ['us.anthropic.claude-3-20240101-v1:0', null, 1],
+    ['claude-sonnet-5@20260901', 'claude-sonnet-5', 2],
+    [ARN, 'claude-sonnet-5', null],
+    [ARN, null, null],
+    [ARN, 'claude-sonnet-5', 7, { [ARN]: { input: 7, output: 9 } }],
+    ['us.anthropic.claude-sonnet-5', 'claude-sonnet-5', 3, { 'claude-sonnet-5': { input: 3 } }],
+    [
+      'us.anthropic.claude-sonnet-5',
+      'claude-sonnet-5',
+      4,
+      { 'us.anthropic.claude-sonnet-5': { input: 4 }, 'claude-sonnet-5': { input: 3 } },
+    ],
+    ['anthropic.claude-unknown', null, null],
+  ]
+  for (const [requested, reported, expected, own] of cases) {
+    t.equal(inputOf(requested, reported, own), expected, `${requested} ${String(reported)}`)
+  }
+  t.end()
+})
