@@ -62,7 +62,7 @@ interface Row {
   run(stage: Stage): Promise<readonly Kill[]>
 }
 
-/** Runs an operation on each gateway, one after the other. */
+/** Runs an operation on the gateways in sequence. */
 async function onEach(
   { fleet }: Stage,
   operation: (gateway: Gateway) => Promise<void>,

@@ -10,7 +10,7 @@ import { objectOf } from '../formats/chat/json.js'
 /** `ok`, or the kind of the error; `lost`: the process exited before the request was settled. */
 export type EntryOutcome = 'ok' | 'lost' | ErrorKind
 
-/** Where a field is stored. */
+/** The storage of a field. */
 interface Storage {
   /** The column of the table `ledger_entries`. */
   readonly column: string

@@ -1,7 +1,7 @@
 /**
  * Runs long work in several turns of the event loop, so that other requests are served between them. All long
- * work of the process shares one queue: each iteration of the event loop runs one turn at most, however many
- * large bodies are in progress.
+ * work of the process shares one queue: each iteration of the event loop runs one turn at most, for any
+ * number of large bodies.
  */
 import type { Steps } from '../../formats/wire/steps.js'
 

@@ -68,7 +68,7 @@ export const generationReply = z.strictObject({
 
 /** `POST /configuration/{id}/rollback`: makes the content of that generation a new generation. */
 export const rollbackBody = z.strictObject({ reason: z.string().trim().min(1).max(500) })
-/** The new generation of the only gateway that has rolled back; the message says so. */
+/** The new generation of the only gateway that has rolled back, as the message states. */
 export const rollbackReply = z.strictObject({
   generation: count,
   /** Its name, `server.name`. */
