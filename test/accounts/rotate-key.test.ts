@@ -1,10 +1,11 @@
 /**
- * Goal: a rotation may exceed the plan's number of keys by one for 24 hours, also with concurrent rotations.
+ * Goal: a rotation may exceed the plan's number of keys by one for 24 hours, also with concurrent rotations; the
+ * old key works for the overlap, on every gateway of the store.
  * Method: the real functions on a store of each engine, with a manual clock.
  */
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createAccount } from '../../src/accounts/accounts.js'
+import { createAccount, setDisabled } from '../../src/accounts/accounts.js'
 import { createKey, ROTATION_MS, rotateKey } from '../../src/accounts/keys.js'
 import type { Plans } from '../../src/accounts/plans.js'
 import { Authenticator } from '../../src/accounts/authentication/authenticator.js'
@@ -108,6 +109,10 @@ async function overlaps(t: Test, url: string): Promise<void> {
   t.ok(await works(third.secret))
   const week = await rotate(third.key, 7 * 86_400_000)
   t.ok((week.oldEndsAtMs ?? 0) > Date.now() + 6.9 * 86_400_000)
+  await setDisabled(store, account.id, { disabled: true })
+  await becomes(week.secret, false, 'a disabled account is refused by the other gateway, too')
+  await setDisabled(store, account.id, { disabled: false })
+  await becomes(week.secret, true, 'and served again')
 }
 
 void t.test('sqlite: the old key works for the overlap', (t) =>
