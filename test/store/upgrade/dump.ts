@@ -69,7 +69,7 @@ const Record = z.strictObject({
 })
 type Record = z.infer<typeof Record>
 
-/** A database of Redis: for each key one line of JSON with the commands that make it, in the order of names. */
+/** A database of Redis: for each key, by name, one line of JSON with the commands that make it. */
 export async function dumpRedis(server: RedisServer): Promise<string> {
   const client = new Redis(server.url())
   try {
@@ -94,7 +94,7 @@ async function commandsFor(client: Redis, key: string): Promise<string[][]> {
     return [['hset', key, ...fields.flat()]]
   }
   if (type === 'zset') {
-    const members = await client.zrange(key, 0, -1, 'WITHSCORES')
+    const members = await client.zrange(key, '0', '-1', 'WITHSCORES')
     const pairs = members.flatMap((member, at) =>
       at % 2 === 0 ? [members[at + 1] ?? '', member] : [],
     )
