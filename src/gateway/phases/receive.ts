@@ -85,14 +85,20 @@ export class Intake {
 export function receive(x: Exchange, resolved: ResolvedEndpoint, intake: Intake): Promise<Call> {
   const beganMs = performance.now()
   return new Promise((resolve, reject) => {
-    const received = (call: Call): void => {
-      intake.held.endParsing(call.body)
-      intake.tookMs = performance.now() - beganMs
-      resolve(call)
-    }
     const failed = (error: unknown): void => {
       intake.tookMs = performance.now() - beganMs
       reject(error instanceof GatewayError ? error : gatewayError(UNEXPECTED_FAILURE, error))
+    }
+    const received = (call: Call): void => {
+      try {
+        intake.held.endParsing(call.body)
+      } catch (error) {
+        // There is no memory for the parsed body.
+        failed(error)
+        return
+      }
+      intake.tookMs = performance.now() - beganMs
+      resolve(call)
     }
     try {
       const transform = transformOf(x, resolved, intake)

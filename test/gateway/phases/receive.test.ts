@@ -156,3 +156,13 @@ void t.test('a client that leaves during its body frees its memory', async (t) =
   t.same(errors, ['client_gone'])
   t.equal(budget.heldBytes, 0)
 })
+
+void t.test('a body whose parsed form has no room is refused', async (t) => {
+  const taken = await listening(t)
+  const lists = Array.from({ length: 290 }, () => '[]').join(',')
+  const body = GOOD.replace('{', `{"extra_body":[${lists}],`)
+  t.ok(body.length < CAP)
+  t.match(await send(taken.port, [body]), /body_too_large|overloaded/)
+  t.equal(taken.calls.length, 0)
+  t.equal(taken.budget.heldBytes, 0)
+})
