@@ -3,6 +3,7 @@
  * equal bytes, and a longer conversation keeps the prefix of a shorter one.
  */
 import { GatewayError } from '../../errors.js'
+import { cloudModelOf } from '../chat/cloud-model-id.js'
 import { requestsFreeformJson, SchemaBudget } from '../chat/json-schema.js'
 import {
   arrayOf,
@@ -301,26 +302,12 @@ export function modelPath(model: string): string {
   )
 }
 
-/** The prefixes of inference profiles, which serve a model from several regions. */
-const PROFILE = /^(?:us|eu|apac|jp|au|ca|sa|us-gov|global)\./
-
-/**
- * The id of the model itself, for endpoints that take no inference profile: without the prefix of a profile,
- * and without the ARN of a profile or model of Bedrock.
- */
-export function foundationModelId(model: string): string {
-  const named = /^arn:[^:]+:bedrock:[^:]*:[^:]*:(?:inference-profile|foundation-model)\/(.+)$/.exec(
-    model,
-  )?.[1]
-  return (named ?? model).replace(PROFILE, '')
-}
-
 /** Members of a body that are counted. */
 const COUNTED = ['messages', 'system', 'toolConfig', 'additionalModelRequestFields']
 
 /** `POST /model/{model}/count-tokens`. */
 export const tokenCounter: TokenCounter = {
-  path: (model) => `${modelPath(foundationModelId(model))}/count-tokens`,
+  path: (model) => `${modelPath(cloudModelOf(model)?.foundation ?? model)}/count-tokens`,
   body: (chat) => ({ input: { converse: membersOf(chat, COUNTED) } }),
   read: (reply) => tokenCount(reply.inputTokens) ?? null,
 }

@@ -315,6 +315,7 @@ function operationOf({ identified }: Results): string | undefined {
 function providerOf({ preset, baseUrl }: UpstreamConfig, dialect: string): string {
   if (preset !== null) return PROVIDERS[preset] ?? preset
   if (dialect === 'anthropic') return 'anthropic'
+  if (dialect === 'converse') return 'aws.bedrock'
   if (dialect !== 'gemini') return 'openai'
   return baseUrl.includes('aiplatform.googleapis.com') ? 'gcp.vertex_ai' : 'gcp.gemini'
 }

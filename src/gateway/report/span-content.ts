@@ -7,7 +7,7 @@ import type { ChatEvent, EventSink, FinishReason } from '../../formats/chat/even
 import { Grammar } from '../../formats/chat/grammar.js'
 import type { ChatRequest, Message } from '../../formats/chat/request.js'
 import type { Egress } from '../../formats/dialect.js'
-import { SseFramer } from '../../formats/wire/frames/sse-framer.js'
+import { newFramer } from '../../formats/wire/aws/event-stream.js'
 import { stringifyExact } from '../../formats/wire/json/exact-numbers.js'
 import { parseReply } from '../../formats/wire/json/parse-body.js'
 import { joinChunks } from '../streams/join-chunks.js'
@@ -100,7 +100,9 @@ export class CapturedReply {
       if (body !== null) egress.decodeReply(body, request, sink)
     } else {
       const decoder = egress.newDecoder(request, sink)
-      new SseFramer(decoder).write(bytes)
+      const framer = newFramer(egress.framing, decoder)
+      framer.write(bytes)
+      while (framer.isPending) framer.more()
       decoder.end()
     }
     return text.attributes()

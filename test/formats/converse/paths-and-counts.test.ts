@@ -5,7 +5,6 @@
  */
 import t from 'tap'
 import type { Tool } from '../../../src/formats/chat/request.js'
-import { foundationModelId } from '../../../src/formats/converse/encode-request.js'
 import { refusalOf } from '../collect-events.js'
 import { CLAUDE, egress, encode, NEW_CLAUDE, NOVA, request } from './driver.js'
 
@@ -42,9 +41,8 @@ void t.test('tokens are counted for the model itself', (t) => {
   t.equal(counter?.read({}), null)
   const arn =
     'arn:aws:bedrock:us-east-1:111122223333:inference-profile/global.amazon.nova-2-lite-v1:0'
-  t.equal(foundationModelId(arn), 'amazon.nova-2-lite-v1:0')
-  t.equal(foundationModelId('us-gov.amazon.nova-lite-v1:0'), 'amazon.nova-lite-v1:0')
-  t.equal(foundationModelId('usual.model'), 'usual.model')
+  t.equal(counter?.path(arn), '/model/amazon.nova-2-lite-v1%3A0/count-tokens')
+  t.equal(counter?.path('usual.model'), '/model/usual.model/count-tokens')
   t.end()
 })
 

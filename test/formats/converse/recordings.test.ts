@@ -14,7 +14,7 @@ import {
 } from '../../../src/formats/chat/json.js'
 import { anthropic } from '../../../src/formats/anthropic/index.js'
 import type { DialectName, Egress } from '../../../src/formats/dialect.js'
-import { ingressOf } from '../../../src/formats/index.js'
+import { egressOf, ingressOf } from '../../../src/formats/index.js'
 import { newFramer } from '../../../src/formats/wire/aws/event-stream.js'
 import { TranslatedStream } from '../../../src/gateway/streams/translated-stream.js'
 import { translateReply } from '../../../src/gateway/streams/whole-reply.js'
@@ -193,7 +193,7 @@ function replayed(
     const { outcome, breach } = translation
     return { out, outcomes: { outcome, breach } }
   }
-  const bytes = Buffer.from(body, 'base64')
+  const bytes = Buffer.from(body, egress.framing === 'sse' ? 'utf8' : 'base64')
   const { out, outcomes } = run([bytes])
   return { out, outcomes, split: run([...bytes].map((byte) => Buffer.of(byte))).out }
 }
@@ -262,6 +262,24 @@ void t.test('Claude behind InvokeModel, for clients of each format', skipWithout
     }
   }
   t.ok(ofClaude > 3)
+  t.end()
+})
+
+void t.test("models behind Bedrock's OpenAI endpoints", skipWithoutFixtures(), (t) => {
+  const found = [
+    ...fixtures({ provider: 'bedrock', api: 'responses', status: 200 }),
+    ...fixtures({ provider: 'bedrock', api: 'chat.completions', status: 200 }),
+  ]
+  t.ok(found.length > 5)
+  for (const recording of found) {
+    const egress = egressOf(recording.api === 'responses' ? 'openai-responses' : 'openai-chat')
+    if (egress === null) throw new Error('the dialect has no egress')
+    for (const client of CLIENTS) {
+      const { outcomes, out, split } = replayed(recording, egress, client)
+      t.same(outcomes, COMPLETE, recording.name)
+      t.equal(split, out, recording.name)
+    }
+  }
   t.end()
 })
 
