@@ -18,12 +18,12 @@ import {
   ordinaryModel,
   reportNative,
   type DialectName,
-  type Egress,
+  type UpstreamCodec,
   type Seed,
   type StreamDecoder,
   type StreamEncoder,
 } from './dialect.js'
-import { egressOf, ingressOf } from './index.js'
+import { upstreamCodecOf, clientCodecOf } from './index.js'
 
 export type { ChatEvent, ChatRequest, DialectName, JsonObject, ModelFacts, Reply, Usage, WireError }
 export { GatewayError }
@@ -50,7 +50,7 @@ export function decodeRequest({
   stream = false,
 }: ClientRequest): ChatRequest {
   const endpoint = { operation: 'chat' as const, ...(model === undefined ? {} : { model, stream }) }
-  return ingressOf(dialect).decodeRequest(body, endpoint)
+  return clientCodecOf(dialect).decodeRequest(body, endpoint)
 }
 
 /** An encoded request. */
@@ -81,14 +81,14 @@ export interface RequestEncoding {
  * expressed and the reply would be wrong without it; other fields are left out and named in `losses`.
  */
 export function encodeRequest({ from, to, request, model }: RequestEncoding): UpstreamRequest {
-  const egress = upstreamCodec(to)
+  const upstreamCodec = upstreamCodecFor(to)
   const losses = new Set<string>()
   const report = { drop: (path: string): unknown => losses.add(path) }
   if (from !== to) reportNative(request, report)
   const facts = model ?? ordinaryModel(request.model, to)
-  const body = egress.encodeRequest(request, facts, report)
-  const { path, accept } = egress.target(facts.id, request.stream)
-  const headers = { 'content-type': 'application/json', accept, ...egress.headers(body) }
+  const body = upstreamCodec.encodeRequest(request, facts, report)
+  const { path, accept } = upstreamCodec.target(facts.id, request.stream)
+  const headers = { 'content-type': 'application/json', accept, ...upstreamCodec.headers(body) }
   return { path, headers, body: stringifyExact(body), losses: [...losses] }
 }
 
@@ -98,7 +98,7 @@ export function encodeRequest({ from, to, request, model }: RequestEncoding): Up
  */
 export function decodeReply(dialect: DialectName, body: JsonObject, request: ChatRequest): Reply {
   const fold = new Fold()
-  upstreamCodec(dialect).decodeReply(body, request, new Grammar(fold))
+  upstreamCodecFor(dialect).decodeReply(body, request, new Grammar(fold))
   const reply = fold.reply()
   if (reply !== null) return reply
   throw new GatewayError(
@@ -120,7 +120,7 @@ export function encodeReply(
   reply: Reply,
   { request, seed }: ReplyEncoding,
 ): string {
-  return ingressOf(dialect).encodeReply(reply, request, seed).text
+  return clientCodecOf(dialect).encodeReply(reply, request, seed).text
 }
 
 /** The formats and the request of a stream. */
@@ -152,11 +152,11 @@ export class StreamTranslator implements EventSink {
 
   constructor({ from, to, request, seed }: StreamTranslation) {
     this.to = to
-    this.encoder = ingressOf(to).newEncoder(request, seed)
+    this.encoder = clientCodecOf(to).newEncoder(request, seed)
     this.grammar = new Grammar(this)
-    const egress = upstreamCodec(from)
-    this.decoder = egress.newDecoder(request, this.grammar)
-    this.framer = newFramer(egress.framing, this.decoder)
+    const upstreamCodec = upstreamCodecFor(from)
+    this.decoder = upstreamCodec.newDecoder(request, this.grammar)
+    this.framer = newFramer(upstreamCodec.framing, this.decoder)
   }
 
   write(chunk: Uint8Array): string {
@@ -198,7 +198,8 @@ export class StreamTranslator implements EventSink {
     const text = this.encoder.take()
     if (this.error === null) return text
     return (
-      text + (this.encoder.failed?.(this.error) ?? ingressOf(this.to).encodeStreamError(this.error))
+      text +
+      (this.encoder.failed?.(this.error) ?? clientCodecOf(this.to).encodeStreamError(this.error))
     )
   }
 }
@@ -208,8 +209,8 @@ const EVENT_TOO_LARGE: WireError = {
   message: 'The upstream sent an event that is larger than 16 MiB.',
 }
 
-function upstreamCodec(dialect: DialectName): Egress {
-  const egress = egressOf(dialect)
-  if (egress === null) throw new Error(`Upstreams cannot use the dialect ${dialect}`)
-  return egress
+function upstreamCodecFor(dialect: DialectName): UpstreamCodec {
+  const upstreamCodec = upstreamCodecOf(dialect)
+  if (upstreamCodec === null) throw new Error(`Upstreams cannot use the dialect ${dialect}`)
+  return upstreamCodec
 }
