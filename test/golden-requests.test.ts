@@ -40,14 +40,16 @@ function sent(bytes: Buffer, model: string, dialect: DialectName): string[] {
   const facts = factsFor(catalogue, model)
   const { value, members } = parseObject(bytes)
   try {
-    const egress = upstream(dialect)
+    const upstreamCodec = upstream(dialect)
     const request = client.decodeRequest(value, { operation: 'chat' })
     if (dialect !== 'openai-chat') {
-      const body = egress.encodeRequest({ ...request, model }, facts, losses)
-      const headers = Object.entries(egress.headers(body)).map(([name, is]) => `  ${name}: ${is}`)
+      const body = upstreamCodec.encodeRequest({ ...request, model }, facts, losses)
+      const headers = Object.entries(upstreamCodec.headers(body)).map(
+        ([name, is]) => `  ${name}: ${is}`,
+      )
       return [...reported, ...headers, indented(stringifyExact(body))]
     }
-    const edits = egress.edits(value, model, { model: facts, losses })
+    const edits = upstreamCodec.edits(value, model, { model: facts, losses })
     const made = parseObject(splice(bytes, members, edits)).value
     return [...reported, ...edits.map(({ key }) => `  ${key} = ${shown(made, key)}`)]
   } catch (error) {

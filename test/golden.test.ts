@@ -24,7 +24,7 @@ import { createCatalogue, factsFor } from '../src/config/catalogue.js'
 import type { EscrowConfig } from '../src/config/config.js'
 import type { DialectName } from '../src/formats/dialect.js'
 import { GatewayError } from '../src/errors.js'
-import { TranslatedStream } from '../src/gateway/streams/translated-stream.js'
+import { TranslatedStream } from '../src/formats/translated-stream.js'
 import { translateReply } from '../src/gateway/streams/whole-reply.js'
 import { Escrow } from '../src/gateway/reasoning/escrow.js'
 import { SseFramer } from '../src/formats/wire/frames/sse-framer.js'
@@ -167,8 +167,8 @@ for (const transcript of transcripts) {
     const request = askedFor(transcript)
     const seed = { ...SEED, origin: dialect }
     const stream = new TranslatedStream({
-      egress: upstream(dialect),
-      ingress: client,
+      upstreamCodec: upstream(dialect),
+      clientCodec: client,
       request,
       seed,
     })
@@ -179,8 +179,8 @@ for (const transcript of transcripts) {
     t.equal(stream.outcome, hasReply ? 'complete' : 'failed')
     if (hasReply) {
       const reply = translateReply(read(replyFile), {
-        egress: upstream(dialect),
-        ingress: client,
+        upstreamCodec: upstream(dialect),
+        clientCodec: client,
         request,
         seed,
       })
@@ -251,8 +251,8 @@ for (const transcript of CALLED) {
     if (folded !== null) await escrow.keep(QUESTION, folded, scope)
 
     const reported = translateReply(reply, {
-      egress: upstream(dialect),
-      ingress: client,
+      upstreamCodec: upstream(dialect),
+      clientCodec: client,
       request: asked,
       seed: { ...SEED, origin: dialect },
     })

@@ -5,10 +5,10 @@
 import { readFileSync } from 'node:fs'
 import { isObject } from '../../src/formats/chat/json.js'
 import type { ChatRequest } from '../../src/formats/chat/request.js'
-import type { DialectName, Egress } from '../../src/formats/dialect.js'
-import { egressOf, ingressOf } from '../../src/formats/index.js'
-import { PassthroughStream } from '../../src/gateway/streams/passthrough-transform.js'
-import { TranslatedStream } from '../../src/gateway/streams/translated-stream.js'
+import type { DialectName, UpstreamCodec } from '../../src/formats/dialect.js'
+import { upstreamCodecOf, clientCodecOf } from '../../src/formats/index.js'
+import { PassthroughStream } from '../../src/gateway/streams/passthrough-stream.js'
+import { TranslatedStream } from '../../src/formats/translated-stream.js'
 import { packageFile } from '../../src/files/package-file.js'
 import { parseObject } from '../../src/formats/wire/json/parse-body.js'
 import { SseFramer } from '../../src/formats/wire/frames/sse-framer.js'
@@ -41,7 +41,7 @@ export function runCodec(pace: Pace): Promise<SuiteResult> {
   const rounds = pace.rounds ?? 7
   const figures: Figure[] = []
   for (const source of SOURCES) figures.push(...streamFigures(source, rounds))
-  const others = [...tapCases(), ...encoderCases(), ...requestCases(), ...scannerCases()]
+  const others = [...watcherCases(), ...encoderCases(), ...requestCases(), ...scannerCases()]
   const samples = measure(others, rounds)
   for (const [index, { name, unit }] of others.entries()) {
     figures.push(figure(name, samples[index] ?? [], { unit }))
@@ -53,12 +53,12 @@ function streamFigures(source: Source, rounds: number): Figure[] {
   const { dialect } = source
   const chunks = chunksOf(source)
   const request = streamRequest()
-  const egress = egressFor(dialect)
+  const upstreamCodec = upstreamCodecFor(dialect)
   const toUnit = perFrame(chunks)
   const translate = (): TranslatedStream => {
     const stream = new TranslatedStream({
-      egress,
-      ingress: ingressOf('openai-chat'),
+      upstreamCodec,
+      clientCodec: clientCodecOf('openai-chat'),
       request,
       seed: SEED,
     })
@@ -100,10 +100,10 @@ function perFrame(chunks: readonly Buffer[]): (nanoseconds: number) => number {
 /** The cost of writing a text fragment by fragment for a client of each format. */
 function encoderCases(): Case[] {
   return ENCODERS.map(({ dialect, body, endpoint }): Case => {
-    const ingress = ingressOf(dialect)
-    const request = ingress.decodeRequest(body, endpoint)
+    const clientCodec = clientCodecOf(dialect)
+    const request = clientCodec.decodeRequest(body, endpoint)
     const encode = (): number => {
-      const encoder = ingress.newEncoder(request, SEED)
+      const encoder = clientCodec.newEncoder(request, SEED)
       let bytes = 0
       for (const event of EVENTS) {
         encoder.event(event)
@@ -117,29 +117,30 @@ function encoderCases(): Case[] {
   })
 }
 
-/** The same dialect on both sides: only the tap. */
-function tapCases(): Case[] {
-  return [tapCase('openai-chat'), tapCase('openai-responses')]
+/** The same dialect on both sides: only the watcher. */
+function watcherCases(): Case[] {
+  return [watcherCase('openai-chat'), watcherCase('openai-responses')]
 }
 
-function tapCase(dialect: DialectName): Case {
+function watcherCase(dialect: DialectName): Case {
   const source = SOURCES.find((each) => each.dialect === dialect)
-  const newTap = egressFor(dialect).newTap
-  if (source === undefined || newTap === null) throw new Error(`${dialect} has no tap`)
+  const newWatcher = upstreamCodecFor(dialect).newWatcher
+  if (source === undefined || newWatcher === null) throw new Error(`${dialect} has no watcher`)
   const chunks = chunksOf(source)
   const pass = (): PassthroughStream => {
-    const stream = new PassthroughStream(newTap({ includeUsage: true }))
+    const stream = new PassthroughStream(newWatcher({ includeUsage: true }))
     for (const chunk of chunks) stream.write(chunk)
     stream.end()
     return stream
   }
-  if (pass().outcome !== 'complete') throw new Error('the tap did not see the end of its stream')
-  return { name: `codec.${dialect}.tap`, unit: 'ns/frame', toUnit: perFrame(chunks), run: pass }
+  if (pass().outcome !== 'complete')
+    throw new Error('the watcher did not see the end of its stream')
+  return { name: `codec.${dialect}.watch`, unit: 'ns/frame', toUnit: perFrame(chunks), run: pass }
 }
 
 /** A client's request: checked, decoded, and encoded for each dialect. */
 function requestCases(): Case[] {
-  const ingress = ingressOf('openai-chat')
+  const clientCodec = clientCodecOf('openai-chat')
   const endpoint = { operation: 'chat' } as const
   const text = readFileSync(
     packageFile('test/transcripts/openai-chat/tool-parallel.request.json'),
@@ -147,7 +148,7 @@ function requestCases(): Case[] {
   )
   const bytes = Buffer.from(JSON.stringify(JSON.parse(text)))
   const body = parseObject(bytes).value
-  const decoded = ingress.decodeRequest(body, endpoint)
+  const decoded = clientCodec.decodeRequest(body, endpoint)
   const toUnit = (nanoseconds: number): number => nanoseconds / 1000
   const unit = 'µs/request'
   const cases: Case[] = [
@@ -156,15 +157,15 @@ function requestCases(): Case[] {
       name: 'codec.request.decode',
       unit,
       toUnit,
-      run: () => ingress.decodeRequest(body, endpoint),
+      run: () => clientCodec.decodeRequest(body, endpoint),
     },
   ]
   for (const { dialect } of SOURCES) {
     const facts = FACTS[dialect]
     if (facts === undefined) throw new Error(`no model facts for ${dialect}`)
-    const egress = egressFor(dialect)
+    const upstreamCodec = upstreamCodecFor(dialect)
     const request = { ...decoded, model: facts.id }
-    const run = (): string => JSON.stringify(egress.encodeRequest(request, facts, LOSSES))
+    const run = (): string => JSON.stringify(upstreamCodec.encodeRequest(request, facts, LOSSES))
     cases.push({ name: `codec.request.encode.${dialect}`, unit, toUnit, run })
   }
   return cases
@@ -190,15 +191,15 @@ function scannerCases(): Case[] {
   })
 }
 
-function egressFor(dialect: DialectName): Egress {
-  const egress = egressOf(dialect)
-  if (egress === null) throw new Error(`no upstream of dialect ${dialect}`)
-  return egress
+function upstreamCodecFor(dialect: DialectName): UpstreamCodec {
+  const upstreamCodec = upstreamCodecOf(dialect)
+  if (upstreamCodec === null) throw new Error(`no upstream of dialect ${dialect}`)
+  return upstreamCodec
 }
 
 function streamRequest(): ChatRequest {
   const body = parseObject(Buffer.from(question('anthropic', true))).value
-  return ingressOf('openai-chat').decodeRequest(body, { operation: 'chat' })
+  return clientCodecOf('openai-chat').decodeRequest(body, { operation: 'chat' })
 }
 
 /** The transcript, with its text frames repeated up to the number of a real reply; one per chunk. */

@@ -3,27 +3,25 @@
  * OpenAI, Anthropic and Google, without the gateway. Pure and synchronous: no socket, clock, log or random
  * number.
  */
-import { isContent, type ChatEvent, type EventSink } from './chat/event.js'
+import type { ChatEvent } from './chat/event.js'
 import { Fold, type Reply } from './chat/fold.js'
 import { Grammar } from './chat/grammar.js'
 import type { JsonObject } from './chat/json.js'
 import type { ModelFacts } from './chat/model.js'
 import type { ChatRequest } from './chat/request.js'
-import { mergeUsage, type Usage } from './chat/usage.js'
+import type { Usage } from './chat/usage.js'
 import { GatewayError, type WireError } from '../errors.js'
-import { newFramer } from './wire/aws/event-stream.js'
-import type { SseFramer } from './wire/frames/sse-framer.js'
+import { TranslatedStream } from './translated-stream.js'
 import { stringifyExact } from './wire/json/exact-numbers.js'
 import {
   ordinaryModel,
   reportNative,
   type DialectName,
-  type Egress,
+  type ClientCodec,
+  type UpstreamCodec,
   type Seed,
-  type StreamDecoder,
-  type StreamEncoder,
 } from './dialect.js'
-import { egressOf, ingressOf } from './index.js'
+import { upstreamCodecOf, clientCodecOf } from './index.js'
 
 export type { ChatEvent, ChatRequest, DialectName, JsonObject, ModelFacts, Reply, Usage, WireError }
 export { GatewayError }
@@ -50,7 +48,7 @@ export function decodeRequest({
   stream = false,
 }: ClientRequest): ChatRequest {
   const endpoint = { operation: 'chat' as const, ...(model === undefined ? {} : { model, stream }) }
-  return ingressOf(dialect).decodeRequest(body, endpoint)
+  return clientCodecOf(dialect).decodeRequest(body, endpoint)
 }
 
 /** An encoded request. */
@@ -81,14 +79,14 @@ export interface RequestEncoding {
  * expressed and the reply would be wrong without it; other fields are left out and named in `losses`.
  */
 export function encodeRequest({ from, to, request, model }: RequestEncoding): UpstreamRequest {
-  const egress = upstreamCodec(to)
+  const upstreamCodec = upstreamCodecFor(to)
   const losses = new Set<string>()
   const report = { drop: (path: string): unknown => losses.add(path) }
   if (from !== to) reportNative(request, report)
   const facts = model ?? ordinaryModel(request.model, to)
-  const body = egress.encodeRequest(request, facts, report)
-  const { path, accept } = egress.target(facts.id, request.stream)
-  const headers = { 'content-type': 'application/json', accept, ...egress.headers(body) }
+  const body = upstreamCodec.encodeRequest(request, facts, report)
+  const { path, accept } = upstreamCodec.target(facts.id, request.stream)
+  const headers = { 'content-type': 'application/json', accept, ...upstreamCodec.headers(body) }
   return { path, headers, body: stringifyExact(body), losses: [...losses] }
 }
 
@@ -98,7 +96,7 @@ export function encodeRequest({ from, to, request, model }: RequestEncoding): Up
  */
 export function decodeReply(dialect: DialectName, body: JsonObject, request: ChatRequest): Reply {
   const fold = new Fold()
-  upstreamCodec(dialect).decodeReply(body, request, new Grammar(fold))
+  upstreamCodecFor(dialect).decodeReply(body, request, new Grammar(fold))
   const reply = fold.reply()
   if (reply !== null) return reply
   throw new GatewayError(
@@ -120,7 +118,7 @@ export function encodeReply(
   reply: Reply,
   { request, seed }: ReplyEncoding,
 ): string {
-  return ingressOf(dialect).encodeReply(reply, request, seed).text
+  return clientCodecOf(dialect).encodeReply(reply, request, seed).text
 }
 
 /** The formats and the request of a stream. */
@@ -134,37 +132,42 @@ export interface StreamTranslation {
 }
 
 /**
- * Translates the server-sent events of one reply. `write` and `end` return the frames for the client, which
- * may be empty. After `end`, `outcome` is `complete` only if the format's own terminator arrived.
+ * Translates the server-sent events of one reply, within the limits of the gateway. `write` and `end` return
+ * the frames for the client, which may be empty. After `end`, `outcome` is `complete` only if the format's own
+ * terminator arrived.
  */
-export class StreamTranslator implements EventSink {
-  outcome: 'open' | 'complete' | 'failed' = 'open'
-  /** Why the stream failed. */
-  error: WireError | null = null
-  usage: Usage = {}
-  /** True after the first text, tool call or reasoning. */
-  hasContent = false
-  private readonly to: DialectName
-  private readonly grammar: Grammar
-  private readonly decoder: StreamDecoder
-  private readonly encoder: StreamEncoder
-  private readonly framer: SseFramer
+export class StreamTranslator {
+  private readonly clientCodec: ClientCodec
+  private readonly stream: TranslatedStream
 
   constructor({ from, to, request, seed }: StreamTranslation) {
-    this.to = to
-    this.encoder = ingressOf(to).newEncoder(request, seed)
-    this.grammar = new Grammar(this)
-    const egress = upstreamCodec(from)
-    this.decoder = egress.newDecoder(request, this.grammar)
-    this.framer = newFramer(egress.framing, this.decoder)
+    this.clientCodec = clientCodecOf(to)
+    const formats = { upstreamCodec: upstreamCodecFor(from), clientCodec: this.clientCodec }
+    this.stream = new TranslatedStream({ ...formats, request, seed })
+  }
+
+  get outcome(): 'open' | 'complete' | 'failed' {
+    return this.stream.outcome
+  }
+
+  /** Why the stream failed. */
+  get error(): WireError | null {
+    return this.stream.error
+  }
+
+  get usage(): Usage {
+    return this.stream.usage
+  }
+
+  /** True after the first text, tool call or reasoning. */
+  get hasContent(): boolean {
+    return this.stream.content
   }
 
   write(chunk: Uint8Array): string {
     if (this.outcome !== 'open') return ''
-    this.framer.write(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength))
-    while (this.framer.isPending) this.framer.more()
-    this.checkFraming()
-    return this.take()
+    const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
+    return this.completed(this.stream.write(bytes))
   }
 
   /**
@@ -172,44 +175,22 @@ export class StreamTranslator implements EventSink {
    * format.
    */
   end(): string {
-    if (this.outcome !== 'open') return ''
-    this.framer.end()
-    this.checkFraming()
-    this.decoder.end()
-    return this.take()
+    return this.outcome === 'open' ? this.completed(this.stream.end()) : ''
   }
 
-  private checkFraming(): void {
-    if (!this.framer.overflow || this.outcome !== 'open') return
-    this.grammar.event({ type: 'error', error: this.framer.fault ?? EVENT_TOO_LARGE })
-  }
-
-  event(event: ChatEvent): void {
-    if (isContent(event)) this.hasContent = true
-    if (event.type === 'usage') this.usage = mergeUsage(this.usage, event.usage)
-    if (event.type === 'finish') this.outcome = 'complete'
-    if (event.type === 'error') {
-      this.outcome = 'failed'
-      this.error = event.error
-    } else this.encoder.event(event)
-  }
-
-  private take(): string {
-    const text = this.encoder.take()
-    if (this.error === null) return text
-    return (
-      text + (this.encoder.failed?.(this.error) ?? ingressOf(this.to).encodeStreamError(this.error))
-    )
+  /** The output with that of large events, and with the error event of a stream that failed. */
+  private completed(output: string): string {
+    const { stream } = this
+    let text = output
+    while (stream.isPending) text += stream.more()
+    const { error } = stream
+    if (error === null) return text
+    return text + (stream.errorFrame(error) ?? this.clientCodec.encodeStreamError(error))
   }
 }
 
-const EVENT_TOO_LARGE: WireError = {
-  kind: 'upstream_malformed',
-  message: 'The upstream sent an event that is larger than 16 MiB.',
-}
-
-function upstreamCodec(dialect: DialectName): Egress {
-  const egress = egressOf(dialect)
-  if (egress === null) throw new Error(`Upstreams cannot use the dialect ${dialect}`)
-  return egress
+function upstreamCodecFor(dialect: DialectName): UpstreamCodec {
+  const upstreamCodec = upstreamCodecOf(dialect)
+  if (upstreamCodec === null) throw new Error(`Upstreams cannot use the dialect ${dialect}`)
+  return upstreamCodec
 }

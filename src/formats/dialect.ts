@@ -18,7 +18,14 @@ import type { Framing, FrameSink } from './wire/frames/sse-framer.js'
 import type { Edit } from './wire/json/splice.js'
 import type { ScalarField } from './wire/scalar-fields.js'
 
-export type { ChoicesDecoder, StreamDecoder, StreamEncoder, StreamTap, TapRequest, TapResult }
+export type {
+  ChoicesDecoder,
+  StreamDecoder,
+  StreamEncoder,
+  StreamWatcher,
+  WatchedRequest,
+  ReplyFacts,
+}
 
 /** The wire formats, by the names that the configuration and the metrics use. */
 export type DialectName = 'openai-chat' | 'openai-responses' | 'anthropic' | 'gemini' | 'converse'
@@ -37,10 +44,10 @@ export type OtherFormat =
 /** A format. If client and upstream use the same one, bodies are forwarded as bytes. */
 export type WireFormat = DialectName | OtherFormat
 
-/** The codecs of a format, for clients (ingress) and for upstreams (egress). */
+/** The codecs of a format, for clients and for upstreams. */
 export interface FormatCodecs {
-  readonly ingress: Ingress
-  readonly egress: Egress
+  readonly clientCodec: ClientCodec
+  readonly upstreamCodec: UpstreamCodec
 }
 
 /** A dialect; a codec is null if clients or upstreams cannot use it. */
@@ -48,8 +55,8 @@ export interface Dialect {
   readonly name: DialectName
   /** One row per scalar field of a request. */
   readonly fields: readonly ScalarField[]
-  readonly ingress: Ingress | null
-  readonly egress: Egress | null
+  readonly clientCodec: ClientCodec | null
+  readonly upstreamCodec: UpstreamCodec | null
 }
 
 /** The operation of a path and method. The table is in `match-endpoint.ts`. */
@@ -123,7 +130,7 @@ export interface Envelope {
 }
 
 /** The codec for clients. */
-export interface Ingress {
+export interface ClientCodec {
   readonly envelope: Envelope
   /** Model and stream flag only. Throws `GatewayError(malformed_request)` naming the field. */
   peek(body: JsonObject, endpoint: Endpoint): { model: string; stream: boolean }
@@ -175,7 +182,7 @@ export interface TokenCounter {
   /** Encloses the final body; absent: it is sent unchanged. */
   wrap?(body: Buffer | string): string
   /** The codec of the request if it differs from that of chats. */
-  readonly egress?: Egress
+  readonly upstreamCodec?: UpstreamCodec
   /** The count in a reply; null if there is none. */
   read(reply: JsonObject): number | null
 }
@@ -189,7 +196,7 @@ export interface BetaOptions {
 }
 
 /** The codec for upstreams. */
-export interface Egress {
+export interface UpstreamCodec {
   readonly framing: Framing
   /**
    * The dialect whose reasoning state its replies have and its requests take; absent: its own. Converse has
@@ -269,10 +276,10 @@ export interface Egress {
   mayOmitCall?(body: JsonObject, request: ChatRequest): boolean
   /** How a paused reply is continued; null if the format has no pauses. */
   readonly continuation: Continuation | null
-  /** A tap for a stream that passes through; null if clients cannot use this dialect. */
-  newTap: ((request: TapRequest) => StreamTap) | null
+  /** A watcher for a stream that passes through; null if clients cannot use this dialect. */
+  newWatcher: ((request: WatchedRequest) => StreamWatcher) | null
   /** Usage, finish reason or error of a whole reply that passes through. */
-  tapReply: ((body: JsonObject) => TapResult) | null
+  replyFacts: ((body: JsonObject) => ReplyFacts) | null
   /** Set for embeddings. */
   readonly readVectors?: VectorReader
   /** `body` is at most 64 KiB of text. Keys are removed from the message, which has at most 2 KB. */
@@ -321,16 +328,16 @@ interface StreamEncoder extends EventSink {
   readonly response?: string | null
 }
 
-/** The part of a request that a tap needs. */
-interface TapRequest {
+/** The part of a request that a watcher needs. */
+interface WatchedRequest {
   /** Whether the client requested the usage frame. */
   includeUsage: boolean
   /** Called with the whole reply if the format's last frame repeats it, before that frame is forwarded. */
   onWhole?: ((reply: JsonObject) => void) | undefined
 }
 
-/** The facts that a tap collects. */
-interface TapResult {
+/** The facts that a watcher collects. */
+interface ReplyFacts {
   readonly usage: Usage
   readonly reason: FinishReason | null
   /** An error that the upstream sent with status 200. */
@@ -344,7 +351,7 @@ interface TapResult {
 }
 
 /** Watches a stream that passes through unchanged. */
-interface StreamTap extends TapResult {
+interface StreamWatcher extends ReplyFacts {
   /**
    * False for a frame that must not reach the client: an error, or a frame that only the gateway requested.
    */

@@ -6,9 +6,9 @@ import { anthropicModels, geminiModels, openaiModels } from './list-models.js'
 import type {
   Dialect,
   DialectName,
-  Egress,
+  UpstreamCodec,
   Endpoint,
-  Ingress,
+  ClientCodec,
   ModelPages,
   OtherFormat,
   FormatCodecs,
@@ -25,7 +25,7 @@ import { geminiEmbedding, geminiEmbeddings } from './gemini/embeddings.js'
 import { gemini } from './gemini/index.js'
 import { openaiChat } from './openai-chat/index.js'
 import { openaiCompletions, openaiEmbeddings } from './openai-chat/other-endpoints.js'
-import { platformEgress, type PlatformTraits } from './platform-egress.js'
+import { platformCodec, type PlatformTraits } from './platform-codec.js'
 import { openaiResponses } from './openai-responses/index.js'
 import type { ScalarField } from './wire/scalar-fields.js'
 
@@ -43,13 +43,17 @@ const OTHERS: Readonly<Record<OtherFormat, FormatCodecs>> = {
   'gemini-embeddings': geminiEmbeddings,
   'gemini-embedding': geminiEmbedding,
   // Clients use the formats above.
-  'bedrock-embeddings': { ingress: openaiEmbeddings.ingress, egress: bedrockEmbeddings },
+  'bedrock-embeddings': {
+    clientCodec: openaiEmbeddings.clientCodec,
+    upstreamCodec: bedrockEmbeddings,
+  },
 }
 
 /** The dialects for upstreams, in the order of the table. */
-export const EGRESSES: readonly { dialect: DialectName; egress: Egress }[] = Object.values(
-  DIALECTS,
-).flatMap(({ name, egress }) => (egress === null ? [] : [{ dialect: name, egress }]))
+export const UPSTREAM_CODECS: readonly { dialect: DialectName; upstreamCodec: UpstreamCodec }[] =
+  Object.values(DIALECTS).flatMap(({ name, upstreamCodec }) =>
+    upstreamCodec === null ? [] : [{ dialect: name, upstreamCodec }],
+  )
 
 /** The scalar fields of a dialect's requests. */
 export function fieldsOf(name: DialectName): readonly ScalarField[] {
@@ -60,14 +64,15 @@ export function fieldsOf(name: DialectName): readonly ScalarField[] {
 export interface ResolvedEndpoint {
   readonly dialect: DialectName
   readonly wire: WireFormat
-  readonly ingress: Ingress
+  readonly clientCodec: ClientCodec
   readonly format: ClientFormat
   readonly endpoint: Endpoint
 }
 
-/** The endpoints whose dialect has an ingress. */
+/** The endpoints whose dialect clients can use. */
 export const SERVED: readonly EndpointRow[] = ENDPOINTS.filter(
-  ({ dialect, endpoint }) => endpoint.operation === 'models' || DIALECTS[dialect].ingress !== null,
+  ({ dialect, endpoint }) =>
+    endpoint.operation === 'models' || DIALECTS[dialect].clientCodec !== null,
 )
 
 /** Endpoints without a parameter in the path, by method and path. */
@@ -99,15 +104,15 @@ function resolvedBy({ row, parameter }: Match): ResolvedEndpoint {
   return {
     dialect,
     wire,
-    ingress: isOther(wire) ? OTHERS[wire].ingress : errorFormatOf(dialect),
+    clientCodec: isOther(wire) ? OTHERS[wire].clientCodec : errorFormatOf(dialect),
     format,
     endpoint: parameter === null ? endpoint : { ...endpoint, model: parameter },
   }
 }
 
-/** The ingress that encodes errors; OpenAI's if the dialect is unknown or has no ingress. */
-export function errorFormatOf(name: DialectName | null): Ingress {
-  return (name === null ? null : DIALECTS[name].ingress) ?? ingressOf('openai-chat')
+/** The codec that encodes errors; OpenAI's if the dialect is unknown or clients cannot use it. */
+export function errorFormatOf(name: DialectName | null): ClientCodec {
+  return (name === null ? null : DIALECTS[name].clientCodec) ?? clientCodecOf('openai-chat')
 }
 
 /** The model list for clients of the dialect. */
@@ -127,21 +132,26 @@ export function modelPagesOf(name: DialectName): ModelPages {
 }
 
 /** The codec for clients. Throws if the dialect has none. */
-export function ingressOf(name: DialectName): Ingress {
-  const ingress = DIALECTS[name].ingress
-  if (ingress === null) throw new Error(`Clients cannot use the dialect ${name}`)
-  return ingress
+export function clientCodecOf(name: DialectName): ClientCodec {
+  const clientCodec = DIALECTS[name].clientCodec
+  if (clientCodec === null) throw new Error(`Clients cannot use the dialect ${name}`)
+  return clientCodec
 }
 
 /** The codec for upstreams with these traits (default: of the vendor itself); null if the format has none. */
-export function egressOf(wire: WireFormat, traits: PlatformTraits | null = null): Egress | null {
-  const egress = isOther(wire) ? OTHERS[wire].egress : DIALECTS[wire].egress
-  return egress === null || traits === null ? egress : platformEgress(egress, wire, traits)
+export function upstreamCodecOf(
+  wire: WireFormat,
+  traits: PlatformTraits | null = null,
+): UpstreamCodec | null {
+  const upstreamCodec = isOther(wire) ? OTHERS[wire].upstreamCodec : DIALECTS[wire].upstreamCodec
+  return upstreamCodec === null || traits === null
+    ? upstreamCodec
+    : platformCodec(upstreamCodec, wire, traits)
 }
 
 /** Whether replies of the format contain vectors. */
 export function isEmbeddings(wire: WireFormat): boolean {
-  return isOther(wire) && OTHERS[wire].egress.readVectors !== undefined
+  return isOther(wire) && OTHERS[wire].upstreamCodec.readVectors !== undefined
 }
 
 function isOther(wire: WireFormat): wire is OtherFormat {

@@ -9,10 +9,10 @@ import {
   ordinaryModel,
   reportNative,
   type DialectName,
-  type Ingress,
+  type ClientCodec,
   type Losses,
 } from './dialect.js'
-import { EGRESSES } from './index.js'
+import { UPSTREAM_CODECS } from './index.js'
 
 /** The value of `on_loss`: losses are reported, or the request is refused because of them. */
 export type OnLoss = 'report' | 'reject'
@@ -37,8 +37,8 @@ export function estimatesUntranslatable(onLoss: OnLoss): boolean {
 }
 
 /** Reports the part of an event that the client's format cannot represent. */
-export function note(ingress: Ingress, event: ChatEvent, losses: LossList): void {
-  const path = ingress.lossOf(event)
+export function note(clientCodec: ClientCodec, event: ChatEvent, losses: LossList): void {
+  const path = clientCodec.lossOf(event)
   if (path !== null) losses.drop(path)
 }
 
@@ -91,12 +91,12 @@ function dialectsThatAccept(
 ): DialectName[] {
   // Fields that embeddings may lose belong to one provider.
   if (request.embedding !== undefined) return []
-  return EGRESSES.flatMap(({ dialect, egress }) => {
+  return UPSTREAM_CODECS.flatMap(({ dialect, upstreamCodec }) => {
     const facts = ordinaryModel(request.model, dialect)
     const losses = new LossList()
     try {
       if (dialect !== client) reportNative(request, losses)
-      egress.encodeRequest(request, facts, losses)
+      upstreamCodec.encodeRequest(request, facts, losses)
     } catch (error) {
       if (error instanceof GatewayError) return []
       throw error

@@ -1,6 +1,6 @@
 /**
  * Matches the path of a request to an endpoint: method and path → client format and operation. To add one,
- * add a row here and register the ingress of its dialect in `index.ts`; rows of a dialect without an ingress
+ * add a row here and register the client codec of its dialect in `index.ts`; rows of a dialect without one
  * are not served.
  */
 import type { DialectName, Endpoint, WireFormat } from './dialect.js'

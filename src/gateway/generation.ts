@@ -16,8 +16,8 @@ import {
 import { nearest } from '../config/problem.js'
 import type { ModelFacts } from '../formats/chat/model.js'
 import type { ChatRequest } from '../formats/chat/request.js'
-import type { DialectName, Egress, WireFormat } from '../formats/dialect.js'
-import { egressOf, isEmbeddings, modelPagesOf, upstreamFormat } from '../formats/index.js'
+import type { DialectName, UpstreamCodec, WireFormat } from '../formats/dialect.js'
+import { upstreamCodecOf, isEmbeddings, modelPagesOf, upstreamFormat } from '../formats/index.js'
 import { TrustedProxies } from '../http/client-address.js'
 import { promptSizeOf, inputTokens } from '../ledger/estimate-tokens.js'
 import { Prices } from '../ledger/find-price.js'
@@ -46,7 +46,7 @@ export interface Target {
   /** The format in which the upstream receives requests; for chats it is the dialect itself. */
   readonly wire: WireFormat
   readonly quirks: QuirksConfig
-  readonly egress: Egress
+  readonly upstreamCodec: UpstreamCodec
   /** For each credential of the upstream: name, value, … of the headers of every request. */
   readonly headers: readonly (readonly string[])[]
   /** Name, value, …: the gateway's headers for every reply of this upstream. */
@@ -285,8 +285,8 @@ export class Generation {
   ): Target {
     const config = routeTarget.upstream
     const upstream = this.upstreams.get(config.name)
-    const egress = egressOf(wire, config)
-    if (upstream === undefined || egress === null) {
+    const upstreamCodec = upstreamCodecOf(wire, config)
+    if (upstream === undefined || upstreamCodec === null) {
       throw new Error(`no upstream '${config.name}' of dialect ${dialect}`)
     }
     const keys = config.apiKeys.length === 0 ? [null] : config.apiKeys
@@ -297,8 +297,8 @@ export class Generation {
       dialect,
       wire,
       quirks: isEmbeddings(wire) ? config.embeddingQuirks : config.quirks,
-      egress,
-      headers: keys.map((key) => fixedHeaders(config, egress, key)),
+      upstreamCodec,
+      headers: keys.map((key) => fixedHeaders(config, upstreamCodec, key)),
       replyHeaders: ['x-sluice-upstream', config.name, 'x-sluice-generation', generation],
       series: this.metrics.target(routeTarget.route, config.name),
     }
@@ -463,10 +463,10 @@ export async function generationProblem(
 
 function checkHeaders(config: UpstreamConfig): void {
   const { name, dialect, apiKeys } = config
-  const egress = egressOf(dialect === 'openai' ? 'openai-chat' : dialect, config)
-  if (egress === null) throw new Error(`upstream "${name}" has no dialect "${dialect}"`)
+  const upstreamCodec = upstreamCodecOf(dialect === 'openai' ? 'openai-chat' : dialect, config)
+  if (upstreamCodec === null) throw new Error(`upstream "${name}" has no dialect "${dialect}"`)
   for (const key of apiKeys.length === 0 ? [null] : apiKeys) {
-    for (const [header, value] of Object.entries(ownHeaders(config, egress, key))) {
+    for (const [header, value] of Object.entries(ownHeaders(config, upstreamCodec, key))) {
       validateHeaderName(header)
       validateHeaderValue(header, value)
     }

@@ -3,7 +3,7 @@
  * to the circuit breaker. Their timers do not keep the process running.
  */
 import { isConfigured, type ProbeConfig, type Config } from '../config/config.js'
-import { egressOf } from '../formats/index.js'
+import { upstreamCodecOf } from '../formats/index.js'
 import { ownHeaders } from './upstream-headers.js'
 import type { RequestQueue } from './upstreams/request-queue.js'
 import { requestPathAt } from './upstreams/upstream-address.js'
@@ -124,13 +124,16 @@ function startProbe(
 ): HealthProbe | null {
   const { probe } = config
   if (probe === null || !isConfigured(config)) return null
-  const egress = egressOf(config.dialect === 'openai' ? 'openai-chat' : config.dialect, config)
-  if (egress === null) return null
+  const upstreamCodec = upstreamCodecOf(
+    config.dialect === 'openai' ? 'openai-chat' : config.dialect,
+    config,
+  )
+  if (upstreamCodec === null) return null
   const { breaker, credentials } = states.of(config.name)
   const path = requestPathAt({ ...address, path: null }, { path: probe.path, model: '' })
   const headers = (): string[] => {
     const { key } = credentials.next(new Set(), null) ?? { key: null }
-    const own = Object.entries(ownHeaders(config, egress, key))
+    const own = Object.entries(ownHeaders(config, upstreamCodec, key))
     return ['accept', 'application/json', ...own.flat()]
   }
   return new HealthProbe({ probe, pool, path, headers, breaker })

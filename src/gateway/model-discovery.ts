@@ -6,7 +6,7 @@ import { numberOf, objectOf, type JsonValue } from '../formats/chat/json.js'
 import type { ModelFacts } from '../formats/chat/model.js'
 import { factsOfFamily } from '../config/catalogue.js'
 import type { Logger } from '../observe/log.js'
-import { egressOf } from '../formats/index.js'
+import { upstreamCodecOf } from '../formats/index.js'
 import { requestPathAt } from './upstreams/upstream-address.js'
 import type { Upstream } from './upstreams/upstreams.js'
 import type { Generation } from './generation.js'
@@ -112,13 +112,13 @@ async function modelsOf(
   apiKey: string | null,
 ): Promise<ModelFacts[]> {
   const dialect = config.dialect === 'openai' ? 'openai-chat' : config.dialect
-  const egress = egressOf(dialect, config)
-  if (egress === null) return []
+  const upstreamCodec = upstreamCodecOf(dialect, config)
+  if (upstreamCodec === null) return []
   const path = requestPathAt(
     { ...address, path: null },
     { path: `/models${QUERIES[dialect] ?? ''}`, model: '' },
   )
-  const headers = { ...egress.headers({}), ...ownHeaders(config, egress, apiKey) }
+  const headers = { ...upstreamCodec.headers({}), ...ownHeaders(config, upstreamCodec, apiKey) }
   const { status, body } = await pool.get(path, {
     headers: { ...headers, 'accept-encoding': 'identity' },
     maxBytes: MAX_BYTES,

@@ -157,7 +157,7 @@ async function serveEndpoint(
   if (recorded !== null) await recorded
   const headers = replyHeaders(x, results, reply.kind)
   const { deadlines } = services
-  results.delivery = relay(x, reply, { ingress: call.ingress, headers, deadlines })
+  results.delivery = relay(x, reply, { clientCodec: call.clientCodec, headers, deadlines })
   if (results.delivery.closed !== null) await results.delivery.closed
 }
 

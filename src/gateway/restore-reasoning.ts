@@ -4,7 +4,7 @@
  */
 import type { Reply } from '../formats/chat/fold.js'
 import type { ChatRequest } from '../formats/chat/request.js'
-import type { Ingress } from '../formats/dialect.js'
+import type { ClientCodec } from '../formats/dialect.js'
 import type { Escrow, Scope } from './reasoning/escrow.js'
 import { inTurns } from './streams/in-turns.js'
 import { LARGE_BYTES } from './streams/join-chunks.js'
@@ -33,7 +33,7 @@ export function withRestoredReasoning(
 ): Call | Promise<Call> {
   if (target.wire === call.wire || !escrow.enabled) return call
   if (call.request.embedding !== undefined) return call
-  const family = target.egress.stateOrigin ?? target.dialect
+  const family = target.upstreamCodec.stateOrigin ?? target.dialect
   // Claude's signatures are valid at all clouds, whose ids of a model differ.
   const name = family === 'anthropic' ? generation.facts(model).id : model
   const scope: Scope = { accountId, family, model: name }
@@ -41,17 +41,18 @@ export function withRestoredReasoning(
     const written = escrow.keep(call.request, reply, scope)
     if (written !== null) hold?.(written)
   }
-  const ingress = hold === null ? call.ingress : observedFormat(call.ingress, { onReply: keep })
+  const clientCodec =
+    hold === null ? call.clientCodec : observedFormat(call.clientCodec, { onReply: keep })
   const turns = call.raw.length > LARGE_BYTES ? escrow.turnsOf(call.request, scope) : null
   const request =
     turns === null
       ? escrow.restore(call.request, scope)
       : inTurns(turns).then((named) => escrow.restore(call.request, scope, named))
   return request instanceof Promise
-    ? request.then((restored) => withHistory(call, ingress, restored))
-    : withHistory(call, ingress, request)
+    ? request.then((restored) => withHistory(call, clientCodec, restored))
+    : withHistory(call, clientCodec, request)
 }
 
-function withHistory(call: Call, ingress: Ingress, request: ChatRequest): Call {
-  return { ...call, ingress, request }
+function withHistory(call: Call, clientCodec: ClientCodec, request: ChatRequest): Call {
+  return { ...call, clientCodec, request }
 }

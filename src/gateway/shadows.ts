@@ -118,9 +118,9 @@ export class Shadows {
  * Whether the gateway or the provider stores the reply. Such requests are not copied, because the copy's
  * reply would be stored too.
  */
-function isStored({ keep, history, body, ingress }: Call): boolean {
+function isStored({ keep, history, body, clientCodec }: Call): boolean {
   if (keep !== undefined || history !== undefined || body['store'] === true) return true
-  return ingress.storage?.shouldStore(body) === true
+  return clientCodec.storage?.shouldStore(body) === true
 }
 
 /** Resolves when the original request has been sent. A large one may take until its reply begins. */

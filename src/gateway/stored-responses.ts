@@ -1,7 +1,7 @@
 /**
  * Stores responses, so that clients can continue, read and delete them by their ids. Each is encrypted with
  * the account and its id, so that no account can read the responses of another one and the store contains no
- * plain text. The client's format defines the stored values (`Ingress.storage`).
+ * plain text. The client's format defines the stored values (`ClientCodec.storage`).
  */
 import { namesModel, shortModelName, type Identity } from '../accounts/account.js'
 import { GatewayError } from '../errors.js'
@@ -88,7 +88,7 @@ export class StoredResponses {
    * stored, `forbidden` if the key may not use its model, `store_unavailable` if the store does not reply.
    */
   resume(call: Call, reader: Reader, held: HeldMemory): Call | Promise<Call> {
-    const { storage } = call.ingress
+    const { storage } = call.clientCodec
     if (storage === undefined) return call
     const references = storage.references(call.body)
     if (references.previous === null && references.items.length === 0) {
@@ -380,10 +380,10 @@ function count(share: Share, { sizes }: Batch, sign: 1 | -1): void {
  */
 export async function serveStoredResponse(
   x: Exchange,
-  { endpoint, ingress }: ResolvedEndpoint,
+  { endpoint, clientCodec }: ResolvedEndpoint,
   { identity, responses }: { readonly identity: Identity; readonly responses: StoredResponses },
 ): Promise<Delivery> {
-  const { storage } = ingress
+  const { storage } = clientCodec
   const id = endpoint.model ?? ''
   if (storage === undefined) throw unknownResponse(id)
   if (x.req.method === 'DELETE') {

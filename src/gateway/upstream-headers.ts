@@ -1,23 +1,23 @@
 /** Builds the headers that every request to an upstream carries. */
 import type { UpstreamConfig } from '../config/config.js'
-import type { Egress } from '../formats/dialect.js'
+import type { UpstreamCodec } from '../formats/dialect.js'
 
 /** The headers of the upstream's credential and configuration. */
 export function ownHeaders(
   config: UpstreamConfig,
-  egress: Egress,
+  upstreamCodec: UpstreamCodec,
   apiKey: string | null = config.apiKeys[0] ?? null,
 ): Record<string, string> {
-  return { ...credentialOf(config, egress, apiKey), ...config.headers }
+  return { ...credentialOf(config, upstreamCodec, apiKey), ...config.headers }
 }
 
 function credentialOf(
   { keyHeader }: UpstreamConfig,
-  egress: Egress,
+  upstreamCodec: UpstreamCodec,
   apiKey: string | null,
 ): Record<string, string> {
   if (apiKey === null) return {}
-  return keyHeader === null ? egress.credential(apiKey) : { [keyHeader]: apiKey }
+  return keyHeader === null ? upstreamCodec.credential(apiKey) : { [keyHeader]: apiKey }
 }
 
 /**
@@ -26,11 +26,11 @@ function credentialOf(
  */
 export function fixedHeaders(
   config: UpstreamConfig,
-  egress: Egress,
+  upstreamCodec: UpstreamCodec,
   apiKey: string | null,
 ): readonly string[] {
   const headers = ['content-type', 'application/json', 'accept-encoding', 'identity']
-  for (const [name, value] of Object.entries(ownHeaders(config, egress, apiKey))) {
+  for (const [name, value] of Object.entries(ownHeaders(config, upstreamCodec, apiKey))) {
     headers.push(name, value)
   }
   return headers

@@ -23,8 +23,6 @@ const PURE = [
   'ledger/find-price.ts',
   'ledger/estimate-tokens.ts',
   'gateway/streams/join-chunks.ts',
-  'gateway/streams/translated-stream.ts',
-  'gateway/streams/translated-stream.ts',
   'gateway/attempts/render-for-upstream.ts',
 ]
 

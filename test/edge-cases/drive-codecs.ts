@@ -7,10 +7,10 @@ import type { ModelFacts } from '../../src/formats/chat/model.js'
 import type { ChatRequest } from '../../src/formats/chat/request.js'
 import { factsFor } from '../../src/config/catalogue.js'
 import { loadConfig } from '../../src/config/load-config.js'
-import type { DialectName, Egress } from '../../src/formats/dialect.js'
-import { egressOf, ingressOf } from '../../src/formats/index.js'
+import type { DialectName, UpstreamCodec } from '../../src/formats/dialect.js'
+import { upstreamCodecOf, clientCodecOf } from '../../src/formats/index.js'
 import { GatewayError, type WireError } from '../../src/errors.js'
-import { TranslatedStream, type ReplyResult } from '../../src/gateway/streams/translated-stream.js'
+import { TranslatedStream, type ReplyResult } from '../../src/formats/translated-stream.js'
 import { translateReply } from '../../src/gateway/streams/whole-reply.js'
 import { SseFramer } from '../../src/formats/wire/frames/sse-framer.js'
 
@@ -59,7 +59,7 @@ export const MODELS: Readonly<Record<DialectName, string>> = {
   converse: 'us.amazon.nova-2-lite-v1:0',
 }
 
-const client = ingressOf('openai-chat')
+const client = clientCodecOf('openai-chat')
 const SEED = { id: 'chatcmpl-edge', createdAtSeconds: 1_700_000_000, model: 'client-model' }
 const shipped = loadConfig('config/gateway.yaml', {})
 
@@ -69,11 +69,11 @@ export function factsOf(model: string): ModelFacts {
   return factsFor(shipped.catalogue, model)
 }
 
-/** The egress of a dialect. */
-export function upstream(dialect: DialectName): Egress {
-  const egress = egressOf(dialect)
-  if (egress === null) throw new Error(`no upstream uses ${dialect}`)
-  return egress
+/** The upstream codec of a dialect. */
+export function upstream(dialect: DialectName): UpstreamCodec {
+  const upstreamCodec = upstreamCodecOf(dialect)
+  if (upstreamCodec === null) throw new Error(`no upstream uses ${dialect}`)
+  return upstreamCodec
 }
 
 /** Decodes a chat client's body; missing members get defaults. */
@@ -114,8 +114,8 @@ export function fed(
   const options = { stream: true, stream_options: { include_usage: true } }
   const request = chatRequest({ ...options, ...body })
   const stream = new TranslatedStream({
-    egress: upstream(dialect),
-    ingress: client,
+    upstreamCodec: upstream(dialect),
+    clientCodec: client,
     request,
     seed: { ...SEED, origin: dialect },
   })
@@ -133,8 +133,8 @@ export function whole(
 ): ClientOutput {
   const seed = { ...SEED, origin: dialect }
   const result = translateReply(reply, {
-    egress: upstream(dialect),
-    ingress: client,
+    upstreamCodec: upstream(dialect),
+    clientCodec: client,
     request: chatRequest(body),
     seed,
   })
@@ -161,12 +161,12 @@ export function whole(
 /** Encodes a chat client's body for a model of the upstream. Throws as the codecs do. */
 export function sent(dialect: DialectName, body: JsonObject, model = modelOf(dialect)): Sent {
   const lost: string[] = []
-  const egress = upstream(dialect)
+  const upstreamCodec = upstream(dialect)
   const request = { ...chatRequest({ ...body, model }), model }
-  const received = egress.encodeRequest(request, factsOf(model), {
+  const received = upstreamCodec.encodeRequest(request, factsOf(model), {
     drop: (path) => void lost.push(path),
   })
-  return { body: received, headers: egress.headers(received), lost }
+  return { body: received, headers: upstreamCodec.headers(received), lost }
 }
 
 /** The gateway's error for a body that it refuses. Throws if it does not refuse it. */

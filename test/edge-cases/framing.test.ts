@@ -4,7 +4,7 @@
  * Method: a provider's bytes in chosen chunks through the codecs.
  */
 import t from 'tap'
-import { TranslatedStream } from '../../src/gateway/streams/translated-stream.js'
+import { TranslatedStream } from '../../src/formats/translated-stream.js'
 import { SseFramer } from '../../src/formats/wire/frames/sse-framer.js'
 import { client, REQUEST, SEED } from '../properties/transcript-streams.js'
 import { fed, framed, streamed, upstream } from './drive-codecs.js'
@@ -28,8 +28,8 @@ void t.test('29: characters cut by the network became U+FFFD', (t) => {
 void t.test('30: a stream with CRLF was buffered until its end', (t) => {
   // https://github.com/nyroway/nyro/issues/265; https://github.com/praxis-proxy/praxis/issues/739
   const stream = new TranslatedStream({
-    egress: upstream('gemini'),
-    ingress: client,
+    upstreamCodec: upstream('gemini'),
+    clientCodec: client,
     request: REQUEST,
     seed: SEED,
   })

@@ -197,14 +197,14 @@ void t.test('50: tool names of more than 64 characters broke the request', (t) =
   )
   // Clients of another format may use such names: they are shortened for the upstream and restored in the
   // reply.
-  const egress = upstream('openai-chat')
+  const upstreamCodec = upstream('openai-chat')
   const request = { ...chatRequest(), tools: [{ name: `${long}one` }, { name: `${long}two` }] }
-  const body = egress.encodeRequest(request, factsOf('gpt-4o'), { drop: () => undefined })
+  const body = upstreamCodec.encodeRequest(request, factsOf('gpt-4o'), { drop: () => undefined })
   const names = arrayOf(body['tools']).map((it) => objectOf(objectOf(it)['function'])['name'])
   for (const name of names) t.match(name, /^[A-Za-z0-9_-]{1,64}$/)
   t.equal(new Set(names).size, 2)
   const collected: string[] = []
-  const decoder = egress.newDecoder(request, {
+  const decoder = upstreamCodec.newDecoder(request, {
     event: (event) => {
       if (event.type === 'tool-start') collected.push(event.name)
     },

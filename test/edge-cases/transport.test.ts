@@ -128,11 +128,11 @@ for (const { dialect, name } of UPSTREAMS) {
     `70: a body of many megabytes was encoded again for each use: ${dialect}`,
     async (t) => {
       // Bodies with base64 images and files have 20 to 100 MB.
-      const egress = upstream(dialect)
-      const real = egress.encodeRequest.bind(egress)
+      const upstreamCodec = upstream(dialect)
+      const real = upstreamCodec.encodeRequest.bind(upstreamCodec)
       let encoded = 0
-      t.teardown(() => void Object.assign(egress, { encodeRequest: real }))
-      Object.assign(egress, {
+      t.teardown(() => void Object.assign(upstreamCodec, { encodeRequest: real }))
+      Object.assign(upstreamCodec, {
         encodeRequest: (...given: Parameters<typeof real>) => {
           encoded += 1
           return real(...given)

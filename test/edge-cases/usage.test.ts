@@ -5,7 +5,7 @@
  */
 import t from 'tap'
 import { arrayOf, objectOf, type JsonObject } from '../../src/formats/chat/json.js'
-import { ingressOf } from '../../src/formats/index.js'
+import { clientCodecOf } from '../../src/formats/index.js'
 import { SseFramer } from '../../src/formats/wire/frames/sse-framer.js'
 import {
   chatRequest,
@@ -34,10 +34,14 @@ void t.test('15: the usage chunk, which has no choice, crashed the reader', (t) 
   t.match(streamed('openai-chat', frames), { outcome: 'complete', text: 'Hi', usage: COUNTS })
   const bare = [{ id: 'x', model: 'y' }, ...frames]
   t.match(streamed('openai-chat', bare), { outcome: 'complete', text: 'Hi' }, 'nor no choices')
-  const tap = upstream('openai-chat').newTap?.({ includeUsage: false })
+  const watcher = upstream('openai-chat').newWatcher?.({ includeUsage: false })
   for (const frame of frames)
-    tap?.frame('', typeof frame === 'string' ? frame : JSON.stringify(frame))
-  t.match(tap, { isComplete: true, usage: { input: 11, output: 4 } }, 'nor if bytes pass unchanged')
+    watcher?.frame('', typeof frame === 'string' ? frame : JSON.stringify(frame))
+  t.match(
+    watcher,
+    { isComplete: true, usage: { input: 11, output: 4 } },
+    'nor if bytes pass unchanged',
+  )
   t.end()
 })
 
@@ -86,10 +90,10 @@ void t.test(
   '18: counts of 0 in the first event of an Anthropic stream showed an empty context',
   (t) => {
     // https://github.com/envoyproxy/ai-gateway/issues/2352
-    const ingress = ingressOf('anthropic')
+    const clientCodec = clientCodecOf('anthropic')
     const body = { model: 'gpt-4o', max_tokens: 9, stream: true, messages: [USER] }
-    const request = ingress.decodeRequest(body, { operation: 'chat' })
-    const encoder = ingress.newEncoder(request, {
+    const request = clientCodec.decodeRequest(body, { operation: 'chat' })
+    const encoder = clientCodec.newEncoder(request, {
       id: 'msg_1',
       createdAtSeconds: 0,
       model: 'gpt-4o',

@@ -2,27 +2,31 @@
 //   details.
 // Method: one method of a dialect is made to throw, in each place where the gateway calls it.
 import t, { type Test } from 'tap'
-import { egressOf } from '../../src/formats/index.js'
-import type { Egress, StreamDecoder } from '../../src/formats/dialect.js'
+import { upstreamCodecOf } from '../../src/formats/index.js'
+import type { UpstreamCodec, StreamDecoder } from '../../src/formats/dialect.js'
 import { startGateway } from '../helpers/gateway.js'
 import { ask, checkAfter, checkFailed, question, watchProcess } from './scene.js'
 
 class Unexpected extends Error {}
 
-function anthropic(): Egress {
-  const egress = egressOf('anthropic')
-  if (egress === null) throw new Error('no such dialect')
-  return egress
+function anthropic(): UpstreamCodec {
+  const upstreamCodec = upstreamCodecOf('anthropic')
+  if (upstreamCodec === null) throw new Error('no such dialect')
+  return upstreamCodec
 }
 
 /** Replaces a member of the dialect until the test ends. */
-function replaceMember<K extends keyof Egress>(t: Test, name: K, value: Egress[K]): () => void {
-  const egress = anthropic()
-  const real = egress[name]
+function replaceMember<K extends keyof UpstreamCodec>(
+  t: Test,
+  name: K,
+  value: UpstreamCodec[K],
+): () => void {
+  const upstreamCodec = anthropic()
+  const real = upstreamCodec[name]
   const restore = (): void => {
-    Object.defineProperty(egress, name, { value: real, configurable: true, writable: true })
+    Object.defineProperty(upstreamCodec, name, { value: real, configurable: true, writable: true })
   }
-  Object.defineProperty(egress, name, { value, configurable: true, writable: true })
+  Object.defineProperty(upstreamCodec, name, { value, configurable: true, writable: true })
   t.teardown(restore)
   return restore
 }
@@ -34,7 +38,7 @@ function fails(): never {
 const real = anthropic()
 
 /** A decoder that throws after some events. */
-function decoderThatFails(index: number): Egress['newDecoder'] {
+function decoderThatFails(index: number): UpstreamCodec['newDecoder'] {
   const make = real.newDecoder.bind(real)
   return (request, sink): StreamDecoder => {
     const decoder = make(request, sink)

@@ -2,7 +2,7 @@
 import type { JsonObject } from '../../src/formats/chat/json.js'
 import type { ModelFacts } from '../../src/formats/chat/model.js'
 import type { ChatRequest, Message } from '../../src/formats/chat/request.js'
-import type { Egress } from '../../src/formats/dialect.js'
+import type { UpstreamCodec } from '../../src/formats/dialect.js'
 
 /** A request with one user message and these members. */
 export function sampleRequest(members: Partial<ChatRequest> & { model: string }): ChatRequest {
@@ -23,12 +23,12 @@ export function userMessage(index: number, text: string): Message {
 
 /** The encoded body, and the losses as `path: why`. */
 export function encodeWith(
-  egress: Egress,
+  upstreamCodec: UpstreamCodec,
   request: ChatRequest,
   facts: ModelFacts,
 ): { body: JsonObject; lost: string[] } {
   const lost: string[] = []
-  const body = egress.encodeRequest(request, facts, {
+  const body = upstreamCodec.encodeRequest(request, facts, {
     drop: (path, why) => lost.push(`${path}: ${why}`),
   })
   return { body, lost }

@@ -9,8 +9,8 @@ import { objectOf, type JsonObject } from '../../src/formats/chat/json.js'
 import type { ChatRequest } from '../../src/formats/chat/request.js'
 import type { DialectName, Seed } from '../../src/formats/dialect.js'
 import { ERRORS, GatewayError, rowOf, type WireError } from '../../src/errors.js'
-import { PassthroughStream } from '../../src/gateway/streams/passthrough-transform.js'
-import { TranslatedStream, type Translation } from '../../src/gateway/streams/translated-stream.js'
+import { PassthroughStream } from '../../src/gateway/streams/passthrough-stream.js'
+import { TranslatedStream, type Translation } from '../../src/formats/translated-stream.js'
 import { streamReply, translateReply } from '../../src/gateway/streams/whole-reply.js'
 import { parseObject, parseReply } from '../../src/formats/wire/json/parse-body.js'
 import { MAX_MESSAGE_CHARS } from '../../src/formats/wire/upstream-errors.js'
@@ -132,13 +132,13 @@ function editsOf(body: JsonObject, model: string): Edit[] | null {
 }
 
 function encodingFault(request: ChatRequest, dialect: DialectName, model: string): string | null {
-  const egress = upstream(dialect)
+  const upstreamCodec = upstream(dialect)
   const encode = (): { body: JsonObject; lost: string[] } | WireError => {
     const lost: string[] = []
     try {
       const drop = (path: string): void => void lost.push(path)
-      egress.target(model, request.stream)
-      return { body: egress.encodeRequest(request, factsOf(model), { drop }), lost }
+      upstreamCodec.target(model, request.stream)
+      return { body: upstreamCodec.encodeRequest(request, factsOf(model), { drop }), lost }
     } catch (error) {
       if (error instanceof GatewayError) return error.wire
       throw error
@@ -155,7 +155,7 @@ function encodingFault(request: ChatRequest, dialect: DialectName, model: string
   // Not checked for models of another family, and for a thinking configuration of the client.
   const foreign = model !== MODELS[dialect] && model !== NEWER[dialect]
   if (foreign || request.rest['thinking'] !== undefined) return null
-  const actual = refusalOf({ dialect, egress }, objectOf(JSON.parse(written)), request)
+  const actual = refusalOf({ dialect, upstreamCodec }, objectOf(JSON.parse(written)), request)
   if (actual !== null) return `refused by the provider: ${actual}`
   return null
 }
@@ -185,19 +185,19 @@ function run(translation: Translation, chunks: readonly Buffer[]): Run {
 
 function streamFault(input: StreamInput): string | null {
   const request = askedOf(input.request)
-  const egress = upstream(input.dialect)
+  const upstreamCodec = upstream(input.dialect)
   const bytes = Buffer.from(input.text, 'latin1')
   const chunks = cutAt(bytes, input.cuts)
   const translate = (): Translation =>
-    new TranslatedStream({ egress, ingress: client, request, seed: seedOf(input) })
+    new TranslatedStream({ upstreamCodec, clientCodec: client, request, seed: seedOf(input) })
   const whole = run(translate(), [bytes])
   const cut = run(translate(), chunks)
   if (!isDeepStrictEqual(cut, whole)) return 'cuts: other output'
   const fault = endFault(whole) ?? outputFault(whole, request)
-  if (fault !== null || egress.newTap === null) return fault
-  const { newTap } = egress
+  if (fault !== null || upstreamCodec.newWatcher === null) return fault
+  const { newWatcher } = upstreamCodec
   const { includeUsage } = request
-  const pass = (): Translation => new PassthroughStream(newTap({ includeUsage }))
+  const pass = (): Translation => new PassthroughStream(newWatcher({ includeUsage }))
   const passed = run(pass(), [bytes])
   if (!isDeepStrictEqual(run(pass(), chunks), passed)) return 'cuts: other output where bytes pass'
   return endFault(passed)
@@ -235,8 +235,8 @@ function replyFault({ dialect, request: requestText, text }: ReplyInput): string
   const body = parseReply(text)
   if (body === null) return null
   const request = askedOf(requestText)
-  const egress = upstream(dialect)
-  const options = { egress, ingress: client, request, seed: seedOf({ dialect }) }
+  const upstreamCodec = upstream(dialect)
+  const options = { upstreamCodec, clientCodec: client, request, seed: seedOf({ dialect }) }
   const whole = translateReply(body, options)
   const again = streamReply(body, options)
   if (whole.breach !== null) return `grammar: ${whole.breach}`
@@ -246,7 +246,7 @@ function replyFault({ dialect, request: requestText, text }: ReplyInput): string
   const answered = { status: 200, type: 'application/json', text: whole.body, whole: true }
   const [fault] = faultsOfWhole(answered)
   if (fault !== undefined) return `output: ${fault}`
-  egress.tapReply?.(body)
+  upstreamCodec.replyFacts?.(body)
   return outputFault({ ...again, out: again.body }, request)
 }
 
@@ -261,13 +261,13 @@ function refusalFault({ dialect, text }: ReplyInput): string | null {
 
 function pairFault(input: PairInput): string | null {
   const request = askedOf(input.request)
-  const egress = upstream(input.dialect)
+  const upstreamCodec = upstream(input.dialect)
   const body = parseReply(input.whole)
   if (body === null) return 'pair: the whole reply is no object'
-  const whole = folded((sink) => egress.decodeReply(body, request, sink))
+  const whole = folded((sink) => upstreamCodec.decodeReply(body, request, sink))
   const streamed = folded((sink) => {
-    const decoder = egress.newDecoder(request, sink)
-    const framer = newFramer(egress.framing, decoder)
+    const decoder = upstreamCodec.newDecoder(request, sink)
+    const framer = newFramer(upstreamCodec.framing, decoder)
     for (const chunk of cutAt(Buffer.from(input.text, 'latin1'), input.cuts)) framer.write(chunk)
     framer.end()
     decoder.end()

@@ -4,7 +4,7 @@
  */
 import { objectOf, stringOf, type JsonObject } from '../../src/formats/chat/json.js'
 import type { ChatRequest } from '../../src/formats/chat/request.js'
-import type { DialectName, Egress } from '../../src/formats/dialect.js'
+import type { DialectName, UpstreamCodec } from '../../src/formats/dialect.js'
 import { readAnthropic } from '../../src/emulator/anthropic-requests.js'
 import { Refusal, type ParsedRequest, type Provider } from '../../src/emulator/emulated-exchange.js'
 import { bedrockPath, readConverse } from '../../src/emulator/bedrock-requests.js'
@@ -32,19 +32,19 @@ const KEYS = { authorization: 'Bearer key', 'x-api-key': 'key', 'x-goog-api-key'
 
 /** The error of the provider; null if it accepts the request. */
 export function refusalOf(
-  { dialect, egress }: { dialect: DialectName; egress: Egress },
+  { dialect, upstreamCodec }: { dialect: DialectName; upstreamCodec: UpstreamCodec },
   body: JsonObject,
   request: ChatRequest,
 ): string | null {
   const { provider, read } = READINGS[dialect]
-  const stream = request.stream && egress.wholeOnly?.(request) !== true
-  const url = new URL(egress.target(request.model, stream).path, 'http://emulator')
+  const stream = request.stream && upstreamCodec.wholeOnly?.(request) !== true
+  const url = new URL(upstreamCodec.target(request.model, stream).path, 'http://emulator')
   const call: ParsedRequest = {
     provider,
     method: 'POST',
     path: url.pathname,
     query: url.searchParams,
-    headers: { ...KEYS, ...egress.headers(body) },
+    headers: { ...KEYS, ...upstreamCodec.headers(body) },
     body,
     seed: 1,
     anyModel: true,

@@ -3,7 +3,7 @@
  * one turn of the event loop, and measures the longest step.
  */
 import type { ModelFacts } from '../../src/formats/chat/model.js'
-import { EGRESSES, ingressOf, type ResolvedEndpoint } from '../../src/formats/index.js'
+import { UPSTREAM_CODECS, clientCodecOf, type ResolvedEndpoint } from '../../src/formats/index.js'
 import type { DialectName } from '../../src/formats/dialect.js'
 import type { QuirksConfig } from '../../src/config/config.js'
 import { GatewayError } from '../../src/errors.js'
@@ -62,7 +62,7 @@ const CHUNK_BYTES = 64 * 1024
 /** The encoders; the first is that of the client's own dialect, which edits the client's bytes. */
 export const ENCODERS: readonly string[] = [
   'edits',
-  ...EGRESSES.map(({ dialect }): string => dialect),
+  ...UPSTREAM_CODECS.map(({ dialect }): string => dialect),
 ]
 
 /** The result of one request. */
@@ -108,10 +108,11 @@ function run(
     watch.time('parse', () => parseExamined(examined)) ??
     watch.time('refuse', () => refuseInvalid(examined))
   const { dialect: wire } = client
-  const at = { ...client, wire, ingress: ingressOf(wire) }
+  const at = { ...client, wire, clientCodec: clientCodecOf(wire) }
   const call = watch.time('decode', () => callFrom(raw, parsed, { resolved: at }))
   const { request } = call
-  const dialect = EGRESSES.find((each) => each.dialect === encoder)?.dialect ?? client.dialect
+  const dialect =
+    UPSTREAM_CODECS.find((each) => each.dialect === encoder)?.dialect ?? client.dialect
   const facts = FACTS[dialect]
   const bounds = watch.time('estimateCost', () => estimateCost(request, facts, BUDGET_PRICE))
   watch.steps('turns', nameTurns(request.messages))
@@ -134,11 +135,11 @@ function rendered(
   encoder: string,
   { dialect, watch }: { dialect: DialectName; watch: StepTimer },
 ): Pick<Rendered, 'body'> {
-  const egress = EGRESSES.find((each) => each.dialect === dialect)?.egress
-  if (egress === undefined) throw new Error(`no encoder ${dialect}`)
+  const upstreamCodec = UPSTREAM_CODECS.find((each) => each.dialect === dialect)?.upstreamCodec
+  if (upstreamCodec === undefined) throw new Error(`no encoder ${dialect}`)
   // As for a client of another format.
   const wire = encoder === call.dialect ? 'openai-embeddings' : dialect
-  const destination = { wire, egress, model: 'm', facts: FACTS[dialect] } as const
+  const destination = { wire, upstreamCodec, model: 'm', facts: FACTS[dialect] } as const
   const options = { quirks: NO_QUIRKS, allowSyntheticUser: true }
   const losses = new LossList()
   if (call.raw.length > LARGE_BYTES) {

@@ -4,7 +4,7 @@
  * failure prints its seed; SLUICE_CORRUPTIONS sets another number.
  */
 import t from 'tap'
-import type { ReplyResult } from '../../src/gateway/streams/translated-stream.js'
+import type { ReplyResult } from '../../src/formats/translated-stream.js'
 import { corrupt, type Roll } from './damage-bytes.js'
 import {
   client,

@@ -118,15 +118,25 @@ function compact(json: string): string {
 }
 
 void t.test('2,000 replies through the whole form, and back to a stream', (t) => {
-  const egress = upstream('openai-chat')
+  const upstreamCodec = upstream('openai-chat')
   for (let seed = 1; seed <= 2_000; seed += 1) {
     const reply = folded(legalStream(seededRoll(seed), { isRepresentable: true }))
     const { text: body, bytes } = client.encodeReply(reply, WHOLE, SEED)
     if (bytes !== Buffer.byteLength(body)) t.fail(`seed ${seed}: has other bytes`)
     const parsed = objectOf(JSON.parse(body))
-    const once = translateReply(parsed, { egress, ingress: client, request: WHOLE, seed: SEED })
+    const once = translateReply(parsed, {
+      upstreamCodec,
+      clientCodec: client,
+      request: WHOLE,
+      seed: SEED,
+    })
     if (once.body !== body) t.fail(`seed ${seed}: is translated to another`)
-    const streamed = streamReply(parsed, { egress, ingress: client, request: REQUEST, seed: SEED })
+    const streamed = streamReply(parsed, {
+      upstreamCodec,
+      clientCodec: client,
+      request: REQUEST,
+      seed: SEED,
+    })
     const received = decoded(Buffer.from(streamed.body), 'openai-chat')
     if (!t.same(contentOf(received), contentOf(representable(reply)), `seed ${seed}`)) break
   }
@@ -142,8 +152,8 @@ void t.test('every transcript: its stream and its whole reply are equal', (t) =>
     const body = objectOf(JSON.parse(readFileSync(file, 'utf8')))
     const recorder = decoded(bytes, dialect)
     const whole = translateReply(body, {
-      egress: upstream(dialect),
-      ingress: client,
+      upstreamCodec: upstream(dialect),
+      clientCodec: client,
       request: WHOLE,
       seed: SEED,
     })
@@ -155,8 +165,8 @@ void t.test('every transcript: its stream and its whole reply are equal', (t) =>
     t.same(spaceless(objectOf(JSON.parse(whole.body))), spaceless(streamed), name)
     t.equal(whole.reason, reply.reason)
     const again = streamReply(body, {
-      egress: upstream(dialect),
-      ingress: client,
+      upstreamCodec: upstream(dialect),
+      clientCodec: client,
       request: REQUEST,
       seed: SEED,
     })

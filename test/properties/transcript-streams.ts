@@ -5,10 +5,10 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ChatRequest } from '../../src/formats/chat/request.js'
-import type { DialectName, Egress, Ingress, Seed } from '../../src/formats/dialect.js'
-import { egressOf, ingressOf } from '../../src/formats/index.js'
-import { PassthroughStream } from '../../src/gateway/streams/passthrough-transform.js'
-import { TranslatedStream, type Translation } from '../../src/gateway/streams/translated-stream.js'
+import type { DialectName, UpstreamCodec, ClientCodec, Seed } from '../../src/formats/dialect.js'
+import { upstreamCodecOf, clientCodecOf } from '../../src/formats/index.js'
+import { PassthroughStream } from '../../src/gateway/streams/passthrough-stream.js'
+import { TranslatedStream, type Translation } from '../../src/formats/translated-stream.js'
 import { SseFramer } from '../../src/formats/wire/frames/sse-framer.js'
 import { fixtures } from '../helpers/fixtures.js'
 
@@ -46,7 +46,7 @@ export const SEED: Seed = {
   model: 'client-model',
 }
 
-export const client: Ingress = ingressOf('openai-chat')
+export const client: ClientCodec = clientCodecOf('openai-chat')
 
 /** A request of the client, with the members that the translation of a reply uses. */
 export const REQUEST: ChatRequest = client.decodeRequest(
@@ -59,17 +59,17 @@ export const REQUEST: ChatRequest = client.decodeRequest(
   { operation: 'chat' },
 )
 
-/** The egress of a dialect. */
-export function upstream(dialect: DialectName): Egress {
-  const egress = egressOf(dialect)
-  if (egress === null) throw new Error(`the dialect ${dialect} has no egress`)
-  return egress
+/** The upstream codec of a dialect. */
+export function upstream(dialect: DialectName): UpstreamCodec {
+  const upstreamCodec = upstreamCodecOf(dialect)
+  if (upstreamCodec === null) throw new Error(`the dialect ${dialect} has no codec for upstreams`)
+  return upstreamCodec
 }
 
 function passed(includeUsage: boolean): () => Translation {
-  const { newTap } = upstream('openai-chat')
-  if (newTap === null) throw new Error('chat completions cannot pass')
-  return () => new PassthroughStream(newTap({ includeUsage }))
+  const { newWatcher } = upstream('openai-chat')
+  if (newWatcher === null) throw new Error('chat completions cannot pass')
+  return () => new PassthroughStream(newWatcher({ includeUsage }))
 }
 
 /** All pairs. */
@@ -82,8 +82,8 @@ export const PAIRS: readonly Pair[] = [
     passes: false,
     open: () =>
       new TranslatedStream({
-        egress: upstream(dialect),
-        ingress: client,
+        upstreamCodec: upstream(dialect),
+        clientCodec: client,
         request: REQUEST,
         seed: SEED,
       }),

@@ -5,7 +5,7 @@ import type { JsonObject } from '../../formats/chat/json.js'
 import type { Catalogue } from '../../config/config.js'
 import { factsFor } from '../../config/catalogue.js'
 import type { DialectName } from '../../formats/dialect.js'
-import { resolveEndpoint, EGRESSES, fieldsOf } from '../../formats/index.js'
+import { resolveEndpoint, UPSTREAM_CODECS, fieldsOf } from '../../formats/index.js'
 import { SCALAR_NAMES, type ScalarField } from '../../formats/wire/scalar-fields.js'
 import { CLIENTS } from './messages-clients.js'
 import {
@@ -35,7 +35,7 @@ const ALL_COLUMNS: readonly Column[] = [
 
 /** The dialects of upstreams. */
 export const COLUMNS: readonly Column[] = ALL_COLUMNS.filter(({ dialect }) =>
-  EGRESSES.some((each) => each.dialect === dialect),
+  UPSTREAM_CODECS.some((each) => each.dialect === dialect),
 )
 
 /** A request without the concept. It has a token limit, since some encoders stream requests without one. */

@@ -5,8 +5,8 @@
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
 import type { ModelFacts } from '../../formats/chat/model.js'
 import { PLAIN } from '../../config/presets.js'
-import type { DialectName, Egress, Ingress } from '../../formats/dialect.js'
-import { resolveEndpoint, egressOf, type ResolvedEndpoint } from '../../formats/index.js'
+import type { DialectName, UpstreamCodec, ClientCodec } from '../../formats/dialect.js'
+import { resolveEndpoint, upstreamCodecOf, type ResolvedEndpoint } from '../../formats/index.js'
 import { GatewayError } from '../../errors.js'
 import { render } from '../../gateway/attempts/render-for-upstream.js'
 import { translateReply } from '../../gateway/streams/whole-reply.js'
@@ -45,18 +45,18 @@ export function translateRequestConcept(
   members: JsonObject,
   { dialect, facts, path = CHAT }: RequestTranslation,
 ): TranslationOutcome {
-  const { ingress, egress, at } = codecsOf(dialect, path)
+  const { clientCodec, upstreamCodec, at } = codecsOf(dialect, path)
   const model = facts.id
   const rendered = (body: JsonObject): { json: JsonValue; drops: Map<string, string> } => {
     const raw = Buffer.from(JSON.stringify({ model, ...body }))
     const { value, members } = parseObject(raw)
-    const request = ingress.decodeRequest(value, at.endpoint)
+    const request = clientCodec.decodeRequest(value, at.endpoint)
     const drops = new Map<string, string>()
     const losses = { drop: (path: string, why: string) => drops.set(path, why) }
     const call = { wire: at.wire, raw, members, body: value, request }
-    const destination = { wire: dialect, egress, model, facts, quirks: PLAIN }
+    const destination = { wire: dialect, upstreamCodec, model, facts, quirks: PLAIN }
     const { body: out } = render(call, { ...destination, allowSyntheticUser: false }, losses)
-    const { path } = egress.target(model, request.stream)
+    const { path } = upstreamCodec.target(model, request.stream)
     return { json: { path, body: JSON.parse(out.toString()) as JsonValue }, drops }
   }
   try {
@@ -91,11 +91,11 @@ export function translateReplyConcept(
   changed: JsonObject,
   { dialect, request, facts }: ReplyTranslation,
 ): TranslationOutcome {
-  const { ingress, egress, at } = codecsOf(dialect)
-  const chat = ingress.decodeRequest({ model: facts.id, ...request }, at.endpoint)
+  const { clientCodec, upstreamCodec, at } = codecsOf(dialect)
+  const chat = clientCodec.decodeRequest({ model: facts.id, ...request }, at.endpoint)
   const seed = { id: 'chatcmpl-1', createdAtSeconds: 0, model: facts.id }
   const translated = (body: JsonObject) =>
-    translateReply(body, { egress, ingress, request: chat, seed })
+    translateReply(body, { upstreamCodec, clientCodec, request: chat, seed })
   const { body, lost, error } = translated(changed)
   if (error !== null) return { outcome: 'rejected', at: [], reported: [error.kind] }
   const paths = changedPaths(
@@ -109,11 +109,11 @@ export function translateReplyConcept(
 function codecsOf(
   dialect: DialectName,
   path = CHAT,
-): { ingress: Ingress; egress: Egress; at: ResolvedEndpoint } {
+): { clientCodec: ClientCodec; upstreamCodec: UpstreamCodec; at: ResolvedEndpoint } {
   const at = resolveEndpoint('POST', path)
-  const egress = egressOf(dialect)
-  if (at === null || egress === null) throw new Error(`no dialect ${dialect}`)
-  return { ingress: at.ingress, egress, at }
+  const upstreamCodec = upstreamCodecOf(dialect)
+  if (at === null || upstreamCodec === null) throw new Error(`no dialect ${dialect}`)
+  return { clientCodec: at.clientCodec, upstreamCodec, at }
 }
 
 /** The paths at which two values differ: each once, without indices, in the order of the second. */

@@ -7,7 +7,7 @@ import type { ModelFacts } from '../../formats/chat/model.js'
 import type { ChatRequest } from '../../formats/chat/request.js'
 import type { UpstreamConfig } from '../../config/config.js'
 import type { DialectName } from '../../formats/dialect.js'
-import { resolveEndpoint, egressOf, type ResolvedEndpoint } from '../../formats/index.js'
+import { resolveEndpoint, upstreamCodecOf, type ResolvedEndpoint } from '../../formats/index.js'
 import { refusesLosses, type OnLoss } from '../../formats/losses.js'
 import { GatewayError } from '../../errors.js'
 import { render, type Destination } from '../../gateway/attempts/render-for-upstream.js'
@@ -70,11 +70,11 @@ export function explainBody(bytes: Buffer, model: string, route: BodyRoute): Bod
   const { request } = parsed(body, endpoint)
   const choice = upstream.dialect
   const dialect = choice === 'openai' ? openAiEndpoint(request, facts) : choice
-  const egress = egressOf(dialect, upstream)
-  if (egress === null) throw new Error(`no dialect ${dialect}`)
+  const upstreamCodec = upstreamCodecOf(dialect, upstream)
+  if (upstreamCodec === null) throw new Error(`no dialect ${dialect}`)
   const trial = new Trial(endpoint, {
     wire: dialect,
-    egress,
+    upstreamCodec,
     model: route.model,
     facts,
     quirks: upstream.quirks,
@@ -124,8 +124,8 @@ class Trial {
     const drops = new Map<string, string>()
     const rejected = new Map<string, string>()
     let rest = body
-    const { egress, model } = this.destination
-    const { path } = egress.target(model, body['stream'] === true)
+    const { upstreamCodec, model } = this.destination
+    const { path } = upstreamCodec.target(model, body['stream'] === true)
     for (;;) {
       drops.clear()
       const losses = { drop: (path: string, reason: string) => drops.set(path, reason) }
@@ -168,7 +168,7 @@ function parsed(body: JsonObject, endpoint: ResolvedEndpoint): Parsed {
     raw,
     members,
     body,
-    request: endpoint.ingress.decodeRequest(body, endpoint.endpoint),
+    request: endpoint.clientCodec.decodeRequest(body, endpoint.endpoint),
   }
 }
 

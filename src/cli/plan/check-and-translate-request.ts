@@ -5,7 +5,7 @@
 import type { ModelFacts } from '../../formats/chat/model.js'
 import type { ChatRequest } from '../../formats/chat/request.js'
 import type { DialectName, WireFormat } from '../../formats/dialect.js'
-import { egressOf, errorFormatOf, isEmbeddings } from '../../formats/index.js'
+import { upstreamCodecOf, errorFormatOf, isEmbeddings } from '../../formats/index.js'
 import { GatewayError } from '../../errors.js'
 import { render } from '../../gateway/attempts/render-for-upstream.js'
 import { LossList, refusesLosses } from '../../formats/losses.js'
@@ -74,12 +74,12 @@ function rendered(
   { to, side, wire, facts }: Where,
 ): { losses: readonly string[]; refusal: Refusal | null } {
   const { upstream } = to.target
-  const egress = egressOf(wire, upstream)
-  if (egress === null) throw new Error(`no format ${wire}`)
+  const upstreamCodec = upstreamCodecOf(wire, upstream)
+  if (upstreamCodec === null) throw new Error(`no format ${wire}`)
   const { quirks, name, allowBetas: betas } = upstream
   const { allowSyntheticUser } = side.config
   const { model } = to
-  const destination = { name, wire, egress, model, facts, quirks, betas, allowSyntheticUser }
+  const destination = { name, wire, upstreamCodec, model, facts, quirks, betas, allowSyntheticUser }
   const clientName = (path: string): string => errorFormatOf(head.dialect).fieldName?.(path) ?? path
   const found = new LossList()
   try {
@@ -97,10 +97,10 @@ function rendered(
 
 /** The request in its own format, for an upstream that receives the client's own bytes. */
 function ownBody(head: RequestHead, request: ChatRequest): ReturnType<typeof parseObject>['value'] {
-  const egress = egressOf(head.wire)
-  if (egress === null) return {}
+  const upstreamCodec = upstreamCodecOf(head.wire)
+  if (upstreamCodec === null) return {}
   const facts = { id: head.model, family: FAMILIES[head.dialect], createdAtSeconds: 0 }
-  return egress.encodeRequest({ ...request, native: [] }, facts, { drop: () => undefined })
+  return upstreamCodec.encodeRequest({ ...request, native: [] }, facts, { drop: () => undefined })
 }
 
 const FAMILIES: Readonly<Record<DialectName, string>> = {

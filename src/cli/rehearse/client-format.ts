@@ -15,8 +15,8 @@ import {
 } from '../../formats/chat/json.js'
 import type { ModelFacts, ModelFamily } from '../../formats/chat/model.js'
 import type { ChatRequest } from '../../formats/chat/request.js'
-import type { DialectName, Egress } from '../../formats/dialect.js'
-import { egressOf } from '../../formats/index.js'
+import type { DialectName, UpstreamCodec } from '../../formats/dialect.js'
+import { upstreamCodecOf } from '../../formats/index.js'
 import { SseFramer } from '../../formats/wire/frames/sse-framer.js'
 import { stringifyExact } from '../../formats/wire/json/exact-numbers.js'
 
@@ -51,29 +51,29 @@ export interface ClientError {
 export class Format {
   readonly name: FormatName
   private readonly dialect: DialectName
-  private readonly egress: Egress
+  private readonly upstreamCodec: UpstreamCodec
   private readonly facts: ModelFacts
 
   /** `facts` of the rehearsed model apply if it is of the format's own vendor. */
   constructor(name: FormatName, facts: ModelFacts) {
     this.name = name
     const { dialect, family } = DIALECTS[name]
-    const egress = egressOf(dialect)
-    if (egress === null) throw new Error(`no format ${dialect}`)
+    const upstreamCodec = upstreamCodecOf(dialect)
+    if (upstreamCodec === null) throw new Error(`no format ${dialect}`)
     this.dialect = dialect
-    this.egress = egress
+    this.upstreamCodec = upstreamCodec
     const ordinary = { id: facts.id, family, createdAtSeconds: 0 }
     this.facts = facts.family === family ? facts : ordinary
   }
 
   /** Throws `GatewayError(untranslatable)` for features that the format lacks. */
   encode(request: ChatRequest): Wire {
-    const body = this.egress.encodeRequest(request, this.facts, { drop: () => undefined })
-    const { path, accept } = this.egress.target(request.model, request.stream)
+    const body = this.upstreamCodec.encodeRequest(request, this.facts, { drop: () => undefined })
+    const { path, accept } = this.upstreamCodec.target(request.model, request.stream)
     const base = this.dialect === 'gemini' ? '/v1beta' : '/v1'
     return {
       path: `${base}${path}`,
-      headers: { 'content-type': 'application/json', accept, ...this.egress.headers(body) },
+      headers: { 'content-type': 'application/json', accept, ...this.upstreamCodec.headers(body) },
       body: stringifyExact(body),
     }
   }
@@ -81,14 +81,14 @@ export class Format {
   /** Decodes a whole reply and checks it against the grammar. */
   decode(body: JsonObject, request: ChatRequest): Reading {
     const reading = new Reading()
-    this.egress.decodeReply(body, request, reading.sink)
+    this.upstreamCodec.decodeReply(body, request, reading.sink)
     return reading
   }
 
   /** Decodes a stream in chunks. */
   stream(request: ChatRequest): StreamReading {
     const reading = new Reading()
-    const decoder = this.egress.newDecoder(request, reading.sink)
+    const decoder = this.upstreamCodec.newDecoder(request, reading.sink)
     const framer = new SseFramer(decoder)
     return {
       reading,

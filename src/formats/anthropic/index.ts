@@ -1,8 +1,8 @@
 /**
- * The dialect of Anthropic's Messages API, for clients (`ingress`) and upstreams (`egress`).
+ * The dialect of Anthropic's Messages API, for clients and upstreams.
  */
 import { isObject, type JsonObject, type JsonValue } from '../chat/json.js'
-import type { Dialect, Egress, Ingress } from '../dialect.js'
+import type { Dialect, UpstreamCodec, ClientCodec } from '../dialect.js'
 import {
   dropReasoning,
   tokenCounter,
@@ -12,7 +12,7 @@ import {
 } from './upstream/encode-request.js'
 import { modelOf, streamOf } from '../wire/request-fields.js'
 import { decodeRequest as decodeClientRequest, forwardedHeaders } from './client/decode-request.js'
-import { edits, MessageTap, tapReply } from './passthrough.js'
+import { edits, MessageWatcher, replyFacts } from './passthrough.js'
 import { encodeError, encodeStreamError, fieldName } from './client/encode-error.js'
 import { encodeChoices, encodeReply } from './client/encode-reply.js'
 import { replyLossOf } from '../wire/reply-losses.js'
@@ -24,7 +24,7 @@ import { decodeReply, newDecoder } from './upstream/decode-reply.js'
 import { BINDING_BETA, VERSION, VERSION_WITH_SAMPLING } from './constants.js'
 import { FIELDS } from './fields.js'
 
-const ingress: Ingress = {
+const clientCodec: ClientCodec = {
   envelope: { idPrefix: 'msg_', heartbeat: PING, idHeader: 'request-id' },
   peek: (body) => ({ model: modelOf(body), stream: streamOf(body) }),
   decodeRequest: decodeClientRequest,
@@ -38,7 +38,7 @@ const ingress: Ingress = {
   encodeCount: (inputTokens) => `{"input_tokens":${inputTokens}}`,
 }
 
-const egress: Egress = {
+const upstreamCodec: UpstreamCodec = {
   framing: 'sse',
   target: (_model, stream) => ({
     path: '/messages',
@@ -59,13 +59,13 @@ const egress: Egress = {
   newDecoder,
   mayOmitCall,
   continuation,
-  newTap: () => new MessageTap(),
-  tapReply,
+  newWatcher: () => new MessageWatcher(),
+  replyFacts,
   decodeError,
 }
 
 /** The dialect of `POST /v1/messages`. */
-export const anthropic: Dialect = { name: 'anthropic', fields: FIELDS, ingress, egress }
+export const anthropic: Dialect = { name: 'anthropic', fields: FIELDS, clientCodec, upstreamCodec }
 
 function given(value: JsonValue | undefined): boolean {
   return value !== undefined && value !== null

@@ -11,7 +11,7 @@ import {
 } from '../chat/json.js'
 import { NO_OUTPUT } from '../chat/output-size.js'
 import { reportsOutput, type Usage } from '../chat/usage.js'
-import type { Losses, StreamTap, TapResult } from '../dialect.js'
+import type { Losses, StreamWatcher, ReplyFacts } from '../dialect.js'
 import { FrameShapes, parseLatin1 } from '../wire/frames/frame-shapes.js'
 import { stringBytes } from '../wire/frames/sized-text.js'
 import type { Edit } from '../wire/json/splice.js'
@@ -103,7 +103,7 @@ const PLAIN: ReadonlySet<unknown> = new Set(['text_delta', 'thinking_delta', 'in
  * Watches a Messages stream that passes through unchanged, for usage, stop reason, errors and the first
  * content. Parses only frames whose shape differs from that of earlier frames.
  */
-export class MessageTap implements StreamTap {
+export class MessageWatcher implements StreamWatcher {
   usage: Usage = {}
   reason: FinishReason | null = null
   error: WireError | null = null
@@ -204,7 +204,7 @@ export class MessageTap implements StreamTap {
 }
 
 /** Usage, reason, failure and model of a whole reply. */
-export function tapReply(body: JsonObject): TapResult {
+export function replyFacts(body: JsonObject): ReplyFacts {
   const meter = new UsageMeter()
   if (isObject(body.usage)) meter.take(body.usage)
   const usage = meter.usage()

@@ -15,12 +15,12 @@ import {
 } from '../chat/json.js'
 import type { ChatRequest } from '../chat/request.js'
 import { tokenCount } from '../chat/usage.js'
-import type { Egress, Losses, VectorReader } from '../dialect.js'
+import type { UpstreamCodec, Losses, VectorReader } from '../dialect.js'
 import { awsErrorIn } from '../wire/aws/decode-error.js'
 import { vectorAt, type Outline } from '../wire/embedding-vectors.js'
 import { refused } from '../wire/json/check-fields.js'
 import { modelPath } from './encode-request.js'
-import { egress } from './index.js'
+import { upstreamCodec } from './index.js'
 
 const MAX_COHERE_TEXTS = 96
 
@@ -90,8 +90,8 @@ function listIn({ embedding, embeddings }: JsonObject): readonly JsonValue[] {
 }
 
 /** `POST /model/{model}/invoke`. */
-export const bedrockEmbeddings: Egress = {
-  ...egress,
+export const bedrockEmbeddings: UpstreamCodec = {
+  ...upstreamCodec,
   framing: 'sse',
   target: (model) => ({ path: `${modelPath(model)}/invoke`, accept: 'application/json' }),
   encodeRequest: (request, _facts, losses) => encodeRequest(request, losses),

@@ -2,7 +2,7 @@
  * The dialect of Bedrock's Converse and ConverseStream, for upstreams: one format for the models of all
  * vendors on Bedrock.
  */
-import type { Dialect, Egress } from '../dialect.js'
+import type { Dialect, UpstreamCodec } from '../dialect.js'
 import { decodeAwsError } from '../wire/aws/decode-error.js'
 import { STATE_ORIGIN } from './constants.js'
 import { FIELDS, PARALLEL_CALLS } from './fields.js'
@@ -12,7 +12,7 @@ import { continuation, encodeRequest, target, tokenCounter } from './encode-requ
 import { mayOmitCall } from './encode-tools.js'
 
 /** The codec for upstreams. */
-export const egress: Egress = {
+export const upstreamCodec: UpstreamCodec = {
   framing: 'aws-events',
   stateOrigin: STATE_ORIGIN,
   target,
@@ -27,8 +27,8 @@ export const egress: Egress = {
   newDecoder: (request, sink) => newDecoder(request, sink),
   mayOmitCall,
   continuation,
-  newTap: null,
-  tapReply: null,
+  newWatcher: null,
+  replyFacts: null,
   decodeError: decodeAwsError,
 }
 
@@ -36,6 +36,6 @@ export const egress: Egress = {
 export const converse: Dialect = {
   name: 'converse',
   fields: [...FIELDS, ...PARALLEL_CALLS],
-  ingress: null,
-  egress,
+  clientCodec: null,
+  upstreamCodec,
 }

@@ -8,12 +8,19 @@ import { GatewayError } from '../../errors.js'
 import { isObject, objectOf, type JsonObject, type JsonValue } from '../chat/json.js'
 import type { Vectors, ChatRequest } from '../chat/request.js'
 import { tokenCount } from '../chat/usage.js'
-import type { Endpoint, Losses, VectorReader, Egress, Ingress, FormatCodecs } from '../dialect.js'
+import type {
+  Endpoint,
+  Losses,
+  VectorReader,
+  UpstreamCodec,
+  ClientCodec,
+  FormatCodecs,
+} from '../dialect.js'
 import { vectorAt, vectorText, type Outline } from '../wire/embedding-vectors.js'
 import { array, given, integer, object, refuse, string } from '../wire/json/check-fields.js'
 import type { Edit } from '../wire/json/splice.js'
 import { modelOf } from './client/decode-request.js'
-import { egress, ingress } from './index.js'
+import { upstreamCodec, clientCodec } from './index.js'
 import { decodeStreamError } from './upstream/decode-error.js'
 import { target } from './upstream/request-path.js'
 
@@ -175,17 +182,17 @@ function countOf({ input = 0 }: Vectors['usage']): string {
 
 function codecsOf(
   action: 'embedContent' | 'batchEmbedContents',
-  parts: Pick<Ingress, 'decodeRequest' | 'encodeVectors'>,
+  parts: Pick<ClientCodec, 'decodeRequest' | 'encodeVectors'>,
 ): FormatCodecs {
-  const upstream: Egress = {
-    ...egress,
+  const upstream: UpstreamCodec = {
+    ...upstreamCodec,
     target: (model) => ({ path: embeddingPath(model, action), accept: 'application/json' }),
     encodeRequest: (request, _facts, losses) => encodeBatch(request, losses),
     edits: (body, model) => embeddingEdits(body, model),
     continuation: null,
     readVectors,
   }
-  return { ingress: { ...ingress, ...parts }, egress: upstream }
+  return { clientCodec: { ...clientCodec, ...parts }, upstreamCodec: upstream }
 }
 
 /** `:batchEmbedContents`. */

@@ -1,7 +1,7 @@
 /**
- * The dialect of Gemini's generateContent, for clients (`ingress`) and upstreams (`egress`).
+ * The dialect of Gemini's generateContent, for clients and upstreams.
  */
-import type { Dialect, Egress, Ingress } from '../dialect.js'
+import type { Dialect, UpstreamCodec, ClientCodec } from '../dialect.js'
 import { CandidatesDecoder, decodeReply, GeminiDecoder } from './upstream/decode-reply.js'
 import { decodeCount, decodeRequest, modelOf } from './client/decode-request.js'
 import { FIELDS } from './fields.js'
@@ -9,14 +9,14 @@ import { encodeError, encodeStreamError, fieldName } from './client/encode-error
 import { encodeChoices, encodeReply } from './client/encode-reply.js'
 import { replyLossOf } from '../wire/reply-losses.js'
 import { GeminiEncoder } from './client/encode-stream.js'
-import { outputEdit, edits, GeminiTap, tapReply } from './passthrough.js'
+import { outputEdit, edits, GeminiWatcher, replyFacts } from './passthrough.js'
 import { tokenCounter, target } from './upstream/request-path.js'
 import { decodeError } from './upstream/decode-error.js'
 import { readsUrl } from './upstream/encode-messages.js'
 import { encodeRequest } from './upstream/encode-request.js'
 
 /** The codecs for clients. */
-export const ingress: Ingress = {
+export const clientCodec: ClientCodec = {
   envelope: { idPrefix: '', heartbeat: ': keep-alive\n\n', idHeader: null },
   peek: (_body, endpoint) => ({ model: modelOf(endpoint), stream: endpoint.stream === true }),
   decodeRequest: (body, endpoint) =>
@@ -33,7 +33,7 @@ export const ingress: Ingress = {
 }
 
 /** The codecs for upstreams. */
-export const egress: Egress = {
+export const upstreamCodec: UpstreamCodec = {
   framing: 'sse',
   target,
   userFirst: true,
@@ -58,13 +58,13 @@ export const egress: Egress = {
     // "Long decode", read 2026-11-20).
     next: (body, resume) => ({ ...body, ...resume }),
   },
-  newTap: () => new GeminiTap(),
-  tapReply,
+  newWatcher: () => new GeminiWatcher(),
+  replyFacts,
   decodeError,
 }
 
 /** Gemini's generateContent, whole and streamed, on the Developer API. */
-export const gemini: Dialect = { name: 'gemini', fields: FIELDS, ingress, egress }
+export const gemini: Dialect = { name: 'gemini', fields: FIELDS, clientCodec, upstreamCodec }
 
 /** The reply to a countTokens request, without counts by modality. */
 function encodeCount(inputTokens: number): string {

@@ -12,7 +12,7 @@ import {
 import type { ModelFacts } from '../chat/model.js'
 import { NO_OUTPUT, type OutputSize } from '../chat/output-size.js'
 import { reportsOutput, type Usage } from '../chat/usage.js'
-import type { EncodeContext, StreamTap, TapResult } from '../dialect.js'
+import type { EncodeContext, StreamWatcher, ReplyFacts } from '../dialect.js'
 import { FrameShapes } from '../wire/frames/frame-shapes.js'
 import { stringifyExact } from '../wire/json/exact-numbers.js'
 import type { Edit } from '../wire/json/splice.js'
@@ -170,7 +170,7 @@ class WatchState {
  * content. The format has no terminator: a stream is complete if it ends after every candidate has a finish
  * reason.
  */
-export class GeminiTap implements StreamTap {
+export class GeminiWatcher implements StreamWatcher {
   readonly isComplete = false
   readonly excess = ''
   readonly missingFrame = ''
@@ -225,7 +225,7 @@ export class GeminiTap implements StreamTap {
 }
 
 /** Usage, reason, failure and model of a whole reply. */
-export function tapReply(body: JsonObject): TapResult {
+export function replyFacts(body: JsonObject): ReplyFacts {
   const state = new WatchState()
   state.chunk(body)
   const { usage, outputSize, reason, model, counts } = state

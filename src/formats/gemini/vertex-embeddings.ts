@@ -8,7 +8,7 @@ import { GatewayError } from '../../errors.js'
 import { arrayOf, isObject, objectOf, type JsonObject } from '../chat/json.js'
 import type { ChatRequest } from '../chat/request.js'
 import { tokenCount } from '../chat/usage.js'
-import type { Egress, VectorReader } from '../dialect.js'
+import type { UpstreamCodec, VectorReader } from '../dialect.js'
 import { vectorAt } from '../wire/embedding-vectors.js'
 import type { Edit } from '../wire/json/splice.js'
 import { target } from './upstream/request-path.js'
@@ -17,7 +17,7 @@ import { target } from './upstream/request-path.js'
 const EMBED_CONTENT = /^gemini-embedding-(?:[2-9]|\d{2,}(?!\d))(?:\b|-)/
 
 /** The codec, made from that of the Gemini API. `isSingle`: the client sends `embedContent`. */
-export function vertexEmbeddings(base: Egress, isSingle: boolean): Egress {
+export function vertexEmbeddings(base: UpstreamCodec, isSingle: boolean): UpstreamCodec {
   const { readVectors = () => null } = base
   const read: VectorReader = (reply) => predictions(reply) ?? readVectors(reply)
   return {

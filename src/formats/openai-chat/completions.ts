@@ -14,9 +14,9 @@ import type {
   StreamEncoder,
   Losses,
   StreamDecoder,
-  StreamTap,
-  TapRequest,
-  TapResult,
+  StreamWatcher,
+  WatchedRequest,
+  ReplyFacts,
 } from '../dialect.js'
 import { sizedText, type SizedText } from '../wire/frames/sized-text.js'
 import { array, boolean, given, integer, refuse, string } from '../wire/json/check-fields.js'
@@ -25,7 +25,7 @@ import { withheldEdits } from '../wire/openai/withheld-fields.js'
 import { decodeRequest } from './client/decode-request.js'
 import { encodeStreamError } from './client/encode-error.js'
 import { encodeUsage, encodeFinishReason } from './client/encode-reply.js'
-import { tapReply, ChunkTap } from './passthrough.js'
+import { replyFacts, ChunkWatcher } from './passthrough.js'
 import { decodeReply, ChunkDecoder } from './upstream/decode-reply.js'
 
 const MAX_PROMPTS = 2048
@@ -215,8 +215,8 @@ export function decodeCompletionReply(
 }
 
 /** Usage, finish reason, error and model of a whole reply that passes through. */
-export function tapCompletion(body: JsonObject): TapResult {
-  return tapReply(asChat(body))
+export function completionFacts(body: JsonObject): ReplyFacts {
+  return replyFacts(asChat(body))
 }
 
 /**
@@ -242,8 +242,8 @@ export class CompletionDecoder implements StreamDecoder {
 }
 
 /** Watches a stream that passes through. */
-export function newCompletionTap(request: TapRequest): StreamTap {
-  return new ChunkTap(request, chatFrame)
+export function newCompletionWatcher(request: WatchedRequest): StreamWatcher {
+  return new ChunkWatcher(request, chatFrame)
 }
 
 /**

@@ -1,9 +1,9 @@
 /** The dialect of OpenAI's chat completions, for clients and for upstreams. */
 import { decodeError } from '../wire/openai/decode-error.js'
 import { modelOf, streamOf } from '../wire/request-fields.js'
-import type { Dialect, Egress, Ingress } from '../dialect.js'
+import type { Dialect, UpstreamCodec, ClientCodec } from '../dialect.js'
 import { ChoicesOfReply, decodeReply, ChunkDecoder } from './upstream/decode-reply.js'
-import { edits, ChunkTap, tapReply } from './passthrough.js'
+import { edits, ChunkWatcher, replyFacts } from './passthrough.js'
 import { encodeRequest } from './upstream/encode-request.js'
 import { encodeError, encodeStreamError } from './client/encode-error.js'
 import { encodeChoices, encodeReply } from './client/encode-reply.js'
@@ -13,7 +13,7 @@ import { FIELDS } from './fields.js'
 import { ChunkEncoder } from './client/encode-stream.js'
 
 /** The codec for clients. */
-export const ingress: Ingress = {
+export const clientCodec: ClientCodec = {
   // Clients of server-sent events ignore comments.
   envelope: { idPrefix: 'chatcmpl-', heartbeat: ': keep-alive\n\n', idHeader: null },
   peek: (body) => ({ model: modelOf(body), stream: streamOf(body) }),
@@ -27,7 +27,7 @@ export const ingress: Ingress = {
 }
 
 /** The codec for upstreams. */
-export const egress: Egress = {
+export const upstreamCodec: UpstreamCodec = {
   framing: 'sse',
   target: (_model, stream) => ({
     path: '/chat/completions',
@@ -44,10 +44,15 @@ export const egress: Egress = {
   // in sequence.
   wholeOnly: ({ candidates = 1 }) => candidates > 1,
   continuation: null,
-  newTap: (request) => new ChunkTap(request),
-  tapReply,
+  newWatcher: (request) => new ChunkWatcher(request),
+  replyFacts,
   decodeError,
 }
 
 /** The dialect of `POST /v1/chat/completions`. */
-export const openaiChat: Dialect = { name: 'openai-chat', fields: FIELDS, ingress, egress }
+export const openaiChat: Dialect = {
+  name: 'openai-chat',
+  fields: FIELDS,
+  clientCodec,
+  upstreamCodec,
+}

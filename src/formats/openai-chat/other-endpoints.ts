@@ -1,5 +1,5 @@
 /** The codecs of OpenAI's embeddings and legacy completions, for clients and for upstreams. */
-import type { Egress, Ingress, FormatCodecs } from '../dialect.js'
+import type { UpstreamCodec, ClientCodec, FormatCodecs } from '../dialect.js'
 import {
   decodeEmbeddings,
   embeddingEdits,
@@ -7,7 +7,7 @@ import {
   encodeVectors,
   readVectors,
 } from './embeddings.js'
-import { egress, ingress } from './index.js'
+import { upstreamCodec, clientCodec } from './index.js'
 import { replyLossOf } from '../wire/reply-losses.js'
 import {
   decodeCompletion,
@@ -17,13 +17,13 @@ import {
   CompletionDecoder,
   completionEdits,
   decodeCompletionReply,
-  newCompletionTap,
-  tapCompletion,
+  newCompletionWatcher,
+  completionFacts,
 } from './completions.js'
 
-const completionsIngress: Ingress = {
-  ...ingress,
-  envelope: { ...ingress.envelope, idPrefix: 'cmpl-' },
+const completionsClient: ClientCodec = {
+  ...clientCodec,
+  envelope: { ...clientCodec.envelope, idPrefix: 'cmpl-' },
   decodeRequest: (body) => decodeCompletion(body),
   encodeReply,
   encodeChoices,
@@ -31,8 +31,8 @@ const completionsIngress: Ingress = {
   lossOf: (event) => replyLossOf('openai-completions', event),
 }
 
-const completionsEgress: Egress = {
-  ...egress,
+const completionsUpstream: UpstreamCodec = {
+  ...upstreamCodec,
   target: (_model, stream) => ({
     path: '/completions',
     accept: stream ? 'text/event-stream' : 'application/json',
@@ -40,21 +40,21 @@ const completionsEgress: Egress = {
   edits: (body, modelName, { losses }) => completionEdits(body, modelName, losses),
   decodeReply: decodeCompletionReply,
   newDecoder: (request, sink) => new CompletionDecoder(request, sink),
-  newTap: newCompletionTap,
-  tapReply: tapCompletion,
+  newWatcher: newCompletionWatcher,
+  replyFacts: completionFacts,
 }
 
 /** `POST /v1/completions`. */
 export const openaiCompletions: FormatCodecs = {
-  ingress: completionsIngress,
-  egress: completionsEgress,
+  clientCodec: completionsClient,
+  upstreamCodec: completionsUpstream,
 }
 
 /** `POST /v1/embeddings`. */
 export const openaiEmbeddings: FormatCodecs = {
-  ingress: { ...ingress, decodeRequest: (body) => decodeEmbeddings(body), encodeVectors },
-  egress: {
-    ...egress,
+  clientCodec: { ...clientCodec, decodeRequest: (body) => decodeEmbeddings(body), encodeVectors },
+  upstreamCodec: {
+    ...upstreamCodec,
     target: () => ({ path: '/embeddings', accept: 'application/json' }),
     encodeRequest: (request, _facts, losses) => encodeEmbeddings(request, losses),
     edits: (body, modelName, { losses }) => embeddingEdits(body, modelName, losses),

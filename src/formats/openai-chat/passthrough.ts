@@ -15,7 +15,7 @@ import type { ModelFacts } from '../chat/model.js'
 import { NO_OUTPUT } from '../chat/output-size.js'
 import { EFFORTS } from '../chat/request.js'
 import { mergeUsage, reportsOutput, type Usage } from '../chat/usage.js'
-import type { EncodeContext, StreamTap, TapRequest, TapResult } from '../dialect.js'
+import type { EncodeContext, StreamWatcher, WatchedRequest, ReplyFacts } from '../dialect.js'
 import { FrameShapes, parseLatin1 } from '../wire/frames/frame-shapes.js'
 import { stringBytes as bytesAfter } from '../wire/frames/sized-text.js'
 import type { Edit } from '../wire/json/splice.js'
@@ -303,7 +303,7 @@ const DELTA = '"delta"'
  * Watches a stream that passes through unchanged: usage, finish reason, error, first content. Only frames
  * that differ in shape from earlier ones are parsed; an ordinary delta costs a few comparisons.
  */
-export class ChunkTap implements StreamTap {
+export class ChunkWatcher implements StreamWatcher {
   usage: Usage = {}
   reason: FinishReason | null = null
   error: WireError | null = null
@@ -328,7 +328,7 @@ export class ChunkTap implements StreamTap {
   private readonly asChat: ((data: string) => string) | null
 
   /** `asChat` converts a frame of another format; such a stream gets no chunk that its upstream omitted. */
-  constructor(request: TapRequest, asChat: ((data: string) => string) | null = null) {
+  constructor(request: WatchedRequest, asChat: ((data: string) => string) | null = null) {
     this.includeUsage = request.includeUsage
     this.asChat = asChat
   }
@@ -439,7 +439,7 @@ function hasErrorReason(choice: JsonValue): boolean {
 }
 
 /** Usage, finish reason, error and model of a whole reply. */
-export function tapReply(body: JsonObject): TapResult {
+export function replyFacts(body: JsonObject): ReplyFacts {
   const choice = choiceOf(body)
   const usage = usageOf(body['usage'])
   if (usage.calls === undefined && arrayOf(body['choices']).some(hasCitedPages)) {

@@ -2,7 +2,7 @@
 import type { JsonObject } from '../chat/json.js'
 import { decodeError } from '../wire/openai/decode-error.js'
 import { modelOf, streamOf } from '../wire/request-fields.js'
-import type { Dialect, Egress, Ingress } from '../dialect.js'
+import type { Dialect, UpstreamCodec, ClientCodec } from '../dialect.js'
 import { decodeRequest } from './client/decode-request.js'
 import { FIELDS } from './fields.js'
 import { encodeError, encodeStreamError, fieldName } from './client/encode-error.js'
@@ -10,11 +10,11 @@ import { encodeReply } from './client/encode-reply.js'
 import { replyLossOf } from '../wire/reply-losses.js'
 import { EventEncoder } from './client/encode-stream.js'
 import { storage } from './client/expand-references.js'
-import { edits, EventTap, tapReply } from './passthrough.js'
+import { edits, EventWatcher, replyFacts } from './passthrough.js'
 import { tokenCounter, encodeRequest, streamsWhole } from './upstream/encode-request.js'
 import { decodeReply, EventDecoder } from './upstream/decode-reply.js'
 
-const ingress: Ingress = {
+const clientCodec: ClientCodec = {
   // Clients of server-sent events ignore comments.
   envelope: { idPrefix: 'resp_', heartbeat: ': keep-alive\n\n', idHeader: null },
   peek: (body: JsonObject) => ({ model: modelOf(body), stream: streamOf(body) }),
@@ -34,7 +34,7 @@ const ingress: Ingress = {
   storage,
 }
 
-const egress: Egress = {
+const upstreamCodec: UpstreamCodec = {
   framing: 'sse',
   target: (_model, stream) => ({
     path: '/responses',
@@ -49,8 +49,8 @@ const egress: Egress = {
   decodeReply,
   newDecoder: (request, sink) => new EventDecoder(request, sink),
   continuation: null,
-  newTap: (request) => new EventTap(request),
-  tapReply,
+  newWatcher: (request) => new EventWatcher(request),
+  replyFacts,
   decodeError,
 }
 
@@ -58,6 +58,6 @@ const egress: Egress = {
 export const openaiResponses: Dialect = {
   name: 'openai-responses',
   fields: FIELDS,
-  ingress,
-  egress,
+  clientCodec,
+  upstreamCodec,
 }

@@ -12,7 +12,13 @@ import {
 } from '../chat/json.js'
 import { NO_OUTPUT } from '../chat/output-size.js'
 import { mergeUsage, reportsOutput, type Usage } from '../chat/usage.js'
-import type { EncodeContext, Losses, StreamTap, TapRequest, TapResult } from '../dialect.js'
+import type {
+  EncodeContext,
+  Losses,
+  StreamWatcher,
+  WatchedRequest,
+  ReplyFacts,
+} from '../dialect.js'
 import { FrameShapes, parseLatin1 } from '../wire/frames/frame-shapes.js'
 import type { Edit } from '../wire/json/splice.js'
 import { largeEdit } from '../wire/json/write-json.js'
@@ -93,7 +99,7 @@ const FRAME_SLOTS = /"(?:(?:delta|obfuscation|item_id)"\s*:\s*"|\w+"\s*:\s*(?=[-
  * Watches a streamed response that passes through unchanged: usage, finish reason, error, first content. Only
  * events that differ in shape from earlier ones are parsed; an ordinary delta costs a few comparisons.
  */
-export class EventTap implements StreamTap {
+export class EventWatcher implements StreamWatcher {
   usage: Usage = {}
   reason: FinishReason | null = null
   error: WireError | null = null
@@ -106,12 +112,12 @@ export class EventTap implements StreamTap {
   readonly missingFrame = ''
   readonly terminator = ''
   private readonly shapes = new FrameShapes<true>(FRAME_SLOTS)
-  private readonly onWhole: TapRequest['onWhole']
+  private readonly onWhole: WatchedRequest['onWhole']
   /** The response object of the first event. */
   private first: JsonObject | null = null
   private sequence = -1
 
-  constructor(request: TapRequest) {
+  constructor(request: WatchedRequest) {
     this.onWhole = request.onWhole
   }
 
@@ -215,7 +221,7 @@ export class EventTap implements StreamTap {
 }
 
 /** Usage, finish reason, error and model of a whole response. */
-export function tapReply(body: JsonObject): TapResult {
+export function replyFacts(body: JsonObject): ReplyFacts {
   const { status, error } = body
   const usage = usageOf(body['usage'])
   const calls = callsOf(body['output'])

@@ -4,7 +4,7 @@ import type { ErrorKind } from '../../errors.js'
 import type { Outcome } from '../../observe/metrics/label-types.js'
 import type { Candidate } from '../phases/choose-route.js'
 import type { Call } from '../phases/receive.js'
-import type { ReplyResult } from '../streams/translated-stream.js'
+import type { ReplyResult } from '../../formats/translated-stream.js'
 
 /** Why an attempt was made. */
 export type Occasion =

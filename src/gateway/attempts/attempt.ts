@@ -584,7 +584,7 @@ class CollectedReply {
   /** The error in the body. Throws what the codec throws. */
   refusal(status: number): WireError {
     const text = joinChunks(this.chunks).toString('utf8')
-    return this.target.egress.decodeError(status, withDate(this.headers), text)
+    return this.target.upstreamCodec.decodeError(status, withDate(this.headers), text)
   }
 
   /** Drops the body. */

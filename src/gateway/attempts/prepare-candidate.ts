@@ -6,7 +6,7 @@ import { isConfigured, type QuirksConfig } from '../../config/config.js'
 import { GatewayError, type WireError } from '../../errors.js'
 import type { JsonObject } from '../../formats/chat/json.js'
 import type { ChatRequest, Message, UserPart } from '../../formats/chat/request.js'
-import type { Egress, WireFormat } from '../../formats/dialect.js'
+import type { UpstreamCodec, WireFormat } from '../../formats/dialect.js'
 import { assertLossesAllowed, LossList } from '../../formats/losses.js'
 import type { HeldMemory } from '../body-memory.js'
 import type { RequestContext } from '../client-exchange.js'
@@ -52,7 +52,7 @@ export interface PreparedRequest {
 /** An encoded request, for every candidate of the same dialect and model. */
 interface Encoded {
   readonly wire: WireFormat
-  readonly egress: Egress
+  readonly upstreamCodec: UpstreamCodec
   readonly model: string
   readonly quirks: QuirksConfig
   /** Beta features that clients may request; null: all. */
@@ -149,13 +149,13 @@ export class Preparation {
   }
 
   private known({ target, model }: Candidate): Encoded | undefined {
-    const { wire, egress, quirks, upstream } = target
+    const { wire, upstreamCodec, quirks, upstream } = target
     const { name, allowBetas } = upstream.config
     const isAnyUpstream = this.request.call.history === undefined
     return this.encoded.find(
       (encoded) =>
         encoded.wire === wire &&
-        encoded.egress === egress &&
+        encoded.upstreamCodec === upstreamCodec &&
         encoded.model === model &&
         encoded.quirks === quirks &&
         encoded.betas === allowBetas &&
@@ -170,12 +170,12 @@ export class Preparation {
   }
 
   private destination({ target, model }: Candidate): Destination {
-    const { wire, egress, upstream, quirks } = target
+    const { wire, upstreamCodec, upstream, quirks } = target
     const { generation } = this.request.exchange
     const { allowSyntheticUser } = generation.snapshot.config
     const { name, allowBetas: betas } = upstream.config
     const facts = generation.facts(model)
-    return { name, wire, egress, model, facts, quirks, betas, allowSyntheticUser }
+    return { name, wire, upstreamCodec, model, facts, quirks, betas, allowSyntheticUser }
   }
 
   /** Keeps the encoded request for later attempts. */
@@ -184,9 +184,9 @@ export class Preparation {
     { candidate, credential, beganMs }: AttemptToEncode,
   ): PreparedRequest {
     const { target, model } = candidate
-    const { wire, egress, quirks, upstream } = target
+    const { wire, upstreamCodec, quirks, upstream } = target
     const { name, allowBetas: betas } = upstream.config
-    const encoded = { wire, egress, model, quirks, betas, name, call, rendered, losses }
+    const encoded = { wire, upstreamCodec, model, quirks, betas, name, call, rendered, losses }
     this.encoded.push(encoded)
     const prepared = this.prepared(encoded, candidate, credential)
     this.request.sent.translateMs += performance.now() - beganMs
@@ -199,7 +199,7 @@ export class Preparation {
     credential: number,
   ): PreparedRequest {
     this.report(call, losses)
-    const { egress, upstream, wire, dialect } = target
+    const { upstreamCodec, upstream, wire, dialect } = target
     const path = requestPathAt(upstream.address, {
       path: rendered.path,
       model,
@@ -214,7 +214,7 @@ export class Preparation {
     const { timeouts } = upstream.config
     const firstByteMs = streams ? timeouts.firstByteMs : timeouts.firstByteWholeMs
     const base = { path, headers, firstByteMs, bytes }
-    const next = nextOf(base, encodedBody, { egress, request: call.request })
+    const next = nextOf(base, encodedBody, { upstreamCodec, request: call.request })
     // Without a spread: V8 would make a new hidden class for each (docs/explanation/performance.md).
     return { call, outgoing: { path, headers, firstByteMs, body, bytes, encodedBody, next } }
   }
@@ -226,26 +226,29 @@ export class Preparation {
    */
   amended(
     { call, outgoing }: PreparedRequest,
-    { egress }: Candidate['target'],
+    { upstreamCodec }: Candidate['target'],
     error: WireError,
   ): PreparedRequest | null {
     const before = outgoing.encodedBody
     if (before === null) return null
-    const dropped = egress.dropReasoning?.(before, error) ?? null
+    const dropped = upstreamCodec.dropReasoning?.(before, error) ?? null
     if (dropped === null) return null
-    const own = placed(egress.headers(dropped), egress)
+    const own = placed(upstreamCodec.headers(dropped), upstreamCodec)
     const encodedBody = own.members === null ? dropped : { ...dropped, ...own.members }
     const { preparedLosses } = this.request.sent
     this.report(call, [...new Set([...preparedLosses, 'messages.reasoning'])])
-    const known = egress.headers(before)
+    const known = upstreamCodec.headers(before)
     const headers = [...outgoing.headers]
     for (const [name, value] of Object.entries(own.headers)) {
       if (!(name in known)) headers.push(name, value)
     }
     const { path, firstByteMs, bytes } = outgoing
     const base = { path, headers, firstByteMs, bytes }
-    const next = nextOf(base, encodedBody, { egress, request: call.request })
-    return { call, outgoing: { ...base, ...bodyOf(encodedBody, egress, bytes), encodedBody, next } }
+    const next = nextOf(base, encodedBody, { upstreamCodec, request: call.request })
+    return {
+      call,
+      outgoing: { ...base, ...bodyOf(encodedBody, upstreamCodec, bytes), encodedBody, next },
+    }
   }
 
   /** Records the losses. Throws `untranslatable` if `on_loss` refuses the request because of them. */
@@ -257,9 +260,9 @@ export class Preparation {
 }
 
 /** The paths in the client's format. */
-function spelled({ ingress }: Call, paths: readonly string[]): readonly string[] {
-  if (paths.length === 0 || ingress.fieldName === undefined) return paths
-  return paths.map((path) => ingress.fieldName?.(path) ?? path)
+function spelled({ clientCodec }: Call, paths: readonly string[]): readonly string[] {
+  if (paths.length === 0 || clientCodec.fieldName === undefined) return paths
+  return paths.map((path) => clientCodec.fieldName?.(path) ?? path)
 }
 
 /**
@@ -269,16 +272,19 @@ function spelled({ ingress }: Call, paths: readonly string[]): readonly string[]
 function nextOf(
   base: Pick<Outgoing, 'path' | 'headers' | 'firstByteMs' | 'bytes'>,
   encodedBody: JsonObject | null,
-  { egress, request }: { readonly egress: Egress; readonly request: ChatRequest },
+  {
+    upstreamCodec,
+    request,
+  }: { readonly upstreamCodec: UpstreamCodec; readonly request: ChatRequest },
 ): Outgoing['next'] {
-  const { continuation } = egress
+  const { continuation } = upstreamCodec
   if (encodedBody === null || continuation === null) return null
-  const mayOmitCall = egress.mayOmitCall?.(encodedBody, request) === true
+  const mayOmitCall = upstreamCodec.mayOmitCall?.(encodedBody, request) === true
   if (!mayOmitCall && !continuation.mayPause(encodedBody)) return null
   return (resume) => {
     const rest = continuation.next(encodedBody, resume)
-    const next = nextOf(base, rest, { egress, request })
-    return { ...base, ...bodyOf(rest, egress, base.bytes), encodedBody: rest, next }
+    const next = nextOf(base, rest, { upstreamCodec, request })
+    return { ...base, ...bodyOf(rest, upstreamCodec, base.bytes), encodedBody: rest, next }
   }
 }
 
@@ -300,13 +306,13 @@ export interface MediaRequest {
 function fetchMedia(request: MediaRequest, target: Target): Promise<Call> | null {
   const { exchange, call } = request
   const { media } = exchange.generation
-  const { egress } = target
-  if (media === null || egress.readsUrl === undefined || target.dialect === call.dialect)
+  const { upstreamCodec } = target
+  if (media === null || upstreamCodec.readsUrl === undefined || target.dialect === call.dialect)
     return null
   const urls = new Map<string, string>()
   for (const message of call.request.messages) {
     for (const [path, url] of urlsOf(message))
-      if (!egress.readsUrl(url) && !urls.has(url)) urls.set(url, path)
+      if (!upstreamCodec.readsUrl(url) && !urls.has(url)) urls.set(url, path)
   }
   if (urls.size === 0) return null
   return fetchAll(urls, media, request).then((fetched) => {

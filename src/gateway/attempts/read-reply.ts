@@ -24,20 +24,15 @@ import type { Target, Generation } from '../generation.js'
 import type { Call } from '../phases/receive.js'
 import { encodedText, inTurns, joinedSteps } from '../streams/in-turns.js'
 import { joinChunks, LARGE_BYTES } from '../streams/join-chunks.js'
-import { PassthroughStream } from '../streams/passthrough-transform.js'
+import { PassthroughStream } from '../streams/passthrough-stream.js'
 import { ReplyTransform, type ReplyOwner } from '../streams/reply-transform.js'
-import {
-  ArrayForm,
-  arrayOfEvents,
-  EVENT_STREAM,
-  type StreamForm,
-} from '../streams/sse-or-json-array.js'
+import { ArrayForm, arrayOfEvents, EVENT_STREAM, type StreamForm } from '../streams/stream-form.js'
 import {
   tooComplex,
   TranslatedStream,
   type ReplyResult,
   type TranslationOptions,
-} from '../streams/translated-stream.js'
+} from '../../formats/translated-stream.js'
 import { WholeChoices, SingleWholeReply, type WholeReply } from '../streams/whole-reply.js'
 import type { PreparedRequest } from './prepare-candidate.js'
 
@@ -65,18 +60,18 @@ export function openReplyStream(
   { exchange, owner }: { readonly exchange: RequestContext; readonly owner: ReplyOwner },
 ): ReplyTransform {
   const { call } = prepared
-  const { egress } = target
-  if (egress.newTap !== null && passes(call, target)) {
+  const { upstreamCodec } = target
+  if (upstreamCodec.newWatcher !== null && passes(call, target)) {
     const { includeUsage } = call.request
     const keep = keeper(call, target)
     const onWhole = (reply: JsonObject): void => {
       if (!stream.readsOutline) keep?.(reply)
     }
-    const tap = egress.newTap({ includeUsage, onWhole })
+    const watcher = upstreamCodec.newWatcher({ includeUsage, onWhole })
     const stream = new PassthroughStream(
-      tap,
+      watcher,
       keep === undefined ? undefined : MAX_STORED_BYTES,
-      egress.framing,
+      upstreamCodec.framing,
     )
     return new ReplyTransform(stream, owner, formOf(call))
   }
@@ -89,12 +84,13 @@ function translationOf(
   target: Target,
   exchange: RequestContext,
 ): TranslationOptions {
-  const { ingress, request } = call
-  const { egress } = target
+  const { clientCodec, request } = call
+  const { upstreamCodec } = target
   const { encodedBody, next } = outgoing
   const seed = seedOf(exchange, call, target)
-  const mayOmitCall = encodedBody !== null && egress.mayOmitCall?.(encodedBody, request) === true
-  return { egress, ingress, request, seed, mayPause: next !== null, mayOmitCall }
+  const mayOmitCall =
+    encodedBody !== null && upstreamCodec.mayOmitCall?.(encodedBody, request) === true
+  return { upstreamCodec, clientCodec, request, seed, mayPause: next !== null, mayOmitCall }
 }
 
 function formOf({ endpoint }: Call): StreamForm {
@@ -157,11 +153,11 @@ export function readReply(reply: UnreadReply, of: ReplyOf): ReadReply | Promise<
   const body = parseReply(text)
   const parsed = body ?? (stream ? parseArray(text) : null)
   if (parsed === null) return refused(NOT_JSON)
-  const { tapReply } = target.egress
-  if (body !== null && !stream && tapReply !== null && passes(call, target)) {
-    const tap = tapReply(body)
-    if (tap.error === null) keeper(call, target)?.(body)
-    return passReply(bytes, tap)
+  const { replyFacts } = target.upstreamCodec
+  if (body !== null && !stream && replyFacts !== null && passes(call, target)) {
+    const watcher = replyFacts(body)
+    if (watcher.error === null) keeper(call, target)?.(body)
+    return passReply(bytes, watcher)
   }
   return readOn(whole(), call, (reply) => reply.read(parsed))
 }
@@ -186,7 +182,8 @@ function* largeReply(reply: UnreadReply, of: ReplyOf): Steps<ReadReply> {
   const { chunks, bytes, target } = reply
   const { call } = of.prepared
   const scan = yield* reply.scan
-  const isPassed = passes(call, target) && !call.request.stream && target.egress.tapReply !== null
+  const isPassed =
+    passes(call, target) && !call.request.stream && target.upstreamCodec.replyFacts !== null
   const isKept = isPassed && call.keep !== undefined && bytes <= MAX_STORED_BYTES
   const needsValue = scan.excess === null && (!isPassed || isKept)
   if (needsValue) of.held.takeReply(bytes * (scan.isAscii ? 2 : 4))
@@ -262,16 +259,16 @@ function outlined(
   const outline = scan.isComplete ? parseLatin1(scan.outline) : null
   if (outline === null && scan.excess === null) return refused(NOT_JSON)
   const error = tooComplex('reply', scan.excess ?? '')
-  const tap = outline === null ? null : (target.egress.tapReply?.(outline) ?? null)
-  if (tap === null) return refused(error)
-  const { usage, outputSize: read } = tap
+  const watcher = outline === null ? null : (target.upstreamCodec.replyFacts?.(outline) ?? null)
+  if (watcher === null) return refused(error)
+  const { usage, outputSize: read } = watcher
   const size = { bytes: read.bytes + scan.omittedText, calls: read.calls }
   if (isPassable(call, target)) {
-    return passReply(bytes, { ...tap, outputSize: reportsOutput(usage) ? NO_OUTPUT : size })
+    return passReply(bytes, { ...watcher, outputSize: reportsOutput(usage) ? NO_OUTPUT : size })
   }
   // A refused reply has output too, which the provider bills.
   const outputSize = { ...size, bytes: Math.max(1, size.bytes) }
-  const replyResult = resultOf({ ...tap, outputSize, error: tap.error ?? error })
+  const replyResult = resultOf({ ...watcher, outputSize, error: watcher.error ?? error })
   return { kind: 'answer', body: '', bytes: 0, replyResult }
 }
 
@@ -302,7 +299,7 @@ function newWhole(translation: TranslationOptions): WholeReply {
 export function streamsOn(call: Call, target: Target, isEvents: boolean): boolean {
   const { request } = call
   if (!request.stream || !isEvents) return false
-  return target.egress.wholeOnly?.(request) !== true || passes(call, target)
+  return target.upstreamCodec.wholeOnly?.(request) !== true || passes(call, target)
 }
 
 function readOn(
@@ -337,8 +334,8 @@ function passes({ wire, request }: Call, target: Target): boolean {
 
 type Tapped = Pick<ReplyResult, 'usage' | 'reason' | 'error' | 'model' | 'tier' | 'outputSize'>
 
-function passReply(bytes: Buffer, tap: Tapped): ReadReply {
-  return { kind: 'answer', body: bytes, bytes: bytes.length, replyResult: resultOf(tap) }
+function passReply(bytes: Buffer, watcher: Tapped): ReadReply {
+  return { kind: 'answer', body: bytes, bytes: bytes.length, replyResult: resultOf(watcher) }
 }
 
 function resultOf({ usage, reason, error, model, tier, outputSize }: Tapped): ReplyResult {
@@ -354,10 +351,10 @@ function refused(error: WireError): ReadReply {
 
 function seedOf(x: RequestContext, call: Call, target: Target): Seed {
   return {
-    id: call.ingress.envelope.idPrefix + x.id,
+    id: call.clientCodec.envelope.idPrefix + x.id,
     createdAtSeconds: Math.floor(Date.now() / 1000),
     model: call.request.model,
-    origin: target.egress.stateOrigin ?? target.dialect,
+    origin: target.upstreamCodec.stateOrigin ?? target.dialect,
   }
 }
 
@@ -453,8 +450,8 @@ function* vectorSteps(
   scanning: Steps<ReplyScan> | null,
   { call, target, generation, seed }: VectorsRequest,
 ): Steps<VectorsReply> {
-  const { request, ingress } = call
-  const { readVectors } = target.egress
+  const { request, clientCodec } = call
+  const { readVectors } = target.upstreamCodec
   const form = request.embedding?.base64 === true ? 'base64' : 'json'
   const scan = scanning === null ? null : yield* scanning
   const bytes = yield* joinedSteps(chunks)
@@ -477,7 +474,7 @@ function* vectorSteps(
   if (vectors === null) return failed(MALFORMED)
   yield
   const usage = counted(read.usage, call, generation)
-  const body = ingress.encodeVectors?.({ ...read, vectors, usage }, request, seed) ?? null
+  const body = clientCodec.encodeVectors?.({ ...read, vectors, usage }, request, seed) ?? null
   yield
   return body === null ? failed(MALFORMED) : passedReply(body, Buffer.byteLength(body), read)
 }

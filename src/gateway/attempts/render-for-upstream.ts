@@ -7,7 +7,12 @@ import type { QuirksConfig } from '../../config/config.js'
 import type { JsonObject } from '../../formats/chat/json.js'
 import type { ModelFacts } from '../../formats/chat/model.js'
 import type { ChatRequest, Message } from '../../formats/chat/request.js'
-import { reportNative, type Egress, type Losses, type WireFormat } from '../../formats/dialect.js'
+import {
+  reportNative,
+  type UpstreamCodec,
+  type Losses,
+  type WireFormat,
+} from '../../formats/dialect.js'
 import { sizedText } from '../../formats/wire/frames/sized-text.js'
 import { stringifyExact } from '../../formats/wire/json/exact-numbers.js'
 import { splice, type Edit } from '../../formats/wire/json/splice.js'
@@ -22,7 +27,7 @@ export interface Destination {
   /** The name of the upstream, which may store state of the conversation. */
   readonly name?: string
   readonly wire: WireFormat
-  readonly egress: Egress
+  readonly upstreamCodec: UpstreamCodec
   /** The upstream's name of the model. */
   readonly model: string
   readonly facts: ModelFacts
@@ -75,7 +80,7 @@ export function render(call: RenderedCall, destination: Destination, losses: Los
   const sourceBytes = call.raw.length + (call.fetchedBytes ?? 0)
   if (sourceBytes > LARGE_BYTES) return atOnce(renderSteps(call, destination, losses))
   const { path, accept, streams, encodedBody, headers } = encoded(call, destination, losses)
-  const { body, bytes } = bodyOf(encodedBody, destination.egress, sourceBytes)
+  const { body, bytes } = bodyOf(encodedBody, destination.upstreamCodec, sourceBytes)
   return { path, accept, streams, body, bytes, encodedBody, headers }
 }
 
@@ -100,19 +105,19 @@ type RenderedCall = Pick<
 
 /** The client's own bytes with the edits that this upstream needs. */
 function edited(call: RenderedCall, destination: Destination, losses: Losses): Rendered {
-  const { egress, model, facts, quirks } = destination
+  const { upstreamCodec, model, facts, quirks } = destination
   const report = (path: string): void => losses.drop(path, 'no-equivalent')
   const { history } = call
   const source = history?.bodyFor(destination.name, report) ?? call.body
-  const { headers, members } = placed(passedHeaders(call, destination, losses), egress)
+  const { headers, members } = placed(passedHeaders(call, destination, losses), upstreamCodec)
   const edits = historyEdits(source, history?.members ?? [])
-  edits.push(...egress.edits(source, model, { model: facts, losses }))
+  edits.push(...upstreamCodec.edits(source, model, { model: facts, losses }))
   if (call.added !== undefined) edits.push(call.added(facts))
   for (const key in members) edits.push({ key, json: stringifyExact(members[key] ?? null) })
   edits.push(...quirkEdits({ body: call.body, dialectEdits: edits }, quirks, report))
   const body = edits.length === 0 ? call.raw : splice(call.raw, call.members, edits)
   const streams = call.request.stream
-  const { path, accept } = egress.target(model, streams)
+  const { path, accept } = upstreamCodec.target(model, streams)
   return { path, accept, streams, body, bytes: body.length, encodedBody: null, headers }
 }
 
@@ -122,23 +127,23 @@ function encoded(
   destination: Destination,
   losses: Losses,
 ): Omit<Rendered, 'body' | 'bytes' | 'encodedBody'> & { readonly encodedBody: JsonObject } {
-  const { egress, model, facts, quirks } = destination
+  const { upstreamCodec, model, facts, quirks } = destination
   const report = (path: string): void => losses.drop(path, 'no-equivalent')
   reportNative(call.request, losses)
   const request = requestFor(call.request, destination)
-  const own = egress.encodeRequest(request, facts, losses)
-  const { headers, members } = placed(egress.headers(own), egress)
+  const own = upstreamCodec.encodeRequest(request, facts, losses)
+  const { headers, members } = placed(upstreamCodec.headers(own), upstreamCodec)
   const body = members === null ? own : { ...own, ...members }
   const encodedBody = applyQuirks(body, quirks, report)
   const streams = request.stream
-  const { path, accept } = egress.target(model, streams)
+  const { path, accept } = upstreamCodec.target(model, streams)
   return { path, accept, streams, encodedBody, headers }
 }
 
 /** The headers that stay, and the members of the body that replace the others; null if all stay. */
 export function placed(
   headers: Record<string, string>,
-  { inBody }: Egress,
+  { inBody }: UpstreamCodec,
 ): {
   readonly headers: Readonly<Record<string, string>>
   readonly members: JsonObject | null
@@ -149,13 +154,13 @@ export function placed(
 /** The headers that the body needs, and the client's headers of this format. */
 function passedHeaders(
   { body, request }: Pick<Call, 'body' | 'request'>,
-  { egress, betas = null }: Destination,
+  { upstreamCodec, betas = null }: Destination,
   losses: Losses,
 ): Record<string, string> {
-  const own = egress.headers(body)
+  const own = upstreamCodec.headers(body)
   const { nativeHeaders } = request
-  if (nativeHeaders === undefined || egress.forwardedHeaders === undefined) return own
-  return egress.forwardedHeaders(own, nativeHeaders, { betas, losses })
+  if (nativeHeaders === undefined || upstreamCodec.forwardedHeaders === undefined) return own
+  return upstreamCodec.forwardedHeaders(own, nativeHeaders, { betas, losses })
 }
 
 /** The edits for the members in which the body with its history differs from the client's own body. */
@@ -169,7 +174,7 @@ function historyEdits(body: JsonObject, members: readonly string[]): Edit[] {
 /** Serializes an encoded body. `sourceBytes`: size of the request that the body was made from. */
 export function bodyOf(
   encodedBody: JsonObject,
-  { write }: Egress,
+  { write }: UpstreamCodec,
   sourceBytes: number,
 ): Pick<Rendered, 'body' | 'bytes'> {
   if (sourceBytes > LARGE_BYTES) {
@@ -184,12 +189,12 @@ export function bodyOf(
 /** The request with the model, the stream flag and the first role that this upstream needs. */
 function requestFor(
   request: ChatRequest,
-  { egress, model, facts, allowSyntheticUser }: Destination,
+  { upstreamCodec, model, facts, allowSyntheticUser }: Destination,
 ): ChatRequest {
   const stream =
-    egress.wholeOnly?.(request) !== true &&
-    (request.stream || egress.streamsWhole?.(request, facts) === true)
-  const mayBegin = egress.userFirst === true && allowSyntheticUser
+    upstreamCodec.wholeOnly?.(request) !== true &&
+    (request.stream || upstreamCodec.streamsWhole?.(request, facts) === true)
+  const mayBegin = upstreamCodec.userFirst === true && allowSyntheticUser
   const messages = mayBegin ? beginWithUser(request.messages) : request.messages
   const same = request.model === model && request.stream === stream && request.messages === messages
   return same ? request : { ...request, model, stream, messages }

@@ -3,7 +3,7 @@ import type { HostedTool } from '../../formats/chat/hosted-tools.js'
 import type { Generation, Target } from '../generation.js'
 import type { Candidate } from '../phases/choose-route.js'
 import type { Call } from '../phases/receive.js'
-import type { ReplyResult } from '../streams/translated-stream.js'
+import type { ReplyResult } from '../../formats/translated-stream.js'
 import { estimateCost, type CostEstimate } from './estimate-max-cost.js'
 import { ALL_SEEN, hostedAt, unknownUseOf } from './unknown-use.js'
 

@@ -217,7 +217,7 @@ export function withOutput(call: Call, output: number, { choices }: CostEstimate
     request: { ...call.request, maxOutputTokens: perChoice },
     added: ({ family }) => {
       const key = family === 'openai' ? 'max_completion_tokens' : 'max_tokens'
-      return call.ingress.outputEdit?.(call.body, perChoice) ?? { key, json: String(perChoice) }
+      return call.clientCodec.outputEdit?.(call.body, perChoice) ?? { key, json: String(perChoice) }
     },
   }
 }

@@ -18,7 +18,7 @@ import type { Target } from '../generation.js'
 import { admitDemands, type ExactAdmission, type LimitServices } from '../phases/admit.js'
 import type { Intake } from '../phases/receive.js'
 import type { Delivery } from '../phases/relay.js'
-import type { ReplyResult } from '../streams/translated-stream.js'
+import type { ReplyResult } from '../../formats/translated-stream.js'
 import { ownHeaders } from '../upstream-headers.js'
 import { unknownWorkPrice } from './metered-requests.js'
 import { isAllowed, nativePathOf, nativeUrl } from './native-path.js'
@@ -77,7 +77,7 @@ export function openNative(x: Exchange, target: Target): NativeCall {
     method,
     url: nativeUrl(config, segments, query),
     rules: config.native.rules.filter((rule) => isAllowed([rule], method, segments)),
-    headers: headersForUpstream(x.req.headers, ownHeaders(config, target.egress, key)),
+    headers: headersForUpstream(x.req.headers, ownHeaders(config, target.upstreamCodec, key)),
     replied: (status, headers) => {
       if (status !== 401 && status !== 403 && status !== 429) return
       // The next request has new credentials.

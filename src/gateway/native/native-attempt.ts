@@ -70,7 +70,7 @@ export class NativeAttempt implements Timed {
   private phase: Exclude<Phase, 'error' | 'whole' | 'lingering'> = 'connecting'
   private beganMs = 0
   private abort: () => void = () => undefined
-  private tap: ReplyTap | null = null
+  private watcher: ReplyWatcher | null = null
   private resolve: () => void = () => undefined
   private reject: (error: GatewayError) => void = () => undefined
 
@@ -152,18 +152,18 @@ export class NativeAttempt implements Timed {
       void this.hold(reply, run.replies)
       return
     }
-    const tap = this.tapOf(reply, status)
-    this.stream(reply, tap)
+    const watcher = this.watcherOf(reply, status)
+    this.stream(reply, watcher)
   }
 
-  /** Passes the reply on as it arrives, after what the tap has already. */
-  private stream(reply: IncomingMessage, tap: ReplyTap): void {
+  /** Passes the reply on as it arrives, after what the watcher has already. */
+  private stream(reply: IncomingMessage, watcher: ReplyWatcher): void {
     const { x, run } = this
     const { res } = x
     const status = reply.statusCode ?? 0
     beginReply(res, status, headList(x, run, reply.headers))
     res.once('finish', () => this.finished())
-    reply.pipe(tap).pipe(res)
+    reply.pipe(watcher).pipe(res)
     // Sends the head at once, because the body may be empty or slow.
     res.flushHeaders?.()
   }
@@ -201,11 +201,11 @@ export class NativeAttempt implements Timed {
     }
   }
 
-  private tapOf(reply: IncomingMessage, status: number): ReplyTap {
+  private watcherOf(reply: IncomingMessage, status: number): ReplyWatcher {
     const { x, run } = this
     const { result, delivery, replies } = run
     const encoding = reply.headers['content-encoding'] ?? 'identity'
-    this.tap = new ReplyTap({
+    this.watcher = new ReplyWatcher({
       isJson: encoding === 'identity' && (reply.headers['content-type'] ?? '').includes('json'),
       onBytes: (bytes) => {
         delivery.sentBytes += bytes
@@ -222,7 +222,7 @@ export class NativeAttempt implements Timed {
         return replies === null ? recorded : replies.ended(status).then(() => recorded ?? undefined)
       },
     })
-    return this.tap
+    return this.watcher
   }
 
   private finished(): void {
@@ -232,8 +232,8 @@ export class NativeAttempt implements Timed {
   }
 
   tick(nowMs: number): void {
-    // Bytes in the tap's buffer wait for the client.
-    if ((this.tap?.readableLength ?? 0) > 0) this.clock.pause(nowMs)
+    // Bytes in the watcher's buffer wait for the client.
+    if ((this.watcher?.readableLength ?? 0) > 0) this.clock.pause(nowMs)
     else this.clock.resume(nowMs)
     const passedTimeout = this.clock.passedTimeout(this.phase, nowMs, this.x.res.headersSent)
     if (passedTimeout !== null) this.fail(timeoutErrorOf(passedTimeout))
@@ -269,7 +269,7 @@ export class NativeAttempt implements Timed {
     call.target.series.inflight(-1)
     this.run.result.outcome = kind
     this.run.result.endedAtMs = performance.now()
-    this.tap?.unpipe()
+    this.watcher?.unpipe()
     this.abort()
   }
 }
@@ -415,7 +415,7 @@ export function tooLarge(maxBytes: number): GatewayError {
 }
 
 /** The options of a `ReplyTap`. */
-export interface ReplyTapOptions {
+export interface ReplyWatcherOptions {
   /** The body is JSON and may contain `usage`. */
   readonly isJson: boolean
   /** Called with the size of each chunk before the chunk is passed on. */
@@ -427,12 +427,12 @@ export interface ReplyTapOptions {
 }
 
 /** Passes a reply body, and reads its token counts. */
-class ReplyTap extends Transform {
-  private readonly options: ReplyTapOptions
+class ReplyWatcher extends Transform {
+  private readonly options: ReplyWatcherOptions
   private chunks: Buffer[] | null
   private bytes = 0
 
-  constructor(options: ReplyTapOptions) {
+  constructor(options: ReplyWatcherOptions) {
     super()
     this.options = options
     this.chunks = options.isJson ? [] : null

@@ -6,8 +6,8 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { isConfigured } from '../../config/config.js'
-import type { Egress, TokenCounter } from '../../formats/dialect.js'
-import { egressOf } from '../../formats/index.js'
+import type { UpstreamCodec, TokenCounter } from '../../formats/dialect.js'
+import { upstreamCodecOf } from '../../formats/index.js'
 import { assertLossesAllowed, estimatesUntranslatable, LossList } from '../../formats/losses.js'
 import { gatewayError, GatewayError } from '../../errors.js'
 import { promptSizeOf, inputTokens } from '../../ledger/estimate-tokens.js'
@@ -54,14 +54,14 @@ export async function countTokens(
   x.cancellation.check()
   const losses = new LossList()
   const exact = await countUpstream(routed, losses)
-  const { ingress, request } = call
-  const lost = losses.paths.map((path) => ingress.fieldName?.(path) ?? path)
+  const { clientCodec, request } = call
+  const lost = losses.paths.map((path) => clientCodec.fieldName?.(path) ?? path)
   // Counting calls no model, so there is no attempt to charge.
   results.sent = new SendResult()
   results.sent.preparedLosses = lost
   const { family } = x.generation.facts(routed.candidates[0].model)
   const tokens = exact ?? inputTokens(promptSizeOf(request), family)
-  const body = ingress.encodeCount?.(tokens)
+  const body = clientCodec.encodeCount?.(tokens)
   if (body === undefined) throw new GatewayError('bug', 'The client format has no counts.')
   const headers = ['content-type', 'application/json', ...replyHeaders(x, results, 'whole')]
   if (exact === null) headers.push('x-sluice-estimated', 'input_tokens')
@@ -98,7 +98,7 @@ function admitCount(
 /** The dialect and endpoint with which an upstream counts tokens. */
 interface Counting {
   readonly dialect: Target['dialect']
-  readonly egress: Egress
+  readonly upstreamCodec: UpstreamCodec
   readonly counter: TokenCounter
 }
 
@@ -106,18 +106,22 @@ interface Counting {
  * Null if the upstream has no such endpoint, or if its path is configured, because the path for counts cannot
  * be derived from it.
  */
-function countingAt({ dialect, egress, upstream }: Target): Counting | null {
+function countingAt({ dialect, upstreamCodec, upstream }: Target): Counting | null {
   if (upstream.config.path !== null) return null
-  const { tokenCounter } = egress
+  const { tokenCounter } = upstreamCodec
   if (tokenCounter !== undefined) {
-    return { dialect, egress: tokenCounter.egress ?? egress, counter: tokenCounter }
+    return {
+      dialect,
+      upstreamCodec: tokenCounter.upstreamCodec ?? upstreamCodec,
+      counter: tokenCounter,
+    }
   }
   // OpenAI counts tokens of all its models in the Responses dialect; other upstreams of the format may not
   // support it.
   if (upstream.config.dialect !== 'openai' || upstream.config.platform !== null) return null
-  const other = egressOf('openai-responses')
+  const other = upstreamCodecOf('openai-responses')
   if (other?.tokenCounter === undefined) return null
-  return { dialect: 'openai-responses', egress: other, counter: other.tokenCounter }
+  return { dialect: 'openai-responses', upstreamCodec: other, counter: other.tokenCounter }
 }
 
 /**
@@ -140,7 +144,7 @@ async function countUpstream(routed: RoutedRequest, losses: LossList): Promise<n
   }
   // The client cannot fix an error in a translated request.
   if (counting.dialect !== call.dialect || !ABOUT_REQUEST.has(status)) return null
-  throw gatewayError(counting.egress.decodeError(status, headers, text))
+  throw gatewayError(counting.upstreamCodec.decodeError(status, headers, text))
 }
 
 /**
@@ -149,7 +153,7 @@ async function countUpstream(routed: RoutedRequest, losses: LossList): Promise<n
  */
 function outgoingOf(
   { x, call, candidates }: RoutedRequest,
-  { dialect, egress, counter }: Counting,
+  { dialect, upstreamCodec, counter }: Counting,
   losses: LossList,
 ): UpstreamRequest | null {
   const [{ target, model }] = candidates
@@ -157,7 +161,15 @@ function outgoingOf(
   const { allowSyntheticUser, onLoss } = x.generation.snapshot.config
   const { quirks, allowBetas: betas } = config
   const facts = x.generation.facts(model)
-  const destination = { wire: dialect, egress, model, facts, quirks, betas, allowSyntheticUser }
+  const destination = {
+    wire: dialect,
+    upstreamCodec,
+    model,
+    facts,
+    quirks,
+    betas,
+    allowSyntheticUser,
+  }
   try {
     const rendered = render(call, destination, losses)
     assertLossesAllowed(onLoss, losses.paths, call)
@@ -165,7 +177,7 @@ function outgoingOf(
     const counted =
       encodedBody === null
         ? rendered.body
-        : bodyOf(counter.body(encodedBody, model), egress, rendered.bytes).body
+        : bodyOf(counter.body(encodedBody, model), upstreamCodec, rendered.bytes).body
     const body = counter.wrap?.(counted) ?? counted
     const headers = [...(target.headers[0] ?? []), 'accept', 'application/json']
     for (const [name, value] of Object.entries(rendered.headers)) headers.push(name, value)

@@ -12,7 +12,7 @@ import type { Identified } from './identify.js'
 import type { Call, Intake } from './receive.js'
 import type { Delivery } from './relay.js'
 import type { Exchange } from '../client-exchange.js'
-import type { ReplyResult } from '../streams/translated-stream.js'
+import type { ReplyResult } from '../../formats/translated-stream.js'
 
 /** A member is null until its phase has returned. */
 export class Results {

@@ -278,7 +278,7 @@ export function callFrom(
   { value, members }: ParsedObject,
   { resolved, headers, query = '' }: BodyContext,
 ): Call {
-  const request = resolved.ingress.decodeRequest(value, resolved.endpoint, headers)
+  const request = resolved.clientCodec.decodeRequest(value, resolved.endpoint, headers)
   if (raw.length > MAX_TEXT_UNITS && textUnits(request) > MAX_TEXT_UNITS) {
     throw new GatewayError(
       'malformed_request',
@@ -286,6 +286,6 @@ export function callFrom(
       { param: 'messages' },
     )
   }
-  const { dialect, wire, ingress, format, endpoint } = resolved
-  return { dialect, wire, ingress, format, endpoint, raw, members, body: value, request, query }
+  const { dialect, wire, clientCodec, format, endpoint } = resolved
+  return { dialect, wire, clientCodec, format, endpoint, raw, members, body: value, request, query }
 }

@@ -2,7 +2,7 @@
  * Sends the reply to the client: the head, then a whole body or a stream. No further attempt is possible from
  * here on.
  */
-import type { Ingress } from '../../formats/dialect.js'
+import type { ClientCodec } from '../../formats/dialect.js'
 import { GatewayError } from '../../errors.js'
 import type { HttpResponse } from '../../http/message.js'
 import { beginReply, truncateReply, isSent, sendReply } from '../../http/respond.js'
@@ -12,7 +12,7 @@ import type { Deadlines, Timed } from '../deadlines.js'
 import type { Exchange } from '../client-exchange.js'
 import { NOT_LISTED } from '../in-flight-list.js'
 import type { ReplyTransform } from '../streams/reply-transform.js'
-import { EVENT_STREAM } from '../streams/sse-or-json-array.js'
+import { EVENT_STREAM } from '../streams/stream-form.js'
 
 /** Proxies drop silent connections after 30–60 s; vLLM and OpenRouter send comments every 10–15 s. */
 const HEARTBEAT_MS = 15_000
@@ -36,7 +36,7 @@ export interface Delivery {
 
 /** The format, headers and services for sending a reply. */
 export interface RelayOptions {
-  readonly ingress: Ingress
+  readonly clientCodec: ClientCodec
   /** Name, value, …: all headers except those of the body. */
   readonly headers: readonly string[]
   readonly deadlines: Deadlines
@@ -94,7 +94,7 @@ class StreamRelay implements Timed, Delivery {
   private readonly x: Exchange
   private readonly res: HttpResponse
   private readonly stream: ReplyTransform
-  private readonly ingress: Ingress
+  private readonly clientCodec: ClientCodec
   private readonly deadlines: Deadlines
   private readonly beganMs = performance.now()
   private wroteMs = this.beganMs
@@ -104,12 +104,16 @@ class StreamRelay implements Timed, Delivery {
   private isCorked = false
   private resolve: () => void = () => undefined
 
-  constructor(x: Exchange, stream: ReplyTransform, { ingress, headers, deadlines }: RelayOptions) {
+  constructor(
+    x: Exchange,
+    stream: ReplyTransform,
+    { clientCodec, headers, deadlines }: RelayOptions,
+  ) {
     const { res } = x
     this.x = x
     this.res = res
     this.stream = stream
-    this.ingress = ingress
+    this.clientCodec = clientCodec
     this.deadlines = deadlines
     this.headMs = this.beganMs - x.startedMs
     beginReply(res, 200, ['content-type', stream.form.type, ...headers, ...streamHeaders(res)])
@@ -132,7 +136,7 @@ class StreamRelay implements Timed, Delivery {
   tick(nowMs: number): void {
     if (this.stalledMs === null && !this.isEnding && nowMs - this.wroteMs > HEARTBEAT_MS) {
       this.wroteMs = nowMs
-      this.res.write(this.stream.form.heartbeat ?? this.ingress.envelope.heartbeat)
+      this.res.write(this.stream.form.heartbeat ?? this.clientCodec.envelope.heartbeat)
     }
   }
 
@@ -186,7 +190,7 @@ class StreamRelay implements Timed, Delivery {
     const error = translation.error ?? new GatewayError('bug', 'The stream ended unfinished.').wire
     x.endedWithError = true
     const shown = withoutSecrets(error)
-    const frame = translation.errorFrame(shown) ?? this.ingress.encodeStreamError(shown, x.id)
+    const frame = translation.errorFrame(shown) ?? this.clientCodec.encodeStreamError(shown, x.id)
     truncateReply(res, stream.form.events(frame))
   }
 

@@ -20,7 +20,7 @@ export function replyHeaders(x: Exchange, results: Results, kind: StartedReply['
   const upstream = decimal((connectMs ?? 0) + (firstByteMs ?? 0))
   const timing = `auth;dur=${auth}, route;dur=${chosen}, limit;dur=${limit}, upstream;dur=${upstream}`
   const headers = ['x-request-id', x.id, 'server-timing', timing]
-  const idHeader = call?.ingress.envelope.idHeader ?? null
+  const idHeader = call?.clientCodec.envelope.idHeader ?? null
   if (idHeader !== null) headers.push(idHeader, x.id)
   if (candidate !== null) {
     headers.push(...candidate.target.replyHeaders)

@@ -118,8 +118,8 @@ function withKeptReply(call: Call, hold: (written: Promise<void>) => void): Call
     hold(written)
     return written
   }
-  const ingress = observedFormat(call.ingress, {
+  const clientCodec = observedFormat(call.clientCodec, {
     onEncoded: (reply) => void keepAndHold(reply, null),
   })
-  return { ...call, keep: keepAndHold, ingress }
+  return { ...call, keep: keepAndHold, clientCodec }
 }

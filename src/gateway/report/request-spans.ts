@@ -147,7 +147,9 @@ class TracedRequest implements RequestTrace {
     if (!this.capturesContent || call === null) return
     span.setAttributes(inputAttributes(call.request))
     if (attempt.captured instanceof CapturedReply) {
-      span.setAttributes(attempt.captured.attributes(attempt.candidate.target.egress, call.request))
+      span.setAttributes(
+        attempt.captured.attributes(attempt.candidate.target.upstreamCodec, call.request),
+      )
     }
   }
 

@@ -6,7 +6,7 @@ import type { Attributes } from '@opentelemetry/api'
 import type { ChatEvent, EventSink, FinishReason } from '../../formats/chat/event.js'
 import { Grammar } from '../../formats/chat/grammar.js'
 import type { ChatRequest, Message } from '../../formats/chat/request.js'
-import type { Egress } from '../../formats/dialect.js'
+import type { UpstreamCodec } from '../../formats/dialect.js'
 import { newFramer } from '../../formats/wire/aws/event-stream.js'
 import { stringifyExact } from '../../formats/wire/json/exact-numbers.js'
 import { parseReply } from '../../formats/wire/json/parse-body.js'
@@ -89,7 +89,7 @@ export class CapturedReply {
   }
 
   /** The received part of the model's reply as attributes; empty if it has no content that can be decoded. */
-  attributes(egress: Egress, request: ChatRequest): Attributes {
+  attributes(upstreamCodec: UpstreamCodec, request: ChatRequest): Attributes {
     const bytes = joinChunks(this.chunks)
     this.chunks = []
     const text = new ReplyText()
@@ -97,10 +97,10 @@ export class CapturedReply {
     const first = bytes.toString('latin1', 0, 64).trimStart()
     if (first.startsWith('{')) {
       const body = parseReply(bytes.toString('utf8'))
-      if (body !== null) egress.decodeReply(body, request, sink)
+      if (body !== null) upstreamCodec.decodeReply(body, request, sink)
     } else {
-      const decoder = egress.newDecoder(request, sink)
-      const framer = newFramer(egress.framing, decoder)
+      const decoder = upstreamCodec.newDecoder(request, sink)
+      const framer = newFramer(upstreamCodec.framing, decoder)
       framer.write(bytes)
       while (framer.isPending) framer.more()
       decoder.end()

@@ -3,7 +3,7 @@ import type { WireError } from '../../errors.js'
 import type { ChatEvent } from '../../formats/chat/event.js'
 import { Fold, type Reply } from '../../formats/chat/fold.js'
 import { objectOf, type JsonObject } from '../../formats/chat/json.js'
-import type { Ingress, StreamEncoder } from '../../formats/dialect.js'
+import type { ClientCodec, StreamEncoder } from '../../formats/dialect.js'
 import type { SizedText } from '../../formats/wire/frames/sized-text.js'
 
 /** Gets each complete reply of one request. */
@@ -15,24 +15,24 @@ export interface ReplyObserver {
 }
 
 /** The client's format; calls `observer` before the last bytes of a reply are written. */
-export function observedFormat(ingress: Ingress, observer: ReplyObserver): Ingress {
+export function observedFormat(clientCodec: ClientCodec, observer: ReplyObserver): ClientCodec {
   const { onReply, onEncoded } = observer
   const report = (body: SizedText): SizedText => {
     onEncoded?.(objectOf(JSON.parse(body.text)))
     return body
   }
   return {
-    ...ingress,
+    ...clientCodec,
     encodeReply: (reply, request, seed) => {
       onReply?.(reply)
-      return report(ingress.encodeReply(reply, request, seed))
+      return report(clientCodec.encodeReply(reply, request, seed))
     },
     encodeChoices: (choices, request, seed) => {
       for (const { reply } of choices) onReply?.(reply)
-      return report(ingress.encodeChoices(choices, request, seed))
+      return report(clientCodec.encodeChoices(choices, request, seed))
     },
     newEncoder: (request, seed, position) =>
-      new ObservedEncoder(ingress.newEncoder(request, seed, position), observer),
+      new ObservedEncoder(clientCodec.newEncoder(request, seed, position), observer),
   }
 }
 

@@ -1,14 +1,14 @@
 /**
  * The stream of a reply to the client: the upstream's bytes in, the client's bytes out. A thin shell around a
- * pure translation (`translated-stream.ts`, or a tap if both sides use the same dialect). Has no socket and
- * no timer. Until it is piped to the client, its read buffer holds the output.
+ * pure translation (`formats/translated-stream.ts`, or a watcher if both sides use the same dialect). Has no
+ * socket and no timer. Until it is piped to the client, its read buffer holds the output.
  */
 import { Transform, type TransformCallback } from 'node:stream'
 import type { WireError } from '../../errors.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
-import type { Translation } from './translated-stream.js'
+import type { Translation } from '../../formats/translated-stream.js'
 import { turn } from './in-turns.js'
-import { EVENT_STREAM, type StreamForm } from './sse-or-json-array.js'
+import { EVENT_STREAM, type StreamForm } from './stream-form.js'
 
 /** High-water mark of each of its two buffers; enough for a head that is held for content. */
 const BUFFERED_BYTES = 16_384

@@ -14,8 +14,8 @@ import { NO_OUTPUT, outputSizeOf } from '../../formats/chat/output-size.js'
 import type { ChatRequest } from '../../formats/chat/request.js'
 import { reportsOutput, addUsage, mergeUsage, type Usage } from '../../formats/chat/usage.js'
 import type {
-  Egress,
-  Ingress,
+  UpstreamCodec,
+  ClientCodec,
   Seed,
   StreamEncoder,
   Choice,
@@ -32,7 +32,7 @@ import {
   TRUNCATED,
   type ReplyResult,
   type TranslationOptions,
-} from './translated-stream.js'
+} from '../../formats/translated-stream.js'
 
 /** A whole reply for the client, or why there is none. */
 interface TranslatedReply extends ReplyResult {
@@ -60,8 +60,8 @@ export interface WholeReply {
 
 /** A reply with one choice. */
 export class SingleWholeReply implements WholeReply, EventSink {
-  private readonly egress: Egress
-  private readonly ingress: Ingress
+  private readonly upstreamCodec: UpstreamCodec
+  private readonly clientCodec: ClientCodec
   private readonly request: ChatRequest
   private readonly seed: Seed
   private readonly fold = new Fold()
@@ -81,34 +81,34 @@ export class SingleWholeReply implements WholeReply, EventSink {
 
   /** `isStreamed`: the client gets the events of a stream. */
   constructor(
-    { egress, ingress, request, seed, ...options }: TranslationOptions,
+    { upstreamCodec, clientCodec, request, seed, ...options }: TranslationOptions,
     isStreamed: boolean,
   ) {
     const { mayPause = false, mayOmitCall = false } = options
-    this.egress = egress
-    this.ingress = ingress
+    this.upstreamCodec = upstreamCodec
+    this.clientCodec = clientCodec
     this.request = request
     this.seed = seed
     this.joined = mayPause ? new JoinedReply(this.grammar, request.maxOutputTokens) : null
     const sink = this.joined ?? this.grammar
     this.sink = mayOmitCall ? new MustCall(sink) : sink
-    this.encoder = isStreamed ? ingress.newEncoder(request, seed) : null
+    this.encoder = isStreamed ? clientCodec.newEncoder(request, seed) : null
   }
 
   read(body: JsonObject | JsonValue[]): JsonObject | null {
     const sink = this.nextPart()
     if (Array.isArray(body)) {
-      const decoder = this.egress.newDecoder(this.request, sink, this.joined !== null)
+      const decoder = this.upstreamCodec.newDecoder(this.request, sink, this.joined !== null)
       for (const event of body) decoder.frame('', stringifyExact(event))
       decoder.end()
-    } else this.egress.decodeReply(body, this.request, sink)
+    } else this.upstreamCodec.decodeReply(body, this.request, sink)
     return this.joined?.resume ?? null
   }
 
   *readEvents(chunks: readonly Buffer[]): Steps<JsonObject | null> {
     const sink = this.nextPart()
-    const decoder = this.egress.newDecoder(this.request, sink, this.joined !== null)
-    const framer = newFramer(this.egress.framing, decoder)
+    const decoder = this.upstreamCodec.newDecoder(this.request, sink, this.joined !== null)
+    const framer = newFramer(this.upstreamCodec.framing, decoder)
     for (const chunk of chunks) {
       framer.write(chunk)
       yield
@@ -140,18 +140,18 @@ export class SingleWholeReply implements WholeReply, EventSink {
       return
     }
     this.fold.event(event)
-    note(this.ingress, event, this.losses)
+    note(this.clientCodec, event, this.losses)
     if (event.type !== 'error') this.encoder?.event(event)
   }
 
   /** Fold → the client's dialect. */
   encode(): TranslatedReply {
-    const { losses, ingress, request, seed, encoder, wasCut } = this
+    const { losses, clientCodec, request, seed, encoder, wasCut } = this
     const folded = { fold: this.fold, breach: this.grammar.breach, losses, wasCut }
     return replyResultOf(folded, (reply) => {
       if (encoder !== null) return sizedText(encoder.take())
       if (violatesSchema(reply, request)) losses.drop('response_format.json_schema')
-      return ingress.encodeReply(withoutCodeFence(reply, request), request, seed)
+      return clientCodec.encodeReply(withoutCodeFence(reply, request), request, seed)
     })
   }
 
@@ -306,7 +306,7 @@ type Decoding = (sinks: readonly EventSink[]) => ChoicesDecoder
  */
 export class WholeChoices implements WholeReply {
   repeatCause: ErrorKind | null = null
-  private readonly ingress: Ingress
+  private readonly clientCodec: ClientCodec
   private readonly request: ChatRequest
   private readonly seed: Seed
   private readonly decoderFor: Decoding
@@ -320,10 +320,10 @@ export class WholeChoices implements WholeReply {
   }
 
   private constructor(
-    { ingress, request, seed, mayPause = false }: TranslationOptions,
+    { clientCodec, request, seed, mayPause = false }: TranslationOptions,
     decoderFor: Decoding,
   ) {
-    this.ingress = ingress
+    this.clientCodec = clientCodec
     this.request = request
     this.seed = seed
     this.decoderFor = decoderFor
@@ -335,8 +335,8 @@ export class WholeChoices implements WholeReply {
    * be sent again.
    */
   static open(options: TranslationOptions): WholeChoices | null {
-    const { egress, request } = options
-    const decoderFor = egress.newChoices?.bind(egress, request)
+    const { upstreamCodec, request } = options
+    const decoderFor = upstreamCodec.newChoices?.bind(upstreamCodec, request)
     return decoderFor === undefined ? null : new WholeChoices(options, decoderFor)
   }
 
@@ -389,7 +389,7 @@ export class WholeChoices implements WholeReply {
    * error.
    */
   encode(): TranslatedReply {
-    const { candidates, ingress, losses, request, seed } = this
+    const { candidates, clientCodec, losses, request, seed } = this
     const complete = candidates.flatMap(
       (candidate, index): (Choice & { events: ChatEvent[] })[] => {
         const reply = candidate.fold.reply()
@@ -398,7 +398,7 @@ export class WholeChoices implements WholeReply {
     )
     if (complete.length < candidates.length) losses.drop('reply.choices')
     for (const { events, reply } of complete) {
-      for (const event of events) note(ingress, event, losses)
+      for (const event of events) note(clientCodec, event, losses)
       if (violatesSchema(reply, request)) losses.drop('response_format.json_schema')
     }
     const [first] = complete
@@ -409,7 +409,7 @@ export class WholeChoices implements WholeReply {
         index,
         reply: withoutCodeFence(reply, request),
       }))
-      return ingress.encodeChoices(choices, request, seed)
+      return clientCodec.encodeChoices(choices, request, seed)
     })
   }
 
@@ -417,7 +417,7 @@ export class WholeChoices implements WholeReply {
   private stream(complete: readonly { index: number; events: readonly ChatEvent[] }[]): string {
     const streams = complete.map(({ index, events }, position) => {
       const choicePosition = { index, isLast: position === complete.length - 1 }
-      const encoder = this.ingress.newEncoder(this.request, this.seed, choicePosition)
+      const encoder = this.clientCodec.newEncoder(this.request, this.seed, choicePosition)
       for (const event of events) encoder.event(event)
       return encoder.take()
     })

@@ -8,7 +8,7 @@ import type { Message } from '../../../src/formats/chat/request.js'
 import type { ChatRequest } from '../../../src/formats/chat/request.js'
 import type { ModelFacts } from '../../../src/formats/chat/model.js'
 import type { DialectName } from '../../../src/formats/dialect.js'
-import { egressOf } from '../../../src/formats/index.js'
+import { upstreamCodecOf } from '../../../src/formats/index.js'
 
 const HELLO: Message = { role: 'user', index: 0, parts: [{ type: 'text', text: 'Hello.' }] }
 const PLAIN: ChatRequest = {
@@ -26,7 +26,7 @@ function lost(dialect: DialectName, more: Partial<ChatRequest>): string[] {
   const facts: ModelFacts = { id: 'm', family, createdAtSeconds: 0 }
   const paths: string[] = []
   const losses = { drop: (path: string) => paths.push(path) }
-  egressOf(dialect)?.encodeRequest({ ...PLAIN, ...more }, facts, losses)
+  upstreamCodecOf(dialect)?.encodeRequest({ ...PLAIN, ...more }, facts, losses)
   return paths
 }
 

@@ -12,7 +12,11 @@ import { COLUMNS } from '../../../src/cli/dialect-matrix/page.js'
 import { REQUEST_GROUPS } from '../../../src/cli/dialect-matrix/request-concepts.js'
 import { factsFor } from '../../../src/config/catalogue.js'
 import { loadConfig } from '../../../src/config/load-config.js'
-import { resolveEndpoint, egressOf, type ResolvedEndpoint } from '../../../src/formats/index.js'
+import {
+  resolveEndpoint,
+  upstreamCodecOf,
+  type ResolvedEndpoint,
+} from '../../../src/formats/index.js'
 import { GatewayError } from '../../../src/errors.js'
 import { reportNative } from '../../../src/formats/dialect.js'
 import { LossList } from '../../../src/formats/losses.js'
@@ -36,12 +40,12 @@ function fateOf(
   at: ResolvedEndpoint,
   column: (typeof COLUMNS)[number],
 ): object {
-  const egress = egressOf(column.dialect)
-  if (egress === null) throw new Error(`no ${column.dialect}`)
+  const upstreamCodec = upstreamCodecOf(column.dialect)
+  if (upstreamCodec === null) throw new Error(`no ${column.dialect}`)
   const losses = new LossList()
   try {
     if (at.dialect !== column.dialect) reportNative(request, losses)
-    egress.encodeRequest(request, factsFor(catalogue, column.model), losses)
+    upstreamCodec.encodeRequest(request, factsFor(catalogue, column.model), losses)
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     return { refused: topOf(error.wire.param ?? '') }
@@ -60,7 +64,7 @@ for (const { title, path, plain, concepts } of [CHAT, ...CLIENTS]) {
     for (const { name, base, members } of concepts) {
       for (const column of COLUMNS) {
         const body: JsonObject = { model: column.model, ...plain, ...base, ...members }
-        const request = at.ingress.decodeRequest(body, at.endpoint)
+        const request = at.clientCodec.decodeRequest(body, at.endpoint)
         const sketch = JSON.parse(JSON.stringify(requestShapeOf(request))) as RequestShape
         const { model, stream } = request
         const rebuilt = sampleRequest({ model, stream, sketch })
@@ -117,7 +121,7 @@ void t.test('a sketch has no contents of the request', (t) => {
       { role: 'tool', tool_call_id: 'secret', content: secret },
     ],
   }
-  const text = JSON.stringify(requestShapeOf(at.ingress.decodeRequest(body, at.endpoint)))
+  const text = JSON.stringify(requestShapeOf(at.clientCodec.decodeRequest(body, at.endpoint)))
   t.notMatch(text, /secret|c2Vj/)
   t.match(text, /image url/)
   t.match(text, /file base64 application\/pdf/)
@@ -134,7 +138,7 @@ void t.test('the sketch of a conversation of 10,000 turns is small', (t) => {
   const rest = Object.fromEntries(
     Array.from({ length: 500 }, (_, at) => [`field_${at}`, 'x'.repeat(100)]),
   )
-  const request = at.ingress.decodeRequest({ model: 'gpt-5.4', messages, ...rest }, at.endpoint)
+  const request = at.clientCodec.decodeRequest({ model: 'gpt-5.4', messages, ...rest }, at.endpoint)
   const text = JSON.stringify(requestShapeOf(request))
   t.ok(text.length < 2_000, `${text.length} characters`)
   t.end()

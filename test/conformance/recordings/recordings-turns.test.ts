@@ -17,7 +17,7 @@ import {
 } from '../../../src/formats/chat/json.js'
 import type { ChatRequest } from '../../../src/formats/chat/request.js'
 import { createCatalogue, factsFor } from '../../../src/config/catalogue.js'
-import { egressOf, ingressOf } from '../../../src/formats/index.js'
+import { upstreamCodecOf, clientCodecOf } from '../../../src/formats/index.js'
 import { Escrow } from '../../../src/gateway/reasoning/escrow.js'
 import { SseFramer } from '../../../src/formats/wire/frames/sse-framer.js'
 import { fixtures, skipWithoutFixtures, type Recording } from '../../helpers/fixtures.js'
@@ -69,7 +69,7 @@ function pairs(
   })
 }
 
-const client = ingressOf('openai-chat')
+const client = clientCodecOf('openai-chat')
 const SEED = { id: 'chatcmpl-1', createdAtSeconds: 1, model: 'm' }
 /** Facts of a model that follow from its name. */
 const NO_MODELS = createCatalogue([])
@@ -225,14 +225,14 @@ function replied(
   { first }: Pair,
   asked: ChatRequest,
 ): { message: JsonObject; fold: Fold } {
-  const egress = egressOf(form.dialect)
-  if (egress === null) throw new Error('no egress')
+  const upstreamCodec = upstreamCodecOf(form.dialect)
+  if (upstreamCodec === null) throw new Error('no codec for upstreams')
   const fold = new Fold()
   const text = first.response_body.trim()
   if (!first.stream && text.startsWith('{'))
-    egress.decodeReply(objectOf(JSON.parse(text)), asked, fold)
+    upstreamCodec.decodeReply(objectOf(JSON.parse(text)), asked, fold)
   else {
-    const decoder = egress.newDecoder(asked, fold)
+    const decoder = upstreamCodec.newDecoder(asked, fold)
     if (text.startsWith('[')) {
       for (const chunk of arrayOf(JSON.parse(text))) decoder.frame('', JSON.stringify(chunk))
     } else {
@@ -267,7 +267,7 @@ function conversation(message: JsonObject): JsonValue[] {
 
 function rendered(form: Form, asked: ChatRequest): JsonValue {
   const facts = factsFor(NO_MODELS, asked.model)
-  const body = egressOf(form.dialect)?.encodeRequest(asked, facts, NO_LOSSES) ?? {}
+  const body = upstreamCodecOf(form.dialect)?.encodeRequest(asked, facts, NO_LOSSES) ?? {}
   const [turn = {}] = form.turns(body)
   return form.plain(turn)
 }

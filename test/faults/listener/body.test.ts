@@ -3,7 +3,7 @@
 // Method: raw requests against a whole gateway, and the receiving phase alone on a small budget.
 import { connect } from 'node:net'
 import t from 'tap'
-import { ingressOf } from '../../../src/formats/index.js'
+import { clientCodecOf } from '../../../src/formats/index.js'
 import { Exchange } from '../../../src/gateway/client-exchange.js'
 import { Generation } from '../../../src/gateway/generation.js'
 import { BodyMemory } from '../../../src/gateway/body-memory.js'
@@ -54,7 +54,7 @@ void t.test('a refused body releases its memory and reserves no more', async (t)
   const generation = new Generation(gateway.reload(), gateway.metrics, null)
   const budget = new BodyMemory(5000, 5000)
   const endpoint = { operation: 'chat' } as const
-  const ingress = ingressOf('openai-chat')
+  const clientCodec = clientCodecOf('openai-chat')
   let errors = 0
   const server = await openServer({
     host: '127.0.0.1',
@@ -64,7 +64,7 @@ void t.test('a refused body releases its memory and reserves no more', async (t)
       const memory = budget.open('account')
       const at = {
         dialect: 'openai-chat',
-        ingress,
+        clientCodec,
         format: 'chat',
         wire: 'openai-chat',
         endpoint,

@@ -6,16 +6,16 @@ import type { JsonObject } from '../../../src/formats/chat/json.js'
 import type { ModelFacts } from '../../../src/formats/chat/model.js'
 import type { ChatRequest, Message } from '../../../src/formats/chat/request.js'
 import { anthropic } from '../../../src/formats/anthropic/index.js'
-import type { Egress } from '../../../src/formats/dialect.js'
+import type { UpstreamCodec } from '../../../src/formats/dialect.js'
 import { collectEvents, type Decoded } from '../collect-events.js'
 import { encodeWith, sampleRequest } from '../sample-request.js'
 import type { Frame } from '../sse-frames.js'
 
 export { userMessage as user } from '../sample-request.js'
 
-if (anthropic.egress === null) throw new Error('the dialect has no egress')
+if (anthropic.upstreamCodec === null) throw new Error('the dialect has no codec for upstreams')
 
-export const egress: Egress = anthropic.egress
+export const upstreamCodec: UpstreamCodec = anthropic.upstreamCodec
 
 /** A request with one user message and the members of `over`. */
 export function request(over: Partial<ChatRequest> = {}): ChatRequest {
@@ -43,7 +43,7 @@ export type Encoded = ReturnType<typeof encodeWith>
 
 /** The encoded body, and the losses as `path: why`. */
 export function encode(over: Partial<ChatRequest>, model: Partial<ModelFacts> = {}): Encoded {
-  return encodeWith(egress, request(over), facts(model))
+  return encodeWith(upstreamCodec, request(over), facts(model))
 }
 
 /** An assistant turn with text and calls `id:name:arguments`. */
@@ -68,7 +68,7 @@ export function frame(payload: JsonObject): Frame {
 /** Decodes these frames as a whole stream. */
 export function decodeStream(frames: readonly Frame[], over: Partial<ChatRequest> = {}): Decoded {
   return collectEvents((sink) => {
-    const decoder = egress.newDecoder(request(over), sink)
+    const decoder = upstreamCodec.newDecoder(request(over), sink)
     for (const { name, data } of frames) decoder.frame(name, data)
     decoder.end()
   })
@@ -76,7 +76,7 @@ export function decodeStream(frames: readonly Frame[], over: Partial<ChatRequest
 
 /** Decodes a whole body. */
 export function decodeReply(body: JsonObject, over: Partial<ChatRequest> = {}): Decoded {
-  return collectEvents((sink) => egress.decodeReply(body, request(over), sink))
+  return collectEvents((sink) => upstreamCodec.decodeReply(body, request(over), sink))
 }
 
 /** The text of all blocks of a kind, joined. */

@@ -9,7 +9,7 @@ import { arrayOf, isObject, objectOf, type JsonObject } from '../../../src/forma
 import { fixturesFolder, recordings } from '../../helpers/fixtures.js'
 import { framesOf } from '../sse-frames.js'
 import type { Decoded } from '../collect-events.js'
-import { egress, decodeReply, decodeStream, request, stringOrEmpty } from './driver.js'
+import { upstreamCodec, decodeReply, decodeStream, request, stringOrEmpty } from './driver.js'
 
 /** Recordings whose usage differs from the top-level counts, each with the reason. */
 const EXCEPTIONS: Record<string, string> = {
@@ -180,7 +180,7 @@ void t.test('every recorded reply is decoded completely', { skip: folder === nul
     const body = stringOrEmpty(recording.response_body)
     if (recording.status !== 200) {
       tally.failed += 1
-      const error = egress.decodeError(Number(recording.status), {}, body)
+      const error = upstreamCodec.decodeError(Number(recording.status), {}, body)
       t.equal(error.kind, 'unknown_model', name)
       continue
     }
@@ -223,7 +223,7 @@ void t.test(
       if (recording.api !== 'messages' || recording.stream !== true) continue
       const body = stringOrEmpty(recording.response_body)
       const fold = new Fold()
-      egress.decodeReply(message(body, true), request(), fold)
+      upstreamCodec.decodeReply(message(body, true), request(), fold)
       t.same(comparable(fold.reply()), comparable(decodeStream(framesOf(body)).reply), name)
       compared += 1
     }

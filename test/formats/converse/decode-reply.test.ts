@@ -9,7 +9,7 @@ import type { ChatEvent } from '../../../src/formats/chat/event.js'
 import type { JsonObject } from '../../../src/formats/chat/json.js'
 import type { ChatRequest } from '../../../src/formats/chat/request.js'
 import { awsEvent, awsException } from '../wire/aws/aws-messages.js'
-import { decodeReply, decodeStream, egress, encode, request } from './driver.js'
+import { decodeReply, decodeStream, upstreamCodec, encode, request } from './driver.js'
 
 const START = awsEvent('messageStart', { role: 'assistant', p: 'abc' })
 const METADATA = awsEvent('metadata', {
@@ -493,14 +493,14 @@ void t.test('HTTP errors, by the name in the header or the body', (t) => {
   for (const { status, name, message = 'Oh.', kind } of REFUSALS) {
     const type = `${name ?? ''}:http://internal.amazon.com/coral/com.amazon.bedrock/`
     const headers = name === undefined ? {} : { 'x-amzn-errortype': type }
-    const byHeader = egress.decodeError(status, headers, JSON.stringify({ message }))
+    const byHeader = upstreamCodec.decodeError(status, headers, JSON.stringify({ message }))
     t.equal(byHeader.kind, kind, `${status} ${name ?? ''}`)
     const __type = `com.amazon.coral.service#${name ?? ''}`
     const body = JSON.stringify(name === undefined ? { message } : { __type, message })
-    t.same(egress.decodeError(status, {}, body), byHeader)
+    t.same(upstreamCodec.decodeError(status, {}, body), byHeader)
   }
-  t.equal(egress.decodeError(429, { 'retry-after': '7' }, '{}').retryAfterSeconds, 7)
-  t.equal(egress.decodeError(503, {}, '<html>').kind, 'upstream_busy')
+  t.equal(upstreamCodec.decodeError(429, { 'retry-after': '7' }, '{}').retryAfterSeconds, 7)
+  t.equal(upstreamCodec.decodeError(503, {}, '<html>').kind, 'upstream_busy')
   t.end()
 })
 
@@ -508,7 +508,7 @@ void t.test('a model that only profiles serve', (t) => {
   const message =
     'Invocation of model ID anthropic.claude-sonnet-4-5 with on-demand throughput isn’t supported. Retry your request with the ID or ARN of an inference profile that contains this model.'
   const headers = { 'x-amzn-errortype': 'ValidationException:' }
-  const error = egress.decodeError(400, headers, JSON.stringify({ message }))
+  const error = upstreamCodec.decodeError(400, headers, JSON.stringify({ message }))
   t.match(error.message, /inference profile, such as one that begins with "us\."/)
   t.end()
 })
@@ -518,7 +518,7 @@ void t.test('secrets of a message are left out', (t) => {
     message: 'Bearer abcdefghijk is wrong',
     __type: 'ValidationException',
   })
-  t.match(egress.decodeError(400, {}, body).message, '[redacted] is wrong')
+  t.match(upstreamCodec.decodeError(400, {}, body).message, '[redacted] is wrong')
   t.equal(request().model, 'us.amazon.nova-lite-v1:0')
   t.end()
 })

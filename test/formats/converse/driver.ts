@@ -4,14 +4,14 @@ import { isObject, type JsonObject, type JsonValue } from '../../../src/formats/
 import type { ModelFacts } from '../../../src/formats/chat/model.js'
 import type { ChatRequest } from '../../../src/formats/chat/request.js'
 import { converse } from '../../../src/formats/converse/index.js'
-import type { Egress } from '../../../src/formats/dialect.js'
+import type { UpstreamCodec } from '../../../src/formats/dialect.js'
 import { newFramer } from '../../../src/formats/wire/aws/event-stream.js'
 import { collectEvents, type Decoded } from '../collect-events.js'
 import { encodeWith, sampleRequest } from '../sample-request.js'
 
-if (converse.egress === null) throw new Error('the dialect has no egress')
+if (converse.upstreamCodec === null) throw new Error('the dialect has no codec for upstreams')
 
-export const egress: Egress = converse.egress
+export const upstreamCodec: UpstreamCodec = converse.upstreamCodec
 
 export const NOVA: ModelFacts = {
   id: 'us.amazon.nova-lite-v1:0',
@@ -55,7 +55,7 @@ export function encode(
   over: Partial<ChatRequest>,
   model: ModelFacts = NOVA,
 ): ReturnType<typeof encodeWith> {
-  return encodeWith(egress, request(over), model)
+  return encodeWith(upstreamCodec, request(over), model)
 }
 
 /** Decodes the bytes of a whole stream. */
@@ -65,8 +65,8 @@ export function decodeStream(
 ): Decoded & { readonly wasCut: boolean } {
   let wasCut = false
   const decoded = collectEvents((sink) => {
-    const decoder = egress.newDecoder(request(over), sink)
-    const framer = newFramer(egress.framing, decoder)
+    const decoder = upstreamCodec.newDecoder(request(over), sink)
+    const framer = newFramer(upstreamCodec.framing, decoder)
     for (const chunk of chunks) framer.write(chunk)
     framer.end()
     if (framer.fault !== null) sink.event({ type: 'error', error: framer.fault })
@@ -78,7 +78,7 @@ export function decodeStream(
 
 /** Decodes a whole body. */
 export function decodeReply(body: JsonObject, over: Partial<ChatRequest> = {}): Decoded {
-  return collectEvents((sink) => egress.decodeReply(body, request(over), sink))
+  return collectEvents((sink) => upstreamCodec.decodeReply(body, request(over), sink))
 }
 
 /**

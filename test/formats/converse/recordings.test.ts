@@ -13,20 +13,20 @@ import {
   type JsonObject,
 } from '../../../src/formats/chat/json.js'
 import { anthropic } from '../../../src/formats/anthropic/index.js'
-import type { DialectName, Egress } from '../../../src/formats/dialect.js'
-import { egressOf, ingressOf } from '../../../src/formats/index.js'
+import type { DialectName, UpstreamCodec } from '../../../src/formats/dialect.js'
+import { upstreamCodecOf, clientCodecOf } from '../../../src/formats/index.js'
 import { newFramer } from '../../../src/formats/wire/aws/event-stream.js'
-import { TranslatedStream } from '../../../src/gateway/streams/translated-stream.js'
+import { TranslatedStream } from '../../../src/formats/translated-stream.js'
 import { translateReply } from '../../../src/gateway/streams/whole-reply.js'
 import { fixtures, skipWithoutFixtures, type Recording } from '../../helpers/fixtures.js'
 import { collectEvents, type Decoded } from '../collect-events.js'
 import { awsCodec } from '../wire/aws/aws-messages.js'
-import { egress as converse, request } from './driver.js'
+import { upstreamCodec as converse, request } from './driver.js'
 
-if (anthropic.egress === null) throw new Error('the dialect has no egress')
+if (anthropic.upstreamCodec === null) throw new Error('the dialect has no codec for upstreams')
 
 /** Claude behind InvokeModel. */
-const INVOKED: Egress = { ...anthropic.egress, framing: 'aws-chunks' }
+const INVOKED: UpstreamCodec = { ...anthropic.upstreamCodec, framing: 'aws-chunks' }
 
 const CLIENTS: readonly DialectName[] = ['openai-chat', 'openai-responses', 'anthropic', 'gemini']
 const BODIES: Readonly<Record<string, JsonObject>> = {
@@ -173,16 +173,16 @@ void t.test('every reply of Converse is decoded completely', skipWithoutFixtures
 /** The translation of a recording for a client, and that of its bytes one by one. */
 function replayed(
   { stream, response_body: body }: Recording,
-  egress: Egress,
+  upstreamCodec: UpstreamCodec,
   client: DialectName,
 ): { readonly outcomes: unknown; readonly out: string; readonly split: string } {
-  const ingress = ingressOf(client)
+  const clientCodec = clientCodecOf(client)
   const isPath = client === 'gemini'
   const own = { ...BODIES[client], ...(isPath ? {} : { stream }) }
   const endpoint = { operation: 'chat' as const, ...(isPath && { model: 'm', stream }) }
-  const asked = ingress.decodeRequest(own, endpoint)
+  const asked = clientCodec.decodeRequest(own, endpoint)
   const seed = { id: 'id_1', createdAtSeconds: 1, model: 'm', origin: 'anthropic' as const }
-  const options = { egress, ingress, request: asked, seed }
+  const options = { upstreamCodec, clientCodec, request: asked, seed }
   if (!stream) {
     const { body: out, outcome, breach } = translateReply(JSON.parse(body) as JsonObject, options)
     return { outcomes: { outcome, breach }, out, split: out }
@@ -193,7 +193,7 @@ function replayed(
     const { outcome, breach } = translation
     return { out, outcomes: { outcome, breach } }
   }
-  const bytes = Buffer.from(body, egress.framing === 'sse' ? 'utf8' : 'base64')
+  const bytes = Buffer.from(body, upstreamCodec.framing === 'sse' ? 'utf8' : 'base64')
   const { out, outcomes } = run([bytes])
   return { out, outcomes, split: run([...bytes].map((byte) => Buffer.of(byte))).out }
 }
@@ -272,10 +272,10 @@ void t.test("models behind Bedrock's OpenAI endpoints", skipWithoutFixtures(), (
   ]
   t.ok(found.length > 5)
   for (const recording of found) {
-    const egress = egressOf(recording.api === 'responses' ? 'openai-responses' : 'openai-chat')
-    if (egress === null) throw new Error('the dialect has no egress')
+    const upstreamCodec = upstreamCodecOf(recording.api === 'responses' ? 'openai-responses' : 'openai-chat')
+    if (upstreamCodec === null) throw new Error('the dialect has no upstreamCodec')
     for (const client of CLIENTS) {
-      const { outcomes, out, split } = replayed(recording, egress, client)
+      const { outcomes, out, split } = replayed(recording, upstreamCodec, client)
       t.same(outcomes, COMPLETE, recording.name)
       t.equal(split, out, recording.name)
     }

@@ -4,7 +4,7 @@
 import type { JsonObject, JsonValue } from '../../../src/formats/chat/json.js'
 import type { ModelFacts } from '../../../src/formats/chat/model.js'
 import type { ChatRequest } from '../../../src/formats/chat/request.js'
-import { egress } from '../../../src/formats/gemini/index.js'
+import { upstreamCodec } from '../../../src/formats/gemini/index.js'
 import { decodeReply as decodeBody } from '../../../src/formats/gemini/upstream/decode-reply.js'
 import type { WireError } from '../../../src/errors.js'
 import { collectEvents, refusalOf, type Decoded } from '../collect-events.js'
@@ -53,7 +53,7 @@ export function encode(
   model: ModelFacts = facts(),
 ): { body: JsonObject; losses: string[] } {
   const losses: string[] = []
-  const body = egress.encodeRequest(chatRequest({ model: model.id, ...more }), model, {
+  const body = upstreamCodec.encodeRequest(chatRequest({ model: model.id, ...more }), model, {
     drop: (path, why) => losses.push(`${path}:${why}`),
   })
   return { body, losses }
@@ -67,7 +67,7 @@ export function encodeFailure(more: Partial<ChatRequest>, model: ModelFacts = fa
 /** Decodes these chunks as a stream. A string is the data of a frame. */
 export function decodeStream(chunks: (JsonValue | string)[], request = chatRequest()): Decoded {
   return collectEvents((sink) => {
-    const decoder = egress.newDecoder(request, sink)
+    const decoder = upstreamCodec.newDecoder(request, sink)
     for (const chunk of chunks) {
       decoder.frame('', typeof chunk === 'string' ? chunk : JSON.stringify(chunk))
     }

@@ -6,16 +6,16 @@ import t from 'tap'
 import type { JsonObject } from '../../../src/formats/chat/json.js'
 import type { ModelFacts } from '../../../src/formats/chat/model.js'
 import { sealEnvelope } from '../../../src/formats/gemini/client/thinking-token.js'
-import { edits, GeminiTap, tapReply } from '../../../src/formats/gemini/passthrough.js'
+import { edits, GeminiWatcher, replyFacts } from '../../../src/formats/gemini/passthrough.js'
 
 /** The data of a frame as the framer of passing streams delivers it: bytes decoded as Latin-1. */
-function fed(...chunks: readonly unknown[]): { tap: GeminiTap; passes: boolean[] } {
-  const tap = new GeminiTap()
+function fed(...chunks: readonly unknown[]): { watcher: GeminiWatcher; passes: boolean[] } {
+  const watcher = new GeminiWatcher()
   const passes = chunks.map((chunk) => {
     const data = typeof chunk === 'string' ? chunk : JSON.stringify(chunk)
-    return tap.frame('', Buffer.from(data).toString('latin1'))
+    return watcher.frame('', Buffer.from(data).toString('latin1'))
   })
-  return { tap, passes }
+  return { watcher, passes }
 }
 
 function chunk(parts: JsonObject[], more: JsonObject = {}, output = 1): JsonObject {
@@ -31,65 +31,65 @@ function chunk(parts: JsonObject[], more: JsonObject = {}, output = 1): JsonObje
 }
 
 void t.test('text, usage and the end of a stream', (t) => {
-  const { tap, passes } = fed(
+  const { watcher, passes } = fed(
     chunk([{ text: '' }]),
     chunk([{ text: 'Grüße' }], {}, 2),
     chunk([{ text: 'and' }], {}, 3),
     chunk([{ text: 'more' }], {}, 4),
   )
   t.same(passes, [true, true, true, true])
-  t.match(tap, {
+  t.match(watcher, {
     hasContent: true,
     isFinished: false,
     isComplete: false,
     model: 'gemini-x',
     error: null,
   })
-  t.same(tap.usage, { input: 5, output: 4 })
-  t.equal(tap.outputSize.bytes, 7 + 3 + 4, 'bytes, not characters')
-  t.ok(tap.frame('', JSON.stringify(chunk([{ text: '' }], { finishReason: 'MAX_TOKENS' }, 9))))
-  t.match(tap, { isFinished: true, reason: 'length', usage: { output: 9 } })
-  t.equal(fed(chunk([{ text: '' }])).tap.hasContent, false, 'an empty text is not content')
+  t.same(watcher.usage, { input: 5, output: 4 })
+  t.equal(watcher.outputSize.bytes, 7 + 3 + 4, 'bytes, not characters')
+  t.ok(watcher.frame('', JSON.stringify(chunk([{ text: '' }], { finishReason: 'MAX_TOKENS' }, 9))))
+  t.match(watcher, { isFinished: true, reason: 'length', usage: { output: 9 } })
+  t.equal(fed(chunk([{ text: '' }])).watcher.hasContent, false, 'an empty text is not content')
   t.end()
 })
 
 void t.test('a stream is finished when every candidate has a reason; calls end with STOP', (t) => {
   const functionCall = { name: 'a', args: { b: 1 } }
-  const { tap } = fed(chunk([{ functionCall }], { finishReason: 'STOP' }))
-  t.match(tap, { reason: 'tool-use', outputSize: { calls: 1, bytes: 8 } })
+  const { watcher } = fed(chunk([{ functionCall }], { finishReason: 'STOP' }))
+  t.match(watcher, { reason: 'tool-use', outputSize: { calls: 1, bytes: 8 } })
   const two = fed(
     { candidates: [{ index: 0, finishReason: 'STOP' }] },
     { candidates: [{ index: 1, content: { parts: [{ text: 'x' }] } }] },
   )
-  t.equal(two.tap.isFinished, false)
-  two.tap.frame('', '{"candidates":[{"index":1,"finishReason":"SAFETY"}]}')
-  t.equal(two.tap.isFinished, true)
+  t.equal(two.watcher.isFinished, false)
+  two.watcher.frame('', '{"candidates":[{"index":1,"finishReason":"SAFETY"}]}')
+  t.equal(two.watcher.isFinished, true)
   t.end()
 })
 
 void t.test('a blocked prompt, an error and malformed frames', (t) => {
   const blocked = fed({ promptFeedback: { blockReason: 'SAFETY' } })
-  t.match(blocked.tap, { isFinished: true, reason: 'filter', hasContent: true, error: null })
+  t.match(blocked.watcher, { isFinished: true, reason: 'filter', hasContent: true, error: null })
   const error = { code: 503, message: 'Überlastet', status: 'UNAVAILABLE' }
   const failed = fed(chunk([{ text: 'a' }]), { error }, chunk([{ text: 'b' }]))
   t.same(failed.passes, [true, false, false])
-  t.match(failed.tap.error, { kind: 'upstream_busy', message: 'Überlastet' })
-  t.equal(fed('{"candidates":').tap.error?.kind, 'upstream_malformed')
-  t.equal(fed('[1]').tap.error?.kind, 'upstream_malformed')
+  t.match(failed.watcher.error, { kind: 'upstream_busy', message: 'Überlastet' })
+  t.equal(fed('{"candidates":').watcher.error?.kind, 'upstream_malformed')
+  t.equal(fed('[1]').watcher.error?.kind, 'upstream_malformed')
   t.end()
 })
 
 void t.test('whole replies', (t) => {
-  t.match(tapReply(chunk([{ text: 'x' }], { finishReason: 'STOP' }, 3)), {
+  t.match(replyFacts(chunk([{ text: 'x' }], { finishReason: 'STOP' }, 3)), {
     usage: { input: 5, output: 3 },
     reason: 'stop',
     error: null,
     model: 'gemini-x',
   })
-  t.match(tapReply({ error: { code: 400, message: 'Bad', status: 'INVALID_ARGUMENT' } }), {
+  t.match(replyFacts({ error: { code: 400, message: 'Bad', status: 'INVALID_ARGUMENT' } }), {
     error: { kind: 'upstream_rejected' },
   })
-  t.match(tapReply({ usageMetadata: {} }), { error: { kind: 'upstream_malformed' } })
+  t.match(replyFacts({ usageMetadata: {} }), { error: { kind: 'upstream_malformed' } })
   t.end()
 })
 

@@ -6,13 +6,13 @@ import type { ChatEvent } from '../../../src/formats/chat/event.js'
 import { isObject, type JsonObject } from '../../../src/formats/chat/json.js'
 import type { ChatRequest } from '../../../src/formats/chat/request.js'
 import { openaiChat } from '../../../src/formats/openai-chat/index.js'
-import type { Egress, Ingress, Seed } from '../../../src/formats/dialect.js'
+import type { UpstreamCodec, ClientCodec, Seed } from '../../../src/formats/dialect.js'
 import { collectEvents, type Decoded } from '../collect-events.js'
 
 export { refusalOf, type Decoded } from '../collect-events.js'
 
-export const ingress: Ingress = present(openaiChat.ingress)
-export const egress: Egress = present(openaiChat.egress)
+export const clientCodec: ClientCodec = present(openaiChat.clientCodec)
+export const upstreamCodec: UpstreamCodec = present(openaiChat.upstreamCodec)
 
 function present<T>(codec: T | null): T {
   if (codec === null) throw new Error('openai-chat has no codec')
@@ -36,7 +36,7 @@ export function request(members: JsonObject = {}): ChatRequest {
 }
 
 export function decode(body: JsonObject): ChatRequest {
-  return ingress.decodeRequest(body, { operation: 'chat' })
+  return clientCodec.decodeRequest(body, { operation: 'chat' })
 }
 
 /** The data of every event of an SSE text with one `data:` line each. */
@@ -53,7 +53,7 @@ export function decodeFrames(
   chatRequest: ChatRequest = request(),
 ): Decoded {
   return collectEvents((sink) => {
-    const decoder = egress.newDecoder(chatRequest, sink)
+    const decoder = upstreamCodec.newDecoder(chatRequest, sink)
     for (const frame of frames) decoder.frame('', frame)
     decoder.end()
   })
@@ -61,12 +61,12 @@ export function decodeFrames(
 
 /** Decodes a whole reply. */
 export function decodeBody(body: JsonObject, chatRequest: ChatRequest = request()): Decoded {
-  return collectEvents((sink) => egress.decodeReply(body, chatRequest, sink))
+  return collectEvents((sink) => upstreamCodec.decodeReply(body, chatRequest, sink))
 }
 
 /** Encodes events as a stream, in one text. */
 export function encodeEvents(events: readonly ChatEvent[], chatRequest: ChatRequest): string {
-  const encoder = ingress.newEncoder(chatRequest, SEED)
+  const encoder = clientCodec.newEncoder(chatRequest, SEED)
   let out = ''
   for (const event of events) {
     encoder.event(event)

@@ -11,7 +11,7 @@ import {
   decodeFrames,
   encodeEvents,
   framesOf,
-  ingress,
+  clientCodec,
   expectObject,
   request,
   SEED,
@@ -45,7 +45,7 @@ void t.test('a stream has one numbered delta per image; a whole reply has a list
   for (const event of EVENTS) fold.event(event)
   const reply = fold.reply()
   if (reply === null) throw new Error('unfinished')
-  const body = expectObject(JSON.parse(ingress.encodeReply(reply, request(), SEED).text))
+  const body = expectObject(JSON.parse(clientCodec.encodeReply(reply, request(), SEED).text))
   const message = objectOf(objectOf(arrayOf(body['choices'])[0])['message'])
   t.same(message['images'], SHOWN)
   t.equal(message['content'], 'Two pictures:')

@@ -21,10 +21,10 @@ import {
   decode,
   decodeBody,
   decodeFrames,
-  egress,
+  upstreamCodec,
   encodeEvents,
   framesOf,
-  ingress,
+  clientCodec,
   expectObject,
   request,
   SEED,
@@ -158,8 +158,8 @@ void t.test('20,000 corrupted streams follow the grammar', (t) => {
     if (breach !== null) t.fail(`${breach}: ${JSON.stringify(frames)}`)
     if (ends(events) !== 1) t.fail(`${ends(events)} ends: ${JSON.stringify(frames)}`)
     if (error !== null) broken += 1
-    const tap = egress.newTap?.({ includeUsage: false })
-    for (const frame of frames) tap?.frame('', frame)
+    const watcher = upstreamCodec.newWatcher?.({ includeUsage: false })
+    for (const frame of frames) watcher?.frame('', frame)
     decodeBody(safe(frames[0] ?? ''))
   }
   t.ok(broken > 1_000 && broken < 20_000, `${broken} ended in an error`)
@@ -240,7 +240,7 @@ void t.test(
       if (streamed.breach !== null) t.fail(streamed.breach)
       if (!t.same(streamed.reply, expected, `stream ${round}`)) break
       const whole = decodeBody(
-        expectObject(JSON.parse(ingress.encodeReply(reply, chatRequest, SEED).text)),
+        expectObject(JSON.parse(clientCodec.encodeReply(reply, chatRequest, SEED).text)),
       )
       const text = (from: Reply | null, kind: string): string[] =>
         (from?.blocks ?? []).flatMap((it) =>
@@ -344,7 +344,7 @@ void t.test('1,000 random requests are equal after encoding and decoding', (t) =
   const none = { drop: (path: string): never => t.fail(`lost ${path}`) as never }
   for (let round = 0; round < 1_000; round += 1) {
     const chatRequest = randomRequest(next)
-    const body = egress.encodeRequest(chatRequest, FACTS, none)
+    const body = upstreamCodec.encodeRequest(chatRequest, FACTS, none)
     if (
       !t.same(
         decode(expectObject(JSON.parse(JSON.stringify(body)))),

@@ -18,9 +18,9 @@ import type { DialectName } from '../../../src/formats/dialect.js'
 import type { ModelFacts } from '../../../src/formats/chat/model.js'
 import {
   decode,
-  egress,
+  upstreamCodec,
   framesOf,
-  ingress,
+  clientCodec,
   expectObject,
   refusalOf,
   request,
@@ -34,14 +34,14 @@ const CALL: ReplyBlock = { type: 'tool', id: 'call_1', name: 'look', json: '{}' 
 function whole(origin: DialectName, blocks: ReplyBlock[]): JsonObject {
   const reply: Reply = { id: 'r', model: 'm', blocks, usage: {}, reason: 'stop', raw: 'stop' }
   const body = expectObject(
-    JSON.parse(ingress.encodeReply(reply, request(), { ...SEED, origin }).text),
+    JSON.parse(clientCodec.encodeReply(reply, request(), { ...SEED, origin }).text),
   )
   return objectOf(objectOf(arrayOf(body.choices)[0]).message)
 }
 
 /** The message that a client assembles from a stream, as the SDKs do. */
 function streamed(origin: DialectName, blocks: ReplyBlock[]): JsonObject {
-  const encoder = ingress.newEncoder(request({ stream: true }), { ...SEED, origin })
+  const encoder = clientCodec.newEncoder(request({ stream: true }), { ...SEED, origin })
   for (const event of eventsOf(blocks)) encoder.event(event)
   const message: JsonObject = {}
   const details: JsonValue[] = []
@@ -323,7 +323,7 @@ void t.test(
     const user = { role: 'user', content: 'q' }
     const losses = { drop: (): void => undefined }
     const edits = (message: JsonObject, facts: ModelFacts): unknown =>
-      egress.edits({ model: 'm', messages: [user, message] }, 'm', { model: facts, losses })
+      upstreamCodec.edits({ model: 'm', messages: [user, message] }, 'm', { model: facts, losses })
     t.same(edits(full, mine), [{ key: 'messages', json: JSON.stringify([user, bare]) }])
     t.same(edits(bare, mine), [], 'unchanged bytes are not serialised again')
     t.same(edits(full, unknown), [])

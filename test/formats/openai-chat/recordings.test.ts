@@ -14,10 +14,10 @@ import {
   decode,
   decodeBody,
   decodeFrames,
-  egress,
+  upstreamCodec,
   encodeEvents,
   framesOf,
-  ingress,
+  clientCodec,
   expectObject,
   request,
   SEED,
@@ -175,10 +175,12 @@ void t.test('recorded replies keep text, calls, reason and usage', (t) => {
     }
     t.same(gistOf(reply), expected, name)
     const plain = { ...request(), includeUsage: true }
-    const again = decodeBody(expectObject(JSON.parse(ingress.encodeReply(reply, plain, SEED).text)))
+    const again = decodeBody(
+      expectObject(JSON.parse(clientCodec.encodeReply(reply, plain, SEED).text)),
+    )
     if (again.reply === null) t.fail(`${name}: not read again`)
     else t.same(gistOf(again.reply), asSent(expected, reply), `${name}, encoded`)
-    const seen = egress.tapReply?.(body)
+    const seen = upstreamCodec.replyFacts?.(body)
     t.equal(
       seen?.reason,
       expected.raw === null ? null : stopReasonOf('openai-chat', expected.raw),
@@ -200,10 +202,10 @@ void t.test('recorded streams keep text, calls, reason and usage', (t) => {
     const chunks = frames.filter((f) => f !== '[DONE]').map((f) => expectObject(JSON.parse(f)))
     const outcome = decodeFrames(frames, requestOf(it['request_body']))
     t.equal(outcome.breach, null, name)
-    const tap = egress.newTap?.({ includeUsage: true })
-    for (const frame of frames) tap?.frame('', Buffer.from(frame, 'utf8').toString('latin1'))
+    const watcher = upstreamCodec.newWatcher?.({ includeUsage: true })
+    for (const frame of frames) watcher?.frame('', Buffer.from(frame, 'utf8').toString('latin1'))
     if (chunks.some((chunk) => chunk['error'] !== undefined)) {
-      t.ok(outcome.error !== null && tap?.error !== null, `${name} reports its failure`)
+      t.ok(outcome.error !== null && watcher?.error !== null, `${name} reports its failure`)
       failed += 1
       continue
     }
@@ -217,13 +219,13 @@ void t.test('recorded streams keep text, calls, reason and usage', (t) => {
       continue
     }
     t.same(gistOf(outcome.reply), expected, name)
-    t.equal(tap?.usage.output, expected.output, name)
+    t.equal(watcher?.usage.output, expected.output, name)
     t.equal(
-      tap?.reason,
+      watcher?.reason,
       expected.raw === null ? null : stopReasonOf('openai-chat', expected.raw),
       name,
     )
-    t.equal(tap?.isComplete, true, name)
+    t.equal(watcher?.isComplete, true, name)
     const plain = { ...request(), includeUsage: true }
     const again = decodeFrames(framesOf(encodeEvents(outcome.events, plain)))
     if (again.reply === null) t.fail(`${name}: not read again`)

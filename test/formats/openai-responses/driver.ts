@@ -4,7 +4,7 @@
 import type { JsonObject } from '../../../src/formats/chat/json.js'
 import type { ModelFacts } from '../../../src/formats/chat/model.js'
 import type { ChatRequest, Message } from '../../../src/formats/chat/request.js'
-import type { Egress } from '../../../src/formats/dialect.js'
+import type { UpstreamCodec } from '../../../src/formats/dialect.js'
 import { openaiResponses } from '../../../src/formats/openai-responses/index.js'
 import { collectEvents, type Decoded } from '../collect-events.js'
 import { encodeWith, sampleRequest, userMessage as sampleUserMessage } from '../sample-request.js'
@@ -13,9 +13,10 @@ import type { Frame } from '../sse-frames.js'
 export { refusalOf, type Decoded } from '../collect-events.js'
 export { framesOf, type Frame } from '../sse-frames.js'
 
-if (openaiResponses.egress === null) throw new Error('the dialect has no egress')
+if (openaiResponses.upstreamCodec === null)
+  throw new Error('the dialect has no codec for upstreams')
 
-export const egress: Egress = openaiResponses.egress
+export const upstreamCodec: UpstreamCodec = openaiResponses.upstreamCodec
 
 /** A model with reasoning and the usual efforts. */
 export const REASONING_MODEL: ModelFacts = {
@@ -53,7 +54,7 @@ export function encode(
   members: Partial<ChatRequest>,
   facts: ModelFacts = REASONING_MODEL,
 ): { body: JsonObject; lost: string[] } {
-  return encodeWith(egress, request(members), facts)
+  return encodeWith(upstreamCodec, request(members), facts)
 }
 
 /** Events as frames; each is named by its type. */
@@ -70,7 +71,7 @@ export function decodeStream(
   chatRequest: ChatRequest = request(),
 ): Decoded {
   return collectEvents((sink) => {
-    const decoder = egress.newDecoder(chatRequest, sink)
+    const decoder = upstreamCodec.newDecoder(chatRequest, sink)
     for (const { name, data } of list) decoder.frame(name, data)
     decoder.end()
   })
@@ -78,7 +79,7 @@ export function decodeStream(
 
 /** Decodes a whole response. */
 export function decodeWhole(body: JsonObject, chatRequest: ChatRequest = request()): Decoded {
-  return collectEvents((sink) => egress.decodeReply(body, chatRequest, sink))
+  return collectEvents((sink) => upstreamCodec.decodeReply(body, chatRequest, sink))
 }
 
 /** The value as a string. Throws for any other value. */

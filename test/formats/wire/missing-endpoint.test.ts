@@ -5,12 +5,12 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { egressOf } from '../../../src/formats/index.js'
+import { upstreamCodecOf } from '../../../src/formats/index.js'
 import { objectOf, stringOf } from '../../../src/formats/chat/json.js'
 import type { DialectName } from '../../../src/formats/dialect.js'
 
 function kindOf(dialect: DialectName, body: string): string | undefined {
-  return egressOf(dialect)?.decodeError(404, {}, body).kind
+  return upstreamCodecOf(dialect)?.decodeError(404, {}, body).kind
 }
 
 const error = (fields: object): string => JSON.stringify({ error: fields })
@@ -76,7 +76,7 @@ const WRONG_URL: readonly (readonly [DialectName, string, string])[] = [
 for (const [dialect, who, body] of WRONG_URL) {
   void t.test(`${who}: a wrong address of ${dialect} is the operator's fault`, (t) => {
     t.equal(kindOf(dialect, body), 'upstream_misconfigured')
-    t.notMatch(egressOf(dialect)?.decodeError(404, {}, body).message, /POST|<h1>/)
+    t.notMatch(upstreamCodecOf(dialect)?.decodeError(404, {}, body).message, /POST|<h1>/)
     t.end()
   })
 }

@@ -5,12 +5,9 @@
  */
 import t from 'tap'
 import type { JsonObject } from '../../../src/formats/chat/json.js'
-import { ingressOf } from '../../../src/formats/index.js'
-import { PassthroughStream } from '../../../src/gateway/streams/passthrough-transform.js'
-import {
-  TranslatedStream,
-  type Translation,
-} from '../../../src/gateway/streams/translated-stream.js'
+import { clientCodecOf } from '../../../src/formats/index.js'
+import { PassthroughStream } from '../../../src/gateway/streams/passthrough-stream.js'
+import { TranslatedStream, type Translation } from '../../../src/formats/translated-stream.js'
 import { REQUEST, SEED, upstream } from '../../properties/transcript-streams.js'
 
 const SIZES = [1_000, 65_536, 70_000, Infinity]
@@ -24,13 +21,16 @@ const DENSE = '[],'.repeat(200_000)
 const LETTERS = 'é"'.repeat(200_000)
 
 function pass(maxKeptBytes?: number): PassthroughStream {
-  const { newTap } = upstream('openai-chat')
-  if (newTap === null) throw new Error('chat completions cannot pass')
-  return new PassthroughStream(newTap({ includeUsage: true }), maxKeptBytes)
+  const { newWatcher } = upstream('openai-chat')
+  if (newWatcher === null) throw new Error('chat completions cannot pass')
+  return new PassthroughStream(newWatcher({ includeUsage: true }), maxKeptBytes)
 }
 
 function translate(): TranslatedStream {
-  const formats = { egress: upstream('openai-chat'), ingress: ingressOf('anthropic') }
+  const formats = {
+    upstreamCodec: upstream('openai-chat'),
+    clientCodec: clientCodecOf('anthropic'),
+  }
   return new TranslatedStream({ ...formats, request: REQUEST, seed: SEED })
 }
 
@@ -123,10 +123,10 @@ void t.test('the error event after a cut event is one of its own', (t) => {
 
 void t.test('an event that may be stored is read whole within the limits', (t) => {
   const seen: boolean[] = []
-  const { newTap } = upstream('openai-responses')
-  if (newTap === null) throw new Error('responses cannot pass')
+  const { newWatcher } = upstream('openai-responses')
+  if (newWatcher === null) throw new Error('responses cannot pass')
   const onWhole = (): void => void seen.push(stream.readsOutline)
-  const stream = new PassthroughStream(newTap({ includeUsage: true, onWhole }), 4_000_000)
+  const stream = new PassthroughStream(newWatcher({ includeUsage: true, onWhole }), 4_000_000)
   const item = { type: 'message', content: [{ type: 'output_text', text: LETTERS }] }
   const response = {
     id: 'r',

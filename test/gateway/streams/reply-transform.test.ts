@@ -6,8 +6,8 @@
  */
 import t from 'tap'
 import { ReplyTransform } from '../../../src/gateway/streams/reply-transform.js'
-import { PassthroughStream } from '../../../src/gateway/streams/passthrough-transform.js'
-import { egressOf } from '../../../src/formats/index.js'
+import { PassthroughStream } from '../../../src/gateway/streams/passthrough-stream.js'
+import { upstreamCodecOf } from '../../../src/formats/index.js'
 
 interface Stage {
   readonly stream: ReplyTransform
@@ -18,9 +18,9 @@ interface Stage {
 
 function stage(): Stage {
   let held: Promise<void> | null = null
-  const tap = egressOf('openai-chat')?.newTap?.({ includeUsage: false })
-  if (tap === undefined) throw new Error('chat completions cannot pass')
-  const translation = new PassthroughStream(tap)
+  const watcher = upstreamCodecOf('openai-chat')?.newWatcher?.({ includeUsage: false })
+  if (watcher === undefined) throw new Error('chat completions cannot pass')
+  const translation = new PassthroughStream(watcher)
   let release = (): void => undefined
   translation.write = (chunk) => {
     if (translation.outcome !== 'open') return ''
@@ -135,9 +135,9 @@ void t.test(
 )
 
 void t.test('a last event without its blank line is separated from the next one', (t) => {
-  const tap = egressOf('openai-chat')?.newTap?.({ includeUsage: false })
-  if (tap === undefined) throw new Error('chat completions cannot pass')
-  const stream = new PassthroughStream(tap)
+  const watcher = upstreamCodecOf('openai-chat')?.newWatcher?.({ includeUsage: false })
+  if (watcher === undefined) throw new Error('chat completions cannot pass')
+  const stream = new PassthroughStream(watcher)
   const event = 'data: {"choices":[{"index":0,"delta":{"content":"Hi"}}]}'
   const passed = [stream.write(Buffer.from(event)), stream.end()].map(String).join('')
   t.equal(passed, `${event}\n\n`)

@@ -6,8 +6,8 @@
 import t from 'tap'
 import type { JsonObject } from '../../../src/formats/chat/json.js'
 import { GatewayError } from '../../../src/errors.js'
-import { PassthroughStream } from '../../../src/gateway/streams/passthrough-transform.js'
-import { type Translation } from '../../../src/gateway/streams/translated-stream.js'
+import { PassthroughStream } from '../../../src/gateway/streams/passthrough-stream.js'
+import { type Translation } from '../../../src/formats/translated-stream.js'
 import { translateReply } from '../../../src/gateway/streams/whole-reply.js'
 import { client, PAIRS, REQUEST, SEED, upstream } from '../../properties/transcript-streams.js'
 
@@ -20,9 +20,9 @@ const DONE = 'data: [DONE]\n\n'
 const ERROR = `data: {"error":{"message":"gone","type":"server_error"}}\n\n`
 
 function open(includeUsage = false): Translation {
-  const { newTap } = upstream('openai-chat')
-  if (newTap === null) throw new Error('chat completions cannot pass')
-  return new PassthroughStream(newTap({ includeUsage }))
+  const { newWatcher } = upstream('openai-chat')
+  if (newWatcher === null) throw new Error('chat completions cannot pass')
+  return new PassthroughStream(newWatcher({ includeUsage }))
 }
 
 function feed(translation: Translation, ...chunks: string[]): string {
@@ -158,8 +158,8 @@ void t.test('an invalid whole reply fails and has no body', (t) => {
       { error: { code: 503 } },
     ]) {
       const reply = translateReply(body, {
-        egress: upstream(dialect),
-        ingress: client,
+        upstreamCodec: upstream(dialect),
+        clientCodec: client,
         request: REQUEST,
         seed: SEED,
       })

@@ -223,7 +223,7 @@ void t.test('each of several choices is the same as alone', (t) => {
   const body = { model: 'm', messages: [{ role: 'user', content: 'q' }] }
   const one = client.decodeRequest(body, { operation: 'chat' })
   const two = { ...one, candidates: 2 }
-  const formats = { egress: upstream('gemini'), ingress: client, seed: SEED }
+  const formats = { upstreamCodec: upstream('gemini'), clientCodec: client, seed: SEED }
   let compared = 0
   for (const { dialect, name } of transcripts) {
     const file = join(process.cwd(), 'test/transcripts', `${name}.reply.json`)

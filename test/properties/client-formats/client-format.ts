@@ -5,14 +5,11 @@
  */
 import type { Test } from 'tap'
 import type { ChatRequest } from '../../../src/formats/chat/request.js'
-import type { DialectName, Endpoint, Ingress } from '../../../src/formats/dialect.js'
-import { ingressOf } from '../../../src/formats/index.js'
+import type { DialectName, Endpoint, ClientCodec } from '../../../src/formats/dialect.js'
+import { clientCodecOf } from '../../../src/formats/index.js'
 import type { JsonObject } from '../../../src/formats/chat/json.js'
-import { PassthroughStream } from '../../../src/gateway/streams/passthrough-transform.js'
-import {
-  TranslatedStream,
-  type Translation,
-} from '../../../src/gateway/streams/translated-stream.js'
+import { PassthroughStream } from '../../../src/gateway/streams/passthrough-stream.js'
+import { TranslatedStream, type Translation } from '../../../src/formats/translated-stream.js'
 import { corrupt } from '../damage-bytes.js'
 import {
   difference,
@@ -47,21 +44,21 @@ const REASON =
 
 /** Every upstream dialect for this client: translated, and passed through if both use the same dialect. */
 export function pairsOf(clientCase: ClientCase): Pair[] {
-  const ingress: Ingress = ingressOf(clientCase.dialect)
-  const request: ChatRequest = ingress.decodeRequest(clientCase.body, clientCase.endpoint)
+  const clientCodec: ClientCodec = clientCodecOf(clientCase.dialect)
+  const request: ChatRequest = clientCodec.decodeRequest(clientCase.body, clientCase.endpoint)
   const translated = UPSTREAMS.map((dialect): Pair => {
     const open = (): Translation =>
       new TranslatedStream({
-        egress: upstream(dialect),
-        ingress,
+        upstreamCodec: upstream(dialect),
+        clientCodec,
         request,
         seed: { ...SEED, origin: dialect },
       })
     return { name: `${clientCase.dialect} ← ${dialect}`, dialect, passes: false, open }
   })
-  const { newTap } = upstream(clientCase.dialect)
-  if (newTap === null) return translated
-  const open = (): Translation => new PassthroughStream(newTap({ includeUsage: true }))
+  const { newWatcher } = upstream(clientCase.dialect)
+  if (newWatcher === null) return translated
+  const open = (): Translation => new PassthroughStream(newWatcher({ includeUsage: true }))
   return [
     ...translated,
     { name: `${clientCase.dialect} passed`, dialect: clientCase.dialect, passes: true, open },

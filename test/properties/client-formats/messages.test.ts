@@ -9,7 +9,7 @@ import type { ChatEvent } from '../../../src/formats/chat/event.js'
 import { Fold, type Reply } from '../../../src/formats/chat/fold.js'
 import { Grammar } from '../../../src/formats/chat/grammar.js'
 import { objectOf } from '../../../src/formats/chat/json.js'
-import { ingressOf } from '../../../src/formats/index.js'
+import { clientCodecOf } from '../../../src/formats/index.js'
 import { SseFramer } from '../../../src/formats/wire/frames/sse-framer.js'
 import { faultsOfReply } from '../../conformance/clients/client-forms.js'
 import { checkClient } from './client-format.js'
@@ -31,8 +31,8 @@ checkClient(t, {
   claims: (frames) => frames.some((data) => /"type"\s*:\s*"message_stop"/.test(data)),
 })
 
-const client = ingressOf('anthropic')
-const egress = upstream('anthropic')
+const client = clientCodecOf('anthropic')
+const upstreamCodec = upstream('anthropic')
 const REQUEST = client.decodeRequest(BODY, ENDPOINT)
 const seed = { ...SEED, id: 'msg_property', origin: 'openai-responses' as const }
 
@@ -77,7 +77,7 @@ void t.test('2,000 replies through the encoders, and back', (t) => {
     const faults = faultsOfReply(answered, true).filter((fault) => !/^a block of type/.test(fault))
     if (!t.same(faults, [], `seed ${index}: the order of the format`)) break
     const streamed = read((grammar) => {
-      const decoder = egress.newDecoder(REQUEST, grammar)
+      const decoder = upstreamCodec.newDecoder(REQUEST, grammar)
       const framer = new SseFramer(decoder)
       framer.write(bytes)
       framer.end()
@@ -87,7 +87,7 @@ void t.test('2,000 replies through the encoders, and back', (t) => {
     const { text: body, bytes: size } = client.encodeReply(reply, REQUEST, seed)
     if (size !== Buffer.byteLength(body)) t.fail(`seed ${index}: has other bytes`)
     const whole = read((grammar) => {
-      egress.decodeReply(objectOf(JSON.parse(body)), REQUEST, grammar)
+      upstreamCodec.decodeReply(objectOf(JSON.parse(body)), REQUEST, grammar)
     })
     if (!t.same(contentOf(whole), contentOf(reply), `seed ${index}: the whole reply`)) break
     if (!t.equal(whole.reason, streamed.reason, `seed ${index}: one reason`)) break

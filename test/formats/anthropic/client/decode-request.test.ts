@@ -5,16 +5,16 @@
 import t from 'tap'
 import type { JsonObject, JsonValue } from '../../../../src/formats/chat/json.js'
 import type { ChatRequest } from '../../../../src/formats/chat/request.js'
-import { ingressOf } from '../../../../src/formats/index.js'
+import { clientCodecOf } from '../../../../src/formats/index.js'
 import { GatewayError } from '../../../../src/errors.js'
 
-const ingress = ingressOf('anthropic')
+const clientCodec = clientCodecOf('anthropic')
 const HELLO: JsonValue[] = [{ role: 'user', content: 'Hello' }]
 const PLAIN: JsonObject = { model: 'm', max_tokens: 10, messages: HELLO }
 const TOOL: JsonObject = { name: 'f', input_schema: { type: 'object' } }
 
 function decode(members: JsonObject, headers: Record<string, string> = {}): ChatRequest {
-  return ingress.decodeRequest({ ...PLAIN, ...members }, { operation: 'chat' }, headers)
+  return clientCodec.decodeRequest({ ...PLAIN, ...members }, { operation: 'chat' }, headers)
 }
 
 function refusal(members: JsonObject, headers: Record<string, string> = {}): GatewayError {

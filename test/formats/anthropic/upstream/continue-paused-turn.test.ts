@@ -13,9 +13,9 @@ import {
 } from '../../../../src/formats/chat/json.js'
 import { SseFramer } from '../../../../src/formats/wire/frames/sse-framer.js'
 import { fixtures, skipWithoutFixtures } from '../../../helpers/fixtures.js'
-import { egress, request } from '../driver.js'
+import { upstreamCodec, request } from '../driver.js'
 
-const { continuation } = egress
+const { continuation } = upstreamCodec
 
 function next(body: JsonObject, resume: JsonObject): JsonObject {
   if (continuation === null) throw new Error('Anthropic has lost its continuation')
@@ -36,8 +36,8 @@ function resumeOf(run: (sink: { event(event: ChatEvent): void }) => void): JsonO
 
 function decoded(stream: boolean, body: string): JsonObject {
   return resumeOf((sink) => {
-    if (!stream) return egress.decodeReply(objectOf(JSON.parse(body)), request(), sink)
-    const decoder = egress.newDecoder(request(), sink, true)
+    if (!stream) return upstreamCodec.decodeReply(objectOf(JSON.parse(body)), request(), sink)
+    const decoder = upstreamCodec.newDecoder(request(), sink, true)
     const framer = new SseFramer(decoder)
     framer.write(Buffer.from(body))
     framer.end()

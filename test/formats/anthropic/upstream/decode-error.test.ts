@@ -5,7 +5,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import t from 'tap'
 import type { WireError } from '../../../../src/errors.js'
-import { egress, decodeReply } from '../driver.js'
+import { upstreamCodec, decodeReply } from '../driver.js'
 
 function decode(
   status: number,
@@ -13,7 +13,7 @@ function decode(
   headers: IncomingHttpHeaders = {},
 ): WireError {
   const body = typeof error === 'string' ? error : JSON.stringify({ type: 'error', error })
-  return egress.decodeError(status, headers, body)
+  return upstreamCodec.decodeError(status, headers, body)
 }
 
 void t.test('each status has its kind', (t) => {

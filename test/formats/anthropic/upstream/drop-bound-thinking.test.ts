@@ -5,14 +5,18 @@
 import t from 'tap'
 import type { JsonObject } from '../../../../src/formats/chat/json.js'
 import type { WireError } from '../../../../src/errors.js'
-import { egress } from '../driver.js'
+import { upstreamCodec } from '../driver.js'
 
 const dropReasoning = (body: JsonObject, error: WireError): JsonObject | null =>
-  egress.dropReasoning?.(body, error) ?? null
+  upstreamCodec.dropReasoning?.(body, error) ?? null
 
 function refusal(message: string, status = 400): WireError {
   const type = status === 400 ? 'invalid_request_error' : 'api_error'
-  return egress.decodeError(status, {}, JSON.stringify({ type: 'error', error: { type, message } }))
+  return upstreamCodec.decodeError(
+    status,
+    {},
+    JSON.stringify({ type: 'error', error: { type, message } }),
+  )
 }
 
 const BOUND = refusal(
@@ -34,8 +38,10 @@ void t.test('the retry requests drop_block with every thinking configuration', (
   }
   const body = dropReasoning(BODY, BOUND)
   t.same(body, { ...BODY, thinking: { type: 'adaptive', block_binding } })
-  t.match(egress.headers(body ?? {}), { 'anthropic-beta': 'thinking-binding-controls-2026-08-01' })
-  t.notOk('anthropic-beta' in egress.headers(BODY))
+  t.match(upstreamCodec.headers(body ?? {}), {
+    'anthropic-beta': 'thinking-binding-controls-2026-08-01',
+  })
+  t.notOk('anthropic-beta' in upstreamCodec.headers(BODY))
   t.end()
 })
 

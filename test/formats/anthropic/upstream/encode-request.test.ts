@@ -12,7 +12,7 @@ import {
 import type { ModelFacts } from '../../../../src/formats/chat/model.js'
 import type { ChatRequest, ToolChoice } from '../../../../src/formats/chat/request.js'
 import { GatewayError } from '../../../../src/errors.js'
-import { egress, encode, facts, OLDER, user } from '../driver.js'
+import { upstreamCodec, encode, facts, OLDER, user } from '../driver.js'
 
 /** The field that the error of an untranslatable request names. */
 function refusal(over: Partial<ChatRequest>, model: Partial<ModelFacts> = {}): string | undefined {
@@ -44,17 +44,17 @@ void t.test('a minimal request', (t) => {
 })
 
 void t.test('target, credential, edits and version', (t) => {
-  t.same(egress.target('m', true), { path: '/messages', accept: 'text/event-stream' })
-  t.same(egress.target('m', false), { path: '/messages', accept: 'application/json' })
-  t.same(egress.credential('k'), { 'x-api-key': 'k' })
-  t.same(egress.edits({}, 'a"b', { model: facts(), losses: { drop: () => undefined } }), [
+  t.same(upstreamCodec.target('m', true), { path: '/messages', accept: 'text/event-stream' })
+  t.same(upstreamCodec.target('m', false), { path: '/messages', accept: 'application/json' })
+  t.same(upstreamCodec.credential('k'), { 'x-api-key': 'k' })
+  t.same(upstreamCodec.edits({}, 'a"b', { model: facts(), losses: { drop: () => undefined } }), [
     { key: 'model', json: '"a\\"b"' },
   ])
-  t.same(egress.headers({}), { 'anthropic-version': '2026-10-21' })
+  t.same(upstreamCodec.headers({}), { 'anthropic-version': '2026-10-21' })
   for (const field of ['temperature', 'top_p', 'top_k']) {
-    t.same(egress.headers({ [field]: 0 }), { 'anthropic-version': '2023-06-01' }, field)
+    t.same(upstreamCodec.headers({ [field]: 0 }), { 'anthropic-version': '2023-06-01' }, field)
   }
-  const bound = egress.headers({ thinking: { type: 'adaptive', block_binding: {} } })
+  const bound = upstreamCodec.headers({ thinking: { type: 'adaptive', block_binding: {} } })
   t.match(bound, { 'anthropic-beta': 'thinking-binding-controls-2026-08-01' })
   t.end()
 })

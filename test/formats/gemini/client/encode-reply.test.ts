@@ -15,15 +15,15 @@ import {
 } from '../../../../src/formats/chat/json.js'
 import type { ChatRequest } from '../../../../src/formats/chat/request.js'
 import type { DialectName, Seed } from '../../../../src/formats/dialect.js'
-import { ingressOf } from '../../../../src/formats/index.js'
+import { clientCodecOf } from '../../../../src/formats/index.js'
 import { ERRORS, type ErrorKind } from '../../../../src/errors.js'
 
-const ingress = ingressOf('gemini')
+const clientCodec = clientCodecOf('gemini')
 
 function requestFor(includeThoughts: boolean): ChatRequest {
   const generationConfig = { thinkingConfig: { includeThoughts } }
   const body = { contents: [{ parts: [{ text: 'Hello' }] }], generationConfig }
-  return ingress.decodeRequest(body, { operation: 'chat', model: 'm', stream: true })
+  return clientCodec.decodeRequest(body, { operation: 'chat', model: 'm', stream: true })
 }
 
 function seedOf(origin: DialectName): Seed {
@@ -41,7 +41,7 @@ interface Both {
 function both(events: readonly ChatEvent[], origin: DialectName, shows = true): Both {
   const request = requestFor(shows)
   const fold = new Fold()
-  const encoder = ingress.newEncoder(request, seedOf(origin))
+  const encoder = clientCodec.newEncoder(request, seedOf(origin))
   const grammar = new Grammar({
     event(event) {
       fold.event(event)
@@ -52,7 +52,7 @@ function both(events: readonly ChatEvent[], origin: DialectName, shows = true): 
   if (grammar.breach !== null) throw new Error(grammar.breach)
   const reply = fold.reply()
   if (reply === null) throw new Error('no reply')
-  const whole = objectOf(JSON.parse(ingress.encodeReply(reply, request, seedOf(origin)).text))
+  const whole = objectOf(JSON.parse(clientCodec.encodeReply(reply, request, seedOf(origin)).text))
   const chunks = encoder
     .take()
     .split('\n\n')
@@ -85,7 +85,7 @@ function turnOf(parts: readonly JsonObject[]): unknown {
     { role: 'model', parts: [...parts] },
     { parts: results.length > 0 ? results : [{ text: 'And?' }] },
   ]
-  return ingress.decodeRequest({ contents }, { operation: 'chat', model: 'm' }).messages[1]
+  return clientCodec.decodeRequest({ contents }, { operation: 'chat', model: 'm' }).messages[1]
 }
 
 const START: ChatEvent = { type: 'start', id: 'x', model: 'y' }
@@ -158,7 +158,7 @@ void t.test('calls are sent whole with any arguments', (t) => {
   }
   const { chunks } = both([START, ...call(0, '{"id":12345678901234567890}'), STOP], 'openai-chat')
   t.ok(chunks.length > 0)
-  const encoder = ingress.newEncoder(requestFor(false), seedOf('openai-chat'))
+  const encoder = clientCodec.newEncoder(requestFor(false), seedOf('openai-chat'))
   for (const event of [START, ...call(0, '{"id":12345678901234567890}')]) encoder.event(event)
   t.match(encoder.take(), /"id":12345678901234567890/, 'integers keep all digits')
   t.end()
@@ -312,7 +312,7 @@ void t.test('every error kind', (t) => {
     504: 'DEADLINE_EXCEEDED',
   }
   for (const kind of Object.keys(ERRORS) as ErrorKind[]) {
-    const { status, body } = ingress.encodeError({ kind, message: 'Bad.' })
+    const { status, body } = clientCodec.encodeError({ kind, message: 'Bad.' })
     const error = objectOf(objectOf(JSON.parse(body))['error'])
     t.equal(error['code'], status)
     t.equal(status, ERRORS[kind].status)
@@ -321,7 +321,7 @@ void t.test('every error kind', (t) => {
       { '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: kind, domain: 'sluice' },
     ])
   }
-  const { body } = ingress.encodeError({
+  const { body } = clientCodec.encodeError({
     kind: 'upstream_busy',
     message: 'messages[2].content is late',
     param: 'messages[2].content',
@@ -334,7 +334,7 @@ void t.test('every error kind', (t) => {
     },
   })
   t.match(
-    ingress.encodeStreamError({ kind: 'upstream_failed', message: 'Bad.' }),
+    clientCodec.encodeStreamError({ kind: 'upstream_failed', message: 'Bad.' }),
     /^data: \{"error":/,
   )
   t.end()

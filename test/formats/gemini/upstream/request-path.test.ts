@@ -6,12 +6,12 @@ import t from 'tap'
 import { gemini } from '../../../../src/formats/gemini/index.js'
 import { GatewayError, type WireError } from '../../../../src/errors.js'
 
-const egress = gemini.egress
+const upstreamCodec = gemini.upstreamCodec
 
 /** The error for a model id; null if it is accepted. */
 function refusal(model: string): WireError | null {
   try {
-    egress?.target(model, true)
+    upstreamCodec?.target(model, true)
     return null
   } catch (error) {
     if (error instanceof GatewayError) return error.wire
@@ -20,15 +20,15 @@ function refusal(model: string): WireError | null {
 }
 
 void t.test('paths', (t) => {
-  t.strictSame(egress?.target('gemini-3.5-flash', false), {
+  t.strictSame(upstreamCodec?.target('gemini-3.5-flash', false), {
     path: '/models/gemini-3.5-flash:generateContent',
     accept: 'application/json',
   })
-  t.strictSame(egress?.target('gemini-3.5-flash', true), {
+  t.strictSame(upstreamCodec?.target('gemini-3.5-flash', true), {
     path: '/models/gemini-3.5-flash:streamGenerateContent?alt=sse',
     accept: 'text/event-stream',
   })
-  t.match(egress?.target('gemini-2.0-flash@001', false), {
+  t.match(upstreamCodec?.target('gemini-2.0-flash@001', false), {
     path: /^\/models\/gemini-2\.0-flash%40001:/,
   })
   t.end()
@@ -55,18 +55,18 @@ void t.test('a model id is one segment of the path', (t) => {
     t.match(refusal(model), { kind: 'unknown_model', param: 'model' })
   }
   t.equal(
-    egress?.target('a:generateContent', false).path,
+    upstreamCodec?.target('a:generateContent', false).path,
     '/models/a%3AgenerateContent:generateContent',
   )
-  t.doesNotThrow(() => egress?.target('a'.repeat(128), true))
+  t.doesNotThrow(() => upstreamCodec?.target('a'.repeat(128), true))
   t.notMatch(refusal('secret/../path')?.message, /secret/, 'the message does not repeat the id')
   t.end()
 })
 
 void t.test('the dialect has both sides', (t) => {
   t.equal(gemini.name, 'gemini')
-  t.strictSame(egress?.credential('k'), { 'x-goog-api-key': 'k' })
-  t.strictSame(egress?.headers({}), {})
-  t.equal(egress?.framing, 'sse')
+  t.strictSame(upstreamCodec?.credential('k'), { 'x-goog-api-key': 'k' })
+  t.strictSame(upstreamCodec?.headers({}), {})
+  t.equal(upstreamCodec?.framing, 'sse')
   t.end()
 })

@@ -7,7 +7,7 @@ import type { ChatEvent, FinishReason } from '../../../../src/formats/chat/event
 import type { Reply } from '../../../../src/formats/chat/fold.js'
 import type { JsonObject } from '../../../../src/formats/chat/json.js'
 import { ERRORS, type ErrorKind } from '../../../../src/errors.js'
-import { encodeEvents, framesOf, ingress, expectObject, request, SEED } from '../driver.js'
+import { encodeEvents, framesOf, clientCodec, expectObject, request, SEED } from '../driver.js'
 
 /** `error.code` by kind; null for the other kinds. */
 const CODES: Readonly<Record<string, string | number>> = {
@@ -40,7 +40,7 @@ const finish = (reason: FinishReason): ChatEvent => ({ type: 'finish', reason, r
 
 function whole(reply: Partial<Reply>, members: JsonObject = {}): JsonObject {
   return expectObject(
-    JSON.parse(ingress.encodeReply({ ...BLANK, ...reply }, request(members), SEED).text),
+    JSON.parse(clientCodec.encodeReply({ ...BLANK, ...reply }, request(members), SEED).text),
   )
 }
 
@@ -265,24 +265,24 @@ void t.test('an error ends a stream without [DONE]', (t) => {
     delta({ role: 'assistant', content: '' }),
     { error: body },
   ])
-  t.equal(ingress.encodeStreamError(error), `data: ${JSON.stringify({ error: body })}\n\n`)
+  t.equal(clientCodec.encodeStreamError(error), `data: ${JSON.stringify({ error: body })}\n\n`)
   t.end()
 })
 
 void t.test('every kind of error has the documented body', (t) => {
   for (const [kind, row] of Object.entries(ERRORS)) {
     const error = { kind: kind as ErrorKind, message: 'M', param: 'p' }
-    const { status, body } = ingress.encodeError(error)
+    const { status, body } = clientCodec.encodeError(error)
     t.equal(status, row.status)
     const inner = expectObject(expectObject(JSON.parse(body))['error'])
     t.match(inner, { message: 'M', kind, param: 'p' })
     t.equal(inner['code'], CODES[kind] ?? null, kind)
     t.type(inner['type'], 'string')
   }
-  const { body } = ingress.encodeError({ kind: 'unauthenticated', message: 'M' })
+  const { body } = clientCodec.encodeError({ kind: 'unauthenticated', message: 'M' })
   t.match(expectObject(JSON.parse(body)), { error: { type: 'authentication_error', code: 401 } })
   const filtered = { kind: 'upstream_rejected', message: 'M', code: 'content_filter' } as const
-  t.match(expectObject(JSON.parse(ingress.encodeError(filtered).body)), {
+  t.match(expectObject(JSON.parse(clientCodec.encodeError(filtered).body)), {
     error: { code: 'content_filter', type: 'invalid_request_error' },
   })
   t.end()
@@ -301,7 +301,7 @@ void t.test('a late citation has offsets in the whole text', (t) => {
     { type: 'citation', index: 0, citation: { url: 'https://a.example', start: 0, end: 4 } },
     { type: 'finish', reason: 'stop', raw: null },
   ]
-  const encoder = ingress.newEncoder(request({ stream: true }), SEED)
+  const encoder = clientCodec.newEncoder(request({ stream: true }), SEED)
   for (const event of events) encoder.event(event)
   const places = [...encoder.take().matchAll(/"start_index":(\d+),"end_index":(\d+)/g)]
   t.same(

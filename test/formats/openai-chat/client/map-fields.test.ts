@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import type { JsonObject } from '../../../../src/formats/chat/json.js'
-import { decode, ingress, expectObject, refusalOf, request } from '../driver.js'
+import { decode, clientCodec, expectObject, refusalOf, request } from '../driver.js'
 
 const long = (length: number): string => 'x'.repeat(length)
 
@@ -97,14 +97,14 @@ void t.test('a key that would set the prototype is refused', (t) => {
 
 void t.test('peek validates model and stream by the same rules', (t) => {
   const at = { operation: 'chat' } as const
-  t.same(ingress.peek({ model: 'm' }, at), { model: 'm', stream: false })
-  t.same(ingress.peek({ model: 'm', stream: true }, at), { model: 'm', stream: true })
-  t.same(ingress.peek({ model: 'm', stream: null }, at), { model: 'm', stream: false })
+  t.same(clientCodec.peek({ model: 'm' }, at), { model: 'm', stream: false })
+  t.same(clientCodec.peek({ model: 'm', stream: true }, at), { model: 'm', stream: true })
+  t.same(clientCodec.peek({ model: 'm', stream: null }, at), { model: 'm', stream: false })
   for (const stream of ['true', 1, {}, []]) {
-    t.equal(refusalOf(() => ingress.peek({ model: 'm', stream }, at)).param, 'stream')
+    t.equal(refusalOf(() => clientCodec.peek({ model: 'm', stream }, at)).param, 'stream')
   }
   for (const model of [undefined, null, '', 5, long(257)]) {
-    t.equal(refusalOf(() => ingress.peek({ model }, at)).param, 'model')
+    t.equal(refusalOf(() => clientCodec.peek({ model }, at)).param, 'model')
   }
   t.end()
 })

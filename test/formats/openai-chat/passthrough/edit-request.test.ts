@@ -10,7 +10,7 @@ import type { Losses } from '../../../../src/formats/dialect.js'
 import { GatewayError } from '../../../../src/errors.js'
 import { parseObject } from '../../../../src/formats/wire/json/parse-body.js'
 import { splice } from '../../../../src/formats/wire/json/splice.js'
-import { egress, refusalOf } from '../driver.js'
+import { upstreamCodec, refusalOf } from '../driver.js'
 
 /** A model without facts, as of any other vendor. */
 const FACTS: ModelFacts = { id: 'm', family: 'openai', createdAtSeconds: 0 }
@@ -29,7 +29,7 @@ function passed(body: JsonObject, facts: ModelFacts): { text: string; lost: stri
   const lost: string[] = []
   const { value, members } = parseObject(bytes)
   const losses: Losses = { drop: (path, why) => void lost.push(`${path} ${why}`) }
-  const edits = egress.edits(value, 'm', { model: facts, losses })
+  const edits = upstreamCodec.edits(value, 'm', { model: facts, losses })
   return { text: splice(bytes, members, edits).toString(), lost }
 }
 
@@ -40,7 +40,7 @@ function sent(body: JsonObject, facts: ModelFacts): unknown[] {
 }
 
 const edited = (body: JsonObject, model = 'm'): unknown =>
-  egress.edits(body, model, {
+  upstreamCodec.edits(body, model, {
     model: FACTS,
     losses: {
       drop: (path) => {
@@ -63,8 +63,8 @@ void t.test('a plain body is not changed for any model', (t) => {
     some_new_field: { a: 1 },
   }
   const losses = { drop: (): void => undefined }
-  t.same(egress.edits(body, 'm', { model: FACTS, losses }), [])
-  t.same(egress.edits(body, 'm', { model: OWN, losses }), [])
+  t.same(upstreamCodec.edits(body, 'm', { model: FACTS, losses }), [])
+  t.same(upstreamCodec.edits(body, 'm', { model: OWN, losses }), [])
   t.end()
 })
 

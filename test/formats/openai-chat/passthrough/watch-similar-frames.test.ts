@@ -6,15 +6,15 @@
  */
 import t from 'tap'
 import { isObject } from '../../../../src/formats/chat/json.js'
-import { PassthroughStream } from '../../../../src/gateway/streams/passthrough-transform.js'
+import { PassthroughStream } from '../../../../src/gateway/streams/passthrough-stream.js'
 import { seededRoll } from '../../../properties/transcript-streams.js'
-import { chunk, egress } from '../driver.js'
-import type { StreamTap } from '../../../../src/formats/dialect.js'
+import { chunk, upstreamCodec } from '../driver.js'
+import type { StreamWatcher } from '../../../../src/formats/dialect.js'
 
-const newTap = (includeUsage = false): StreamTap => {
-  const tap = egress.newTap?.({ includeUsage })
-  if (tap === undefined) throw new Error('no tap')
-  return tap
+const newWatcher = (includeUsage = false): StreamWatcher => {
+  const watcher = upstreamCodec.newWatcher?.({ includeUsage })
+  if (watcher === undefined) throw new Error('no watcher')
+  return watcher
 }
 
 /** A frame of OpenAI for a client that requested usage. */
@@ -30,12 +30,12 @@ void t.test('no frame with a wrong byte is forwarded', (t) => {
   const roll = seededRoll(7)
   let passed = 0
   for (let round = 0; round < 3_000; round += 1) {
-    const tap = newTap()
-    for (const content of ['Hi', ' there']) tap.frame('', frame(content))
+    const watcher = newWatcher()
+    for (const content of ['Hi', ' there']) watcher.frame('', frame(content))
     const good = frame(' you', 'cdE')
     const at = roll(good.length)
     const bad = good.slice(0, at) + String.fromCharCode(roll(256)) + good.slice(at + roll(3))
-    if (!tap.frame('', bad)) continue
+    if (!watcher.frame('', bad)) continue
     passed += 1
     t.ok(isObject(JSON.parse(bad)), bad)
   }
@@ -44,22 +44,22 @@ void t.test('no frame with a wrong byte is forwarded', (t) => {
 })
 
 void t.test('usage in every frame is read from every frame', (t) => {
-  const tap = newTap(true)
+  const watcher = newWatcher(true)
   const counted = (at: number): string =>
     frame(`word ${at}`).replace(
       '"usage":null',
       `"usage":{"prompt_tokens":7,"completion_tokens":${at},"total_tokens":${at + 7}}`,
     )
   for (let at = 0; at < 12; at += 1) {
-    t.ok(tap.frame('', counted(at)))
-    t.same(tap.usage, { input: 7, output: at })
+    t.ok(watcher.frame('', counted(at)))
+    t.same(watcher.usage, { input: 7, output: at })
   }
   t.end()
 })
 
 /** The bytes of these frames that the client receives. */
 function through(frames: readonly string[], includeUsage: boolean): string {
-  const stream = new PassthroughStream(newTap(includeUsage))
+  const stream = new PassthroughStream(newWatcher(includeUsage))
   let out = ''
   for (const data of frames)
     out += stream.write(Buffer.from(`data: ${data}\n\n`)).toString('latin1')

@@ -7,7 +7,7 @@ import { stringOf } from '../../../../src/formats/chat/json.js'
 import { ERRORS } from '../../../../src/errors.js'
 import { decodeErrorPayload } from '../../../../src/formats/wire/openai/decode-error.js'
 import { fixturesFolder, recordings } from '../../../helpers/fixtures.js'
-import { egress, ingress, expectObject } from '../driver.js'
+import { upstreamCodec, clientCodec, expectObject } from '../driver.js'
 
 const body = (error: object): string => JSON.stringify({ error })
 
@@ -34,8 +34,12 @@ void t.test('the status determines the kind', (t) => {
     [302, 'upstream_failed'],
   ]
   for (const [status, kind] of rows) {
-    t.equal(egress.decodeError(status, {}, body({ message: 'M' })).kind, kind, String(status))
-    const html = egress.decodeError(status, {}, '<html>secret page</html>')
+    t.equal(
+      upstreamCodec.decodeError(status, {}, body({ message: 'M' })).kind,
+      kind,
+      String(status),
+    )
+    const html = upstreamCodec.decodeError(status, {}, '<html>secret page</html>')
     t.equal(html.kind, status === 404 ? 'upstream_misconfigured' : kind, `${status} html`)
     t.notMatch(html.message, 'secret')
   }
@@ -44,32 +48,44 @@ void t.test('the status determines the kind', (t) => {
 
 void t.test('the code and the parameter distinguish variants; the text is not used', (t) => {
   const kind = (status: number, error: object): string =>
-    egress.decodeError(status, {}, body(error)).kind
+    upstreamCodec.decodeError(status, {}, body(error)).kind
   t.equal(kind(400, { code: 'model_not_found' }), 'unknown_model')
   t.equal(kind(404, { code: 'DeploymentNotFound' }), 'unknown_model')
   t.equal(kind(404, { param: 'file_id' }), 'upstream_rejected')
   t.equal(kind(400, { message: 'model_not_found insufficient_quota' }), 'upstream_rejected')
-  const rejected = egress.decodeError(400, {}, body({ message: 'Bad', param: 'top_p', code: 'x' }))
+  const rejected = upstreamCodec.decodeError(
+    400,
+    {},
+    body({ message: 'Bad', param: 'top_p', code: 'x' }),
+  )
   const kept = { message: 'Bad', param: 'top_p', upstreamCode: 'x', code: 'x' }
   t.same(rejected, { kind: 'upstream_rejected', ...kept })
   t.end()
 })
 
 void t.test('an exhausted quota is not retryable', (t) => {
-  const quota = egress.decodeError(429, {}, body({ message: 'M', code: 'insufficient_quota' }))
+  const quota = upstreamCodec.decodeError(
+    429,
+    {},
+    body({ message: 'M', code: 'insufficient_quota' }),
+  )
   t.match(quota, { kind: 'upstream_busy', retryable: false, code: 'insufficient_quota' })
-  const unpaid = egress.decodeError(402, {}, body({ message: 'M', code: 402 }))
+  const unpaid = upstreamCodec.decodeError(402, {}, body({ message: 'M', code: 402 }))
   t.equal(unpaid.code, 'insufficient_quota', 'a vendor that repeats the status as the code')
-  t.equal(egress.decodeError(402, {}, body({ message: 'M' })).retryable, false)
-  t.equal(egress.decodeError(429, {}, body({ message: 'M' })).retryable, undefined)
-  const reported = egress.decodeError(500, { 'x-should-retry': 'false' }, body({ message: 'M' }))
+  t.equal(upstreamCodec.decodeError(402, {}, body({ message: 'M' })).retryable, false)
+  t.equal(upstreamCodec.decodeError(429, {}, body({ message: 'M' })).retryable, undefined)
+  const reported = upstreamCodec.decodeError(
+    500,
+    { 'x-should-retry': 'false' },
+    body({ message: 'M' }),
+  )
   t.equal(reported.retryable, false)
   t.end()
 })
 
 void t.test('the retry delay is that of the headers', (t) => {
   const wait = (headers: Record<string, string>): number | undefined =>
-    egress.decodeError(429, headers, '').retryAfterSeconds
+    upstreamCodec.decodeError(429, headers, '').retryAfterSeconds
   t.equal(wait({ 'retry-after': '7' }), 7)
   t.equal(wait({ 'retry-after': '1.2' }), 2)
   t.equal(wait({ 'retry-after': '0' }), 0)
@@ -91,21 +107,25 @@ void t.test('messages are redacted and bounded', (t) => {
     'Bearer abc.def-123456',
   ]
   for (const secret of secrets) {
-    const { message } = egress.decodeError(400, {}, body({ message: `about ${secret}.` }))
+    const { message } = upstreamCodec.decodeError(400, {}, body({ message: `about ${secret}.` }))
     t.notMatch(message, secret.slice(-8), secret.slice(0, 5))
     t.match(message, /^about /)
-    const param = egress.decodeError(400, {}, body({ message: 'M', param: secret, code: secret }))
+    const param = upstreamCodec.decodeError(
+      400,
+      {},
+      body({ message: 'M', param: secret, code: secret }),
+    )
     t.notMatch(JSON.stringify(param), secret.slice(-8))
   }
-  const long = egress.decodeError(400, {}, body({ message: 'é'.repeat(60_000) }))
+  const long = upstreamCodec.decodeError(400, {}, body({ message: 'é'.repeat(60_000) }))
   t.ok(long.message.length <= 2_048)
-  const denied = egress.decodeError(401, {}, body({ message: 'Wrong key sk-abc****xyz' }))
+  const denied = upstreamCodec.decodeError(401, {}, body({ message: 'Wrong key sk-abc****xyz' }))
   t.equal(denied.message, "The upstream refused the gateway's own credentials.")
   t.end()
 })
 
 void t.test('bodies in other forms have a generic message', (t) => {
-  const read = (text: string): string => egress.decodeError(400, {}, text).message
+  const read = (text: string): string => upstreamCodec.decodeError(400, {}, text).message
   t.equal(read('{"error":"plain"}'), 'plain')
   t.equal(read('[{"error":{"message":"listed"}}]'), 'listed')
   t.equal(read('{"object":"error","message":"flat"}'), 'flat')
@@ -125,7 +145,7 @@ void t.test('recorded failures have their kinds', (t) => {
     const status = Number(it['status'])
     if (it['api'] !== 'chat.completions' || status < 400) continue
     const text = stringOf(it['response_body']) ?? ''
-    const error = egress.decodeError(status, {}, text)
+    const error = upstreamCodec.decodeError(status, {}, text)
     t.equal(ERRORS[error.kind].status === status || status === 401, true, `${name} ${error.kind}`)
     t.not(error.message, '')
     count += 1
@@ -136,15 +156,19 @@ void t.test('recorded failures have their kinds', (t) => {
 
 void t.test('a context overflow is recognized by its code, not by its message', (t) => {
   const long = { code: 'context_length_exceeded', message: 'Too many tokens.', param: 'messages' }
-  const error = egress.decodeError(400, {}, body(long))
+  const error = upstreamCodec.decodeError(400, {}, body(long))
   t.equal(error.kind, 'context_too_long')
-  const actual = expectObject(JSON.parse(ingress.encodeError(error).body))['error']
+  const actual = expectObject(JSON.parse(clientCodec.encodeError(error).body))['error']
   t.match(actual, { message: 'Too many tokens.', code: 'context_length_exceeded' })
   for (const message of [
     "This model's maximum context length is 8192 tokens.",
     'string too long: context_length_exceeded',
   ]) {
-    const other = egress.decodeError(400, {}, body({ code: 'string_above_max_length', message }))
+    const other = upstreamCodec.decodeError(
+      400,
+      {},
+      body({ code: 'string_above_max_length', message }),
+    )
     t.equal(other.kind, 'upstream_rejected', message)
   }
   t.end()

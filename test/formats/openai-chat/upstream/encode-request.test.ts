@@ -7,7 +7,7 @@ import t from 'tap'
 import type { JsonObject } from '../../../../src/formats/chat/json.js'
 import type { ModelFacts } from '../../../../src/formats/chat/model.js'
 import type { ChatRequest } from '../../../../src/formats/chat/request.js'
-import { egress, expectObject, refusalOf, request } from '../driver.js'
+import { upstreamCodec, expectObject, refusalOf, request } from '../driver.js'
 
 const PLAIN: ModelFacts = { id: 'm', family: 'openai', createdAtSeconds: 0 }
 
@@ -17,17 +17,21 @@ function encode(
 ): { body: JsonObject; lost: string[] } {
   const lost: string[] = []
   const losses = { drop: (path: string, why: string): void => void lost.push(`${path} ${why}`) }
-  const body = egress.encodeRequest({ ...request(), ...members }, { ...PLAIN, ...facts }, losses)
+  const body = upstreamCodec.encodeRequest(
+    { ...request(), ...members },
+    { ...PLAIN, ...facts },
+    losses,
+  )
   return { body, lost }
 }
 
 void t.test('target, credential and headers', (t) => {
   const accept = 'text/event-stream'
-  t.same(egress.target('m', true), { path: '/chat/completions', accept })
-  t.equal(egress.target('m', false).accept, 'application/json')
-  t.same(egress.credential('k'), { authorization: 'Bearer k' })
-  t.same(egress.headers({}), {})
-  t.equal(egress.framing, 'sse')
+  t.same(upstreamCodec.target('m', true), { path: '/chat/completions', accept })
+  t.equal(upstreamCodec.target('m', false).accept, 'application/json')
+  t.same(upstreamCodec.credential('k'), { authorization: 'Bearer k' })
+  t.same(upstreamCodec.headers({}), {})
+  t.equal(upstreamCodec.framing, 'sse')
   t.end()
 })
 

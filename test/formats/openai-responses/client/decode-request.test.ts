@@ -6,15 +6,15 @@
 import t from 'tap'
 import type { JsonObject, JsonValue } from '../../../../src/formats/chat/json.js'
 import type { ChatRequest } from '../../../../src/formats/chat/request.js'
-import { ingressOf } from '../../../../src/formats/index.js'
+import { clientCodecOf } from '../../../../src/formats/index.js'
 import { GatewayError } from '../../../../src/errors.js'
 import { writeReasoningToken } from '../../../../src/formats/wire/reasoning-token.js'
 
-const ingress = ingressOf('openai-responses')
+const clientCodec = clientCodecOf('openai-responses')
 
 function decode(body: JsonObject): ChatRequest {
   const whole = { model: 'm', input: 'Hello', ...body }
-  return ingress.decodeRequest(whole, { operation: 'chat' })
+  return clientCodec.decodeRequest(whole, { operation: 'chat' })
 }
 
 function refusal(body: JsonObject): GatewayError {
@@ -336,11 +336,11 @@ void t.test(
       raw: null,
     }
     const seed = { id: 'resp_1', createdAtSeconds: 0, model: 'm' }
-    const body = JSON.parse(ingress.encodeReply(reply, request, seed).text) as JsonObject
+    const body = JSON.parse(clientCodec.encodeReply(reply, request, seed).text) as JsonObject
     t.match(body, {
       output: [{ type: 'function_call', namespace: 'mcp', name: 'f', call_id: 'call_1' }],
     })
-    const encoder = ingress.newEncoder(request, seed)
+    const encoder = clientCodec.newEncoder(request, seed)
     encoder.event({ type: 'start', id: 'x', model: 'm' })
     encoder.event({ type: 'tool-start', index: 0, id: 'call_1', name: 'mcp__f' })
     encoder.event({ type: 'tool-end', index: 0 })

@@ -12,10 +12,10 @@ const OWN = '0192f0c1-2345-7abc-8def-0123456789ab'
 /** The changed members with their new values, and the losses. */
 function edited(body: JsonObject): { changed: Record<string, JsonValue>; lost: string[] } {
   const lost: string[] = []
-  const { egress } = openaiResponses
+  const { upstreamCodec } = openaiResponses
   const facts = { id: 'm', family: 'openai' as const, createdAtSeconds: 0 }
   const losses = { drop: (path: string): unknown => lost.push(path) }
-  const edits = egress?.edits(body, 'm', { model: facts, losses }) ?? []
+  const edits = upstreamCodec?.edits(body, 'm', { model: facts, losses }) ?? []
   const changed = edits.map(({ key, json }): [string, JsonValue] => {
     return [key, json === null ? null : (JSON.parse(json.toString()) as JsonValue)]
   })

@@ -3,7 +3,7 @@
  * Method: the codes of failed responses, and the bodies of refused requests.
  */
 import t from 'tap'
-import { egress, decodeWhole } from '../driver.js'
+import { upstreamCodec, decodeWhole } from '../driver.js'
 
 void t.test('the code of a failed response determines the kind', (t) => {
   const rows: [code: string | null, kind: string, retryable?: false][] = [
@@ -40,17 +40,17 @@ void t.test('the code of a failed response determines the kind', (t) => {
 void t.test('the body of a refused request determines the kind', (t) => {
   const body = (error: object): string => JSON.stringify({ error })
   const model = { message: 'No such model.', type: 'invalid_request_error', param: 'model' }
-  t.match(egress.decodeError(400, {}, body({ ...model, code: 'model_not_found' })), {
+  t.match(upstreamCodec.decodeError(400, {}, body({ ...model, code: 'model_not_found' })), {
     kind: 'unknown_model',
   })
-  t.match(egress.decodeError(400, {}, body({ message: 'No.', param: 'input[1].content' })), {
+  t.match(upstreamCodec.decodeError(400, {}, body({ message: 'No.', param: 'input[1].content' })), {
     kind: 'upstream_rejected',
     param: 'input[1].content',
   })
-  t.match(egress.decodeError(429, { 'retry-after': '7' }, body({ message: 'Later.' })), {
+  t.match(upstreamCodec.decodeError(429, { 'retry-after': '7' }, body({ message: 'Later.' })), {
     kind: 'upstream_busy',
     retryAfterSeconds: 7,
   })
-  t.match(egress.decodeError(500, {}, '<html>'), { kind: 'upstream_failed' })
+  t.match(upstreamCodec.decodeError(500, {}, '<html>'), { kind: 'upstream_failed' })
   t.end()
 })

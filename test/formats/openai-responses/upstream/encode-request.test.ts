@@ -5,7 +5,14 @@
 import t from 'tap'
 import type { ModelFacts } from '../../../../src/formats/chat/model.js'
 import type { ChatRequest } from '../../../../src/formats/chat/request.js'
-import { egress, encode, refusalOf, request, PLAIN_MODEL, REASONING_MODEL } from '../driver.js'
+import {
+  upstreamCodec,
+  encode,
+  refusalOf,
+  request,
+  PLAIN_MODEL,
+  REASONING_MODEL,
+} from '../driver.js'
 
 void t.test('a minimal request', (t) => {
   t.strictSame(encode({}).body, {
@@ -150,8 +157,8 @@ void t.test('a field that the model refuses is omitted', (t) => {
 })
 
 void t.test('a long reply is requested as a stream', (t) => {
-  t.equal(egress.streamsWhole?.(request(), REASONING_MODEL), true)
-  t.equal(egress.streamsWhole?.(request(), PLAIN_MODEL), false)
+  t.equal(upstreamCodec.streamsWhole?.(request(), REASONING_MODEL), true)
+  t.equal(upstreamCodec.streamsWhole?.(request(), PLAIN_MODEL), false)
   t.end()
 })
 

@@ -1,11 +1,11 @@
 /**
- * Passes a stream if both sides use the same dialect: the upstream's own bytes, which the dialect's tap reads
- * for usage, errors and the end. Only the frames that the tap needs are parsed.
+ * Passes a stream if both sides use the same dialect: the upstream's own bytes, which the dialect's watcher reads
+ * for usage, errors and the end. Only the frames that the watcher needs are parsed.
  */
 import type { FinishReason } from '../../formats/chat/event.js'
 import type { OutputSize } from '../../formats/chat/output-size.js'
 import type { Usage } from '../../formats/chat/usage.js'
-import type { StreamTap } from '../../formats/dialect.js'
+import type { StreamWatcher } from '../../formats/dialect.js'
 import type { WireError } from '../../errors.js'
 import { newFramer } from '../../formats/wire/aws/event-stream.js'
 import type { Framing, FrameSink, SseFramer } from '../../formats/wire/frames/sse-framer.js'
@@ -14,7 +14,7 @@ import {
   TRUNCATED,
   type Translation,
   type ReplyResult,
-} from './translated-stream.js'
+} from '../../formats/translated-stream.js'
 
 /** Larger events are not kept while they arrive, and only an outline of them is read. */
 const KEPT_BYTES = 256 * 1024
@@ -29,7 +29,7 @@ export class PassthroughStream implements Translation, FrameSink {
   readonly resume = null
   readonly repeatCause = null
   private readonly framer: SseFramer
-  private readonly tap: StreamTap
+  private readonly watcher: StreamWatcher
   private ready = ''
   /** A frame was left out or added, so that the chunk cannot pass unchanged. */
   private isChanged = false
@@ -37,35 +37,35 @@ export class PassthroughStream implements Translation, FrameSink {
   private omittedText = 0
 
   /** Of an event above `maxKeptBytes`, only an outline is read. */
-  constructor(tap: StreamTap, maxKeptBytes = KEPT_BYTES, framing: Framing = 'sse') {
-    this.tap = tap
+  constructor(watcher: StreamWatcher, maxKeptBytes = KEPT_BYTES, framing: Framing = 'sse') {
+    this.watcher = watcher
     this.framer = newFramer(framing, this, { bytes: true, maxKeptBytes })
   }
 
-  /** Whether the tap reads an outline at the moment instead of the whole event. */
+  /** Whether the watcher reads an outline at the moment instead of the whole event. */
   get readsOutline(): boolean {
     return this.framer.isOutline
   }
 
   get usage(): Usage {
-    return this.tap.usage
+    return this.watcher.usage
   }
   get reason(): FinishReason | null {
-    return this.tap.reason
+    return this.watcher.reason
   }
   get model(): string | null {
-    return this.tap.model
+    return this.watcher.model
   }
   get tier(): string | null {
-    return this.tap.tier
+    return this.watcher.tier
   }
   get outputSize(): OutputSize {
-    const { outputSize } = this.tap
+    const { outputSize } = this.watcher
     if (this.omittedText === 0) return outputSize
     return { bytes: outputSize.bytes + this.omittedText, calls: outputSize.calls }
   }
   get content(): boolean {
-    return this.tap.hasContent || this.outcome === 'complete' || this.framer.passesEvent
+    return this.watcher.hasContent || this.outcome === 'complete' || this.framer.passesEvent
   }
 
   /** A stream that passes through cannot pause. */
@@ -104,7 +104,7 @@ export class PassthroughStream implements Translation, FrameSink {
     if (this.framer.passesEvent) this.takeUnframed()
     this.settle()
     if (this.framer.overflow) this.overflow()
-    else if (this.tap.isFinished) this.terminate()
+    else if (this.watcher.isFinished) this.terminate()
     // Without a blank line after the last event, the error event that follows would become a part of it.
     else if (this.framer.passesEvent || (this.ready !== '' && !this.ready.endsWith('\n\n'))) {
       this.ready += '\n\n'
@@ -120,7 +120,7 @@ export class PassthroughStream implements Translation, FrameSink {
   }
 
   errorFrame(error: WireError): string | null {
-    return this.tap.failed?.(error) ?? null
+    return this.watcher.failed?.(error) ?? null
   }
 
   frame(name: string, data: string): void {
@@ -131,8 +131,8 @@ export class PassthroughStream implements Translation, FrameSink {
       this.ready += this.framer.takeUnframed()
       if (this.framer.isOutline) this.omittedText += largeEvent.omittedText
     }
-    if (this.tap.frame(name, data)) {
-      this.pass(this.framer.raw, this.tap)
+    if (this.watcher.frame(name, data)) {
+      this.pass(this.framer.raw, this.watcher)
     } else {
       this.ready += this.framer.lead
       this.isChanged = true
@@ -140,7 +140,7 @@ export class PassthroughStream implements Translation, FrameSink {
     this.settle()
   }
 
-  private pass(raw: string, { excess, missingFrame }: StreamTap): void {
+  private pass(raw: string, { excess, missingFrame }: StreamWatcher): void {
     const index = excess === '' ? -1 : raw.lastIndexOf(excess)
     const forwarded = index < 0 ? raw : raw.slice(0, index) + raw.slice(index + excess.length)
     if (missingFrame === '') {
@@ -169,8 +169,8 @@ export class PassthroughStream implements Translation, FrameSink {
   }
 
   private settle(): void {
-    if (this.tap.error !== null) this.fail(this.tap.error)
-    else if (this.tap.isComplete) this.complete()
+    if (this.watcher.error !== null) this.fail(this.watcher.error)
+    else if (this.watcher.isComplete) this.complete()
   }
 
   /**
@@ -180,8 +180,8 @@ export class PassthroughStream implements Translation, FrameSink {
   private terminate(): void {
     if (this.outcome !== 'open') return
     if (this.ready !== '' && !this.ready.endsWith('\n\n')) this.ready += '\n\n'
-    this.ready += this.tap.terminator
-    this.wasCut = this.tap.terminator !== ''
+    this.ready += this.watcher.terminator
+    this.wasCut = this.watcher.terminator !== ''
     this.complete()
   }
 

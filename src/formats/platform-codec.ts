@@ -9,7 +9,7 @@ import { GatewayError } from '../errors.js'
 import { arrayOf, isObject, objectOf, type JsonObject } from './chat/json.js'
 import { cloudModelOf } from './chat/cloud-model-id.js'
 import { tokenCount } from './chat/usage.js'
-import type { Egress, TokenCounter, WireFormat } from './dialect.js'
+import type { UpstreamCodec, TokenCounter, WireFormat } from './dialect.js'
 import { vertexEmbeddings } from './gemini/vertex-embeddings.js'
 import { awsErrorIn, decodeAwsError } from './wire/aws/decode-error.js'
 import { stringifyExact } from './wire/json/exact-numbers.js'
@@ -29,25 +29,33 @@ export interface PlatformTraits {
   readonly anthropicVersion: string | null
 }
 
-const known = new WeakMap<PlatformTraits, Map<WireFormat, Egress>>()
+const known = new WeakMap<PlatformTraits, Map<WireFormat, UpstreamCodec>>()
 
 /** The codec of an upstream with these traits, made from that of its format. The same for the same traits. */
-export function platformEgress(base: Egress, wire: WireFormat, traits: PlatformTraits): Egress {
+export function platformCodec(
+  base: UpstreamCodec,
+  wire: WireFormat,
+  traits: PlatformTraits,
+): UpstreamCodec {
   if (traits.platform === null && traits.anthropicVersion === null) return base
   let byWire = known.get(traits)
   if (byWire === undefined) {
     byWire = new Map()
     known.set(traits, byWire)
   }
-  let egress = byWire.get(wire)
-  if (egress === undefined) {
-    egress = egressOn(withVersion(base, traits.anthropicVersion), wire, traits)
-    byWire.set(wire, egress)
+  let upstreamCodec = byWire.get(wire)
+  if (upstreamCodec === undefined) {
+    upstreamCodec = egressOn(withVersion(base, traits.anthropicVersion), wire, traits)
+    byWire.set(wire, upstreamCodec)
   }
-  return egress
+  return upstreamCodec
 }
 
-function egressOn(base: Egress, wire: WireFormat, { platform }: PlatformTraits): Egress {
+function egressOn(
+  base: UpstreamCodec,
+  wire: WireFormat,
+  { platform }: PlatformTraits,
+): UpstreamCodec {
   switch (platform?.name) {
     case undefined:
       return base
@@ -70,7 +78,7 @@ function bearer(apiKey: string): Record<string, string> {
 }
 
 /** The codec with another version of Anthropic's API in its header. */
-function withVersion(base: Egress, version: string | null): Egress {
+function withVersion(base: UpstreamCodec, version: string | null): UpstreamCodec {
   if (version === null) return base
   const own = { 'anthropic-version': version }
   const { forwardedHeaders } = base
@@ -115,7 +123,7 @@ function editsWithout(edits: Edit[], keys: readonly string[]): Edit[] {
 }
 
 /** InvokeModel with Claude: version and betas in the body, the model and the stream in the path. */
-function bedrockClaude(base: Egress): Egress {
+function bedrockClaude(base: UpstreamCodec): UpstreamCodec {
   const { dropReasoning } = base
   return {
     ...base,
@@ -150,11 +158,11 @@ function bedrockClaude(base: Egress): Egress {
       if (error === null) base.decodeReply(body, request, sink)
       else sink.event({ type: 'error', error })
     },
-    tapReply: (body) => {
-      const tap = base.tapReply?.(body) ?? null
+    replyFacts: (body) => {
+      const watcher = base.replyFacts?.(body) ?? null
       const error = awsErrorIn(body)
-      if (tap === null) throw new Error('the dialect has no tap')
-      return error === null ? tap : { ...tap, error }
+      if (watcher === null) throw new Error('the dialect has no watcher')
+      return error === null ? watcher : { ...watcher, error }
     },
     decodeError: decodeAwsError,
   }
@@ -183,8 +191,8 @@ function withMaximum(chat: Buffer | string): Buffer {
 }
 
 /** Claude on Vertex: the version in the body, the model in the path; betas stay a header, `stream` a member. */
-function vertexClaude(base: Egress): Egress {
-  const inBody: Egress['inBody'] = ({ 'anthropic-version': version, ...headers }) => ({
+function vertexClaude(base: UpstreamCodec): UpstreamCodec {
+  const inBody: UpstreamCodec['inBody'] = ({ 'anthropic-version': version, ...headers }) => ({
     headers,
     members: { anthropic_version: versionOn('vertex', version) },
   })
@@ -210,7 +218,7 @@ function vertexClaude(base: Egress): Egress {
           anthropic_version: chat.anthropic_version ?? DATED.vertex,
         }),
         // With the model in the body.
-        egress: { ...base, inBody },
+        upstreamCodec: { ...base, inBody },
       },
     }),
     decodeError: (status, headers, body) =>
@@ -254,9 +262,9 @@ function parsedOr(text: string): JsonObject | JsonObject[] | null {
 /** The members of a Gemini request that Vertex counts. */
 const COUNTED = ['contents', 'systemInstruction', 'tools', 'generationConfig']
 
-function vertexGemini(base: Egress): Egress {
+function vertexGemini(base: UpstreamCodec): UpstreamCodec {
   const { tokenCounter } = base
-  const withRoles: Egress['edits'] = (body, modelName, context) => {
+  const withRoles: UpstreamCodec['edits'] = (body, modelName, context) => {
     const edits = base.edits(body, modelName, context)
     const edited = edits.find(({ key }) => key === 'contents')?.value ?? body.contents
     const contents = arrayOf(edited)
@@ -275,7 +283,7 @@ function vertexGemini(base: Egress): Egress {
       tokenCounter: {
         ...tokenCounter,
         body: (chat) => pick(chat, COUNTED),
-        egress: {
+        upstreamCodec: {
           ...base,
           // Vertex has no `generateContentRequest`: its members stand at the top.
           edits: (body, modelName, context) => {
@@ -300,10 +308,10 @@ function pick(body: JsonObject, keys: readonly string[]): JsonObject {
 }
 
 function azure(
-  base: Egress,
+  base: UpstreamCodec,
   wire: WireFormat,
   { apiVersion, deployments }: NonNullable<PlatformTraits['platform']>,
-): Egress {
+): UpstreamCodec {
   // Claude on Foundry takes both; Anthropic's SDK sends its own.
   const credential =
     wire === 'anthropic'
@@ -311,7 +319,7 @@ function azure(
       : (apiKey: string): Record<string, string> => ({ 'api-key': apiKey })
   const deploymentOf = (model: string): string =>
     (Object.hasOwn(deployments, model) ? deployments[model] : undefined) ?? model
-  const renamed: Egress = {
+  const renamed: UpstreamCodec = {
     ...base,
     credential,
     encodeRequest: (request, facts, losses) => {

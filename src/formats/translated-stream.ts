@@ -2,24 +2,19 @@
  * Translates an upstream's stream for the client: bytes in, bytes out. Pure and synchronous. The end of the
  * upstream's connection is an input like any other; the only outcomes are `complete` and `failed`.
  */
-import type { ErrorKind, WireError } from '../../errors.js'
-import {
-  isContent,
-  type ChatEvent,
-  type EventSink,
-  type FinishReason,
-} from '../../formats/chat/event.js'
-import { Grammar } from '../../formats/chat/grammar.js'
-import { JoinedReply } from '../../formats/chat/join-replies.js'
-import type { JsonObject } from '../../formats/chat/json.js'
-import { MustCall } from '../../formats/chat/must-call.js'
-import { OutputMeter, type OutputSize } from '../../formats/chat/output-size.js'
-import type { ChatRequest } from '../../formats/chat/request.js'
-import { mergeUsage, type Usage } from '../../formats/chat/usage.js'
-import type { Egress, Ingress, Seed, StreamDecoder, StreamEncoder } from '../../formats/dialect.js'
-import { LossList, note } from '../../formats/losses.js'
-import { newFramer } from '../../formats/wire/aws/event-stream.js'
-import type { FrameSink, SseFramer } from '../../formats/wire/frames/sse-framer.js'
+import type { ErrorKind, WireError } from '../errors.js'
+import { isContent, type ChatEvent, type EventSink, type FinishReason } from './chat/event.js'
+import { Grammar } from './chat/grammar.js'
+import { JoinedReply } from './chat/join-replies.js'
+import type { JsonObject } from './chat/json.js'
+import { MustCall } from './chat/must-call.js'
+import { OutputMeter, type OutputSize } from './chat/output-size.js'
+import type { ChatRequest } from './chat/request.js'
+import { mergeUsage, type Usage } from './chat/usage.js'
+import type { UpstreamCodec, ClientCodec, Seed, StreamDecoder, StreamEncoder } from './dialect.js'
+import { LossList, note } from './losses.js'
+import { newFramer } from './wire/aws/event-stream.js'
+import type { FrameSink, SseFramer } from './wire/frames/sse-framer.js'
 
 /** The result of a reply so far. */
 export interface ReplyResult {
@@ -71,9 +66,9 @@ export interface Translation extends ReplyResult {
 /** The formats of a reply, and its request. */
 export interface TranslationOptions {
   /** The format of the upstream. */
-  readonly egress: Egress
+  readonly upstreamCodec: UpstreamCodec
   /** The format of the client. */
-  readonly ingress: Ingress
+  readonly clientCodec: ClientCodec
   readonly request: ChatRequest
   /** The members of the reply that the gateway makes itself. */
   readonly seed: Seed
@@ -133,8 +128,8 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
   tier: string | null = null
   content = false
   readonly outputSize = new OutputMeter()
-  private readonly egress: Egress
-  private readonly ingress: Ingress
+  private readonly upstreamCodec: UpstreamCodec
+  private readonly clientCodec: ClientCodec
   private readonly request: ChatRequest
   private readonly losses = new LossList()
   private framer: SseFramer
@@ -150,18 +145,18 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
   /** The upstream's connection has ended behind the waiting frames. */
   private hasEnded = false
 
-  constructor({ egress, ingress, request, seed, ...options }: TranslationOptions) {
+  constructor({ upstreamCodec, clientCodec, request, seed, ...options }: TranslationOptions) {
     const { mayPause = false, mayOmitCall = false } = options
-    this.egress = egress
-    this.ingress = ingress
+    this.upstreamCodec = upstreamCodec
+    this.clientCodec = clientCodec
     this.request = request
-    this.encoder = ingress.newEncoder(request, seed)
+    this.encoder = clientCodec.newEncoder(request, seed)
     this.grammar = new Grammar(this)
     this.joined = mayPause ? new JoinedReply(this.grammar, request.maxOutputTokens) : null
     const sink = this.joined ?? this.grammar
     this.sink = mayOmitCall ? new MustCall(sink) : sink
-    this.decoder = egress.newDecoder(request, this.sink, mayPause)
-    this.framer = newFramer(this.egress.framing, this)
+    this.decoder = upstreamCodec.newDecoder(request, this.sink, mayPause)
+    this.framer = newFramer(this.upstreamCodec.framing, this)
   }
 
   get isPending(): boolean {
@@ -191,8 +186,8 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
   proceed(): void {
     if (this.joined === null) return
     this.joined.startNextPart()
-    this.decoder = this.egress.newDecoder(this.request, this.sink, true)
-    this.framer = newFramer(this.egress.framing, this)
+    this.decoder = this.upstreamCodec.newDecoder(this.request, this.sink, true)
+    this.framer = newFramer(this.upstreamCodec.framing, this)
     this.hasEnded = false
   }
 
@@ -286,12 +281,12 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
         this.outcome = 'complete'
         this.reason = event.reason
         this.tier = event.serviceTier ?? null
-        note(this.ingress, event, this.losses)
+        note(this.clientCodec, event, this.losses)
         break
       case 'citation':
       case 'image':
       case 'opaque':
-        note(this.ingress, event, this.losses)
+        note(this.clientCodec, event, this.losses)
         break
       default:
     }
