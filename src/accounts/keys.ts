@@ -166,8 +166,8 @@ export interface Rotation {
   readonly account: Account
   readonly old: ApiKey
   /**
-   * How long the old key works, in ms; 0: it is revoked at once. Default: until it is revoked, or for 24 hours
-   * if the account has more keys than its plan allows.
+   * How long the old key works, in ms; 0: it is revoked at once. Default: until it is revoked, or for 24
+   * hours if the account has more keys than its plan allows.
    */
   readonly overlapMs?: number
   /** Ms since 1970. */

@@ -1,6 +1,6 @@
 /**
- * `sluice accounts`: creates accounts, changes their plans, disables, enables and lists them, beside a running
- * gateway. `accounts/` has the rules.
+ * `sluice accounts`: creates accounts, changes their plans, disables, enables and lists them, beside a
+ * running gateway. `accounts/` has the rules.
  */
 import { userInfo } from 'node:os'
 import type { Account, PlanName } from '../accounts/account.js'

@@ -75,7 +75,8 @@ const LIMIT_OPTIONS = [
 ] as const
 
 /**
- * The options of a key; `isEdit` allows the values that remove a setting. Throws `UsageError` naming the option.
+ * The options of a key; `isEdit` allows the values that remove a setting. Throws `UsageError` naming the
+ * option.
  */
 function readKeyOptions(options: KeyOptions, nowMs: number, isEdit: boolean): GivenSettings {
   const limits: { [Name in keyof KeyLimits]: number | null } = {}

@@ -73,8 +73,8 @@ export class Rules {
   }
 
   /**
-   * All limits that apply to a request, those of the configuration first; `NO_LIMITS` if there are none. Throws
-   * `forbidden` if the configuration does not have the plan of the account.
+   * All limits that apply to a request, those of the configuration first; `NO_LIMITS` if there are none.
+   * Throws `forbidden` if the configuration does not have the plan of the account.
    */
   of(request: LimitedRequest): readonly Limit[] {
     const { identity } = request

@@ -18,8 +18,8 @@ export interface Sink {
   /** Resolves when everything is written, or after `timeoutMs` (1000). */
   flush(timeoutMs?: number): Promise<void>
   /**
-   * Opens the path again, for a file that was renamed: later lines go to a new file. False if the destination is
-   * not a path; throws if it cannot be opened, and the former file stays in use.
+   * Opens the path again, for a file that was renamed: later lines go to a new file. False if the destination
+   * is not a path; throws if it cannot be opened, and the former file stays in use.
    */
   reopen(): boolean
 }

@@ -32,8 +32,8 @@ export interface Logger {
    */
   flush(timeoutMs?: number): Promise<void>
   /**
-   * Opens the log's file again after it was renamed, and logs that. False if the destination is not a file. If
-   * the path cannot be opened, the former file stays in use, with a line about the failure.
+   * Opens the log's file again after it was renamed, and logs that. False if the destination is not a file.
+   * If the path cannot be opened, the former file stays in use, with a line about the failure.
    */
   reopen(): boolean
   /** Changes level and destination. Throws if the path cannot be opened; then nothing changes. */

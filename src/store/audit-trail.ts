@@ -23,8 +23,8 @@ export interface AuditEntry {
   /** The id of the request that made the change; absent for commands and entries of earlier versions. */
   readonly requestId?: string
   /**
-   * The changed fields before and after (`accounts/audit-changes.ts`); null if the record did not exist, absent
-   * if no field changed and in entries of earlier versions.
+   * The changed fields before and after (`accounts/audit-changes.ts`); null if the record did not exist,
+   * absent if no field changed and in entries of earlier versions.
    */
   readonly before?: JsonObject | null
   readonly after?: JsonObject | null

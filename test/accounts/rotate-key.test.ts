@@ -1,6 +1,6 @@
 /**
- * Goal: a rotation may exceed the plan's number of keys by one for 24 hours, also with concurrent rotations; the
- * old key works for the overlap, on every gateway of the store.
+ * Goal: a rotation may exceed the plan's number of keys by one for 24 hours, also with concurrent rotations;
+ * the old key works for the overlap, on every gateway of the store.
  * Method: the real functions on a store of each engine, with a manual clock.
  */
 import { join } from 'node:path'

@@ -99,7 +99,6 @@ export function namesIn(text: string) {
     })
     .replace(/\[[^\]]*\]/g, '')
     .replace(/"[^"]*"/g, '')
-    .replace(/\boffset \d+[mhd]/g, '')
     .replace(/\b\d[\de.]*/g, '')
   const metrics = [...rest.matchAll(/[a-z_]\w*/g)].map(([name]) => name)
   return { metrics: metrics.filter((name) => !WORDS.has(name)), labels, values, grouped }

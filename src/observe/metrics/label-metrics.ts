@@ -2,8 +2,8 @@
  * Counters by the values of keys' labels that the configuration names (`metrics.labels`). The first values of
  * a label have series of their own; the rest counts as `other`.
  *
- * The workers of a gateway must agree on the first values, so a worker queries the primary for a value that it
- * sees for the first time, and exports what it has counted for it when the answer is there.
+ * The workers of a gateway must agree on the first values, so a worker queries the primary for a value that
+ * it sees for the first time, and exports what it has counted for it when the answer is there.
  */
 import { DEFINITIONS, LABEL_METRICS, type LabelMetric } from './definitions.js'
 import type { Collected, Sample } from './metric.js'
@@ -90,8 +90,14 @@ function isAnswer(message: unknown): message is LabelAnswer {
   )
 }
 
+/** One series. */
+interface Count {
+  readonly labels: Sample['labels']
+  value: number
+}
+
 /** What was counted for a value, by metric and its other label values, which are from closed sets. */
-type Counts = Map<LabelMetric, Map<string, { labels: Sample['labels']; value: number }>>
+type Counts = Map<LabelMetric, Map<string, Count>>
 
 /** A label of this process. */
 interface LabelState {
@@ -174,7 +180,10 @@ export class LabelMetrics {
   }
 }
 
-/** Moves what was counted for the value to its series, or to `other`; without an answer the next use repeats the question. */
+/**
+ * Moves what was counted for the value to its series, or to `other`; without an answer the next use repeats
+ * the question.
+ */
 function settle(state: LabelState, value: string, answer: unknown): void {
   const waiting = state.waiting.get(value)
   if (!isAnswer(answer)) {
@@ -213,7 +222,10 @@ function add(
 ): void {
   const { metric, values, amount } = counted
   let series = counts.get(metric)
-  if (series === undefined) counts.set(metric, (series = new Map()))
+  if (series === undefined) {
+    series = new Map<string, Count>()
+    counts.set(metric, series)
+  }
   const key = values.length === 1 ? (values[0] ?? '') : values.join('\0')
   const held = series.get(key)
   if (held !== undefined) {

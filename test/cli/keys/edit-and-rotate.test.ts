@@ -16,9 +16,9 @@ interface Scene {
   readonly session: TestSession
   readonly key: ApiKey
   /** Runs an action on the key. */
-  run(action: string, options?: string): Promise<number>
+  readonly run: (action: string, options?: string) => Promise<number>
   /** The stored key. */
-  current(): Promise<ApiKey | null>
+  readonly current: () => Promise<ApiKey | null>
 }
 
 async function withKey(t: Test): Promise<Scene> {
@@ -36,7 +36,7 @@ async function withKey(t: Test): Promise<Scene> {
   return {
     session,
     key,
-    run(action, options = '') {
+    run: (action, options = '') => {
       const line = `${action} --account ada@x.org --key ${key.id} ${options}`.trim()
       const { action: parsed, values } = parseKeys(line.split(' '))
       return reporting(session.terminal, () => runKeys(session, parsed, values))

@@ -186,7 +186,11 @@ async function audit(
   })
   const entries = found.slice(0, limit)
   const json: schema.AuditReply = {
-    entries: entries.map(({ requestId: _id, before: _before, after: _after, ...shown }) => shown),
+    entries: entries.map(
+      ({ id, atMs, accountId: owner, actor, action, target, detail, address }) => {
+        return { id, atMs, accountId: owner, actor, action, target, detail, address }
+      },
+    ),
     next: found.length > limit ? (entries.at(-1)?.id ?? null) : null,
   }
   return { status: 200, json }
