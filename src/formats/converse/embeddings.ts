@@ -1,9 +1,9 @@
 /**
- * Embeddings on Bedrock, for upstreams: InvokeModel with the body of the model's vendor. Amazon's models embed
- * one text in a request, Cohere's up to 96.
+ * Embeddings on Bedrock, for upstreams: InvokeModel with the body of the model's vendor. Amazon's models
+ * embed one text in a request, Cohere's up to 96.
  *
- * Source: Bedrock user guide, "Amazon Titan Text Embeddings" and "Cohere Embed", read 2026-11-23, and recorded
- * traffic.
+ * Source: Bedrock user guide, "Amazon Titan Text Embeddings" and "Cohere Embed", read 2026-11-23, and
+ * recorded traffic.
  */
 import {
   arrayOf,

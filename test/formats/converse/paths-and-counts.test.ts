@@ -1,6 +1,6 @@
 /**
- * Goal: requests have the paths that Bedrock expects, tokens are counted for foundation models, and a demanded
- * call is requested again.
+ * Goal: requests have the paths that Bedrock expects, tokens are counted for foundation models, and a
+ * demanded call is requested again.
  * Method: ids of models, inference profiles and ARNs; bodies of requests and of those that follow them.
  */
 import t from 'tap'
