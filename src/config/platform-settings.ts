@@ -152,10 +152,8 @@ export const platformKeys = {
     ),
 }
 
-const platformValues = z.object(platformKeys)
-
 /** The values of these keys and of those that they depend on, in the file's spelling. */
-export type PlatformValues = z.output<typeof platformValues> & {
+export type PlatformValues = z.output<z.ZodObject<typeof platformKeys>> & {
   readonly dialect?: DialectChoice | undefined
   readonly base_url?: string | undefined
   readonly path?: string | undefined
@@ -330,8 +328,8 @@ export function platformOf(values: PlatformValues, env: Env): PlatformConfig | n
 /**
  * The address without the platform's path.
  *
- * Sources: AWS `endpoint-rule-set-1.json` of Bedrock Runtime, google-genai 3.4.0 `_api_client.py`, Anthropic's
- * Vertex SDK 1.1.3, read 2026-11-23.
+ * Sources: AWS `endpoint-rule-set-1.json` of Bedrock Runtime, google-genai 3.4.0 `_api_client.py`,
+ * Anthropic's Vertex SDK 1.1.3, read 2026-11-23.
  */
 function defaultRoot({ platform, region, location }: PlatformValues, env: Env): string {
   if (platform === 'bedrock') return bedrockRoot(region ?? '', env)
@@ -366,7 +364,7 @@ export function platformBaseUrl(platform: PlatformConfig, dialect: DialectChoice
   return root + own.slice(overlap(withoutSlashes(pathname), own))
 }
 
-/** The length of the longest end of `base` that `own` begins with, in whole segments: a version is not doubled. */
+/** The length of the longest end of `base` that `own` begins with, so that a version is not doubled. */
 function overlap(base: string, own: string): number {
   if (base.endsWith('/v1') && own.endsWith('/v1')) return own.length
   for (let at = base.indexOf('/'); at !== -1; at = base.indexOf('/', at + 1)) {

@@ -182,9 +182,9 @@ export function upstreamOf(
     baseUrl,
     path: values.path ?? null,
     query:
-      platform?.apiVersion == null
-        ? values.query
-        : { 'api-version': platform.apiVersion, ...values.query },
+      typeof platform?.apiVersion === 'string'
+        ? { 'api-version': platform.apiVersion, ...values.query }
+        : values.query,
     keyHeader: values.key_header ?? preset?.keyHeader ?? null,
     apiKeys: keysOf(values),
     apiKeySource: sources.length === 0 ? null : sources.map(({ source }) => source).join(', '),

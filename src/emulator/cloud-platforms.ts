@@ -3,7 +3,7 @@
  * of all three clouds. Bedrock has formats of its own (`bedrock-replies.ts`).
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import type { JsonObject } from '../formats/chat/json.js'
+import { stringOf, type JsonObject } from '../formats/chat/json.js'
 import type { AuthorizedRequest, CloudTokens } from './cloud-tokens.js'
 import { errorReply, type Provider, type Reply } from './emulated-exchange.js'
 
@@ -38,7 +38,7 @@ export function cloudCallOf(pathname: string): CloudCall | null {
 
 /** Anthropic's own id: `claude-sonnet-4-5` for `claude-sonnet-4-5@20250929`. */
 function claudeOf(model: string): string {
-  return model.replace(/@.*$/, '')
+  return model.split('@', 1)[0] ?? model
 }
 
 /** The body for the vendor's own API. */
@@ -47,11 +47,13 @@ export function vendorBody(
   body: JsonObject | undefined,
 ): JsonObject | undefined {
   if (provider !== 'anthropic' || body === undefined) return body
-  const { anthropic_version: _version, ...rest } = body
-  return model === '' ? { ...rest, model: claudeOf(String(rest.model ?? '')) } : { ...rest, model }
+  const rest = Object.fromEntries(
+    Object.entries(body).filter(([name]) => name !== 'anthropic_version'),
+  )
+  return { ...rest, model: model === '' ? claudeOf(stringOf(rest.model) ?? '') : model }
 }
 
-/** The headers for the vendor's own API: the version of the body, and a key, which the platform has checked. */
+/** The headers for the vendor's own API: the version of the body, and a key, which the platform checked. */
 export function vendorHeaders(
   { provider }: CloudCall,
   headers: IncomingHttpHeaders,
@@ -59,7 +61,7 @@ export function vendorHeaders(
 ): IncomingHttpHeaders {
   const key = { authorization: 'Bearer cloud', 'x-api-key': 'cloud', 'x-goog-api-key': 'cloud' }
   if (provider !== 'anthropic') return { ...headers, ...key }
-  const version = String(body?.anthropic_version ?? '')
+  const version = stringOf(body?.anthropic_version) ?? ''
   const isDated = version === 'vertex-2023-10-16'
   return { ...headers, ...key, 'anthropic-version': isDated ? '2023-06-01' : version }
 }

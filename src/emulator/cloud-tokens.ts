@@ -1,7 +1,7 @@
 /**
  * The identities of the three clouds: STS, the metadata services and the token endpoints that issue
- * credentials, and the check of the credentials in requests. AWS signatures are computed here independently of
- * the gateway.
+ * credentials, and the check of the credentials in requests. AWS signatures are computed here independently
+ * of the gateway.
  */
 import { createHash, createHmac } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'

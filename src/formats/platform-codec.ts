@@ -1,6 +1,6 @@
 /**
- * What a cloud changes in a dialect for upstreams: path, credential, framing, and the members of the body that
- * stand for headers. Everything else is the dialect's own codec.
+ * What a cloud changes in a dialect for upstreams: path, credential, framing, and the members of the body
+ * that replace headers. Everything else is the dialect's own codec.
  *
  * Sources: Anthropic's Bedrock and Vertex SDKs 1.1.3, openai 6.49 (`azure.ts`), the documentation of Bedrock
  * Runtime, Vertex AI and Azure OpenAI, read 2026-11-23.
@@ -81,13 +81,12 @@ function bearer(apiKey: string): Record<string, string> {
 function withVersion(base: UpstreamCodec, version: string | null): UpstreamCodec {
   if (version === null) return base
   const own = { 'anthropic-version': version }
-  const { forwardedHeaders } = base
   return {
     ...base,
     headers: (body) => ({ ...base.headers(body), ...own }),
-    ...(forwardedHeaders !== undefined && {
+    ...(base.forwardedHeaders !== undefined && {
       forwardedHeaders: (headers, client, options) => ({
-        ...forwardedHeaders(headers, client, options),
+        ...base.forwardedHeaders?.(headers, client, options),
         ...own,
       }),
     }),
@@ -124,7 +123,6 @@ function editsWithout(edits: Edit[], keys: readonly string[]): Edit[] {
 
 /** InvokeModel with Claude: version and betas in the body, the model and the stream in the path. */
 function bedrockClaude(base: UpstreamCodec): UpstreamCodec {
-  const { dropReasoning } = base
   return {
     ...base,
     framing: 'aws-chunks',
@@ -150,7 +148,6 @@ function bedrockClaude(base: UpstreamCodec): UpstreamCodec {
       without(base.encodeRequest(request, facts, losses), ['model', 'stream']),
     edits: (body, modelName, context) =>
       editsWithout(base.edits(body, modelName, context), ['model', 'stream']),
-    ...(dropReasoning !== undefined && { dropReasoning }),
     tokenCounter: bedrockCounter,
     // A 200 can be an error: an unknown operation.
     decodeReply: (body, request, sink) => {
@@ -190,7 +187,7 @@ function withMaximum(chat: Buffer | string): Buffer {
   return Buffer.from(text.replace(/^\s*\{/, '{"max_tokens":1,'))
 }
 
-/** Claude on Vertex: the version in the body, the model in the path; betas stay a header, `stream` a member. */
+/** Claude on Vertex: the version in the body, the model in the path; betas stay a header. */
 function vertexClaude(base: UpstreamCodec): UpstreamCodec {
   const inBody: UpstreamCodec['inBody'] = ({ 'anthropic-version': version, ...headers }) => ({
     headers,
@@ -315,7 +312,7 @@ function azure(
   // Claude on Foundry takes both; Anthropic's SDK sends its own.
   const credential =
     wire === 'anthropic'
-      ? base.credential
+      ? (apiKey: string): Record<string, string> => base.credential(apiKey)
       : (apiKey: string): Record<string, string> => ({ 'api-key': apiKey })
   const deploymentOf = (model: string): string =>
     (Object.hasOwn(deployments, model) ? deployments[model] : undefined) ?? model

@@ -1,4 +1,4 @@
-/** Goal: replies of clouds have the price of the vendor's model, with the surcharge of geographic profiles. */
+/** Goal: replies of clouds have the price of the vendor's model, and the surcharge of geographic profiles. */
 import t from 'tap'
 import { Prices } from '../../src/ledger/find-price.js'
 

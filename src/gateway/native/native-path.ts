@@ -28,7 +28,7 @@ export function isNativePath(path: string): boolean {
 
 /**
  * Splits and decodes a path. Null if it has no upstream, an empty segment, or an escape that a server could
- * read as another path. Only a model of an upstream on Bedrock may have encoded slashes: its id can be an ARN.
+ * read as another path. Only a model of an upstream on Bedrock may have encoded slashes, as an ARN does.
  */
 export function nativePathOf(
   path: string,

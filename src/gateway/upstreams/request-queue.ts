@@ -193,7 +193,7 @@ export class RequestQueue {
     return this.options.authorizer ?? null
   }
 
-  /** Sends a refused request a second time if it can be authorized anew; else its handler gets the refusal. */
+  /** Sends a refused request a second time if there are new credentials; else passes the refusal. */
   async refused(request: QueuedRequest, refusal: Refusal): Promise<void> {
     const { authorizer } = this.options
     const isRenewed = (await authorizer?.renew(refusal, request.authorizedAtMs)) === true

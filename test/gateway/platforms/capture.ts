@@ -1,6 +1,6 @@
 /**
- * A cloud that records requests, a gateway with an upstream `cloud` in front of it, and the parts of a request
- * that two programs must agree on.
+ * A cloud that records requests, a gateway with an upstream `cloud` in front of it, and the parts of a
+ * request that two programs must agree on.
  */
 import type { Test } from 'tap'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { parse, stringify } from 'yaml'
-import { isObject, objectOf } from '../../../src/formats/chat/json.js'
+import { isObject, objectOf, stringOf } from '../../../src/formats/chat/json.js'
 import { startEmulator } from '../../../src/emulator/server.js'
 import { startGateway } from '../../helpers/gateway.js'
 
@@ -35,18 +35,20 @@ for (const page of PAGES) {
     const yaml = blocks.find(({ language }) => language === 'yaml')?.text ?? ''
     const { upstreams, routes } = objectOf(parse(yaml))
     const [upstream] = Object.values(objectOf(upstreams ?? {}))
-    const prefixes = (Array.isArray(routes) ? routes : []).map((route) => objectOf(route).prefix)
+    const prefixes = (Array.isArray(routes) ? routes : []).map(
+      (route) => stringOf(objectOf(route).prefix) ?? '',
+    )
     if (!isObject(upstream ?? null)) throw new Error(`${page} has no upstream`)
     const cloud = stringify(upstream, { collectionStyle: 'flow' })
       .trim()
       .replace(/^\{|\}$/g, '')
     const [, path = '', body = ''] = /:8080(\S+) [^']*.*?-d '([^']+)'/s.exec(shell.join('')) ?? []
     const request = objectOf(JSON.parse(body))
-    const { model } = request
-    t.ok(prefixes.some((prefix) => String(model).startsWith(String(prefix))))
+    const model = stringOf(request.model) ?? ''
+    t.ok(prefixes.some((prefix) => model.startsWith(prefix)))
     const gateway = await startGateway(t, {
       cloud: cloud.replaceAll('\n', ' '),
-      routes: `  - { model: '${String(model)}', upstream: cloud }`,
+      routes: `  - { model: '${model}', upstream: cloud }`,
     })
     const reply = await fetch(gateway.origin + path, {
       method: 'POST',

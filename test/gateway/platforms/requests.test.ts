@@ -1,6 +1,6 @@
 /**
- * Goal: the requests that the gateway sends to a cloud are those of the vendors' SDKs for the same call: path,
- * headers and body, byte by byte.
+ * Goal: the requests that the gateway sends to a cloud are those of the vendors' SDKs for the same call:
+ * path, headers and body, byte by byte.
  * Method: the SDK sends the call to a recording server, and a client of the gateway sends the same call
  * through an upstream with that address.
  */

@@ -160,7 +160,7 @@ async function tokenUriOf(credentialsFile: string | null): Promise<string | null
   }
 }
 
-/** Authorities of Microsoft. MSAL sends requests to Microsoft about unknown ones, which a private network blocks. */
+/** Authorities of Microsoft. MSAL sends requests to Microsoft about unknown ones. */
 const MICROSOFT = /(?:^|\.)(?:microsoftonline\.(?:com|us)|chinacloudapi\.cn|windows\.net)$/
 
 async function azureToken({

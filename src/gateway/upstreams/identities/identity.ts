@@ -43,7 +43,7 @@ const FLIGHT_MS = 10_000
 /** Credentials are refreshed this long before they expire, or with this share of their lifetime left. */
 const REFRESH_BEFORE_MS = 300_000
 const REFRESH_SHARE = 0.2
-/** They are not used in this last share of their lifetime, or this last time: a request travels for a while. */
+/** They are not used in this last share of their lifetime, because a request needs time to arrive. */
 const UNUSED_SHARE = 0.05
 const UNUSED_MS = 10_000
 const FIRST_BACK_OFF_MS = 1_000
@@ -279,7 +279,7 @@ const TOKENS =
   /\beyJ[\w-]+\.[\w-]*\.?[\w-]*|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|[A-Za-z0-9+/_-]{64,}={0,2}/g
 const MAX_REASON_CHARS = 200
 
-/** The reason of a failed refresh for the log. Microsoft's messages contain ids, so only their code is kept. */
+/** The reason of a failed refresh, for the log. Of Microsoft's messages, which contain ids, only the code. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown'
   const entra = /AADSTS\d+/.exec(error.message)?.[0]
