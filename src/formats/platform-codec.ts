@@ -1,6 +1,6 @@
 /**
- * What a cloud changes in a dialect for upstreams: path, credential, framing, and the members of the body that
- * stand for headers. Everything else is the dialect's own codec.
+ * What a cloud changes in a dialect for upstreams: path, credential, framing, and the members of the body
+ * that stand for headers. Everything else is the dialect's own codec.
  *
  * Sources: Anthropic's Bedrock and Vertex SDKs 1.1.3, openai 6.49 (`azure.ts`), the documentation of Bedrock
  * Runtime, Vertex AI and Azure OpenAI, read 2026-11-23.
