@@ -133,8 +133,8 @@ export interface StreamTranslation {
 
 /**
  * Translates the server-sent events of one reply, within the limits of the gateway. `write` and `end` return
- * the frames for the client, which may be empty. After `end`, `outcome` is `complete` only if the format's own
- * terminator arrived.
+ * the frames for the client, which may be empty. After `end`, `outcome` is `complete` only if the format's
+ * own terminator arrived.
  */
 export class StreamTranslator {
   private readonly clientCodec: ClientCodec

@@ -143,8 +143,8 @@ interface FieldLosses {
 }
 
 /**
- * Writes the fields that the request has, in the order of the rows. Throws `untranslatable` for a field whose
- * loss is a refusal.
+ * Writes the fields that the request has, in the order of the rows. Throws `untranslatable` for a field
+ * whose loss is a refusal.
  */
 export function writeFields(
   request: ChatRequest,
@@ -166,8 +166,8 @@ export interface FieldWriting {
   readonly body: JsonObject
   readonly losses: FieldLosses
   /**
-   * The value for the upstream; undefined if it does not accept the value, null to leave the field out without
-   * a loss.
+   * The value for the upstream; undefined if it does not accept the value, null to leave the field out
+   * without a loss.
    */
   readonly encode: (field: ScalarField, value: JsonValue) => JsonValue | undefined
 }

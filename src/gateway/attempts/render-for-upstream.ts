@@ -143,12 +143,12 @@ function encoded(
 /** The headers that stay, and the members of the body that replace the others; null if all stay. */
 export function placed(
   headers: Record<string, string>,
-  egress: UpstreamCodec,
+  upstreamCodec: UpstreamCodec,
 ): {
   readonly headers: Readonly<Record<string, string>>
   readonly members: JsonObject | null
 } {
-  return egress.inBody?.(headers) ?? { headers, members: null }
+  return upstreamCodec.inBody?.(headers) ?? { headers, members: null }
 }
 
 /** The headers that the body needs, and the client's headers of this format. */

@@ -1,6 +1,6 @@
 /**
- * Passes a stream if both sides use the same dialect: the upstream's own bytes, which the dialect's watcher reads
- * for usage, errors and the end. Only the frames that the watcher needs are parsed.
+ * Passes a stream if both sides use the same dialect: the upstream's own bytes, which the dialect's watcher
+ * reads for usage, errors and the end. Only the frames that the watcher needs are parsed.
  */
 import type { FinishReason } from '../../formats/chat/event.js'
 import type { OutputSize } from '../../formats/chat/output-size.js'

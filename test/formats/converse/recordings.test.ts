@@ -272,7 +272,9 @@ void t.test("models behind Bedrock's OpenAI endpoints", skipWithoutFixtures(), (
   ]
   t.ok(found.length > 5)
   for (const recording of found) {
-    const upstreamCodec = upstreamCodecOf(recording.api === 'responses' ? 'openai-responses' : 'openai-chat')
+    const upstreamCodec = upstreamCodecOf(
+      recording.api === 'responses' ? 'openai-responses' : 'openai-chat',
+    )
     if (upstreamCodec === null) throw new Error('the dialect has no upstreamCodec')
     for (const client of CLIENTS) {
       const { outcomes, out, split } = replayed(recording, upstreamCodec, client)

@@ -4,10 +4,7 @@
  */
 import t from 'tap'
 import type { JsonObject } from '../../../src/formats/chat/json.js'
-import {
-  strictSchema,
-  rootObject,
-} from '../../../src/formats/wire/strict-schema.js'
+import { strictSchema, rootObject } from '../../../src/formats/wire/strict-schema.js'
 
 function strict(property: JsonObject, more: JsonObject = {}): JsonObject {
   const strict = strictSchema({ type: 'object', properties: { p: property }, ...more })

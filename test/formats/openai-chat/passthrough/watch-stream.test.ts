@@ -1,6 +1,6 @@
 /**
- * Goal: the watcher collects the facts of a stream that passes through, without changing it and without parsing
- * every frame.
+ * Goal: the watcher collects the facts of a stream that passes through, without changing it and without
+ * parsing every frame.
  * Method: hand-written frames in compact and spaced JSON; the collected facts and the withheld frames are
  * compared.
  */
