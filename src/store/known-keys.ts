@@ -181,7 +181,6 @@ export class KnownKeys {
       if (this.changes.size >= MAX_KEYS) break
       if (!this.changes.has(digest)) this.changes.set(digest, lookup)
     }
-    if (this.isScheduled) return
     this.isScheduled = true
     setTimeout(() => this.flush(), RETRY_MS).unref()
   }

@@ -132,7 +132,7 @@ for (const dialect of DIALECTS) {
           name,
           `${name} is refused`,
         )
-      else t.same(lossesOf(value), loss === 'reported' ? [name] : [], `${name} is ${String(loss)}`)
+      else t.same(lossesOf(value), loss === 'reported' ? [name] : [], `${name} is ${loss}`)
       if (standard !== undefined) t.same(lossesOf(standard), [], `${name}: the default is no loss`)
     }
     t.end()

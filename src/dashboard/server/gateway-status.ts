@@ -17,7 +17,7 @@ export interface GatewayStatus {
   readonly breakers: Readonly<Record<string, BreakerState>>
   /** When each breaker last opened or closed, ms since 1970; absent: closed since the start. */
   readonly breakersChangedMs: Readonly<Record<string, number>>
-  /** When the credentials of an identity expire, by its first upstream, ms since 1970; 0 without credentials. */
+  /** When the credentials of an identity expire, by its first upstream, in ms; 0 without credentials. */
   readonly credentialsExpireMs?: Readonly<Record<string, number>>
   /** The last file that was refused, if that was after the generation in force was loaded. */
   readonly refused: { readonly atMs: number; readonly problems: readonly string[] } | null

@@ -1,6 +1,6 @@
 /**
  * Goal: the recorded traffic of Bedrock (InvokeModel with Claude), Vertex and Azure passes through every
- * client format, with any sizes of the chunks in which it arrives, and a stream that is cut is never complete.
+ * client format, with any sizes of the chunks in which it arrives, and a cut stream is never complete.
  * Method: the recordings, or streams in their form, are replayed by a raw upstream behind a whole gateway.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'

@@ -1,8 +1,8 @@
 /**
  * `node build/test/store/upgrade/record.js TREE RELEASE` records the stores that a release writes: TREE is
- * its tag, its commit, or the folder of its build; RELEASE names the folder below `releases`. The program of that
- * tree makes an account and keys, serves requests and is killed while one of them runs, on SQLite and on
- * Redis. Run it once for each release that changes what is stored.
+ * its tag, its commit, or the folder of its build; RELEASE names the folder below `releases`. The program of
+ * that tree makes an account and keys, serves requests and is killed while one of them runs, on SQLite and
+ * on Redis. Run it once for each release that changes what is stored.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'

@@ -252,7 +252,7 @@ export class StringScan {
     }
   }
 
-  /** The first offset from `from` on with a quote, backslash or control character; that of the end if none. */
+  /** The first offset from `from` on with a quote, backslash or control character; else that of the end. */
   private nextSpecial(from: number): number {
     const { bytes, head } = this
     let at = from
