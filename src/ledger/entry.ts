@@ -67,6 +67,7 @@ export const STAGES = {
   relay: optional(),
 } as const
 
+/** The stages, and what spans several of them. */
 export const entryHopsSchema = z.object({
   ...STAGES,
   /** From the arrival of the request to the first content for the client; spans several stages. */

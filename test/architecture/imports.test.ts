@@ -60,6 +60,10 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
     'keys and metrics have one rule for names of labels',
   'ledger/spool.ts → store/records/entry-text.ts':
     'an entry has one text form, in the spool and in the store',
+  'store/records/entry-text.ts → ledger/entry.ts':
+    'the fields of an entry are in one table, for its text and for the rows of SQLite',
+  'store/sqlite/ledger/entry-row.ts → ledger/entry.ts':
+    'the fields of an entry are in one table, for its text and for the rows of SQLite',
   'config/load-config.ts → http/read-tls-files.ts':
     'the configuration and the listener check certificate files with one function',
 
@@ -123,6 +127,7 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
     /^config\//,
     /^cli\/plan\/fetch-recent-heads\.ts$/,
     /^dashboard\/server\/schema\//,
+    /^ledger\/entry\.ts$/,
     /^store\/records\//,
     /^dashboard\/server\/routing\/(?:api-router|route)\.ts$/,
   ],

@@ -87,7 +87,7 @@ export function* examineSteps(
   const { maxDepth = 64, maxTokens = 200_000, maxTextBytes = MAX_TEXT_BYTES } = caps
   const options = { isPlain, maxDepth, maxTokens, maxTextBytes, isProbing: false }
   // For a larger body, the amount of inline data decides, which the full scan counts.
-  const seen = bytes.length > maxTextBytes ? null : quickScan(bytes, options)
+  const seen = bytes.length > maxTextBytes ? null : yield* quickScan(bytes, options)
   if (seen !== null) return { bytes, isPlain, scanned: seen, isQuickScan: true, options }
   yield
   return { bytes, isPlain, scanned: fullScan(bytes, options), isQuickScan: false, options }

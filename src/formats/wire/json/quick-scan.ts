@@ -2,6 +2,7 @@
  * Scans the bytes of a JSON text before it is parsed, and decides quickly whether it is within the limits. If
  * the quick scan cannot decide, the full scan does.
  */
+import type { Steps } from '../steps.js'
 import { longString, type Range } from './inline-data.js'
 
 /* eslint max-lines-per-function: off -- one loop with all its state in variables: it sees every byte */
@@ -59,19 +60,35 @@ export interface ScanLimits {
   readonly maxTextBytes: number
 }
 
-/** The hashes of the keys of all open objects in sequence, and the offset of each object's first hash. */
-const hashes = new Int32Array(MAX_KEYS * (MAX_DEPTH + 1))
-const begins = new Int32Array(MAX_DEPTH + 1)
+/** Bytes that are scanned in one step. */
+const STEP_BYTES = 1024 * 1024
+
+/** The hashes of the keys of all open objects in sequence, and where those of each object begin. */
+interface OpenObjects {
+  readonly hashes: Int32Array
+  readonly begins: Int32Array
+}
+
+function newOpenObjects(): OpenObjects {
+  return {
+    hashes: new Int32Array(MAX_KEYS * (MAX_DEPTH + 1)),
+    begins: new Int32Array(MAX_DEPTH + 1),
+  }
+}
+
+/** For bodies that are scanned in one step. */
+const OPEN_OBJECTS = newOpenObjects()
 
 /**
  * The members, inline data and long texts of the object in the bytes. If the bytes are valid JSON, then keys
  * are unique, numbers are within the range of a double and the limits are kept. Null if that is not so, or if
  * only the full scan can decide: for keys with escapes, numbers with an exponent and invalid strings.
  */
-export function quickScan(
+export function* quickScan(
   bytes: Buffer,
   { maxDepth, maxTokens, maxTextBytes }: ScanLimits,
-): ScanResult | null {
+): Steps<ScanResult | null> {
+  const { hashes, begins } = bytes.length > STEP_BYTES ? newOpenObjects() : OPEN_OBJECTS
   const members: Member[] = []
   const data: Range[] = []
   const strings = new StringScan(bytes)
@@ -87,12 +104,21 @@ export function quickScan(
   let valueStart = 0
   let valueEnd = 0
   let at = 0
+  let stepEnd = STEP_BYTES
   while (at < bytes.length && tokens <= maxTokens && at - dataBytes <= maxTextBytes) {
     const code = bytes[at] ?? END
     if (code === QUOTE) {
       const start = at + 1
       at = strings.end(start)
+      while (at === PAUSED) {
+        yield
+        at = strings.resume()
+      }
       if (at === -1) return null
+      if (at > stepEnd) {
+        yield
+        stepEnd = at + STEP_BYTES
+      }
       const end = at
       at = skipBlanks(bytes, at + 1)
       if (at === -1) return null
@@ -106,7 +132,7 @@ export function quickScan(
       names += 1
       if (names > MAX_MEMBERS || end - start > MAX_NAME_BYTES) return null
       const hash = hashOf(bytes, start, end)
-      if (hash === -1 || hashCount - begin === MAX_KEYS || isAmong(hash, begin, hashCount))
+      if (hash === -1 || hashCount - begin === MAX_KEYS || isAmong(hashes, hash, begin, hashCount))
         return null
       hashes[hashCount] = hash
       hashCount += 1
@@ -150,7 +176,7 @@ export function quickScan(
   return isWithin ? { members, data } : null
 }
 
-function isAmong(hash: number, from: number, to: number): boolean {
+function isAmong(hashes: Int32Array, hash: number, from: number, to: number): boolean {
   for (let at = from; at < to; at += 1) if (hashes[at] === hash) return true
   return false
 }
@@ -205,6 +231,8 @@ const TAB_LETTER = 116
 const UNICODE_LETTER = 117
 const SLASH = 47
 const UNICODE_ESCAPE_BYTES = 6
+/** `StringScan.end` has scanned as much as one step may. */
+const PAUSED = -2
 /** Most strings are shorter. Reading four bytes at a time is faster only beyond this length. */
 const SHORT = 24
 const WORD_BYTES = 4
@@ -218,6 +246,7 @@ const WORD_BYTES = 4
 export class StringScan {
   /** The difference in bytes between the last string with its escapes and decoded in UTF-8. */
   savedBytes = 0
+  private pausedAt = 0
   /** The end of the last escape of a high surrogate. */
   private surrogateEnd = -1
   private readonly bytes: Buffer
@@ -233,13 +262,24 @@ export class StringScan {
 
   /**
    * The offset of the quote that ends the string whose inside begins at `from`; -1 if there is none, or if
-   * the string has a control character or an invalid escape.
+   * the string has a control character or an invalid escape; `PAUSED` if it has so many escapes that
+   * `resume` continues in the next step.
    */
   end(from: number): number {
-    const { bytes } = this
     this.savedBytes = 0
     this.surrogateEnd = -1
+    return this.scan(from)
+  }
+
+  /** Continues after `PAUSED`; returns what `end` does. */
+  resume(): number {
+    return this.scan(this.pausedAt)
+  }
+
+  private scan(from: number): number {
+    const { bytes } = this
     const shortUntil = Math.min(bytes.length, from + SHORT)
+    const pauseFrom = from + STEP_BYTES
     let at = from
     for (;;) {
       while (at < shortUntil && !isSpecial(bytes[at] ?? 0)) at += 1
@@ -249,6 +289,10 @@ export class StringScan {
       const length = code === BACKSLASH ? this.escape(at) : 0
       if (length === 0) return -1
       at += length
+      if (at > pauseFrom) {
+        this.pausedAt = at
+        return PAUSED
+      }
     }
   }
 

@@ -4,6 +4,7 @@
  */
 import t from 'tap'
 import { quickScan, type Member } from '../../../../src/formats/wire/json/quick-scan.js'
+import { atOnce } from '../../../../src/formats/wire/steps.js'
 import { dice } from '../../../helpers/seeded-random.js'
 
 const BLANKS = ['', ' ', '\n', '\t \r\n']
@@ -13,7 +14,7 @@ const WORDS = ['0', '-1', '12.5', 'true', 'false', 'null']
 function look(text: string, maxDepth = 64, maxTokens = 200_000): readonly Member[] | null {
   const bytes = Buffer.from(text)
   const caps = { maxDepth, maxTokens, maxTextBytes: 8 * 1024 * 1024 }
-  return quickScan(bytes, caps)?.members ?? null
+  return atOnce(quickScan(bytes, caps))?.members ?? null
 }
 
 void t.test('an ordinary request is accepted with the offsets of its members', (t) => {
