@@ -101,7 +101,6 @@ class StreamRelay implements Timed, Delivery {
   /** When the stream started to wait for the client; null if it does not wait. */
   private stalledMs: number | null = null
   private isEnding = false
-  private isCorked = false
   private resolve: () => void = () => undefined
 
   constructor(
@@ -117,10 +116,8 @@ class StreamRelay implements Timed, Delivery {
     this.deadlines = deadlines
     this.headMs = this.beganMs - x.startedMs
     beginReply(res, 200, ['content-type', stream.form.type, ...headers, ...streamHeaders(res)])
-    // The head is sent with the first chunk; if there is none yet, the head is sent at once. A complete reply
-    // follows as soon as its ledger entry is written.
-    const isComplete = stream.translation.outcome === 'complete'
-    if (stream.readableLength === 0 && !isComplete) res.flushHeaders?.()
+    // The head is sent with the first chunk; if there is none yet, the head is sent at once.
+    if (stream.readableLength === 0) res.flushHeaders?.()
     this.closed = new Promise<void>((resolve) => {
       this.resolve = resolve
     })
@@ -144,18 +141,8 @@ class StreamRelay implements Timed, Delivery {
     this.wroteMs = performance.now()
     this.sentBytes += chunk.length
     this.chunks += 1
-    const { stream, res } = this
     // The pipe waits for the client.
-    if (stream.readableFlowing === false) this.stalledMs ??= this.wroteMs
-    else if (
-      stream.translation.outcome === 'complete' &&
-      !this.isCorked &&
-      res.stream === undefined
-    ) {
-      // The end follows in this turn of the event loop and is sent in the same write: `res.end` uncorks.
-      this.isCorked = true
-      res.req.socket.cork()
-    }
+    if (this.stream.readableFlowing === false) this.stalledMs ??= this.wroteMs
   }
 
   private noteStall(): void {
