@@ -269,6 +269,40 @@ function hedges(): Row['panels'] {
       runbook: ['Upstream denies the gateway'],
     }),
     series({
+      title: 'Failed refreshes of cloud credentials',
+      description:
+        'Refreshes per second of the credentials of an identity at a cloud that failed. Requests are served while the old credentials are valid.',
+      unit: 'ops',
+      thresholds: { warn: 0.001, bad: 0.1 },
+      queries: [
+        query(
+          orNone(
+            sum(
+              rate('sluice_credential_refreshes_total', `${UPSTREAM}, result="failed"`),
+              'upstream',
+            ),
+            'upstream',
+          ),
+          '{{upstream}}',
+        ),
+      ],
+    }),
+    series({
+      title: 'Cloud credentials expire in',
+      description:
+        'Time until the credentials of an identity at a cloud expire; they are refreshed before.',
+      unit: 's',
+      queries: [
+        query(
+          orNone(
+            `min by (upstream) (sluice_credential_expiry_timestamp_seconds{${UPSTREAM}}) - time()`,
+            'upstream',
+          ),
+          '{{upstream}}',
+        ),
+      ],
+    }),
+    series({
       title: 'Requests in progress',
       description: 'Requests that wait for an upstream or receive its reply now.',
       unit: 'short',

@@ -172,9 +172,9 @@ void t.test('each request is a ledger entry with its tokens and cost', async (t)
   await googleOf(gateway).models.embedContent({ model: OPENAI_MODEL, contents: 'x'.repeat(400) })
   const rows = await rowsOf(gateway)
   t.match(rows, [
-    { clientCodec: 'embeddings', upstream: 'openai', model: OPENAI_MODEL, source: 'reported' },
-    { clientCodec: 'embeddings', upstream: 'google', model: GEMINI_MODEL, source: 'estimated' },
-    { clientCodec: 'gemini', upstream: 'openai', model: OPENAI_MODEL, source: 'reported' },
+    { ingress: 'embeddings', upstream: 'openai', model: OPENAI_MODEL, source: 'reported' },
+    { ingress: 'embeddings', upstream: 'google', model: GEMINI_MODEL, source: 'estimated' },
+    { ingress: 'gemini', upstream: 'openai', model: OPENAI_MODEL, source: 'reported' },
   ])
   t.same(rows[0]?.usage, { input: 100, output: 0 })
   t.equal(rows[0]?.costNanoUsd, 2_000)

@@ -160,7 +160,7 @@ export function writeFields(
   }
 }
 
-/** Where fields are written. */
+/** The target of fields. */
 export interface FieldWriting {
   /** The object that has the fields. */
   readonly body: JsonObject
@@ -184,7 +184,7 @@ export function loseFields(
   }
 }
 
-/** Reports a field that the upstream does not get, unless the value is the default or does not matter. */
+/** Reports a field that the upstream does not get, unless the value is the default or has no effect. */
 export function loseField(field: ScalarField, value: JsonValue, losses: FieldLosses): void {
   const { loss } = field
   if (loss === 'none' || isDefault(field, value)) return

@@ -1,6 +1,6 @@
 /**
- * Why replies end, in the words of each format. Whether a reply has calls or a refusal changes some of them:
- * the codecs of the format apply these rules.
+ * The reasons for which replies end, as each format names them. Whether a reply has calls or a refusal
+ * changes some of them: the codecs of the format apply these rules.
  *
  * Sources: OpenAI API reference, "The chat completion object" and "The response object"; Claude API
  * reference, "Handling stop reasons"; ai.google.dev/api/generate-content, "FinishReason"; Bedrock API

@@ -40,7 +40,7 @@ export function observedFormat(clientCodec: ClientCodec, observer: ReplyObserver
 class ObservedEncoder implements StreamEncoder {
   private readonly encoder: StreamEncoder
   private readonly observer: ReplyObserver
-  /** Null if nobody needs the canonical reply. */
+  /** Null if the canonical reply is not needed. */
   private readonly fold: Fold | null
 
   constructor(encoder: StreamEncoder, observer: ReplyObserver) {

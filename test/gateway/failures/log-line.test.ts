@@ -68,7 +68,7 @@ const PAGE = 'docs/how-to/read-a-failure.md'
  * key.
  */
 const RUN =
-  /_ms$|^(?:time|pid|request_id|upstream_request_id|key_id|account_id|limit|bytes_out|chunks|attempts)$/
+  /_ms$|^(?:time|pid|gateway|generation_hash|request_id|upstream_request_id|key_id|account_id|limit|bytes_out|chunks|attempts)$/
 
 /** The log lines of the documentation page by their headings. */
 function linesOfPage(): Map<string, Record<string, unknown>> {

@@ -56,7 +56,7 @@ void t.test('every copy has its own ledger entry, in the other dialect', async (
       status: 200,
       source: 'reported',
       attempted: 'other:ok',
-      clientCodec: 'chat',
+      ingress: 'chat',
     })
     t.ok((copy.usage.output ?? 0) > 0)
     t.ok((copy.costNanoUsd ?? 0) > 0)

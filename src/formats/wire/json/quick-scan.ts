@@ -232,7 +232,7 @@ const UNICODE_LETTER = 117
 const SLASH = 47
 const UNICODE_ESCAPE_BYTES = 6
 /** `StringScan.end` has scanned as much as one step may. */
-const PAUSED = -2
+export const PAUSED = -2
 /** Most strings are shorter. Reading four bytes at a time is faster only beyond this length. */
 const SHORT = 24
 const WORD_BYTES = 4
@@ -262,8 +262,8 @@ export class StringScan {
 
   /**
    * The offset of the quote that ends the string whose inside begins at `from`; -1 if there is none, or if
-   * the string has a control character or an invalid escape; `PAUSED` if it has so many escapes that
-   * `resume` continues in the next step.
+   * the string has a control character or an invalid escape; `PAUSED` after `STEP_BYTES` of a string with
+   * escapes: `resume` continues in the next step.
    */
   end(from: number): number {
     this.savedBytes = 0

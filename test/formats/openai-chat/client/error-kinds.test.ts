@@ -38,6 +38,7 @@ const REPORTED = new Map<string, [status: number, type: string]>([
   ['overloaded', [503, 'api_error']],
   ['identity_unavailable', [503, 'api_error']],
   ['upstream_unconfigured', [503, 'api_error']],
+  ['upstream_credential', [503, 'api_error']],
   ['upstream_rejected', [400, 'invalid_request_error']],
   ['context_too_long', [400, 'invalid_request_error']],
   ['upstream_unreachable', [502, 'api_error']],
