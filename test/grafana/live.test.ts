@@ -35,7 +35,9 @@ const QUIET = [
 /** Panels whose values depend on the timing of the machine. */
 const EITHER = [
   'Providers: Aborted canaries',
+  'Providers: Cloud credentials expire in',
   'Providers: Dropped copies',
+  'Providers: Failed refreshes of cloud credentials',
   'Gateway internals: Log lines lost',
   'Gateway internals: Overload level',
   'Gateway internals: Store errors',
