@@ -57,14 +57,9 @@ export function storeUnavailable(cause: unknown): GatewayError {
   })
 }
 
-const DISABLED = 'The account that this API key belongs to is disabled.'
-
-/** The error for a key whose account is disabled. */
-export function accountDisabled(): GatewayError {
-  return new GatewayError('unauthenticated', DISABLED)
-}
-
-/** Whether the key is right and its account disabled, so that it does not count as a wrong key. */
-export function isDisabled(error: GatewayError): boolean {
-  return error.message === DISABLED
+/** The key is right and its account is disabled, so that it does not count as a wrong key. */
+export class AccountDisabled extends GatewayError {
+  constructor() {
+    super('unauthenticated', 'The account that this API key belongs to is disabled.')
+  }
 }

@@ -12,7 +12,7 @@ import type { Store } from '../../store/store.js'
 import type { Identity } from '../account.js'
 import { digestOf, hasValidForm, looksLikeSecret } from '../key-secret.js'
 import {
-  accountDisabled,
+  AccountDisabled,
   resultOfLookup,
   storeUnavailable,
   type AuthResult,
@@ -267,7 +267,7 @@ export class Authenticator {
     if (!result.good) {
       if (result.reason !== 'disabled') throw this.unauthenticated(result.reason)
       this.onResult('disabled')
-      throw accountDisabled()
+      throw new AccountDisabled()
     }
     const { identity } = result
     if (this.hasExpired(identity)) throw this.unauthenticated('expired')

@@ -4,7 +4,7 @@
  */
 import type { Identity } from '../account.js'
 import { GatewayError } from '../../errors.js'
-import { accountDisabled, type KeyResult } from './authentication-result.js'
+import { AccountDisabled, type KeyResult } from './authentication-result.js'
 
 /** Maximum concurrent lookups for running requests; the other slots stay free for new requests. */
 const MAX_CHECKS = 16
@@ -83,7 +83,7 @@ export class RunningRequestChecks {
       if (!result.good) {
         const revoked = 'The API key was revoked while the request ran.'
         const error = new GatewayError('unauthenticated', revoked)
-        inUse.end(digest, result.reason === 'disabled' ? accountDisabled() : error)
+        inUse.end(digest, result.reason === 'disabled' ? new AccountDisabled() : error)
       } else if (hasExpired(result.identity)) {
         const message = 'The API key expired while the request ran.'
         inUse.end(digest, new GatewayError('unauthenticated', message))

@@ -3,7 +3,7 @@
  * addresses is bounded.
  */
 import type { Identity } from '../account.js'
-import { isDisabled } from './authentication-result.js'
+import { AccountDisabled } from './authentication-result.js'
 import { GatewayError } from '../../errors.js'
 
 /** An address may send this many wrong keys at once, then `FAILURES_PER_SECOND`. */
@@ -145,7 +145,8 @@ export class WrongKeyThrottle {
   }
 
   private failed(address: string, error: unknown): never {
-    if (error instanceof GatewayError && error.kind === 'unauthenticated' && !isDisabled(error)) {
+    if (error instanceof AccountDisabled) throw error
+    if (error instanceof GatewayError && error.kind === 'unauthenticated') {
       this.failures.note(address, this.clock())
     }
     throw error

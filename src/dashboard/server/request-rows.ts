@@ -1,6 +1,7 @@
 /** Ledger entries as rows of the page and of the CSV file. */
 import { causeOf } from '../../errors.js'
 import { entrySchema, type LedgerEntry } from '../../ledger/entry.js'
+import { csvCell, usd } from '../../ledger/export-columns.js'
 import type * as schema from './schema/schema.js'
 import { PLAYGROUND, type Services } from './services.js'
 
@@ -43,7 +44,7 @@ const COLUMNS: readonly [title: string, cell: (row: schema.RequestRow) => Cell][
   ['output_tokens', (row) => row.usage.output],
   ['reasoning_tokens', (row) => row.usage.reasoning],
   ['source', (row) => row.source],
-  ['cost_usd', (row) => (row.costNanoUsd === null ? null : usdText(row.costNanoUsd))],
+  ['cost_usd', (row) => usd(row.costNanoUsd)],
   ['duration_ms', (row) => Math.round(row.durationMs)],
   ['first_token_ms', (row) => rounded(row.hops.firstContent)],
   ['overhead_ms', (row) => row.hops.overhead],
@@ -69,24 +70,7 @@ export function csvHead(): string {
 
 /** One line of the CSV file (RFC 4180). */
 export function csvLine(row: schema.RequestRow): string {
-  return `${COLUMNS.map(([, cell]) => csvCell(cell(row))).join(',')}\r\n`
-}
-
-/**
- * Escapes cells that a spreadsheet would run as a formula: clients choose model names, and owners choose key
- * names (OWASP, CSV injection).
- */
-function csvCell(value: Cell): string {
-  if (value === null || value === undefined) return ''
-  const text = String(value)
-  const plain = typeof value === 'string' && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
-  return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain
-}
-
-/** Nine decimals, since sums of rounded cents are wrong. */
-function usdText(nanoUsd: number): string {
-  const digits = String(nanoUsd).padStart(10, '0')
-  return `${digits.slice(0, -9)}.${digits.slice(-9)}`
+  return `${COLUMNS.map(([, cell]) => csvCell(cell(row) ?? null)).join(',')}\r\n`
 }
 
 function rounded(ms: number | undefined): number | undefined {

@@ -21,6 +21,7 @@ import type { Continuation, EncodeContext, Losses, TokenCounter } from '../diale
 import { AWS_EVENT_STREAM } from '../wire/aws/event-stream.js'
 import { refused } from '../wire/json/check-fields.js'
 import { stringifyExact } from '../wire/json/exact-numbers.js'
+import { hasNoEffect } from '../wire/request-fields.js'
 import { loseFields } from '../wire/scalar-fields.js'
 import { hasObjectRoot, strictSchema } from '../wire/strict-schema.js'
 import { isBlank, isClaude, isNova } from './constants.js'
@@ -257,24 +258,8 @@ function reportUnsupportedFields(request: ChatRequest, losses: Losses): void {
     const isAudio = field === 'modalities' && Array.isArray(value) && value.includes('audio')
     const why = isAudio ? REFUSED.audio : Object.hasOwn(REFUSED, field) ? REFUSED[field] : undefined
     if (why !== undefined) throw refused(field, `${why}. Leave it out${OR_OPENAI}`)
-    if (!isTaken(field, value, request)) losses.drop(field, 'no-equivalent')
-  }
-}
-
-/** True for a field that is encoded elsewhere, or has the value of its default. */
-function isTaken(field: string, value: JsonValue, request: ChatRequest): boolean {
-  switch (field) {
-    case 'store':
-      return value === false
-    case 'logit_bias':
-      return isObject(value) && Object.keys(value).length === 0
-    case 'modalities':
-      return Array.isArray(value) && value.every((one) => one === 'text')
-    case 'thinking':
-      // `reasoningFields` reports it if the model does not take it.
-      return isObject(value) && request.reasoningEffort === undefined
-    default:
-      return OWN_MEMBERS.includes(field)
+    const isTaken = OWN_MEMBERS.includes(field) || hasNoEffect(field, value, request)
+    if (!isTaken) losses.drop(field, 'no-equivalent')
   }
 }
 

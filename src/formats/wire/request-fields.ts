@@ -1,6 +1,7 @@
 /** Fields that the client formats have in common, and fields that all of them refuse. */
 import type { WireError } from '../../errors.js'
-import type { JsonObject } from '../chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../chat/json.js'
+import type { ChatRequest } from '../chat/request.js'
 import { boolean, given, refuse } from './json/check-fields.js'
 
 /**
@@ -81,4 +82,24 @@ export function renameErrorField(error: WireError, fieldName: (path: string) => 
   const name = fieldName(param)
   const renamedMessage = message.startsWith(param) ? name + message.slice(param.length) : message
   return { ...error, message: renamedMessage, param: name }
+}
+
+/**
+ * Whether a field of OpenAI's formats has a value that changes nothing at an upstream of another format, so
+ * that it is no loss to leave it out.
+ */
+export function hasNoEffect(field: string, value: JsonValue, request: ChatRequest): boolean {
+  switch (field) {
+    case 'store':
+      return value === false
+    case 'logit_bias':
+      return isObject(value) && Object.keys(value).length === 0
+    case 'modalities':
+      return Array.isArray(value) && value.every((one) => one === 'text')
+    case 'thinking':
+      // The encoder reports it if the model does not take it.
+      return isObject(value) && request.reasoningEffort === undefined
+    default:
+      return false
+  }
 }

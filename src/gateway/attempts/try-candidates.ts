@@ -255,7 +255,7 @@ export class Candidates implements AttemptLoop {
 
   /** Called before `begun` for a stream that ends with its first content. */
   ending({ stream }: Attempt): Promise<void> | null {
-    // The attempt that continues a stream is another one than that which opened it.
+    // Only the attempt that opened the stream has it: the attempt that continues a paused reply does not.
     const own = this.running.find((attempt) => attempt.stream === stream)
     if (own !== undefined) this.win(own)
     return this.sending.ending()

@@ -13,6 +13,7 @@ import type { EncodeContext, Losses, TokenCounter } from '../../dialect.js'
 import { TextSizer, type SizedText } from '../../wire/frames/sized-text.js'
 import { refused } from '../../wire/json/check-fields.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
+import { hasNoEffect } from '../../wire/request-fields.js'
 import { sha256Hex } from '../../wire/sha256.js'
 import { loseFields } from '../../wire/scalar-fields.js'
 import { isBlank } from '../constants.js'
@@ -231,7 +232,7 @@ function reportUnsupportedFields(request: ChatRequest, losses: Losses): void {
     const value = rest[field] ?? null
     if (value === null || SILENT.has(field)) continue
     refuseField(field, value)
-    if (!isHarmless(field, value, request)) losses.drop(field, 'no-equivalent')
+    if (!hasNoEffect(field, value, request)) losses.drop(field, 'no-equivalent')
   }
 }
 
@@ -248,21 +249,6 @@ function refuseField(field: string, value: JsonValue): void {
   }
   if (field === 'web_search_options') {
     throw refused(field, `this route does not search the web. Leave it out${OR_OPENAI}`)
-  }
-}
-
-function isHarmless(field: string, value: JsonValue, request: ChatRequest): boolean {
-  switch (field) {
-    case 'store':
-      return value === false
-    case 'logit_bias':
-      return isObject(value) && Object.keys(value).length === 0
-    case 'modalities':
-      return Array.isArray(value) && value.every((one) => one === 'text')
-    case 'thinking':
-      return isObject(value) && request.reasoningEffort === undefined
-    default:
-      return false
   }
 }
 
