@@ -1,7 +1,10 @@
 /**
- * The cost of targets, fallback and retries without failures: whole replies through a route with one target,
- * alternating with a route that has all of them, in the same process.
+ * The cost of what a route adds to a request, without failures: whole replies through a route with one target
+ * and an API key, alternating in the same process with a route that has targets, fallback and retries, with
+ * one whose requests are signed for AWS, and with one whose requests carry a token of Entra.
  */
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
 import { ANSWER, MODELS } from '../load/sample-traffic.js'
 import { Children, freePorts } from '../processes/children.js'
 import { sendOnce, closedLoop, type LoadRequest, type Run } from '../load/closed-loop.js'
@@ -11,21 +14,25 @@ import { gatewayRequest, startNode, WARM_UP_SECONDS } from './load.js'
 import { CORES, findProgram } from '../processes/machine.js'
 import { startAnswers } from '../processes/nginx.js'
 
-const ROUTES = ['one', 'full'] as const
+const ROUTES = ['one', 'full', 'signed', 'token'] as const
 type Route = (typeof ROUTES)[number]
 
-const GOAL = '≤ 1.02'
+/** What a route may add to the CPU time of a request, in µs. */
+const GOALS = { signed: '≤ 15', token: '≤ 5' } as const
+const FULL_GOAL = '≤ 1.02'
 
 /** Rejects if a request fails or a reply is not the provider's. */
 export async function runRoute(pace: Pace): Promise<SuiteResult> {
   const seconds = pace.seconds ?? 4
   const children = new Children()
+  const tokens = createServer((_, response) => response.end(managedToken()))
   try {
     const [upstreamPort = 0] = await freePorts(1)
     await startProvider(children, upstreamPort)
     const upstreams = configText(upstreamPort)
-    const gateway = await startGateway(children, CORES.tested, { upstreamPort, upstreams })
-    const runs: Record<Route, Run[]> = { one: [], full: [] }
+    const env = { IDENTITY_ENDPOINT: await listen(tokens), IDENTITY_HEADER: 'measured' }
+    const gateway = await startGateway(children, CORES.tested, { upstreamPort, upstreams, env })
+    const runs: Record<Route, Run[]> = { one: [], full: [], signed: [], token: [] }
     const measure = (route: Route, length: number): Promise<Run> =>
       closedLoop(children, requestOf(gateway, route), { pids: gateway.pid, seconds: length })
     for (const route of ROUTES) {
@@ -43,8 +50,28 @@ export async function runRoute(pace: Pace): Promise<SuiteResult> {
     }
     return { figures: figuresOf(runs), remarks: [] }
   } finally {
+    tokens.close()
     await children.close()
   }
+}
+
+/** A token as the managed identity of an Azure App Service returns it. */
+function managedToken(): string {
+  const expires = Math.floor(Date.now() / 1000) + 86_400
+  return JSON.stringify({
+    access_token: 'm'.repeat(1_400),
+    expires_on: String(expires),
+    resource: 'https://cognitiveservices.azure.com',
+    token_type: 'Bearer',
+  })
+}
+
+async function listen(server: Server): Promise<string> {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port for tokens')
+  return `http://127.0.0.1:${address.port}/token`
 }
 
 async function startProvider(children: Children, port: number): Promise<void> {
@@ -63,9 +90,11 @@ async function startProvider(children: Children, port: number): Promise<void> {
   }
 }
 
-/** Both routes reach the same provider in the same request format; both rename the model. */
+/** All routes reach the same provider in the same request format and rename the model. */
 function configText(port: number): string {
-  const upstream = `dialect: openai-chat, base_url: 'http://127.0.0.1:${port}/v1', api_key: measured`
+  const chat = `dialect: openai-chat, base_url: 'http://127.0.0.1:${port}/v1'`
+  const upstream = `${chat}, api_key: measured`
+  const keys = `{ access_key_id: AKIAIOSFODNN7EXAMPLE, secret_access_key: measured }`
   const breaker = 'breaker: { failures: 5, error_rate: 0.5, window_seconds: 10 }'
   const model = MODELS.openai
   return `upstreams:
@@ -73,7 +102,11 @@ function configText(port: number): string {
   first: { ${upstream}, ${breaker} }
   second: { ${upstream}, ${breaker} }
   third: { ${upstream}, ${breaker} }
+  signed: { platform: bedrock, region: eu-west-1, ${chat}, auth: { aws: ${keys} } }
+  token: { platform: azure, ${chat}, auth: { azure: default } }
 routes:
+  - { model: bench-signed, targets: [ { upstream: signed, model: ${model} } ] }
+  - { model: bench-token, targets: [ { upstream: token, model: ${model} } ] }
   - { model: bench-one, targets: [ { upstream: plain, model: ${model} } ] }
   - model: bench-full
     targets: [ { upstream: first, model: ${model} }, { upstream: second, model: ${model} } ]
@@ -89,9 +122,14 @@ function requestOf(gateway: RunningGateway, route: Route): LoadRequest {
 
 function figuresOf(runs: Readonly<Record<Route, readonly Run[]>>): Figure[] {
   const cpu = (route: Route): number[] => runs[route].map((run) => run.cpuMicrosecondsEach)
+  const added = (route: Route): number[] =>
+    cpu(route).map((microseconds, round) => microseconds - (cpu('one')[round] ?? Number.NaN))
   const cost = ratios(cpu('full'), cpu('one'))
   return [
     ...ROUTES.map((route) => figure(`route.${route}.cpu`, cpu(route), { unit: 'µs/reply' })),
-    figure('route.cpu_ratio', cost, { unit: '× one', better: 'lower', goal: GOAL }),
+    figure('route.cpu_ratio', cost, { unit: '× one', better: 'lower', goal: FULL_GOAL }),
+    ...(['signed', 'token'] as const).map((route) =>
+      figure(`route.${route}.added`, added(route), { unit: 'µs/reply', goal: GOALS[route] }),
+    ),
   ]
 }
