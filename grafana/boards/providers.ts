@@ -303,6 +303,19 @@ function hedges(): Row['panels'] {
       ],
     }),
     series({
+      title: 'Identities that cannot be refreshed',
+      description:
+        'Identities at a cloud whose last refresh failed (1). Their upstreams fail when the credentials expire.',
+      unit: 'short',
+      thresholds: { warn: 1, bad: 2 },
+      queries: [
+        query(
+          orNone(max(`sluice_credential_refresh_failing{${UPSTREAM}}`, 'upstream'), 'upstream'),
+          '{{upstream}}',
+        ),
+      ],
+    }),
+    series({
       title: 'Requests in progress',
       description: 'Requests that wait for an upstream or receive its reply now.',
       unit: 'short',

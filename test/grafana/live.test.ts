@@ -38,6 +38,7 @@ const EITHER = [
   'Providers: Cloud credentials expire in',
   'Providers: Dropped copies',
   'Providers: Failed refreshes of cloud credentials',
+  'Providers: Identities that cannot be refreshed',
   'Gateway internals: Log lines lost',
   'Gateway internals: Overload level',
   'Gateway internals: Store errors',

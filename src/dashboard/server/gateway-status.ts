@@ -19,6 +19,8 @@ export interface GatewayStatus {
   readonly breakersChangedMs: Readonly<Record<string, number>>
   /** When the credentials of an identity expire, by its first upstream, in ms; 0 without credentials. */
   readonly credentialsExpireMs?: Readonly<Record<string, number>>
+  /** Whether the last refresh of the credentials of an identity failed (1), by its first upstream. */
+  readonly credentialsFailing?: Readonly<Record<string, number>>
   /** The last file that was refused, if that was after the generation in force was loaded. */
   readonly refused: { readonly atMs: number; readonly problems: readonly string[] } | null
   /** Targets with `abort`, over all processes of this machine. */
@@ -55,6 +57,10 @@ export function gatewayStatusOf(
   }
   return {
     credentialsExpireMs,
+    credentialsFailing: levelsOf(
+      metrics,
+      /^sluice_credential_refresh_failing\{[^}]*upstream="([^"]+)"[^}]*\} (\d+)/gm,
+    ),
     inFlight: levelsOf(metrics, /^sluice_inflight\{[^}]*upstream="([^"]+)"[^}]*\} (\d+)/gm),
     breakers,
     breakersChangedMs,

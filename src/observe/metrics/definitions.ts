@@ -292,6 +292,11 @@ export const DEFINITIONS = {
     help: 'Expiry of the credentials of an identity at a cloud in Unix time, by the first upstream that uses it; 0 without credentials.',
     aggregator: 'min',
   }),
+  credentialFailing: gauge('sluice_credential_refresh_failing', ['upstream'], {
+    maxLines: 20,
+    help: 'Whether the last refresh of the credentials of an identity at a cloud failed (1), by the first upstream that uses it.',
+    aggregator: 'max',
+  }),
   certificateExpiry: gauge('sluice_certificate_expiry_timestamp_seconds', ['upstream'], {
     maxLines: 40,
     help: 'Expiry of a certificate in Unix time: of the data port (`none`), or of the client certificate for an upstream.',

@@ -25,6 +25,8 @@ export interface CredentialGauges {
   readonly upstream: string
   /** Unix time; infinite if they do not expire, null without credentials. */
   readonly expiresAtMs: number | null
+  /** Whether the last refresh failed. */
+  readonly isFailing: boolean
 }
 
 /** The label value for the certificate of the data port. */
@@ -68,17 +70,20 @@ export class Gauges {
     }
   }
 
-  /** Sets the expiry of the credentials of identities at clouds; of removed ones to NaN. */
+  /** Sets the state of the credentials of identities at clouds; the expiry of removed ones to NaN. */
   credentials(identities: readonly CredentialGauges[]): void {
     const gone = new Set(this.identityNames)
-    for (const { upstream, expiresAtMs } of identities) {
+    const { credentialExpiry, credentialFailing } = this.families
+    for (const { upstream, expiresAtMs, isFailing } of identities) {
       gone.delete(upstream)
       this.identityNames.add(upstream)
-      this.families.credentialExpiry.child(upstream).set((expiresAtMs ?? 0) / 1_000)
+      credentialExpiry.child(upstream).set((expiresAtMs ?? 0) / 1_000)
+      credentialFailing.child(upstream).set(isFailing ? 1 : 0)
     }
     for (const name of gone) {
       this.identityNames.delete(name)
-      this.families.credentialExpiry.child(name).set(Number.NaN)
+      credentialExpiry.child(name).set(Number.NaN)
+      credentialFailing.child(name).set(0)
     }
   }
 

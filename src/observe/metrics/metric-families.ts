@@ -96,6 +96,7 @@ function gauges(set: MetricSet) {
     overloadLevel: set.gauge(DEFINITIONS.overloadLevel),
     configGeneration: set.gauge(DEFINITIONS.configGeneration),
     credentialExpiry: set.gauge(DEFINITIONS.credentialExpiry),
+    credentialFailing: set.gauge(DEFINITIONS.credentialFailing),
     certificateExpiry: set.gauge(DEFINITIONS.certificateExpiry),
     startTime: set.gauge(DEFINITIONS.startTime),
     fleetMembers: set.gauge(DEFINITIONS.fleetMembers),

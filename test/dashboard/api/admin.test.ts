@@ -179,9 +179,10 @@ void t.test(
     ])
     t.equal(changes.length, 2)
     const text =
-      '# TYPE sluice_inflight gauge\nsluice_inflight{upstream="openai"} 3\nsluice_breaker_state{upstream="openai"} 2\nsluice_breaker_changed_timestamp_seconds{upstream="openai"} 12.5\nsluice_x 1\n'
+      '# TYPE sluice_inflight gauge\nsluice_credential_expiry_timestamp_seconds{upstream="nova"} 60\nsluice_credential_refresh_failing{upstream="nova"} 1\nsluice_inflight{upstream="openai"} 3\nsluice_breaker_state{upstream="openai"} 2\nsluice_breaker_changed_timestamp_seconds{upstream="openai"} 12.5\nsluice_x 1\n'
     t.same(gatewayStatusOf(text, null), {
-      credentialsExpireMs: {},
+      credentialsExpireMs: { nova: 60_000 },
+      credentialsFailing: { nova: 1 },
       inFlight: { openai: 3 },
       breakers: { openai: 'open' },
       breakersChangedMs: { openai: 12_500 },

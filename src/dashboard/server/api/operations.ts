@@ -133,9 +133,11 @@ function credentialsOf(
   if (auth === null) return null
   const same = (other: UpstreamConfig): boolean =>
     JSON.stringify(other.auth) === JSON.stringify(auth)
-  const expiresAtMs = status?.credentialsExpireMs?.[upstreams.find(same)?.name ?? '']
+  const first = upstreams.find(same)?.name ?? ''
+  const expiresAtMs = status?.credentialsExpireMs?.[first]
   if (expiresAtMs === undefined) return null
-  return expiresAtMs > Date.now() ? 'valid' : 'invalid'
+  if (expiresAtMs <= Date.now()) return 'invalid'
+  return status?.credentialsFailing?.[first] === 1 ? 'failing' : 'valid'
 }
 
 const NO_FAILURES = { client: 0, limits: 0, gateway: 0, provider: 0 } as const

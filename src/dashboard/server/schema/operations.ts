@@ -10,8 +10,11 @@ export const upstreamState = z.strictObject({
   preset: z.string().nullable(),
   /** The cloud that serves it; null for the own API of a vendor. */
   platform: z.string().nullable(),
-  /** Whether the gateway's identity at the cloud has valid credentials; null without one, or unknown. */
-  credentials: z.enum(['valid', 'invalid']).nullable(),
+  /**
+   * The credentials of the gateway's identity at the cloud; `failing`: valid, but they cannot be refreshed.
+   * Null without an identity, or unknown.
+   */
+  credentials: z.enum(['valid', 'failing', 'invalid']).nullable(),
   /** Without a path: `https://api.openai.com`. */
   origin: z.string(),
   configured: z.boolean(),

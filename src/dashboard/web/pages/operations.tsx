@@ -97,6 +97,9 @@ function Health({ upstream }: { readonly upstream: UpstreamState }) {
   if (upstream.credentials === 'invalid') {
     return <span className="status bad">no valid credentials</span>
   }
+  if (upstream.credentials === 'failing') {
+    return <span className="status warn">credentials cannot be refreshed</span>
+  }
   if (breaker === 'open') return <span className="status bad">breaker open</span>
   if (breaker === 'half_open') return <span className="status warn">breaker half-open</span>
   if (attemptsPerMinute === 0) return <span className="soft">no traffic</span>

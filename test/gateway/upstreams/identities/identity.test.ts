@@ -10,7 +10,7 @@ import {
   type IdentityClock,
 } from '../../../../src/gateway/upstreams/identities/identity.js'
 
-/** Time passes only in `pass`. */
+/** Time passes only in `pass` and `sleep`. */
 class ManualClock implements IdentityClock {
   private nowMs = 1_000_000
   private timers: { atMs: number; due: () => void }[] = []
@@ -29,6 +29,11 @@ class ManualClock implements IdentityClock {
     return () => {
       this.timers = this.timers.filter((other) => other !== timer)
     }
+  }
+
+  /** The machine sleeps: time passes and no timer runs. */
+  sleep(ms: number): void {
+    this.nowMs += ms
   }
 
   async pass(ms: number): Promise<void> {
@@ -81,10 +86,14 @@ function scene(lifeMs = 3_600_000) {
 }
 
 void t.test('1,000 requests that wait make one request for a token', async (t) => {
-  const { found, token } = scene()
+  const { clock, found, token } = scene()
   const tokens = await Promise.all(Array.from({ length: 1_000 }, token))
   t.same(new Set(tokens), new Set(['token-1']))
   t.equal(found.requests, 1)
+  clock.sleep(86_400_000)
+  const later = await Promise.all(Array.from({ length: 1_000 }, token))
+  t.same(new Set(later), new Set(['token-2']), 'after the machine slept past the expiry')
+  t.equal(found.requests, 2)
 })
 
 void t.test('valid credentials are returned without a promise', async (t) => {
