@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { packageFile } from '../../src/files/package-file.js'
+import { packageFile } from '../../src/config/package-file.js'
 import type { Children, Started } from '../processes/children.js'
 
 /** The port of a gateway and the address of its upstream. */

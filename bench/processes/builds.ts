@@ -4,7 +4,7 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, statSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
-import { packageFile } from '../../src/files/package-file.js'
+import { packageFile } from '../../src/config/package-file.js'
 
 /** One built source tree. */
 export interface Tree {

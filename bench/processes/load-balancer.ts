@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { packageFile } from '../../src/files/package-file.js'
+import { packageFile } from '../../src/config/package-file.js'
 
 /** The page that contains the file of each program. */
 const PAGES = {

@@ -11,7 +11,7 @@ import {
   stringOf,
   type JsonObject,
 } from '../../src/formats/chat/json.js'
-import { packageFile } from '../../src/files/package-file.js'
+import { packageFile } from '../../src/config/package-file.js'
 import { shown, type Figure, type SuiteResult } from './figures.js'
 import type { Stamp } from '../processes/machine.js'
 

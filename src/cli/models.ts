@@ -2,7 +2,7 @@
 import { loadConfig, readCatalogue, readText } from '../config/load-config.js'
 import { snakeKeys } from '../config/masked-config.js'
 import type { ConfigProblem } from '../config/problem.js'
-import { packageFile } from '../files/package-file.js'
+import { packageFile } from '../config/package-file.js'
 import { isObject, objectOf, type JsonValue, type JsonObject } from '../formats/chat/json.js'
 import type { ModelFacts } from '../formats/chat/model.js'
 import { priceVersionOf } from '../ledger/price-version.js'

@@ -5,7 +5,7 @@
 import { basename } from 'node:path'
 import { COMMANDS } from './commands.js'
 import { didYouMean } from '../config/problem.js'
-import { packageVersion } from '../files/package-file.js'
+import { packageVersion } from '../config/package-file.js'
 import { printFailure, outputFailure, OutputFailed } from './exit-status.js'
 import { UsageError, usageMessage } from './usage-error.js'
 

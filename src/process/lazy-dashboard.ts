@@ -11,7 +11,7 @@ import { offerSetUp } from '../dashboard/server/sign-in/set-up.js'
 import { headerOf, type HttpRequest, type HttpResponse } from '../http/message.js'
 import { pathOf } from '../http/request-guard.js'
 import { abortReply, isClosed, sendReply, setHeaders } from '../http/respond.js'
-import { packageFile } from '../files/package-file.js'
+import { packageFile } from '../config/package-file.js'
 import { WorkQueue } from '../dashboard/server/work-queue.js'
 import { errorBody } from '../formats/wire/openai/error-body.js'
 

@@ -3,7 +3,7 @@
  * nothing.
  */
 import type { TelemetryConfig } from '../config/config.js'
-import { packageVersion } from '../files/package-file.js'
+import { packageVersion } from '../config/package-file.js'
 import type { Tracing } from '../gateway/report/request-spans.js'
 import type { Logger } from '../observe/log.js'
 import type { Metrics } from '../observe/metrics/metrics.js'

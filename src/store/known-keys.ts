@@ -10,7 +10,7 @@ import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } f
 import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { createFolder } from '../files/private-files.js'
+import { createFolder } from './private-files.js'
 import { readAccount, readKey, writeAccount, writeKey } from './records/account-and-key-records.js'
 import { connect, numberIn, textIn, type Connection, type Row } from './sqlite/driver.js'
 import type { KeyLookup, Store } from './store.js'

@@ -14,9 +14,11 @@ const ROWS: readonly (readonly string[])[] = [
   ['formats/chat'],
   [
     'formats/wire',
-    'files',
+    'config/bounded-file',
+    'config/package-file',
     'http/private-addresses',
     'store/limit-arithmetic',
+    'store/private-files',
     'store/sqlite/driver',
   ],
   [

@@ -5,7 +5,7 @@ import { isConfigured, type Catalogue, type Config } from '../../config/config.j
 import { loadConfig } from '../../config/load-config.js'
 import { snakeKeys } from '../../config/masked-config.js'
 import { GatewayError } from '../../errors.js'
-import { readBoundedFile } from '../../files/bounded-file.js'
+import { readBoundedFile } from '../../config/bounded-file.js'
 import type { ModelFacts } from '../../formats/chat/model.js'
 import { checkModelId, escapeControls } from '../../formats/wire/request-fields.js'
 import { traitsOf, type RequestTraits } from '../../gateway/routing/match-route-conditions.js'

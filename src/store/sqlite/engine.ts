@@ -7,7 +7,7 @@
 import { existsSync, chmodSync, realpathSync, statSync, type Stats } from 'node:fs'
 import { open as openFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { createFolder } from '../../files/private-files.js'
+import { createFolder } from '../private-files.js'
 import { CannotOpen, missing, storeReplaced, unavailable, LostStore } from '../errors.js'
 import type { StoreOptions } from '../store.js'
 import { Background } from './background/background.js'
@@ -222,7 +222,7 @@ function makeFilesPrivate(path: string): void {
     try {
       chmodSync(file, mode & 0o600)
     } catch {
-      // `serve` warns of it (files/private-files.ts).
+      // `serve` warns of it (store/private-files.ts).
     }
   }
 }

@@ -5,7 +5,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { packageFile } from '../../../src/files/package-file.js'
+import { packageFile } from '../../../src/config/package-file.js'
 import { eachDrawer } from './failure-drawers.js'
 
 const FOLDER = packageFile('docs/pictures/failures')

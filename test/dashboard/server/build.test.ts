@@ -7,7 +7,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
-import { packageFile } from '../../../src/files/package-file.js'
+import { packageFile } from '../../../src/config/package-file.js'
 
 const FIRST_LOAD_BYTES = 150 * 1024
 const FOLDER = packageFile('dist/dashboard/web')

@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path'
 import { z } from 'zod'
-import { packageFile } from '../../../src/files/package-file.js'
+import { packageFile } from '../../../src/config/package-file.js'
 
 /** The folder with the recordings: for each release its stores and what it reported about them. */
 export const RELEASES = packageFile('test/store/upgrade/releases')

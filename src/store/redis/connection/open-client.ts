@@ -2,7 +2,7 @@
  * Makes the clients of ioredis, with their timeouts, reconnects, TLS and sentinels.
  */
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
-import { readBoundedFile } from '../../../files/bounded-file.js'
+import { readBoundedFile } from '../../../config/bounded-file.js'
 import { CannotOpen, unavailable } from '../../errors.js'
 import type { RedisAddress } from '../../store-address.js'
 
