@@ -12,9 +12,9 @@ import {
   interrupt,
   refuseSocket,
   TOO_MANY,
-  abandonIfStalled,
   isBodyLate,
   LATE_BODY,
+  type StallWatch,
 } from './refuse-request.js'
 
 /** Time for the rest of an unread body before its connection closes. */
@@ -58,6 +58,7 @@ export interface Http1ConnectionsOptions {
   readonly others: () => number
   /** Time after which a body must arrive at the minimum rate. */
   readonly bodyGraceMs: number
+  readonly stalls: StallWatch
   /** Serves a request; false if it was refused. After the last one the connection closes. */
   readonly serve: (exchange: Exchange, isLast: boolean) => boolean
   readonly onRefused: (kind: ErrorKind, id: string) => void
@@ -201,14 +202,16 @@ export class Http1Connections {
   }
 
   /**
-   * Called by Node if the socket has transferred no byte for `clientStallMs`, or idled for
+   * Called by Node if the socket has transferred no byte for the interval of `stalls`, or idled for
    * `keepAliveTimeoutMs`.
    */
   timedOut(socket: Socket): void {
     const connection = this.connections.get(socket)
+    const { stalls } = this.options
     if (connection === undefined) socket.destroy()
     else if (connection.current !== null) {
-      abandonIfStalled(connection.current.res, socket.writableLength)
+      const isChecked = stalls.stalled(connection.current.res, socket.writableLength)
+      if (isChecked) socket.setTimeout(stalls.everyMs)
     }
     // The first request has `headersTimeoutMs`.
     else if (connection.requests > 0) socket.destroy()

@@ -18,9 +18,9 @@ import {
   interrupt,
   refuseRequest,
   TOO_MANY,
-  abandonIfStalled,
   isBodyLate,
   LATE_BODY,
+  type StallWatch,
 } from './refuse-request.js'
 import { MAX_HEAD_BYTES } from './request-guard.js'
 
@@ -30,8 +30,7 @@ export interface Http2SessionsOptions {
   /** Whether more connections are open than allowed. */
   readonly isFull: () => boolean
   readonly onRefused: (kind: ErrorKind, id: string) => void
-  /** How long a client may read no byte of a reply. */
-  readonly clientStallMs: number
+  readonly stalls: StallWatch
   /** Time after which a body must arrive at the minimum rate. */
   readonly bodyGraceMs: number
   /** How long a session without a stream stays open. */
@@ -159,7 +158,11 @@ export class Http2Sessions {
       stream.session?.close()
       return
     }
-    res.setTimeout(this.options.clientStallMs, () => abandonIfStalled(res, res.writableLength))
+    const { stalls } = this.options
+    const check = (): void => {
+      if (stalls.stalled(res, res.writableLength)) res.setTimeout(stalls.everyMs, check)
+    }
+    res.setTimeout(stalls.everyMs, check)
     const body = { exchange, sinceMs: performance.now(), fromBytes: bytesRead(req) }
     if (!stream.endAfterHeaders) this.bodies.add(body)
     res.once('close', () => {

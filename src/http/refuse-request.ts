@@ -107,7 +107,36 @@ export function isBodyLate({ req, sinceMs, bytes, graceMs }: PendingBody, nowMs:
   return req.readableFlowing === true && nowMs - sinceMs > graceMs + bytes / MIN_BODY_RATE
 }
 
-/** Abandons a reply of which the client has read no byte for `clientStallMs`, if bytes wait to be read. */
-export function abandonIfStalled(res: HttpResponse, unsentBytes: number): void {
-  if (unsentBytes > 0) abortReply(res)
+/** How often the progress of a reply is checked within `clientStallMs`. */
+const STALL_CHECKS = 4
+
+/**
+ * Abandons replies of which the client has read no byte for `clientStallMs`. Node's timeout of a socket or
+ * stream reports that no byte moved since the last time, and is silent if one did; so several reports in a
+ * row count. One report of the whole time would come up to three times too late, because each write begins it
+ * anew.
+ */
+export class StallWatch {
+  /** The timeout to set in Node, in ms. */
+  readonly everyMs: number
+  private readonly reports = new WeakMap<HttpResponse, { count: number; atMs: number }>()
+
+  constructor(clientStallMs: number) {
+    this.everyMs = Math.ceil(clientStallMs / STALL_CHECKS)
+  }
+
+  /** Takes a report; false if there is nothing to check again: all is sent, or the reply was abandoned. */
+  stalled(res: HttpResponse, unsentBytes: number): boolean {
+    if (unsentBytes === 0) return false
+    const nowMs = performance.now()
+    const { count, atMs } = this.reports.get(res) ?? { count: 0, atMs: nowMs }
+    // After a silent check, the next report comes an interval later.
+    const inARow = nowMs - atMs < 1.8 * this.everyMs ? count + 1 : 1
+    if (inARow < STALL_CHECKS) {
+      this.reports.set(res, { count: inARow, atMs: nowMs })
+      return true
+    }
+    abortReply(res)
+    return false
+  }
 }

@@ -9,7 +9,7 @@ import { GatewayError, type WireError, type ErrorKind } from '../errors.js'
 import { Http1Connections, MAX_REQUESTS, type Exchange } from './http1-connections.js'
 import type { HttpRequest, HttpResponse, Upgrade } from './message.js'
 import type { TlsFiles } from './read-tls-files.js'
-import { refuseRequest } from './refuse-request.js'
+import { refuseRequest, StallWatch } from './refuse-request.js'
 import { guardRequest, MAX_HEAD_BYTES } from './request-guard.js'
 import { newRequestId } from './request-id.js'
 import { setHeaders } from './respond.js'
@@ -45,6 +45,7 @@ class Listener implements GatewayServer {
   private readonly server: Server
   private readonly tls: TlsServer | null
   private readonly connections: Http1Connections
+  private readonly stalls: StallWatch
   private readonly clock: NodeJS.Timeout
   private readonly upgraded = (req: IncomingMessage, socket: Duplex, head: Buffer): void => {
     // Node has removed its own listeners.
@@ -65,7 +66,9 @@ class Listener implements GatewayServer {
   constructor(options: ServerOptions, createTlsServer: CreateTlsServer | null) {
     this.options = options
     const { headersTimeoutMs = 10_000, checkingIntervalMs = 1000, tls = null } = options
+    this.stalls = new StallWatch(options.clientStallMs ?? 60_000)
     this.connections = new Http1Connections({
+      stalls: this.stalls,
       maxConnections: this.maxConnections,
       bodyGraceMs: options.requestTimeoutMs ?? headersTimeoutMs,
       others: () => this.tls?.sessions.size ?? 0,
@@ -93,7 +96,7 @@ class Listener implements GatewayServer {
             serve: (exchange) => void this.serve(exchange, false),
             isFull: () => this.connections.isFull,
             onRefused: (kind, id) => options.onRefused?.(kind, id),
-            clientStallMs: this.clientStallMs,
+            stalls: this.stalls,
             bodyGraceMs: options.requestTimeoutMs ?? headersTimeoutMs,
             onProblem: options.onTlsProblem ?? (() => undefined),
             onCertificate: options.onCertificate ?? (() => undefined),
@@ -122,10 +125,6 @@ class Listener implements GatewayServer {
 
   private get maxConnections(): number {
     return this.options.maxConnections ?? 10_000
-  }
-
-  private get clientStallMs(): number {
-    return this.options.clientStallMs ?? 60_000
   }
 
   async listen(): Promise<void> {
@@ -157,7 +156,7 @@ class Listener implements GatewayServer {
     server.maxRequestsPerSocket = MAX_REQUESTS
     server.maxConnections = this.maxConnections + REFUSED_CONNECTIONS
     // Node's socket timeout observes the progress of a write, so it fires only if the client reads nothing.
-    server.timeout = this.clientStallMs
+    server.timeout = this.stalls.everyMs
     server
       .on(this.tls === null ? 'connection' : 'http1Connection', (socket: Socket) => {
         this.connections.add(socket)

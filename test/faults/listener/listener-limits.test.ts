@@ -315,7 +315,7 @@ void t.test(
   async (t) => {
     const hasClosed: boolean[] = []
     const door = await open(t, {
-      clientStallMs: 500,
+      clientStallMs: 2_000,
       handler: (_req, res) => {
         res.once('close', () => hasClosed.push(isSent(res)))
         sendReply(res, { status: 200, headers: [], body: Buffer.alloc(32e6) })
@@ -324,9 +324,12 @@ void t.test(
     const stuck = connect(door.port, '127.0.0.1').pause()
     const slow = connect(door.port, '127.0.0.1')
     t.teardown(() => [stuck, slow].forEach((socket) => socket.destroy()))
+    const beganMs = performance.now()
     stuck.write(head('Content-Length: 0'))
     while (hasClosed.length === 0) await new Promise((resolve) => setTimeout(resolve, 10))
     t.same(hasClosed, [false])
+    const tookMs = performance.now() - beganMs
+    t.ok(tookMs >= 2_000 && tookMs < 4_000, `cut after ${Math.round(tookMs)} ms`)
     let bytes = 0
     slow.on('data', (chunk: Buffer) => {
       bytes += chunk.length
