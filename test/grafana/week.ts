@@ -47,12 +47,12 @@ class Samples {
     }
   }
 
-  /** Every `every`th sample of the series with these names. */
-  series(names: RegExp, every: number): InputSeries[] {
+  /** Every `every`th sample of the series with these names, after `days` days. */
+  series(names: RegExp, days: number, every: number): InputSeries[] {
+    const from = (days * DAY) / STEP
+    const isTaken = (_: number, at: number): boolean => at >= from && at % every === 0
     return [...this.values].flatMap(([series, values]) =>
-      names.test(series)
-        ? { series, values: values.filter((_, at) => at % every === 0).join(' ') }
-        : [],
+      names.test(series) ? { series, values: values.filter(isTaken).join(' ') } : [],
     )
   }
 }
@@ -87,9 +87,9 @@ interface Moment {
   readonly random: () => number
 }
 
-/** Single errors, and on the fourth day a failover of 15 s in which all operations fail. */
+/** Single errors, and on the last day a failover of 15 s in which all operations fail. */
 function sampleStore(samples: Samples, { at, gateway, random }: Moment): void {
-  const isFailover = at === Math.round((3.4 * DAY) / STEP)
+  const isFailover = at === Math.round((6.4 * DAY) / STEP)
   const single = random() < 0.001 ? 1 : 0
   const errors = (op: string): string =>
     `sluice_store_errors_total{instance="${gateway}",op="${op}"}`
