@@ -5,7 +5,7 @@
  */
 import { spawnSync } from 'node:child_process'
 import { rmSync } from 'node:fs'
-import { copyStoreFiles } from './copy-store-files.mjs'
+import { writeDataFiles } from './write-data-files.mjs'
 
 function run(command, args) {
   const { status } = spawnSync(command, args, { stdio: 'inherit' })
@@ -14,11 +14,11 @@ function run(command, args) {
 
 if (process.argv.includes('--test')) {
   const status = run('tsc', ['-p', 'tsconfig.json'])
-  copyStoreFiles('build/src')
+  writeDataFiles('build/src')
   process.exit(status)
 }
 if (process.argv.includes('--fresh')) rmSync('dist', { recursive: true, force: true })
 const status = run('tsc', ['-p', 'tsconfig.dist.json'])
 if (status !== 0) process.exit(status)
-copyStoreFiles('dist')
+writeDataFiles('dist')
 process.exit(run('vite', ['build', '--logLevel', 'warn']))

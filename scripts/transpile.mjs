@@ -5,7 +5,7 @@
 import { readdirSync, statSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { build } from 'esbuild'
-import { copyStoreFiles } from './copy-store-files.mjs'
+import { writeDataFiles } from './write-data-files.mjs'
 
 const PAGE = 'src/dashboard/web'
 
@@ -26,7 +26,7 @@ async function transpile(roots, outbase, outdir) {
     const emit = { outdir, outbase, format: 'esm', platform: 'node', target: 'es2022' }
     await build({ ...emit, entryPoints: changed, sourcemap: true, logLevel: 'warning' })
   }
-  copyStoreFiles(join(outdir, relative(outbase, 'src')))
+  writeDataFiles(join(outdir, relative(outbase, 'src')))
   process.stdout.write(`${outdir}: ${String(changed.length)} files transpiled\n`)
 }
 

@@ -3,9 +3,11 @@
  * longest prefix or null; errors have line and column.
  * Method: the shipped `config/` is loaded; errors come from texts.
  */
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { factsFor } from '../../src/config/catalogue.js'
-import { loadConfig } from '../../src/config/load-config.js'
+import { loadConfig, readCatalogue } from '../../src/config/load-config.js'
 import { createRouter } from '../../src/gateway/routing/router.js'
 import { GOOD, loadText, problemsOf } from './sample.js'
 
@@ -20,6 +22,19 @@ void t.test('S4: the catalogue has 40 or more models of three families, with all
     t.ok(facts.contextWindow !== undefined && facts.maxOutputTokens !== undefined, facts.id)
     t.ok(facts.createdAtSeconds > 1_500_000_000 && facts.createdAtSeconds < 1_800_000_000, facts.id)
   }
+  t.end()
+})
+
+void t.test('the parsed catalogue of the build is that of the text', (t) => {
+  const text = readFileSync('config/models.yaml', 'utf8')
+  const parsed = JSON.parse(readFileSync('build/src/config/shipped-catalogue.json', 'utf8')) as {
+    hash: string
+  }
+  t.equal(parsed.hash, createHash('sha256').update(text).digest('hex'))
+  const built = readCatalogue('models.yaml', text)
+  const edited = readCatalogue('models.yaml', `${text}# A comment: its YAML is parsed.\n`)
+  t.same(built.errors, [])
+  t.same(built.catalogue?.models, edited.catalogue?.models)
   t.end()
 })
 

@@ -1,0 +1,18 @@
+import { createHash } from 'node:crypto'
+import { cpSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parse } from 'yaml'
+
+/**
+ * Writes what the program reads at run time beside the compiled sources in `outdir`: the SQL and Lua files of the
+ * stores, and the shipped catalogue as JSON with the hash of its text (src/config/load-config.ts).
+ */
+export function writeDataFiles(outdir) {
+  for (const path of ['sqlite/schema.sql', 'sqlite/migrations', 'redis/scripts']) {
+    cpSync(join('src/store', path), join(outdir, 'store', path), { recursive: true })
+  }
+  const text = readFileSync('config/models.yaml', 'utf8')
+  const hash = createHash('sha256').update(text).digest('hex')
+  const value = parse(text, { schema: 'core', version: '1.2' })
+  writeFileSync(join(outdir, 'config/shipped-catalogue.json'), JSON.stringify({ hash, value }))
+}
