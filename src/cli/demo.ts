@@ -2,6 +2,7 @@
  * `sluice demo`: a gateway without any preparation. The emulator replaces all three providers; the
  * configuration is a file that can be edited live, in a temporary folder or in `--folder`.
  */
+import { generateKeyPairSync } from 'node:crypto'
 import { existsSync, rmSync } from 'node:fs'
 import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
@@ -14,6 +15,7 @@ import { createKey } from '../accounts/keys.js'
 import { openConfig } from '../config/generations/open-config.js'
 import type { ConfigSource } from '../config/generations/config-source.js'
 import { openDataPlane, type DataPlane } from '../process/data-plane.js'
+import { EMULATED_KEYS } from '../emulator/cloud-tokens.js'
 import { startEmulator, type Emulator } from '../emulator/server.js'
 import { createLogger, type Logger } from '../observe/log.js'
 import { Metrics } from '../observe/metrics/metrics.js'
@@ -37,7 +39,7 @@ export const command: Command = {
 Usage: sluice demo [--port N] [--ops-port N] [--folder DIR]
 
 Starts the gateway on an embedded store in a temporary folder, with the built-in emulator as OpenAI,
-Anthropic and Google, creates an account, keys and a day of sample traffic, and prints curl commands to
+Anthropic, Google and three clouds, creates an account, keys and a day of sample traffic, and prints curl commands to
 paste. Replies are emulated. The demo deletes its files when it ends.
 
 Options:
@@ -120,6 +122,7 @@ async function startDemo(files: DemoFiles, port: number, opsPort: number): Promi
   try {
     const emulator = track(open, await startEmulator({ paceMs: 20 }))
     await copyFile(packageFile('config/models.yaml'), join(folder, 'models.yaml'))
+    await writeFile(join(folder, GOOGLE_FILE), serviceAccount(emulator), { mode: 0o600 })
     await writeFile(file, configText(emulator, port, opsPort))
     const source = track(open, await openConfig(file, process.env))
     const log = createLogger({ level: 'warn' })
@@ -172,16 +175,39 @@ async function closeAll(open: readonly Closable[]): Promise<void> {
   for (const part of [...open].reverse()) await part.close()
 }
 
+/** The credentials of a service account of the emulated Google Cloud, in the folder of the demo. */
+const GOOGLE_FILE = 'google-service-account.json'
+
+function serviceAccount({ origin }: Emulator): string {
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  return JSON.stringify({
+    type: 'service_account',
+    project_id: 'emulated',
+    private_key: privateKey.export({ type: 'pkcs8', format: 'pem' }),
+    client_email: 'demo@emulated.iam.gserviceaccount.com',
+    token_uri: `${origin}/google/token`,
+  })
+}
+
 function configText(emulator: Emulator, port: number, opsPort: number): string {
   const { openai, anthropic, gemini } = emulator.baseUrls
+  const { origin } = emulator
+  const { keyId, secret } = EMULATED_KEYS
   return `# The demo's configuration. Edit it while the demo runs: the change is in force within a second.
 server: { host: 127.0.0.1, port: ${port}, ops_port: ${opsPort}, workers: 1, drain_ms: 2000 }
 store: sqlite:./data/sluice.db
-upstreams: # the built-in emulator, as three providers
+upstreams: # the built-in emulator, as three providers and three clouds
   openai: { dialect: openai, base_url: ${openai}, api_key: emulated }
   anthropic: { dialect: anthropic, base_url: ${anthropic}, api_key: emulated }
   google: { dialect: gemini, base_url: ${gemini}, api_key: emulated }
+  # the same models at the clouds, with identities that the emulator verifies
+  bedrock: { platform: bedrock, dialect: anthropic, region: eu-west-1, base_url: ${origin}, auth: { aws: { access_key_id: ${keyId}, secret_access_key: ${secret} } } }
+  vertex: { platform: vertex, dialect: gemini, project: emulated, location: global, base_url: ${origin}, auth: { google: { credentials_file: ${GOOGLE_FILE} } } }
+  azure: { platform: azure, dialect: openai, base_url: ${origin}, api_key: emulated }
 routes:
+  - { model: claude-on-bedrock, targets: [ { upstream: bedrock, model: 'eu.anthropic.claude-sonnet-5-5' } ], fallback: [ { upstream: anthropic, model: claude-sonnet-5-5 } ] }
+  - { model: gemini-on-vertex, targets: [ { upstream: vertex, model: gemini-3.5-flash } ] }
+  - { model: gpt-on-azure, targets: [ { upstream: azure, model: gpt-5.4-mini } ] }
   - { prefix: gpt-, upstream: openai }
   - { prefix: o1-, upstream: openai }
   - { prefix: o3-, upstream: openai }
@@ -306,6 +332,12 @@ A reply from the OpenAI upstream, and the list of models:
 ${post(`-s -w '\\n'`, chat, { model: 'gpt-5.4-mini', messages })}
 
 curl -s -w '\\n' ${base}/models ${bearer}
+
+The same models at Bedrock (signed requests), Vertex AI (tokens of a service account) and Azure:
+
+${['claude-on-bedrock', 'gemini-on-vertex', 'gpt-on-azure']
+  .map((model) => post(`-s -w '\\n'`, chat, { model, messages }))
+  .join('\n\n')}
 
 Two more client formats, Anthropic Messages and OpenAI Responses; every format reaches every model:
 

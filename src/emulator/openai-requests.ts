@@ -59,9 +59,13 @@ export function readOpenAi(request: ParsedRequest): OpenAiRequest {
   }
 }
 
-/** Throws 401 if the bearer key is missing or contains "invalid". */
-export function checkOpenAiKey(request: ParsedRequest): void {
-  const key = /^Bearer\s+(\S.*)$/i.exec(request.headers.authorization ?? '')?.[1]
+/**
+ * Throws 401 if the key is missing or contains "invalid". Azure, whose addresses without a version are those
+ * of the emulated OpenAI, takes it in `api-key` too.
+ */
+export function checkOpenAiKey({ headers }: ParsedRequest): void {
+  const bearer = /^Bearer\s+(\S.*)$/i.exec(headers.authorization ?? '')?.[1]
+  const key = bearer ?? stringOf(headers['api-key'])
   if (key === undefined) {
     refuseOpenAi(
       401,

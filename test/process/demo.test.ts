@@ -59,12 +59,15 @@ void t.test('the printed commands work unchanged', async (t) => {
     stream = '',
     other = '',
     models = '',
+    bedrock = '',
+    vertex = '',
+    azure = '',
     messages = '',
     responses = '',
     newKey = '',
   ] = demo.commands
-  t.equal(demo.commands.length, 7)
-  for (const command of [whole, other]) {
+  t.equal(demo.commands.length, 10)
+  for (const command of [whole, other, bedrock, vertex, azure]) {
     const text = await paste(command)
     t.match(text, /\}\n+$/, 'the reply ends with a line break')
     const reply = JSON.parse(text) as { choices: { message: object }[] }
