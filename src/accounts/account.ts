@@ -1,23 +1,133 @@
-/** The data types of accounts, API keys and identities, and which models a key may use. */
+/**
+ * The data types of accounts, users, members, API keys and identities, and which models a key may use.
+ *
+ * An account (a team, an app, a customer) owns keys, a plan, limits and usage. A user is a person who signs
+ * in; a member is a user with a role in an account.
+ */
 import { GatewayError } from '../errors.js'
 import type { Labels } from './labels.js'
 
 /** The plan of an account, by its name in the configuration, which defines its limits. */
 export type PlanName = string
 
-/** A user who may create keys. */
+/** An account. Absent members have their default: no limit, no label, no parent. */
 export interface Account {
   id: string
-  email: string
+  /** Unique; `[a-z0-9-]`, see `names.ts`. It never changes. */
+  name: string
+  /** Absent: the name. */
+  displayName?: string
+  /**
+   * The e-mail address of the login that was made with the account: limits of the configuration and commands
+   * may select the account by it. Its user has the same id as the account.
+   */
+  email?: string
   plan: PlanName
-  role: 'owner' | 'admin'
-  /** Argon2id in PHC form; empty if the account signs in only with an identity provider. */
-  passwordHash: string
+  /** The id of the account whose limits count for this one, too. At most `MAX_LEVELS` levels. */
+  parentId?: string
+  /** Sorted by name. */
+  labels?: Labels
+  /** Limits of the account and of all below it together, in addition to those of its plan. */
+  limits?: KeyLimits
+  /** The keys of a disabled account, and of all below it, are refused. */
   disabled: boolean
   createdAtMs: number
+  /** Absent: `createdAtMs`. */
+  updatedAtMs?: number
 }
 
-/** Limits of one key, in addition to those of its plan; absent means no limit. */
+/** The most levels of a tree of accounts. */
+export const MAX_LEVELS = 4
+
+/** What a member may do in an account, the highest first. */
+export const ACCOUNT_ROLES = ['owner', 'member', 'viewer'] as const
+/** A role in an account. */
+export type AccountRole = (typeof ACCOUNT_ROLES)[number]
+/** Roles in the whole gateway, the highest first. */
+export const GATEWAY_ROLES = ['admin', 'auditor'] as const
+/** A role in the whole gateway. */
+export type GatewayRole = (typeof GATEWAY_ROLES)[number]
+
+/** A person who signs in. */
+export interface User {
+  /** `usr_…`; the account's id if the user was made together with an account. */
+  id: string
+  /** Unique; lower case. It never changes. */
+  email: string
+  /** Given by an administrator; null: none. See `roleOf`. */
+  role: GatewayRole | null
+  /** Given by a group of the identity provider, at the last sign-in. */
+  groupRole?: GatewayRole
+  /** Argon2id in PHC form; empty if the user signs in only with an identity provider. */
+  passwordHash: string
+  /** The issuer and `sub` of the identity provider, from the first sign-in with it on. */
+  issuer?: string
+  subject?: string
+  disabled: boolean
+  createdAtMs: number
+  /** The first sign-in; absent: the user is invited. */
+  signedInAtMs?: number
+}
+
+/** A user's role in an account. At least one of `role` and `groupRole` is set. */
+export interface Member {
+  accountId: string
+  userId: string
+  /** The user's; lower case. */
+  email: string
+  /** Given by hand; null: none. See `roleOf`. */
+  role: AccountRole | null
+  /** Given by a group of the identity provider, at the user's last sign-in. */
+  groupRole?: AccountRole
+  /** Sorted by name. */
+  labels?: Labels
+  createdAtMs: number
+  /** Absent: `createdAtMs`. */
+  updatedAtMs?: number
+}
+
+/** The user that is made with an account as its owner. */
+export function ownerOf(account: Account, { id, email }: User): Member {
+  const { createdAtMs } = account
+  return { accountId: account.id, userId: id, email, role: 'owner', createdAtMs }
+}
+
+/** The role that counts: the higher of the one given by hand and the one of a group. */
+export function roleOf<Role extends AccountRole | GatewayRole>({
+  role,
+  groupRole,
+}: {
+  readonly role: Role | null
+  readonly groupRole?: Role
+}): Role | null {
+  return highestRole(groupRole === undefined ? [role] : [role, groupRole])
+}
+
+/** The highest of several roles of one kind; null if there is none. */
+export function highestRole<Role extends AccountRole | GatewayRole>(
+  roles: readonly (Role | null)[],
+): Role | null {
+  const order: readonly string[] = [...GATEWAY_ROLES, ...ACCOUNT_ROLES]
+  let highest: Role | null = null
+  for (const role of roles) {
+    if (role === null) continue
+    if (highest === null || order.indexOf(role) < order.indexOf(highest)) highest = role
+  }
+  return highest
+}
+
+/**
+ * Whether the key has its name, which is unique in the account: it is neither revoked nor replaced by another
+ * key. An expired key has its name until another key takes it.
+ */
+export function hasName({
+  revokedAtMs,
+  replacedBy,
+}: Pick<ApiKey, 'revokedAtMs' | 'replacedBy'>): boolean {
+  return revokedAtMs === undefined && replacedBy === undefined
+}
+
+/** Limits of one key or account, in addition to those of its plan; absent means no limit. */
 export interface KeyLimits {
   requestsPerMinute?: number
   tokensPerMinute?: number
@@ -42,10 +152,14 @@ export interface ApiKey {
   name: string
   /** SHA-256 of the whole secret, lower-case hex. */
   digest: string
-  /** The first and last characters of the secret, to identify the key. */
+  /** The first and last characters of the secret; empty if only the digest was given. */
   prefix: string
   lastFour: string
+  /** The e-mail address of the user who made it, or what else did (`AuditEntry.actor`); absent: not known. */
+  createdBy?: string
   createdAtMs: number
+  /** Absent: `createdAtMs`. */
+  updatedAtMs?: number
   revokedAtMs?: number
   /**
    * The time from which the key is refused, in ms since 1970; absent: never. An expired key counts for the
@@ -72,8 +186,14 @@ export interface ApiKey {
 export interface Identity {
   keyId: string
   accountId: string
-  /** The account's e-mail address, in lower case; absent for requests of no account. */
+  /** `Account.email`, in lower case; absent if the account has none, and for requests of no account. */
   email?: string
+  /** The accounts above, the parent first; absent: none. */
+  ancestors?: readonly Account[]
+  /** The account's limits; absent: none. */
+  accountLimits?: KeyLimits
+  /** The names from the top of the tree to the account, `/` between them; absent for requests of no account. */
+  accountPath?: string
   plan: PlanName
   /** The digest of the key, which identifies the running requests of a key. Null without a key. */
   digest: string | null

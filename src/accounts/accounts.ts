@@ -1,9 +1,11 @@
 /** Operations on accounts, for the dashboard and the command line. `keys.ts` creates their keys. */
 import { GatewayError } from '../errors.js'
 import type { AuditEntriesOf, AuditEntry } from '../store/audit-trail.js'
-import type { Store } from '../store/store.js'
-import type { Account, PlanName } from './account.js'
+import type { AccountConflict } from '../store/account-changes.js'
+import type { AccountOutcome, Store } from '../store/store.js'
+import { MAX_LEVELS, ownerOf, type Account, type PlanName, type User } from './account.js'
 import { randomBase62, type RandomBytes } from './key-secret.js'
+import { ACCOUNT_NAME, accountNameOf, numberedNames } from './names.js'
 import { hashPassword, newPassword } from './password.js'
 import { isPlanOf, type Plans } from './plans.js'
 
@@ -14,16 +16,22 @@ export interface Sources {
   readonly random?: RandomBytes
 }
 
-/** Data of a new account. */
+/** Data of a new account, and of the user who is made with it as its owner. */
 export interface NewAccount {
-  readonly email: string
+  /** Absent: made from the e-mail address, with a number if it is taken. */
+  readonly name?: string
+  /** The owner's; absent: the account has no member. A user who exists keeps the password. */
+  readonly email?: string
   readonly plan: PlanName
+  /** The id of its parent. */
+  readonly parentId?: string
   /**
-   * Null: a password is generated. `none`: the account has no password, and its owner signs in with a link or
-   * an identity provider.
+   * Null: a password is generated. `none`: the user has no password, and signs in with a link or an identity
+   * provider.
    */
   readonly password: string | null | { readonly none: true }
-  readonly role?: Account['role']
+  /** `admin`: the new user administers the gateway. */
+  readonly role?: 'owner' | 'admin'
 }
 
 /** Options of creating an account. */
@@ -34,10 +42,12 @@ export interface CreateAccountOptions extends Sources {
   readonly audit?: (account: Account) => readonly AuditEntry[]
 }
 
-/** A new account; its password is available only now. */
+/** A new account; its owner's password is available only now. */
 export interface CreatedAccount {
   readonly account: Account
-  /** The generated password; null if the caller set one. It is not stored. */
+  /** Its owner; null if it has no member. */
+  readonly user: User | null
+  /** The generated password; null if the caller set one, or the user existed. It is not stored. */
   readonly generatedPassword: string | null
 }
 
@@ -47,35 +57,135 @@ const EMAIL = /^[^\s@"(),:;<>[\\\]\p{Cc}]{1,64}@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]
 const MAX_EMAIL = 254
 
 /**
- * Creates an account, and adds the entries of `audit` to the audit trail. Throws `malformed_request` with the
- * field (also for an e-mail in use), `store_unavailable`.
+ * Creates an account with its owner, and adds the entries of `audit` to the audit trail. Throws
+ * `malformed_request` with the field (also for an e-mail or name in use), `store_unavailable`.
  */
 export async function createAccount(
   store: Store,
   newAccount: NewAccount,
   { now = Date.now, random, hash = hashPassword, audit = () => [] }: CreateAccountOptions = {},
 ): Promise<CreatedAccount> {
-  const email = checkedEmail(newAccount.email)
-  const generatedPassword = newAccount.password === null ? newPassword(random) : null
+  const email = newAccount.email === undefined ? null : checkedEmail(newAccount.email)
+  if (newAccount.name === undefined && email === null) throw refused('give it a name', 'name')
+  const { plan, parentId } = newAccount
+  const id = `acc_${randomBase62(16, random)}`
+  const known = email === null ? null : await store.users.byEmail(email)
+  if (known !== null && !(await mayOwn(store, newAccount, known))) throw emailTaken()
+  const makes = email !== null && known === null
+  const generatedPassword = makes && newAccount.password === null ? newPassword(random) : null
   const password = typeof newAccount.password === 'string' ? newAccount.password : generatedPassword
-  const account: Account = {
-    id: `acc_${randomBase62(16, random)}`,
-    email,
-    plan: newAccount.plan,
-    role: newAccount.role ?? 'owner',
-    passwordHash: password === null ? '' : await hash(password),
-    disabled: false,
-    createdAtMs: now(),
+  const createdAtMs = now()
+  const login: User | null = makes
+    ? {
+        ...{ id, email, createdAtMs, disabled: false },
+        role: newAccount.role === 'admin' ? 'admin' : null,
+        passwordHash: password === null ? '' : await hash(password),
+      }
+    : null
+  for (const name of namesToTry(newAccount, email)) {
+    const account: Account = {
+      ...{ id, name, plan, disabled: false, createdAtMs },
+      ...(login === null ? {} : { email: login.email }),
+      ...(parentId === undefined ? {} : { parentId }),
+    }
+    const outcome = await create(store, { account, login, owner: known }, audit(account))
+    if (outcome === 'created') return { account, user: login ?? known, generatedPassword }
+    if (outcome === 'name_taken' && newAccount.name === undefined) continue
+    if (outcome === 'email_taken') throw emailTaken()
+    throw conflictError(outcome)
   }
-  const outcome = await store.createAccount(account, audit(account))
-  if (outcome === 'email_taken') throw refused('an account with this e-mail exists', 'email')
-  if (outcome !== 'created') throw unforeseen('account', outcome)
-  return { account, generatedPassword }
+  throw new GatewayError('bug', 'there is always a free name')
 }
 
-/** The account with that id or e-mail, or null. */
-export async function findAccount(store: Store, idOrEmail: string): Promise<Account | null> {
-  return idOrEmail.includes('@') ? store.accountByEmail(idOrEmail) : store.accountById(idOrEmail)
+/**
+ * Whether a user who exists may own the new account: of an account with a name of its own, or if the user has
+ * no account, as after a creation that was interrupted.
+ */
+async function mayOwn(store: Store, { name }: NewAccount, user: User): Promise<boolean> {
+  return name !== undefined || (await store.users.memberships(user.id)).length === 0
+}
+
+function namesToTry({ name }: NewAccount, email: string | null): Iterable<string> {
+  return name === undefined ? numberedNames(accountNameOf(email ?? '')) : [checkedAccountName(name)]
+}
+
+interface Creation {
+  readonly account: Account
+  /** The user to create; null: none. */
+  readonly login: User | null
+  /** A user who exists. */
+  readonly owner: User | null
+}
+
+async function create(
+  store: Store,
+  { account, login, owner }: Creation,
+  audit: readonly AuditEntry[],
+): Promise<AccountOutcome> {
+  if (login !== null || owner === null) {
+    return store.createAccount(account, audit, login ?? undefined)
+  }
+  const result = await store.transact({
+    accountId: account.id,
+    nowMs: account.createdAtMs,
+    decide: () => ({ write: { account, members: [ownerOf(account, owner)], audit } }),
+  })
+  return result.kind === 'conflict' ? result.conflict : 'created'
+}
+
+function emailTaken(): GatewayError {
+  return refused('an account with this e-mail exists', 'email')
+}
+
+/** The error of a rule that refused a change of an account (`store/account-changes.ts`). */
+export function conflictError(conflict: AccountConflict): GatewayError {
+  switch (conflict) {
+    case 'name_taken':
+      return refused('The name is taken: choose another one', 'name')
+    case 'no_parent':
+      return refused('There is no account with this name: name an existing parent', 'parent')
+    case 'parent_loop':
+      return refused('The parent is the account itself or below it: name another one', 'parent')
+    case 'too_deep':
+      return refused(`A tree of accounts has at most ${MAX_LEVELS} levels`, 'parent')
+    case 'has_children':
+      return refused('The account has accounts below it: move or remove them first', 'account')
+    case 'no_user':
+      return refused('There is no user with this e-mail address', 'email')
+    case 'bad_name':
+    case 'id_taken':
+    case 'account_full':
+      return unforeseen('change', conflict)
+    default:
+      return conflict satisfies never
+  }
+}
+
+/** The name of an account. Throws `malformed_request`. */
+export function checkedAccountName(name: string): string {
+  if (ACCOUNT_NAME.test(name)) return name
+  throw refused(
+    "An account's name has 1 to 63 characters of a-z, 0-9 and '-', and '-' is neither first nor last",
+    'name',
+  )
+}
+
+/**
+ * The account with that name, id or e-mail, or null. An e-mail address means the account that was made with
+ * it, or the only one that its user is a member of.
+ */
+export async function findAccount(store: Store, nameIdOrEmail: string): Promise<Account | null> {
+  if (!nameIdOrEmail.includes('@')) {
+    // An id contains `_`, a name does not.
+    return nameIdOrEmail.includes('_')
+      ? store.accountById(nameIdOrEmail)
+      : ((await store.accountByName(nameIdOrEmail)) ?? store.accountById(nameIdOrEmail))
+  }
+  const own = await store.accountByEmail(nameIdOrEmail)
+  if (own !== null) return own
+  const user = await store.users.byEmail(nameIdOrEmail)
+  const [only, ...others] = user === null ? [] : await store.users.memberships(user.id)
+  return only === undefined || others.length > 0 ? null : store.accountById(only.accountId)
 }
 
 /**
@@ -87,7 +197,8 @@ export async function setPlan(
   accountId: string,
   { plan, audit = () => [] }: { readonly plan: PlanName; readonly audit?: AuditEntriesOf<Account> },
 ): Promise<void> {
-  if ((await store.changeAccount(accountId, { plan }, audit)) === null) throw noAccount()
+  const edit = { plan, updatedAtMs: Date.now() }
+  if ((await store.changeAccount(accountId, edit, audit)) === null) throw noAccount()
 }
 
 /**
@@ -100,7 +211,8 @@ export async function setDisabled(
   change: { readonly disabled: boolean; readonly audit?: AuditEntriesOf<Account> },
 ): Promise<void> {
   const { disabled, audit = () => [] } = change
-  if ((await store.changeAccount(accountId, { disabled }, audit)) === null) throw noAccount()
+  const edit = { disabled, updatedAtMs: Date.now() }
+  if ((await store.changeAccount(accountId, edit, audit)) === null) throw noAccount()
 }
 
 /** The name of a plan of the configuration. Throws `malformed_request` that names the plans. */

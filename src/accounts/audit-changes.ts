@@ -5,7 +5,7 @@
 import { shownAmounts } from '../config/resolve-limits.js'
 import type { JsonObject } from '../formats/chat/json.js'
 import type { AuditEntry } from '../store/audit-trail.js'
-import type { Account, ApiKey } from './account.js'
+import type { Account, ApiKey, Member, User } from './account.js'
 
 /** The changed fields; null on the side on which the record did not exist. */
 export type AuditChange = Pick<AuditEntry, 'before' | 'after'>
@@ -21,6 +21,21 @@ export function keyChange(before: ApiKey | null, after: ApiKey): AuditChange {
 /** The change of an account; null is an account that does not exist yet. */
 export function accountChange(before: Account | null, after: Account): AuditChange {
   return changeOf(before === null ? null : accountFields(before), accountFields(after))
+}
+
+/** The change of a user; null is a user that does not exist yet. */
+export function userChange(before: User | null, after: User): AuditChange {
+  return changeOf(before === null ? null : userFields(before), userFields(after))
+}
+
+/** The change of a member; null is one that does not exist, before or after. */
+export function memberChange(before: Member | null, after: Member | null): AuditChange {
+  if (after !== null)
+    return changeOf(before === null ? null : memberFields(before), memberFields(after))
+  return {
+    before: before === null ? null : (changeOf(null, memberFields(before)).after ?? null),
+    after: null,
+  }
 }
 
 /** The key that a rotation replaces, and the new one with the end of the old one, if it is known. */
@@ -43,8 +58,26 @@ function keyFields(key: ApiKey): JsonObject {
   }
 }
 
-function accountFields({ plan, role, disabled, email }: Account): JsonObject {
-  return { email, plan, role, disabled }
+function accountFields(account: Account): JsonObject {
+  const { name, displayName, email, plan, parentId, labels, limits, disabled } = account
+  return {
+    name,
+    email: email ?? null,
+    display_name: displayName ?? null,
+    plan,
+    parent: parentId ?? null,
+    labels: { ...labels },
+    limits: shownAmounts(limits ?? {}),
+    disabled,
+  }
+}
+
+function userFields({ email, role, groupRole, disabled }: User): JsonObject {
+  return { email, role, group_role: groupRole ?? null, disabled }
+}
+
+function memberFields({ email, role, groupRole, labels }: Member): JsonObject {
+  return { email, role, group_role: groupRole ?? null, labels: { ...labels } }
 }
 
 /** Only the fields that differ; of a new record, all that are set. */

@@ -6,6 +6,7 @@ import type { Account, ApiKey, KeyLimits, PlanName, KeyReference } from './accou
 import { noAccount, refused, unforeseen, type Sources } from './accounts.js'
 import { digestOf, newSecret, randomBase62, shownParts } from './key-secret.js'
 import { checkedLabels, NO_LABELS, type Labels } from './labels.js'
+import { MAX_KEY_NAME, numberedKeyNames } from './names.js'
 import { planMissing, planNamed, type Plans } from './plans.js'
 
 /** Settings of a new key; absent means no limit. */
@@ -27,8 +28,10 @@ export interface NewKey extends NewKeySettings, Sources {
   /** The limits of all plans; that of the account's plan applies. */
   readonly plans: Plans
   readonly account: Account
-  /** 1 to 100 characters. */
+  /** 1 to 100 characters. If another live key of the account has the name, it gets ` (2)` and so on. */
   readonly name: string
+  /** As in `ApiKey`. */
+  readonly createdBy?: string
   /** Entries for the audit trail; none by default. */
   readonly audit?: (key: ApiKey) => readonly AuditEntry[]
 }
@@ -40,7 +43,6 @@ interface CreatedKey {
   readonly secret: string
 }
 
-const MAX_KEY_NAME = 100
 /** Maximum active keys of an account whose plan has no limit (`max_keys: unlimited`). */
 const UNLIMITED_KEYS = 10_000
 
@@ -54,7 +56,7 @@ export async function createKey(store: Store, newKey: NewKey): Promise<CreatedKe
   const { now = Date.now, random, labels = NO_LABELS, ...settings } = options
   const maxKeys = maxKeysOf(plans, account.plan)
   const secret = newSecret(random)
-  const key: ApiKey = {
+  const first: ApiKey = {
     id: `key_${randomBase62(16, random)}`,
     accountId: account.id,
     name: checkedName(name),
@@ -64,7 +66,7 @@ export async function createKey(store: Store, newKey: NewKey): Promise<CreatedKe
     ...settings,
     ...(Object.keys(labels).length === 0 ? {} : { labels: checkedLabels(labels) }),
   }
-  const create = () => {
+  const create = (key: ApiKey) => {
     return store.createKey(key, maxKeys, audit(key)).catch(async (error: unknown) => {
       if (!isUnconfirmed(error)) throw error
       // A failover could lose the key, and its secret has not been shown. If revoking fails, the key stays
@@ -73,15 +75,20 @@ export async function createKey(store: Store, newKey: NewKey): Promise<CreatedKe
       throw unconfirmedKey(key.id, error)
     })
   }
-  let outcome = await create()
-  if (outcome === 'plan_limit' && (await revokeReplacedKeys(store, account.id, now())) > 0) {
-    outcome = await create()
+  for (const freeName of numberedKeyNames(first.name)) {
+    const key = { ...first, name: freeName }
+    let outcome = await create(key)
+    if (outcome === 'plan_limit' && (await revokeReplacedKeys(store, account.id, now())) > 0) {
+      outcome = await create(key)
+    }
+    if (outcome === 'created') return { key, secret }
+    if (outcome === 'name_taken') continue
+    if (outcome === 'no_account') throw noAccount()
+    if (outcome === 'plan_limit') throw planLimit(account.plan, maxKeys)
+    if (outcome === 'account_full') throw accountFull()
+    throw unforeseen('key', outcome)
   }
-  if (outcome === 'no_account') throw noAccount()
-  if (outcome === 'plan_limit') throw planLimit(account.plan, maxKeys)
-  if (outcome === 'account_full') throw accountFull()
-  if (outcome !== 'created') throw unforeseen('key', outcome)
-  return { key, secret }
+  throw new GatewayError('bug', 'there is always a free name')
 }
 
 /** Throws `forbidden` if the configuration does not have the plan. */
@@ -112,6 +119,19 @@ export function checkedName(text: string): string {
     throw refused("a key's name has no control characters", 'name')
   }
   return name
+}
+
+/** The name for a key of the account, with a number if another live key has it. */
+export async function freeKeyName(
+  store: Pick<Store, 'keyByName'>,
+  { accountId, id }: KeyReference,
+  name: string,
+): Promise<string> {
+  for (const free of numberedKeyNames(name)) {
+    const holder = await store.keyByName(accountId, free)
+    if (holder === null || holder.id === id) return free
+  }
+  throw new GatewayError('bug', 'there is always a free name')
 }
 
 function planLimit(plan: PlanName, maxKeys: number): GatewayError {
@@ -174,6 +194,8 @@ export interface Rotation {
   readonly now: () => number
   /** Entries for the audit trail. */
   readonly audit: (created: ApiKey) => readonly AuditEntry[]
+  /** As in `ApiKey`, of the new key. */
+  readonly createdBy?: string
 }
 
 /** The new key, and when the old one expires, in ms since 1970; null: never. */
@@ -189,7 +211,7 @@ export interface Rotated extends CreatedKey {
  * rotation may exceed the plan's number of keys by one.
  */
 export async function rotateKey(rotation: Rotation): Promise<Rotated> {
-  const { store, plans, account, old, overlapMs, now, audit } = rotation
+  const { store, plans, account, old, overlapMs, now, audit, createdBy } = rotation
   const nowMs = now()
   if (old.revokedAtMs !== undefined || (old.expiresAtMs ?? nowMs + 1) <= nowMs) {
     throw new GatewayError('malformed_request', 'This key no longer works. Create a new one.')
@@ -201,6 +223,7 @@ export async function rotateKey(rotation: Rotation): Promise<Rotated> {
     account,
     name: old.name,
     ...settingsLike(old),
+    ...(createdBy === undefined ? {} : { createdBy }),
     now,
     audit,
   }).catch((error: unknown) => {
@@ -209,7 +232,7 @@ export async function rotateKey(rotation: Rotation): Promise<Rotated> {
   })
   const replacedBy = created.key.id
   if (overlapMs === 0) {
-    await store.changeKey(old, { replacedBy })
+    await store.changeKey(old, { replacedBy, updatedAtMs: nowMs })
     await store.revokeKey(old, nowMs)
     return { ...created, oldEndsAtMs: nowMs }
   }
@@ -217,7 +240,7 @@ export async function rotateKey(rotation: Rotation): Promise<Rotated> {
   const lastsMs = overlapMs ?? (isOver ? ROTATION_MS : Infinity)
   const endsAtMs = Math.min(old.expiresAtMs ?? Infinity, nowMs + lastsMs)
   const expiresAtMs = endsAtMs === Infinity ? null : endsAtMs
-  await store.changeKey(old, { replacedBy, expiresAtMs })
+  await store.changeKey(old, { replacedBy, expiresAtMs, updatedAtMs: nowMs })
   return { ...created, oldEndsAtMs: expiresAtMs }
 }
 

@@ -3,7 +3,7 @@
  * running gateway. `accounts/` has the rules.
  */
 import { userInfo } from 'node:os'
-import type { Account, PlanName } from '../accounts/account.js'
+import { roleOf, type Account, type PlanName, type User } from '../accounts/account.js'
 import { createAccount, plansText, setDisabled, setPlan } from '../accounts/accounts.js'
 import { accountChange, type AuditChange } from '../accounts/audit-changes.js'
 import { isPlanOf, type Plans } from '../accounts/plans.js'
@@ -125,18 +125,20 @@ async function create(session: StoreSession, values: AccountsValues): Promise<nu
     values['password-stdin'] === true ? (await terminal.input()).replace(/\r?\n$/, '') : null
   const role = values.admin === true ? 'admin' : 'owner'
   const options = { email, plan, role, password } as const
-  const { account, generatedPassword } = await createAccount(store, options, {
+  const { account, user, generatedPassword } = await createAccount(store, options, {
     audit: (made) => [
       accountEntry(made.id, 'account.create', `${role}, plan ${plan}`, accountChange(null, made)),
     ],
   })
   if (values.json === true) {
     const secret = generatedPassword === null ? {} : { password: generatedPassword }
-    terminal.out(JSON.stringify({ id: account.id, email: account.email, plan, role, ...secret }))
+    const { id, name } = account
+    terminal.out(JSON.stringify({ id, name, email: user?.email ?? null, plan, role, ...secret }))
     return 0
   }
   terminal.out(`account   ${account.id}`)
-  terminal.out(`e-mail    ${account.email}`)
+  terminal.out(`name      ${account.name}`)
+  if (user !== null) terminal.out(`e-mail    ${user.email}`)
   terminal.out(`plan      ${plan}`)
   if (generatedPassword !== null) {
     terminal.out(`password  ${generatedPassword}`)
@@ -161,7 +163,7 @@ async function changePlan(session: StoreSession, values: AccountsValues): Promis
   })
   const limit = plans[plan]?.maxKeys ?? null
   const keys = limit === null ? 'any number of keys' : `at most ${limit} keys`
-  terminal.out(`${account.id} (${account.email}): plan ${plan}, ${keys}`)
+  terminal.out(`${account.id} (${account.email ?? account.name}): plan ${plan}, ${keys}`)
   return 0
 }
 
@@ -178,7 +180,7 @@ async function switchAccount(
   const { store, terminal } = session
   const account = await namedAccount(session, accountOf(values, action))
   if (account === null) return 1
-  const { id, email } = account
+  const { id, name, email = name } = account
   await setDisabled(store, id, {
     disabled: action === 'disable',
     audit: (before, after) =>
@@ -191,19 +193,30 @@ async function switchAccount(
 }
 
 async function list({ store, terminal }: StoreSession, values: AccountsValues): Promise<number> {
-  await printList(terminal, accountPages(store), {
+  const rows = async function* () {
+    for await (const page of accountPages(store)) {
+      yield await Promise.all(
+        page.map(async (account) => ({ ...account, user: await store.users.byId(account.id) })),
+      )
+    }
+  }
+  await printList(terminal, rows(), {
     json: values.json === true ? shownAccount : null,
-    head: ['ACCOUNT', 'E-MAIL', 'PLAN', 'CREATED', ''],
-    cells: ({ id, email, plan, disabled, createdAtMs }) => {
-      return [id, email, plan, new Date(createdAtMs).toISOString(), disabled ? 'disabled' : '']
+    head: ['ACCOUNT', 'NAME', 'E-MAIL', 'PLAN', 'CREATED', ''],
+    cells: ({ id, name, email = '', plan, disabled, createdAtMs }) => {
+      const created = new Date(createdAtMs).toISOString()
+      return [id, name, email, plan, created, disabled ? 'disabled' : '']
     },
     none: 'There are no accounts yet.',
   })
   return 0
 }
 
-function shownAccount({ id, email, plan, role, disabled, createdAtMs }: Account): JsonObject {
-  return { id, email, plan, role, disabled, created_at: new Date(createdAtMs).toISOString() }
+function shownAccount(account: Account & { readonly user: User | null }): JsonObject {
+  const { id, name, email = null, plan, user, disabled, createdAtMs } = account
+  const role = user !== null && roleOf(user) === 'admin' ? 'admin' : 'owner'
+  const created_at = new Date(createdAtMs).toISOString()
+  return { id, name, email, plan, role, disabled, created_at }
 }
 
 function accountOf({ account, email }: AccountsValues, action: AccountsAction): string {

@@ -149,7 +149,8 @@ class AccountNames {
   async of(accountId: string): Promise<string> {
     const known = this.names.get(accountId)
     if (known !== undefined) return known
-    const name = (await this.store.accountById(accountId))?.email ?? accountId
+    const account = await this.store.accountById(accountId)
+    const name = account?.email ?? account?.name ?? accountId
     this.names.set(accountId, name)
     return name
   }

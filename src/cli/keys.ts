@@ -315,7 +315,7 @@ async function create(session: StoreSession, values: KeysValues): Promise<number
     })
     terminal.out(secret)
     terminal.err(
-      `Created key ${key.id} "${key.name}" of ${account.email}. Its secret is shown only now.`,
+      `Created key ${key.id} "${key.name}" of ${account.email ?? account.name}. Its secret is shown only now.`,
     )
     return 0
   } catch (error) {
@@ -421,7 +421,7 @@ async function rotate(session: StoreSession, values: KeysValues): Promise<number
     terminal.out(secret)
     const until = overlapMs === 0 ? 'is revoked' : `works until ${time(oldEndsAtMs ?? nowMs) ?? ''}`
     terminal.err(
-      `Created key ${key.id} "${key.name}" of ${account.email}. Its secret is shown only now. The old key ${old.id} ${until}.`,
+      `Created key ${key.id} "${key.name}" of ${account.email ?? account.name}. Its secret is shown only now. The old key ${old.id} ${until}.`,
     )
     return 0
   } catch (error) {
@@ -445,7 +445,7 @@ async function list(session: StoreSession, values: KeysValues): Promise<number> 
       const labels = labelsText(key.labels ?? NO_LABELS) ?? '-'
       return [id, `${prefix}…${lastFour}`, name, time(createdAtMs) ?? '', labels, stateOf(key)]
     },
-    none: `${account.email} has no keys yet.`,
+    none: `${account.email ?? account.name} has no keys yet.`,
   })
   return 0
 }

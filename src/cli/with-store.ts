@@ -119,7 +119,7 @@ export async function withStore(
   })
 }
 
-/** The account with that id or e-mail; null, with a line of advice, if there is none. */
+/** The account with that name, id or e-mail; null, with a line of advice, if there is none. */
 export async function namedAccount(
   { store, terminal }: StoreSession,
   idOrEmail: string,
@@ -127,7 +127,7 @@ export async function namedAccount(
   const account = await findAccount(store, idOrEmail)
   if (account === null) {
     terminal.err(
-      `sluice: no account has the id or e-mail address "${idOrEmail}": 'sluice accounts list' shows all`,
+      `sluice: no account has the name, id or e-mail address "${idOrEmail}": 'sluice accounts list' shows all`,
     )
   }
   return account

@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { Account } from '../accounts/account.js'
+import { accountPart } from '../accounts/authentication/authentication-result.js'
 import { NO_LABELS } from '../accounts/labels.js'
 import type { ServerConfig, Snapshot } from '../config/config.js'
 import { remoteConfigControl, type ConfigControl } from '../dashboard/server/config-control.js'
@@ -110,7 +111,8 @@ export async function openDataPlane(
   const dashboard = new LazyDashboard({
     ...{ store, log, snapshot: () => current, ...statusSources(options) },
     fleet: () => fleet.members,
-    chat: ({ req, res }, account, path) => gateway.handleAs(req, res, playgroundOf(account, path)),
+    chat: ({ req, res }, { account, ancestors, path }) =>
+      gateway.handleAs(req, res, playgroundOf(account, ancestors, path)),
     addressOf: (req) => proxies.addressOf(req),
   })
   const server = await openServer({
@@ -269,12 +271,14 @@ function countRefusal(metrics: Metrics, log: Logger): (kind: ErrorKind, id: stri
 }
 
 /** A chat of an account in the dashboard, on a path of the data plane: without a key, metered like one. */
-function playgroundOf({ id, email, plan }: Account, path: string): PreAuthenticated {
+function playgroundOf(
+  account: Account,
+  ancestors: readonly Account[],
+  path: string,
+): PreAuthenticated {
   const identity = {
     keyId: 'playground',
-    accountId: id,
-    email,
-    plan,
+    ...accountPart(account, ancestors),
     digest: null,
     expiresAtMs: null,
     models: null,

@@ -1,7 +1,7 @@
 /**
  * Reads whole lists of a store page by page; no list is ever in memory as a whole.
  */
-import type { Account, ApiKey } from '../accounts/account.js'
+import type { Account, ApiKey, User } from '../accounts/account.js'
 import type { Page, PageQuery, Store } from './store.js'
 
 const PAGE_ITEMS = 500
@@ -17,6 +17,16 @@ export async function* everyKey(
   accountId: string,
 ): AsyncGenerator<ApiKey> {
   for await (const page of keyPages(store, accountId)) yield* page
+}
+
+/** Every user in the order of the e-mail addresses, in lists of at most 500. */
+export async function* userPages({ users }: Pick<Store, 'users'>): AsyncGenerator<readonly User[]> {
+  for (let after: string | null = null; ;) {
+    const page: Page<User> = await users.list({ after, limit: PAGE_ITEMS })
+    yield page.items
+    if (page.next === null) return
+    after = page.next
+  }
 }
 
 /** Every account, in lists of at most 500. */

@@ -2,8 +2,15 @@
  * The interface of a store, with its records. Every engine implements it and passes the suite in
  * `test/store/contract`.
  */
-import type { Account, ApiKey, KeyLimits, KeyReference } from '../accounts/account.js'
+import type { Account, ApiKey, KeyLimits, KeyReference, Member, User } from '../accounts/account.js'
 import type { Labels } from '../accounts/labels.js'
+import type {
+  AccountChange,
+  AccountChangeResult,
+  AccountConflict,
+  AccountsByName,
+  UsersByEmail,
+} from './account-changes.js'
 import type { AuditEntriesOf, AuditEntry, AuditTrail } from './audit-trail.js'
 import type { Ledger } from './ledger.js'
 import type { ProviderObjects } from './provider-objects.js'
@@ -14,6 +21,8 @@ import type { ThrottleStore } from './throttle.js'
 export interface KeyLookup {
   readonly key: ApiKey
   readonly account: Account
+  /** The accounts above it, its parent first; absent: none. */
+  readonly ancestors?: readonly Account[]
 }
 
 /** A change that may make a cached look-up wrong. */
@@ -26,28 +35,71 @@ export interface KeyChange {
 }
 
 /**
- * The result of creating an account. `id_taken`: its id is in use. `bad_name`: an id or e-mail that an
- * engine cannot store (empty, with spaces or control characters, over 400 characters).
+ * The result of creating an account. `email_taken`: another user has the e-mail address of its login.
+ * `bad_name`: an id, name or e-mail that an engine cannot store (empty, with spaces or control characters,
+ * over 400 characters).
  */
-export type AccountOutcome = 'created' | 'email_taken' | 'id_taken' | 'bad_name'
+export type AccountOutcome = 'created' | 'email_taken' | AccountConflict
+
+/** The result of creating a user. */
+export type UserOutcome = 'created' | 'email_taken' | 'id_taken' | 'bad_name'
 
 /**
  * The result of creating a key. `id_taken`: its id or digest is in use, also by a revoked key.
- * `account_full`: the account has `StoreCapacity.keysPerAccount` keys, revoked ones included.
+ * `account_full`: the account has `StoreCapacity.keysPerAccount` keys, revoked ones included. `name_taken`:
+ * another key of the account has the name (`hasName`), has not expired, and is not the one that this one
+ * `replaces`.
  */
 export type KeyOutcome =
-  'created' | 'plan_limit' | 'account_full' | 'no_account' | 'id_taken' | 'bad_name'
+  'created' | 'plan_limit' | 'account_full' | 'no_account' | 'id_taken' | 'name_taken' | 'bad_name'
 
 /** A change of an account; absent members stay. */
 export interface AccountEdit {
   readonly plan?: Account['plan']
   readonly disabled?: boolean
+  readonly updatedAtMs?: number
+}
+
+/** A change of a user; absent members stay, null removes the value. */
+export interface UserEdit {
+  readonly role?: User['role']
+  readonly groupRole?: User['groupRole'] | null
+  readonly disabled?: boolean
   readonly passwordHash?: string
+  readonly issuer?: string
+  readonly subject?: string
+  readonly signedInAtMs?: number
+}
+
+/**
+ * The people who sign in. Methods fail as those of `Store` do. Audit entries of a user have its id as their
+ * account.
+ */
+export interface Users {
+  /** Durable before it resolves. */
+  create(user: User, auditEntries?: readonly AuditEntry[]): Promise<UserOutcome>
+  byId(id: string): Promise<User | null>
+  /** `email` is compared in lower case. */
+  byEmail(email: string): Promise<User | null>
+  list(query: UsersByEmail): Promise<Page<User>>
+  /**
+   * Resolves with the changed user, or null if it does not exist or `edit` returns null. A function makes the
+   * change from the stored user; it is pure, and an engine may call it several times. Durable before it
+   * resolves.
+   */
+  change(
+    id: string,
+    edit: UserEdit | ((user: User) => UserEdit | null),
+    auditEntries?: AuditEntriesOf<User>,
+  ): Promise<User | null>
+  /** What the user is a member of, in no order. */
+  memberships(userId: string): Promise<Member[]>
 }
 
 /** A change of a key; absent members stay, null removes the value. */
 export interface KeyEdit {
   readonly name?: string
+  readonly updatedAtMs?: number
   readonly expiresAtMs?: number | null
   readonly models?: readonly string[] | null
   readonly allowTools?: readonly string[] | null
@@ -184,13 +236,36 @@ export interface Store {
   readonly providerObjects: ProviderObjects
   /** The gateways that share the store; null for an embedded store. */
   readonly fleet: Fleet | null
-  /** Durable before it resolves. */
-  createAccount(account: Account, auditEntries?: readonly AuditEntry[]): Promise<AccountOutcome>
+  readonly users: Users
+  /**
+   * Creates an account and, if it has an `email`, its owner: `login` is that user, with the account's id.
+   * Both exist, or neither. Durable before it resolves.
+   */
+  createAccount(
+    account: Account,
+    auditEntries?: readonly AuditEntry[],
+    login?: User,
+  ): Promise<AccountOutcome>
   accountById(id: string): Promise<Account | null>
-  /** `email` is compared in lower case. */
+  accountByName(name: string): Promise<Account | null>
+  /** The account that was made with this login. `email` is compared in lower case. */
   accountByEmail(email: string): Promise<Account | null>
   /** A page of the accounts. */
   listAccounts(query: PageQuery): Promise<Page<Account>>
+  /** A page of the accounts in the order of their names; an account that exists throughout is in one page. */
+  accountsByName(query: AccountsByName): Promise<Page<Account>>
+  /** The accounts above an account, its parent first. */
+  ancestorsOf(account: Pick<Account, 'id' | 'parentId'>): Promise<Account[]>
+  /** The ids of the accounts whose parent it is, in no order. */
+  childrenOf(accountId: string): Promise<string[]>
+  /** The members in the order of their addresses. */
+  membersOf(accountId: string): Promise<Member[]>
+  /** Null if the user with this address, in lower case, is not a member. */
+  memberOf(accountId: string, email: string): Promise<Member | null>
+  /** The key that has the name (`hasName`); null if there is none. */
+  keyByName(accountId: string, name: string): Promise<ApiKey | null>
+  /** See `account-changes.ts`. Durable before it resolves. */
+  transact<Reason = never>(change: AccountChange<Reason>): Promise<AccountChangeResult<Reason>>
   /** Resolves with the changed account, or null if it does not exist. Durable before it resolves. */
   changeAccount(
     accountId: string,
@@ -215,7 +290,7 @@ export interface Store {
   /**
    * Resolves with the changed key, or null if the account has no such key or the key is revoked. A function
    * makes the change from the stored key; it is pure, and an engine may call it several times. Durable before
-   * it resolves.
+   * it resolves. Null, too, if another key has the new name.
    */
   changeKey(
     key: KeyReference,

@@ -48,16 +48,17 @@ void t.test('one e-mail address has one account, regardless of case', async (t) 
     plan: 'starter',
     password: 'correct horse',
   } as const
-  const { account, generatedPassword } = await accounts.createAccount(store, newAccount, {
+  const { account, user, generatedPassword } = await accounts.createAccount(store, newAccount, {
     now: () => 42,
   })
   t.match(account, { email: 'ada@example.com', plan: 'starter', createdAtMs: 42, disabled: false })
   t.equal(generatedPassword, null)
-  t.match(account.passwordHash, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
-  t.ok(isPassword(account.passwordHash, 'correct horse'))
-  t.notOk(isPassword(account.passwordHash, 'correct horsf'))
+  t.match(user?.passwordHash ?? '', /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
+  t.ok(isPassword(user?.passwordHash ?? '', 'correct horse'))
+  t.notOk(isPassword(user?.passwordHash ?? '', 'correct horsf'))
   t.same(await accounts.findAccount(store, 'ADA@example.com'), account)
   t.same(await accounts.findAccount(store, account.id), account)
+  t.same(await accounts.findAccount(store, 'ada'), account, 'its name is made from the address')
   t.match(await refusal(accounts.createAccount(store, newAccount)), {
     kind: 'malformed_request',
     param: 'email',
@@ -67,9 +68,9 @@ void t.test('one e-mail address has one account, regardless of case', async (t) 
 void t.test('without a password, one is generated and returned', async (t) => {
   const store = await newStore(t)
   const newAccount = { email: 'bob@example.com', plan: 'max', password: null } as const
-  const { account, generatedPassword } = await accounts.createAccount(store, newAccount)
+  const { user, generatedPassword } = await accounts.createAccount(store, newAccount)
   t.match(generatedPassword, /^[0-9A-Za-z]{20}$/)
-  t.ok(isPassword(account.passwordHash, generatedPassword ?? ''))
+  t.ok(isPassword(user?.passwordHash ?? '', generatedPassword ?? ''))
   t.notSame(generatedPassword, newPassword())
 })
 

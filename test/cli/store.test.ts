@@ -76,7 +76,7 @@ void t.test('records that only the target has are never changed', async (t) => {
     [
       'a revocation',
       async (target) => {
-        await target.createAccount({ ...anAccount('acc_ada'), role: 'owner' })
+        await target.createAccount(anAccount('acc_ada'))
         await target.createKey(aKey(1), null)
         await target.revokeKey({ accountId: 'acc_ada', id: 'key_1' }, NOON)
       },
@@ -143,11 +143,13 @@ void t.test(
     t.equal((await moved(from, to)).status, 0, 'changed records are copied')
     await assertSame(t, from, to)
 
-    // Killed between the record of an account and its e-mail, which is written last.
+    // Killed between the record of an account and its name, which is written last.
     const [zoe] = await withOpen(from, (store) => allAccounts(store))
     if (zoe === undefined) throw new Error('the source is empty')
     await withOpen(server.url(), (store) => store.createAccount(zoe))
-    t.equal(await server.ask('del', 'sluice:email:acc_zoe@example.com'), 1)
+    t.equal(await server.ask('hdel', 'sluice:{accounts}:names', 'acc_zoe'), 1)
+    t.equal(await server.ask('hdel', 'sluice:{accounts}:ids', 'acc-zoe'), 1)
+    t.equal(await server.ask('zrem', 'sluice:{accounts}:by-name', 'acc-zoe'), 1)
     t.equal((await moved(from, server.url())).status, 0, 'an incomplete account is completed')
     await assertSame(t, from, server.url())
   },
@@ -216,8 +218,18 @@ async function withOpen<T>(url: string, work: (store: Store) => Promise<T>): Pro
 function anAccount(id: string) {
   return {
     id,
+    name: id.replace('_', '-'),
     email: `${id}@Example.com`,
     plan: 'pro',
+    disabled: false,
+    createdAtMs: NOON - 400 * DAY,
+  } as const
+}
+
+function aLogin(id: string) {
+  return {
+    id,
+    email: `${id}@example.com`,
     role: 'admin',
     passwordHash: HASH,
     disabled: false,
@@ -246,8 +258,8 @@ function anEntry(n: number) {
 /** Adds two accounts (one disabled), keys of every kind, ledger entries, and sums of deleted entries. */
 async function filled(url: string): Promise<void> {
   await withOpen(url, async (store) => {
-    await store.createAccount(anAccount('acc_zoe'))
-    await store.createAccount({ ...anAccount('acc_ada'), role: 'owner' })
+    await store.createAccount(anAccount('acc_zoe'), [], aLogin('acc_zoe'))
+    await store.createAccount(anAccount('acc_ada'), [], aLogin('acc_ada'))
     await store.changeAccount('acc_zoe', { disabled: true })
     const limited = { models: ['gpt-*'], limits: { requestsPerMinute: 5 }, expiresAtMs: NOON + DAY }
     await store.createKey(aKey(2), null)

@@ -1,7 +1,7 @@
 /**
  * Converts the result of a key lookup: the identity of the key's requests, or the reason for refusing them.
  */
-import type { Identity } from '../account.js'
+import type { Account, Identity } from '../account.js'
 import { GatewayError } from '../../errors.js'
 import type { KeyLookup } from '../../store/store.js'
 
@@ -25,19 +25,18 @@ export type KeyResult =
 /** Throws `GatewayError(store_unavailable)` if the store returned another key than the requested one. */
 export function resultOfLookup(digest: string, lookup: KeyLookup | null): KeyResult {
   if (lookup === null) return { good: false, reason: 'unknown' }
-  const { key, account } = lookup
+  const { key, account, ancestors = [] } = lookup
   if (key.digest !== digest || key.accountId !== account.id) {
     throw storeUnavailable(new Error('The store returned another key or account'))
   }
   if (key.revokedAtMs !== undefined) return { good: false, reason: 'revoked' }
-  if (account.disabled) return { good: false, reason: 'disabled' }
+  if (account.disabled || ancestors.some(({ disabled }) => disabled))
+    return { good: false, reason: 'disabled' }
   return {
     good: true,
     identity: {
       keyId: key.id,
-      accountId: account.id,
-      email: account.email,
-      plan: account.plan,
+      ...accountPart(account, ancestors),
       digest,
       expiresAtMs: key.expiresAtMs ?? null,
       models: key.models ?? null,
@@ -45,6 +44,23 @@ export function resultOfLookup(digest: string, lookup: KeyLookup | null): KeyRes
       limits: key.limits ?? null,
       labels: key.labels ?? {},
     },
+  }
+}
+
+/** What the identity of a request has from its account and those above it, the parent first. */
+export function accountPart(
+  account: Account,
+  ancestors: readonly Account[],
+): Pick<Identity, 'accountId' | 'email' | 'plan' | 'ancestors' | 'accountLimits' | 'accountPath'> {
+  const { id, email, plan, limits } = account
+  const names = [account, ...ancestors].map(({ name }) => name)
+  return {
+    accountId: id,
+    plan,
+    accountPath: names.reverse().join('/'),
+    ...(email === undefined ? {} : { email }),
+    ...(limits === undefined ? {} : { accountLimits: limits }),
+    ...(ancestors.length === 0 ? {} : { ancestors }),
   }
 }
 

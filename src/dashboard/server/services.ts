@@ -1,7 +1,7 @@
 /**
  * What the handlers of the dashboard's API depend on, and functions that several of them share.
  */
-import type { Account } from '../../accounts/account.js'
+import { roleOf, type Account, type User } from '../../accounts/account.js'
 import type { PasswordQueue } from '../../accounts/password-queue.js'
 import { planNamed } from '../../accounts/plans.js'
 import type { Snapshot } from '../../config/config.js'
@@ -15,7 +15,7 @@ import type { GatewayStatus } from './gateway-status.js'
 import type { SignedInRequest } from './routing/route.js'
 import { notFound } from './routing/api-router.js'
 import type * as schema from './schema/schema.js'
-import type { Sessions } from './sign-in/sessions.js'
+import type { Session, Sessions } from './sign-in/sessions.js'
 import type { Throttle } from './sign-in/attempt-limits.js'
 
 /** The dependencies of the handlers. */
@@ -32,7 +32,7 @@ export interface Services {
   readonly now: () => number
   readonly version: string
   /** Serves the request on a path of the data plane as the account. The body must be unread. */
-  readonly chat: (exchange: ChatExchange, account: Account, path: string) => void
+  readonly chat: (exchange: ChatExchange, as: ChatAs) => void
   /** Null if the state is unknown. */
   readonly gatewayStatus: () => Promise<GatewayStatus | null>
   readonly configControl: ConfigControl
@@ -52,15 +52,22 @@ export const RECENT_MS = 30 * 86_400_000
  */
 export async function scopeOf(
   { store }: Services,
-  { account }: { readonly account: Account },
+  { account, user }: Pick<Session, 'account' | 'user'>,
   named: string | undefined,
 ): Promise<string | null> {
   if (named === undefined || named === account.id) return account.id
-  if (account.role !== 'admin') throw notFound()
+  if (roleOf(user) !== 'admin') throw notFound()
   if (named === 'all') return null
   const other = await store.accountById(named)
   if (other === null) throw notFound()
   return other.id
+}
+
+/** The account of a chat, those above it, and the path on the data plane. */
+export interface ChatAs {
+  readonly account: Account
+  readonly ancestors: readonly Account[]
+  readonly path: string
 }
 
 /** The request and reply of a handler with a raw body. */
@@ -68,7 +75,7 @@ export type ChatExchange = Pick<SignedInRequest<unknown, unknown>, 'req' | 'res'
 
 /** The account and address behind an action. */
 export interface Actor extends Pick<SignedInRequest<unknown, unknown>, 'address' | 'requestId'> {
-  readonly session: { readonly account: Pick<Account, 'email'> }
+  readonly session: { readonly user: Pick<User, 'email'> }
 }
 
 /** An entry of the audit trail for an action. The change itself must store it. */
@@ -78,19 +85,19 @@ export function entryOf(
   what: Pick<AuditEntry, 'accountId' | 'action' | 'target' | 'detail' | 'before' | 'after'>,
 ): AuditEntry {
   const atMs = now()
-  const actor = session.account.email
+  const actor = session.user.email
   const detail = what.detail.slice(0, 1000)
   return { id: newRequestId(atMs), atMs, actor, address, requestId, ...what, detail }
 }
 
-/** The entry for an action of an account's owner on the account. */
+/** The entry for an action of a user on the user's own sign-in. */
 export function ownEntry(
   services: Services,
   { address, requestId }: Pick<Actor, 'address' | 'requestId'>,
-  { account, action }: { readonly account: Account; readonly action: string },
+  { user, action }: { readonly user: Pick<User, 'id' | 'email'>; readonly action: string },
 ): AuditEntry {
-  const what = { accountId: account.id, action, target: account.id, detail: '' }
-  return entryOf(services, { session: { account }, address, requestId }, what)
+  const what = { accountId: user.id, action, target: user.id, detail: '' }
+  return entryOf(services, { session: { user }, address, requestId }, what)
 }
 
 /** A plan; one that the configuration does not have allows no keys. */
@@ -100,18 +107,18 @@ export function planOf(snapshot: Snapshot, name: Account['plan']): schema.Plan {
   return { name, priceUsd, maxKeys, limits: { ...limits } }
 }
 
-/** The account as its owner sees it. */
+/** The account of a session as its user sees it. */
 export async function accountView(
   { store, snapshot }: Services,
-  account: Account,
+  { account, user }: Pick<Session, 'account' | 'user'>,
 ): Promise<schema.Account> {
   return {
     id: account.id,
-    email: account.email,
-    role: account.role,
+    email: user.email,
+    role: roleOf(user) === 'admin' ? 'admin' : 'owner',
     plan: planOf(snapshot(), account.plan),
     liveKeys: await store.countKeys(account.id),
-    hasPassword: account.passwordHash !== '',
+    hasPassword: user.passwordHash !== '',
     createdAtMs: account.createdAtMs,
   }
 }

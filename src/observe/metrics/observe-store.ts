@@ -38,8 +38,15 @@ export function observeStore(store: Store, metrics: Metrics, onFailure: OnFailur
   return {
     id: store.id,
     isNew: store.isNew,
-    createAccount: (account, auditEntries) =>
-      timed('accounts', () => store.createAccount(account, auditEntries)),
+    createAccount: (account, auditEntries, login) =>
+      timed('accounts', () => store.createAccount(account, auditEntries, login)),
+    accountByName: (name) => timed('accounts', () => store.accountByName(name)),
+    accountsByName: (query) => timed('accounts', () => store.accountsByName(query)),
+    ancestorsOf: (account) => timed('accounts', () => store.ancestorsOf(account)),
+    childrenOf: (accountId) => timed('accounts', () => store.childrenOf(accountId)),
+    membersOf: (accountId) => timed('accounts', () => store.membersOf(accountId)),
+    memberOf: (accountId, email) => timed('accounts', () => store.memberOf(accountId, email)),
+    transact: (change) => timed('accounts', () => store.transact(change)),
     accountById: (id) => timed('accounts', () => store.accountById(id)),
     accountByEmail: (email) => timed('accounts', () => store.accountByEmail(email)),
     listAccounts: (query) => timed('accounts', () => store.listAccounts(query)),
@@ -49,6 +56,7 @@ export function observeStore(store: Store, metrics: Metrics, onFailure: OnFailur
       timed('keys', () => store.createKey(key, maxKeys, auditEntries)),
     listKeys: (accountId, query) => timed('keys', () => store.listKeys(accountId, query)),
     keyById: (accountId, keyId) => timed('keys', () => store.keyById(accountId, keyId)),
+    keyByName: (accountId, name) => timed('keys', () => store.keyByName(accountId, name)),
     countKeys: (accountId) => timed('keys', () => store.countKeys(accountId)),
     changeKey: (key, edit, auditEntries) =>
       timed('keys', () => store.changeKey(key, edit, auditEntries)),
@@ -106,10 +114,19 @@ function observedLedger(ledger: Ledger, timed: Timed): Ledger {
 }
 
 function observedHolders(
-  { signInTokens: passes, auditTrail: trail, throttle: attempts, fleet }: Store,
+  { users, signInTokens: passes, auditTrail: trail, throttle: attempts, fleet }: Store,
   timed: Timed,
-): Pick<Store, 'signInTokens' | 'auditTrail' | 'throttle' | 'fleet'> {
+): Pick<Store, 'users' | 'signInTokens' | 'auditTrail' | 'throttle' | 'fleet'> {
   return {
+    users: {
+      create: (user, auditEntries) => timed('accounts', () => users.create(user, auditEntries)),
+      byId: (id) => timed('accounts', () => users.byId(id)),
+      byEmail: (email) => timed('accounts', () => users.byEmail(email)),
+      list: (query) => timed('accounts', () => users.list(query)),
+      change: (id, edit, auditEntries) =>
+        timed('accounts', () => users.change(id, edit, auditEntries)),
+      memberships: (userId) => timed('accounts', () => users.memberships(userId)),
+    },
     signInTokens: {
       add: (pass) => timed('passes', () => passes.add(pass)),
       find: (kind, id, nowMs) => timed('passes', () => passes.find(kind, id, nowMs)),

@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto'
 import type { ApiKey } from '../../accounts/account.js'
 import { isObject } from '../../formats/chat/json.js'
-import { everyAccount, everyKey } from '../list-all.js'
+import { everyAccount, everyKey, userPages } from '../list-all.js'
 import { isRemovable } from '../remove-ended-keys.js'
 import { STORE_CAPACITY, type Store } from '../store.js'
 import { auditPages, PARTS, recordsOf, type Part, type Progress } from './read-parts.js'
@@ -69,13 +69,18 @@ export async function compareStores(
 export async function refuseForeign(from: Store, to: Store, progress: Progress): Promise<void> {
   const nowMs = Date.now()
   for await (const account of everyAccount(to)) {
-    const { id, email, role, createdAtMs } = account
+    const { id, name, createdAtMs } = account
     const own = await from.accountById(id)
-    const isSame = own?.email === email && own.role === role && own.createdAtMs === createdAtMs
+    const isSame = own?.name === name && own.createdAtMs === createdAtMs
     if (!isSame) throw foreign(`account '${id}'`)
     for await (const key of everyKey(to, id)) {
       if (isRemovable(key, nowMs)) continue
       if (!isKept(await from.keyById(id, key.id), key)) throw foreign(`key '${key.id}'`)
+    }
+  }
+  for await (const page of userPages(to)) {
+    for (const { id, email } of page) {
+      if ((await from.users.byId(id))?.email !== email) throw foreign(`user '${id}'`)
     }
   }
   await refuseForeignTrail(from, to)

@@ -6,8 +6,8 @@
  * completes a copy that was interrupted. A target with records that the source does not have is refused
  * before anything is written.
  */
-import type { Account, ApiKey } from '../../accounts/account.js'
-import { accountPages, everyAccount, everyKey } from '../list-all.js'
+import type { Account, ApiKey, User } from '../../accounts/account.js'
+import { accountPages, everyAccount, everyKey, userPages } from '../list-all.js'
 import { removeEndedKeys } from '../remove-ended-keys.js'
 import type { KeyEdit, Store } from '../store.js'
 import { canonical, MigrationRefused, refuseForeign } from './compare-stores.js'
@@ -35,9 +35,17 @@ export async function copyStore(from: Store, to: Store, progress: Progress): Pro
   const copied = (part: Part, more: number) => {
     progress('copied', part, (counts[part] = (counts[part] ?? 0) + more))
   }
+  for await (const page of userPages(from)) {
+    await inBatches(page, (user) => copyUser(to, user))
+    copied('users', page.length)
+  }
   for await (const account of everyAccount(from)) {
     await copyAccount(to, account)
     copied('accounts', 1)
+  }
+  // A parent may be younger than its child.
+  for await (const account of everyAccount(from)) {
+    copied('members', await copyMembers(from, to, account))
   }
   for await (const page of accountPages(from)) {
     await inBatches(page, async ({ id }) => {
@@ -73,17 +81,47 @@ export async function copyStore(from: Store, to: Store, progress: Progress): Pro
   }
 }
 
-async function copyAccount(to: Store, account: Account): Promise<void> {
-  const outcome = await to.createAccount(account)
+async function copyUser(to: Store, user: User): Promise<void> {
+  const outcome = await to.users.create(user)
   if (outcome === 'created') return
-  const there = await to.accountById(account.id)
-  if (outcome === 'bad_name' || there === null) {
+  const there = await to.users.byId(user.id)
+  if (there?.email !== user.email) {
+    throw new MigrationRefused(`the target cannot take user '${user.id}' (${outcome})`)
+  }
+  if (canonical(there) === canonical(user)) return
+  const { groupRole = null, ...edit } = user
+  await to.users.change(user.id, { ...edit, groupRole })
+}
+
+/** The account without its parent, which may not be there yet. */
+async function copyAccount(to: Store, whole: Account): Promise<void> {
+  const account = { ...whole }
+  delete account.parentId
+  const outcome = await to.createAccount(account)
+  if (outcome !== 'created' && (await to.accountById(account.id))?.name !== account.name) {
     throw new MigrationRefused(`the target cannot take account '${account.id}' (${outcome})`)
   }
-  const { plan, disabled, passwordHash } = account
-  const isSame =
-    there.plan === plan && there.disabled === disabled && there.passwordHash === passwordHash
-  if (!isSame) await to.changeAccount(account.id, { plan, disabled, passwordHash })
+}
+
+/** Writes the whole record and the members; returns their number. */
+async function copyMembers(from: Store, to: Store, account: Account): Promise<number> {
+  const members = await from.membersOf(account.id)
+  const emails = new Set(members.map(({ email }) => email))
+  const result = await to.transact({
+    accountId: account.id,
+    reads: { members: 'all' },
+    nowMs: 0,
+    decide: (there) => {
+      const removedMembers = [...there.members.keys()].filter((email) => !emails.has(email))
+      return { write: { account, members, removedMembers, audit: [] } }
+    },
+  })
+  if (result.kind === 'conflict') {
+    throw new MigrationRefused(
+      `the target cannot take account '${account.id}' (${result.conflict})`,
+    )
+  }
+  return members.length
 }
 
 async function copyKey(to: Store, key: ApiKey): Promise<void> {

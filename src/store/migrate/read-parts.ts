@@ -1,20 +1,22 @@
 /**
  * The parts of a store that a migration copies, and how to read them in batches.
  */
-import type { ApiKey } from '../../accounts/account.js'
+import type { ApiKey, Member } from '../../accounts/account.js'
 import { periodOf } from '../limit-arithmetic.js'
 import type { AuditEntry } from '../audit-trail.js'
 import type { BudgetSpent } from '../ledger.js'
 import { endOf, type ProviderObject } from '../provider-objects.js'
 import type { UsageSum } from '../usage-queries.js'
-import { accountPages, everyAccount, keyPages } from '../list-all.js'
+import { accountPages, everyAccount, keyPages, userPages } from '../list-all.js'
 import type { Store } from '../store.js'
 
 const AUDIT_PAGE = 1_000
 
 /** The parts, in the order in which they are copied. */
 export const PARTS = [
+  'users',
   'accounts',
+  'members',
   'keys',
   'trail',
   'rows',
@@ -47,6 +49,10 @@ interface PartRecord {
 /** Every record of a part, in batches. */
 export function recordsOf(store: Store, part: Part, nowMs: number): AsyncIterable<PartRecord[]> {
   switch (part) {
+    case 'users':
+      return aged(userPages(store), () => 0)
+    case 'members':
+      return aged(everyMemberPage(store), () => 0)
     case 'accounts':
       return placed(accountPages(store))
     case 'keys':
@@ -113,6 +119,10 @@ export async function* objectBatches(
   for await (const batch of store.providerObjects.all()) {
     yield batch.filter((object) => endOf(object) > nowMs)
   }
+}
+
+async function* everyMemberPage(store: Store): AsyncGenerator<readonly Member[]> {
+  for await (const { id } of everyAccount(store)) yield await store.membersOf(id)
 }
 
 async function* everyKeyPage(store: Store): AsyncGenerator<readonly ApiKey[]> {

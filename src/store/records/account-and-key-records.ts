@@ -1,13 +1,20 @@
 /**
- * Reads and writes the records of accounts, keys, sign-in tokens and audit entries: compact JSON with a
- * version, `{"v":1,…}`. Every engine stores the same text.
+ * Reads and writes the records of accounts, users, members, keys, sign-in tokens and audit entries: compact
+ * JSON with a version, `{"v":1,…}`. Every engine stores the same text.
  */
 import { z } from 'zod'
-import type { Account, ApiKey } from '../../accounts/account.js'
+import {
+  ACCOUNT_ROLES,
+  GATEWAY_ROLES,
+  type Account,
+  type ApiKey,
+  type Member,
+  type User,
+} from '../../accounts/account.js'
 import { isObject } from '../../formats/chat/json.js'
 import type { AuditEntry } from '../audit-trail.js'
 import type { SignInToken } from '../sign-in-tokens.js'
-import type { KeyEdit } from '../store.js'
+import type { KeyEdit, UserEdit } from '../store.js'
 import { checkFields, parseJson } from './parse-record.js'
 
 /** The version of every record except the keys below. */
@@ -21,18 +28,6 @@ const WITH_TOOLS = 4
 
 const count = z.int().min(0)
 
-const accountSchema = z.object({
-  id: z.string(),
-  email: z.string(),
-  plan: z.string(),
-  role: z.enum(['owner', 'admin']),
-  passwordHash: z.string(),
-  disabled: z.boolean(),
-  createdAtMs: count,
-  order: count,
-  liveKeys: count,
-})
-
 const limitsSchema = z.object({
   requestsPerMinute: count.exactOptional(),
   tokensPerMinute: count.exactOptional(),
@@ -40,6 +35,54 @@ const limitsSchema = z.object({
   nanoUsdPerDay: count.exactOptional(),
   nanoUsdPerWeek: count.exactOptional(),
   nanoUsdPerMonth: count.exactOptional(),
+})
+
+const labelsSchema = z.record(z.string(), z.string())
+
+/**
+ * `email`, `role` and `passwordHash` are those of the login of an earlier version; the record of this version
+ * keeps them for gateways of that version, without a role or password.
+ */
+const accountSchema = z.object({
+  id: z.string(),
+  name: z.string().exactOptional(),
+  displayName: z.string().exactOptional(),
+  email: z.string(),
+  plan: z.string(),
+  role: z.enum(['owner', 'admin']),
+  passwordHash: z.string(),
+  parentId: z.string().exactOptional(),
+  labels: labelsSchema.exactOptional(),
+  limits: limitsSchema.exactOptional(),
+  disabled: z.boolean(),
+  createdAtMs: count,
+  updatedAtMs: count.exactOptional(),
+  order: count,
+  liveKeys: count,
+})
+
+const userSchema = z.object({
+  id: z.string(),
+  email: z.string(),
+  role: z.enum(GATEWAY_ROLES).nullable(),
+  groupRole: z.enum(GATEWAY_ROLES).exactOptional(),
+  passwordHash: z.string(),
+  issuer: z.string().exactOptional(),
+  subject: z.string().exactOptional(),
+  disabled: z.boolean(),
+  createdAtMs: count,
+  signedInAtMs: count.exactOptional(),
+})
+
+const memberSchema = z.object({
+  accountId: z.string(),
+  userId: z.string(),
+  email: z.string(),
+  role: z.enum(ACCOUNT_ROLES).nullable(),
+  groupRole: z.enum(ACCOUNT_ROLES).exactOptional(),
+  labels: labelsSchema.exactOptional(),
+  createdAtMs: count,
+  updatedAtMs: count.exactOptional(),
 })
 
 /**
@@ -53,7 +96,9 @@ const keySchema = z.object({
   digest: z.string(),
   prefix: z.string(),
   lastFour: z.string(),
+  createdBy: z.string().exactOptional(),
   createdAtMs: count,
+  updatedAtMs: count.exactOptional(),
   revokedAtMs: count.exactOptional(),
   replaces: z.string().exactOptional(),
   replacedBy: z.string().exactOptional(),
@@ -61,7 +106,7 @@ const keySchema = z.object({
   models: z.array(z.string()).exactOptional(),
   allowTools: z.array(z.string()).exactOptional(),
   limits: limitsSchema.exactOptional(),
-  labels: z.record(z.string(), z.string()).exactOptional(),
+  labels: labelsSchema.exactOptional(),
 })
 
 const signInTokenSchema = z.object({
@@ -95,9 +140,27 @@ export interface AccountRecord {
   readonly liveKeys: number
 }
 
-/** The text of an account. */
+/**
+ * The text of an account. An account with more than an earlier version of the program knew has another
+ * version, so that the earlier one, which would ignore or drop it, refuses the record.
+ */
 export function writeAccount({ account, order, liveKeys }: AccountRecord): string {
-  return JSON.stringify({ v: VERSION, ...account, order, liveKeys })
+  const { email = '', displayName, parentId, labels, limits } = account
+  const isPlain = [displayName, parentId, labels, limits].every((each) => each === undefined)
+  const v = isPlain ? VERSION : LIMITED
+  return JSON.stringify({ v, ...account, email, ...NO_LOGIN, order, liveKeys })
+}
+
+const NO_LOGIN = { role: 'owner', passwordHash: '' } as const
+
+/** The text of a user. */
+export function writeUser(user: User): string {
+  return JSON.stringify({ v: VERSION, ...user })
+}
+
+/** The text of a member. */
+export function writeMember(member: Member): string {
+  return JSON.stringify({ v: VERSION, ...member })
 }
 
 /** The text of a key. */
@@ -137,10 +200,61 @@ export function editedKey(key: ApiKey, edit: KeyEdit | ((key: ApiKey) => KeyEdit
   }
 }
 
-/** Throws an Error naming the field that is damaged, never its value. */
+/** The user after a change; null if there is none. */
+export function editedUser(
+  user: User,
+  edit: UserEdit | ((user: User) => UserEdit | null),
+): User | null {
+  const change = typeof edit === 'function' ? edit(user) : edit
+  if (change === null) return null
+  const { groupRole = null, ...others } = { ...user, ...change }
+  return { ...others, ...(groupRole === null ? {} : { groupRole }) }
+}
+
+/**
+ * The name is empty if an earlier version wrote the record. Throws an Error naming the field that is damaged,
+ * never its value.
+ */
 export function readAccount(text: string): AccountRecord {
-  const { order, liveKeys, ...account } = read(accountSchema, text)
+  const record = read(accountSchema, text, [VERSION, LIMITED])
+  const { id, email, plan, disabled, createdAtMs, order, liveKeys } = record
+  const { name = '', displayName, parentId, labels, limits, updatedAtMs } = record
+  const account: Account = {
+    ...{ id, name, plan, disabled, createdAtMs },
+    ...(email === '' ? {} : { email }),
+    ...(displayName === undefined ? {} : { displayName }),
+    ...(parentId === undefined ? {} : { parentId }),
+    ...(labels === undefined ? {} : { labels }),
+    ...(limits === undefined ? {} : { limits }),
+    ...(updatedAtMs === undefined ? {} : { updatedAtMs }),
+  }
   return { account, order, liveKeys }
+}
+
+/**
+ * The login that an earlier version kept in the account's record, as a user with the account's id and a role
+ * in the account.
+ */
+export function readFormerLogin(text: string): { readonly user: User; readonly member: Member } {
+  const record = read(accountSchema, text, [VERSION, LIMITED])
+  const { id, role, passwordHash, disabled, createdAtMs } = record
+  const email = record.email.toLowerCase()
+  const signedInAtMs = createdAtMs
+  const own = { id, email, passwordHash, disabled, createdAtMs, signedInAtMs }
+  return {
+    user: { ...own, role: role === 'admin' ? 'admin' : null },
+    member: { accountId: id, userId: id, email, role: 'owner', createdAtMs },
+  }
+}
+
+/** Throws an Error naming the field that is damaged, never its value. */
+export function readUser(text: string): User {
+  return read(userSchema, text)
+}
+
+/** Throws an Error naming the field that is damaged, never its value. */
+export function readMember(text: string): Member {
+  return read(memberSchema, text)
 }
 
 /** Throws an Error naming the field that is damaged, never its value. */

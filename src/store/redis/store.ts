@@ -8,11 +8,14 @@ import type { RedisAddress } from '../store-address.js'
 import { RedisEngine } from './connection/engine.js'
 import { RedisNotifications } from './connection/receive-notifications.js'
 import { RedisFleet, RedisThrottle, RedisSharedCache } from './shared-state.js'
+import { AccountTree } from './keys/account-tree.js'
 import { RedisAccounts } from './keys/accounts.js'
 import { RedisAuditTrail } from './keys/audit-trail.js'
 import { RedisKeys } from './keys/keys.js'
 import { RedisProviderObjects } from './keys/provider-objects.js'
 import { RedisSignInTokens } from './keys/sign-in-tokens.js'
+import { RedisTransactions } from './keys/transact.js'
+import { RedisUsers } from './keys/users.js'
 import { RedisLedger } from './ledger/ledger.js'
 
 /**
@@ -54,6 +57,16 @@ function assemble(
   const ledger = new RedisLedger(engine, options)
   const cache = new RedisSharedCache(engine)
   const auditTrail = new RedisAuditTrail(engine, capacity)
+  const keys = new RedisKeys(engine, auditTrail, capacity.keysPerAccount)
+  const users = new RedisUsers(engine, auditTrail)
+  const tree = new AccountTree(engine)
+  const transactions = new RedisTransactions({
+    ...{ engine, users, tree },
+    trail: auditTrail,
+    maxKeysPerAccount: capacity.keysPerAccount,
+    keysOf: (accountId) => keys.all(accountId),
+  })
+  const accounts = new RedisAccounts({ engine, users, tree, transactions, trail: auditTrail })
   let isClosed = false
   const store = buildStore({
     id: engine.id,
@@ -65,8 +78,10 @@ function assemble(
     throttle: new RedisThrottle(engine),
     providerObjects: new RedisProviderObjects(engine, capacity),
     fleet: new RedisFleet(engine),
-    accounts: new RedisAccounts(engine, auditTrail),
-    keys: new RedisKeys(engine, auditTrail, capacity.keysPerAccount),
+    users,
+    accounts,
+    keys,
+    transact: (change) => transactions.transact(change),
     subscribe(listener) {
       const own = (change: KeyChange) => listener(change)
       if (!isClosed) listeners.add(own)
@@ -81,6 +96,9 @@ function assemble(
       engine.close()
     },
   })
-  const opened = () => Promise.all([notifications.opened(), ledger.opened(), cache.opened()])
+  const opened = async (): Promise<void> => {
+    await Promise.all([notifications.opened(), ledger.opened(), cache.opened()])
+    await accounts.nameAll()
+  }
   return { store, opened }
 }

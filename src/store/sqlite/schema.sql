@@ -15,18 +15,39 @@ CREATE TABLE meta (
 CREATE TABLE accounts (
   place INTEGER PRIMARY KEY,
   id TEXT NOT NULL UNIQUE,
+  name TEXT NOT NULL UNIQUE,
+  record TEXT NOT NULL,
+  parent_id TEXT
+);
+CREATE INDEX accounts_by_parent ON accounts (parent_id) WHERE parent_id IS NOT NULL;
+
+-- People who sign in. The user that was made together with an account has its id.
+CREATE TABLE users (
+  id TEXT PRIMARY KEY,
   email TEXT NOT NULL UNIQUE,
   record TEXT NOT NULL
-);
+) WITHOUT ROWID;
 
+CREATE TABLE members (
+  account_id TEXT NOT NULL,
+  email TEXT NOT NULL,
+  user_id TEXT NOT NULL,
+  record TEXT NOT NULL,
+  PRIMARY KEY (account_id, email)
+) WITHOUT ROWID;
+CREATE INDEX members_by_user ON members (user_id);
+
+-- `name` is null for a key that is revoked or replaced: another key may have its name.
 CREATE TABLE keys (
   place INTEGER PRIMARY KEY AUTOINCREMENT,
   digest TEXT NOT NULL UNIQUE,
   id TEXT NOT NULL UNIQUE,
   account_id TEXT NOT NULL REFERENCES accounts (id),
-  record TEXT NOT NULL
+  record TEXT NOT NULL,
+  name TEXT
 );
 CREATE INDEX keys_by_account ON keys (account_id, place);
+CREATE UNIQUE INDEX keys_by_name ON keys (account_id, name) WHERE name IS NOT NULL;
 
 -- Keys that other processes must drop from their caches; a null digest means all keys. The code limits the rows.
 CREATE TABLE changes (

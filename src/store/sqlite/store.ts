@@ -9,6 +9,8 @@ import { SqliteAccounts } from './keys/accounts.js'
 import { SqliteNotifications } from './keys/notifications.js'
 import { Engine } from './engine.js'
 import { SqliteKeys } from './keys/keys.js'
+import { transact } from './keys/transact.js'
+import { SqliteUsers } from './keys/users.js'
 import { SqliteProviderObjects } from './keys/provider-objects.js'
 import { SqliteLedger } from './ledger/ledger.js'
 import { SqliteSharedCache, SqliteThrottle } from './shared-state.js'
@@ -30,7 +32,10 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
   const capacity = { ...STORE_CAPACITY, ...options.capacity }
   const notifications = new SqliteNotifications(engine, options.changesKept)
   const auditTrail = new SqliteAuditTrail(engine, capacity)
-  const accounts = new SqliteAccounts(engine, auditTrail, notifications)
+  const users = new SqliteUsers(engine, auditTrail)
+  const accounts = new SqliteAccounts({ engine, users, auditTrail, notifications })
+  const keys = new SqliteKeys({ engine, accounts, auditTrail, notifications, capacity })
+  const tables = { engine, accounts, users, keys, auditTrail, notifications, capacity }
   return buildStore({
     id: engine.id,
     isNew: engine.isNew,
@@ -41,8 +46,10 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
     throttle: new SqliteThrottle(engine),
     providerObjects: new SqliteProviderObjects(engine, capacity),
     fleet: null,
+    users,
     accounts,
-    keys: new SqliteKeys({ engine, accounts, auditTrail, notifications, capacity }),
+    keys,
+    transact: (change) => transact(tables, change),
     subscribe: (listener) => notifications.subscribe(listener),
     probe: prober(engine),
     close: async () => {

@@ -8,7 +8,6 @@ import { parseAccounts, runAccounts } from '../../../src/cli/accounts.js'
 import { UsageError } from '../../../src/cli/usage-error.js'
 import { reporting } from '../../../src/cli/exit-status.js'
 import { configFolder, newSession, sluice, type TestSession } from '../session.js'
-import { allAccounts } from '../../helpers/lists.js'
 
 /** Runs one command line on the session's store. Returns the exit status. */
 function run(session: TestSession, line: string): Promise<number> {
@@ -25,7 +24,7 @@ void t.test('create generates a password and prints it once', async (t) => {
 
   t.equal(await run(session, 'create --email bob@x.org --plan max'), 0)
   const password = /password {2}(\S+)/.exec(session.output().join('\n'))?.[1] ?? ''
-  const bob = await session.store.accountByEmail('bob@x.org')
+  const bob = await session.store.users.byEmail('bob@x.org')
   t.ok(isPassword(bob?.passwordHash ?? '', password), 'the shown one is the right one')
   t.match(session.errors().join('\n'), /only now/)
 })
@@ -34,7 +33,8 @@ void t.test('only create --admin creates an administrator', async (t) => {
   const session = await newSession(t)
   await run(session, 'create --email root@x.org --plan max --admin --json')
   await run(session, 'create --email ada@x.org --plan max')
-  t.match(await allAccounts(session.store), [{ role: 'admin' }, { role: 'owner' }])
+  t.match(await session.store.users.byEmail('root@x.org'), { role: 'admin' })
+  t.match(await session.store.users.byEmail('ada@x.org'), { role: null })
 })
 
 void t.test('create reads a password from standard input and does not print it', async (t) => {
@@ -43,8 +43,8 @@ void t.test('create reads a password from standard input and does not print it',
     session.input = `  my pass word ${end}`
     t.equal(await run(session, `create --email a${at}@x.org --plan pro --password-stdin`), 0)
     t.notMatch(session.output().join('\n'), /pass/)
-    const account = await session.store.accountByEmail(`a${at}@x.org`)
-    t.ok(isPassword(account?.passwordHash ?? '', '  my pass word '), 'only the end is cut')
+    const user = await session.store.users.byEmail(`a${at}@x.org`)
+    t.ok(isPassword(user?.passwordHash ?? '', '  my pass word '), 'only the end is cut')
   }
   session.input = 'short\n'
   t.equal(await run(session, 'create --email b@x.org --plan pro --password-stdin'), 1)

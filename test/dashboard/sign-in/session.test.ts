@@ -13,7 +13,7 @@ import { hash } from '@node-rs/argon2'
 import { sessionReply } from '../../../src/dashboard/server/schema/schema.js'
 import { IDLE_MS, SESSION_MS, Sessions } from '../../../src/dashboard/server/sign-in/sessions.js'
 import { openStore } from '../../../src/store/open-store.js'
-import { anAccount } from '../../store/contract/sample-records.js'
+import { aLogin, anAccount } from '../../store/contract/sample-records.js'
 import { PASSWORD, startStage } from '../fixtures/stage.js'
 
 void t.test('signing in and out', async (t) => {
@@ -104,7 +104,7 @@ void t.test(
     const off = await stage.account('off@example.com')
     await stage.store.changeAccount(off.id, { disabled: true })
     const bare = await stage.account('bare@example.com')
-    await stage.store.changeAccount(bare.id, { passwordHash: '' })
+    await stage.store.users.change(bare.id, { passwordHash: '' })
     const guesses = [
       ['ada@example.com', 'wrong password'],
       ['unknown@example.com', 'wrong password'],
@@ -166,11 +166,11 @@ void t.test('a hash with less work is replaced after a correct password', async 
   const stage = await startStage(t)
   const { id } = await stage.account('ada@example.com')
   const old = await hash(PASSWORD, { memoryCost: 4_096, timeCost: 1, parallelism: 1 })
-  await stage.store.changeAccount(id, { passwordHash: old })
+  await stage.store.users.change(id, { passwordHash: old })
   await stage.browser().signIn('ada@example.com', 'wrong password')
-  t.equal((await stage.store.accountById(id))?.passwordHash, old)
+  t.equal((await stage.store.users.byId(id))?.passwordHash, old)
   t.equal((await stage.browser().signIn('ada@example.com')).status, 200)
-  t.match((await stage.store.accountById(id))?.passwordHash, /m=19456,t=2/)
+  t.match((await stage.store.users.byId(id))?.passwordHash, /m=19456,t=2/)
   t.equal((await stage.browser().signIn('ada@example.com')).status, 200)
 })
 
@@ -194,16 +194,17 @@ void t.test('a session ends after 30 idle minutes or after 12 hours', async (t) 
   const store = await openStore(`sqlite:${join(t.testdir(), 'store')}`)
   t.teardown(() => store.close())
   const account = anAccount()
-  await store.createAccount(account)
+  const user = aLogin(account)
+  await store.createAccount(account, [], user)
   const clock = { nowMs: 1_000_000 }
   const sessions = new Sessions(store, () => clock.nowMs)
-  const { secret } = await sessions.open(account)
+  const { secret } = await sessions.open(user)
   clock.nowMs += IDLE_MS - 1
   t.ok(await sessions.find(secret, true), 'polling')
   clock.nowMs += 1
   t.equal(await sessions.find(secret, false), null, 'does not extend it')
 
-  const busy = await sessions.open(account)
+  const busy = await sessions.open(user)
   const end = clock.nowMs + SESSION_MS
   while (clock.nowMs + IDLE_MS / 2 < end) {
     clock.nowMs += IDLE_MS / 2

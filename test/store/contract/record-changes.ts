@@ -8,7 +8,7 @@ import { openStore } from '../../../src/store/open-store.js'
 import type { SignInToken } from '../../../src/store/sign-in-tokens.js'
 import type { Store } from '../../../src/store/store.js'
 import { otherProcess } from '../processes/start-processes.js'
-import { aKey, anAccount, anEntry } from './sample-records.js'
+import { aKey, aLogin, anAccount, anEntry } from './sample-records.js'
 
 type NewUrl = (t: Test) => string | Promise<string>
 
@@ -26,8 +26,8 @@ export async function changes(t: Test, newUrl: NewUrl): Promise<void> {
   await store.createAccount(ada)
   await store.createAccount(bob)
 
-  const off = { ...ada, disabled: true, passwordHash: '' }
-  t.same(await store.changeAccount(ada.id, { disabled: true, passwordHash: '' }), off)
+  const off = { ...ada, disabled: true, updatedAtMs: 7 }
+  t.same(await store.changeAccount(ada.id, { disabled: true, updatedAtMs: 7 }), off)
   t.same(await store.accountById(ada.id), off, 'absent members stay')
   t.same(await store.changeAccount(ada.id, {}), off)
   t.same(await store.accountById(bob.id), bob, 'other accounts do not change')
@@ -222,7 +222,7 @@ export async function auditEntries(t: Test, newUrl: NewUrl): Promise<void> {
   const ada = anAccount()
   const entry = (action: string, target: string) => anEntry(ada.id, { action, target })
   const made = [entry('account.create', ada.id)]
-  t.equal(await store.createAccount(ada, made), 'created')
+  t.equal(await store.createAccount(ada, made, aLogin(ada)), 'created')
   t.same(
     await store.auditTrail.page({ accountId: null, after: null, limit: 9 }),
     made,
@@ -230,7 +230,7 @@ export async function auditEntries(t: Test, newUrl: NewUrl): Promise<void> {
   )
   const double = anAccount({ email: ada.email })
   const taken = [anEntry(double.id, { action: 'account.create', target: double.id })]
-  t.equal(await store.createAccount(double, taken), 'email_taken')
+  t.equal(await store.createAccount(double, taken, aLogin(double)), 'email_taken')
   const same = anAccount({ id: ada.id })
   t.equal(await store.createAccount(same, [entry('account.create', 'x')]), 'id_taken')
 
@@ -283,8 +283,8 @@ export async function auditEntries(t: Test, newUrl: NewUrl): Promise<void> {
 
   const racers = await Promise.all(
     Array.from({ length: 10 }, (_, at) =>
-      store.changeAccount(ada.id, { passwordHash: String(at) }, (before, after) => [
-        entry('race', `${before.passwordHash} → ${after.passwordHash}`),
+      store.changeAccount(ada.id, { plan: String(at) }, (before, after) => [
+        entry('race', `${before.plan} → ${after.plan}`),
       ]),
     ),
   )
@@ -293,7 +293,7 @@ export async function auditEntries(t: Test, newUrl: NewUrl): Promise<void> {
   t.equal(steps.length, 10)
   const left = new Set(steps.map(([before]) => before))
   const last = steps.filter(([, after]) => !left.has(after))
-  t.match(await store.accountById(ada.id), { passwordHash: last[0]?.[1] })
+  t.match(await store.accountById(ada.id), { plan: last[0]?.[1] })
   t.equal(last.length, 1, 'each entry continues where another ended')
 }
 

@@ -6,10 +6,11 @@ import t, { type Test } from 'tap'
 import type { KeyChange, Store } from '../../../src/store/store.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { GatewayError } from '../../../src/errors.js'
+import { accountChanges, trees, users } from './account-changes.js'
 import { attempts, auditEntries, changes, tokens, trail } from './record-changes.js'
 import { bounds, identity, lists, removal, retention } from './lists.js'
 import { killedWriter, otherProcess } from '../processes/start-processes.js'
-import { aKey, anAccount } from './sample-records.js'
+import { aKey, aLogin, anAccount } from './sample-records.js'
 import { CAPACITY, sharedCache, aValue, sharedCacheCapacity } from './shared-cache.js'
 import { providerObjects, providerObjectsCapacity } from './provider-objects.js'
 import { allAccounts, allKeys } from '../../helpers/lists.js'
@@ -31,6 +32,9 @@ export function storeContract(engine: string, newUrl: NewUrl): void {
     void t.test('notification of changes', (t) => notifications(t, newUrl))
     void t.test('durability', (t) => durability(t, newUrl))
     void t.test('changes of accounts and keys', (t) => changes(t, newUrl))
+    void t.test('users', (t) => users(t, newUrl))
+    void t.test('trees of accounts', (t) => trees(t, newUrl))
+    void t.test('changes of an account as a whole', (t) => accountChanges(t, newUrl))
     void t.test('sign-in tokens', (t) => tokens(t, newUrl))
     void t.test('throttled attempts', (t) => attempts(t, newUrl))
     void t.test('audit trail', (t) => trail(t, newUrl))
@@ -60,14 +64,14 @@ async function accounts(t: Test, newUrl: NewUrl): Promise<void> {
   t.equal(await store.accountByEmail(ada.email), null)
   t.same(await allAccounts(store), [])
 
-  t.equal(await store.createAccount(ada), 'created')
+  t.equal(await store.createAccount(ada, [], aLogin(ada)), 'created')
   t.equal(await store.createAccount(bob), 'created')
   t.same(await store.accountById(ada.id), ada, 'by id')
   t.same(await store.accountByEmail('aDA@example.COM'), ada, 'the case of an e-mail is ignored')
   t.same(await allAccounts(store), [ada, bob], 'lists accounts in order of creation, not by date')
 
   const again = anAccount({ email: 'ADA@EXAMPLE.COM' })
-  t.equal(await store.createAccount(again), 'email_taken')
+  t.equal(await store.createAccount(again, [], aLogin(again)), 'email_taken')
   t.equal(await store.createAccount(anAccount({ id: bob.id })), 'id_taken')
   t.equal(await store.accountById(again.id), null, 'a refused account is not stored')
 
@@ -92,13 +96,18 @@ async function accounts(t: Test, newUrl: NewUrl): Promise<void> {
     t.equal(await store.accountByEmail(badName), null)
     t.equal(await store.changeAccount(badName, { plan: 'pro' }), null)
     t.equal(await store.createAccount(anAccount({ id: badName })), 'bad_name')
-    t.equal(await store.createAccount(anAccount({ email: badName })), 'bad_name')
+    const account = anAccount({ email: badName })
+    t.equal(await store.createAccount(account, [], aLogin(account)), 'bad_name')
+    t.equal(await store.createAccount(anAccount({ name: badName })), 'bad_name')
   }
   await store.probe()
 
   const email = 'race@example.com'
   const raced = await Promise.all(
-    Array.from({ length: 50 }, () => store.createAccount(anAccount({ email }))),
+    Array.from({ length: 50 }, () => {
+      const account = anAccount({ email })
+      return store.createAccount(account, [], aLogin(account))
+    }),
   )
   t.equal(
     raced.filter((outcome) => outcome === 'created').length,

@@ -240,6 +240,15 @@ function toVersion6(db: ReturnType<typeof connect>): void {
   }
   db.exec(entries.replace('  gateway, generation_hash,', ''))
   db.exec("DROP TABLE provider_objects; DELETE FROM sizes WHERE name LIKE 'objects%'")
+  db.exec(`
+    DROP INDEX accounts_by_parent;
+    DROP INDEX keys_by_name;
+    DROP TABLE users;
+    DROP TABLE members;
+    ALTER TABLE accounts DROP COLUMN parent_id;
+    ALTER TABLE accounts RENAME COLUMN name TO email;
+    ALTER TABLE keys DROP COLUMN name;
+  `)
   db.exec('PRAGMA user_version = 6')
 }
 

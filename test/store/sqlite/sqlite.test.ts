@@ -65,8 +65,9 @@ void t.test("a damaged account fails the account's keys only", async (t) => {
   await store.createKey(fine, 5)
   const hash = 'hash-that-must-not-show'
   for (const plan of [['gold'], null, 1]) {
-    const account = { ...anAccount({ id: key.accountId, passwordHash: hash }), plan }
-    const text = JSON.stringify({ v: 1, ...account, order: 1, liveKeys: 1 })
+    const account = { ...anAccount({ id: key.accountId }), plan }
+    const login = { role: 'owner', passwordHash: hash }
+    const text = JSON.stringify({ v: 1, ...account, ...login, order: 1, liveKeys: 1 })
     behind(path, 'accounts', { name: key.accountId, text })
     const error = failureOf(() => store.findKey(key.digest))
     t.match(error.cause, { message: /'plan'/ })

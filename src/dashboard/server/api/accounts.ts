@@ -1,5 +1,5 @@
 /** Accounts for administrators. */
-import type { Account } from '../../../accounts/account.js'
+import { roleOf, type Account } from '../../../accounts/account.js'
 import { checkedPlan, createAccount } from '../../../accounts/accounts.js'
 import { accountChange, type AuditChange } from '../../../accounts/audit-changes.js'
 import type { UsageSum } from '../../../store/usage-queries.js'
@@ -53,7 +53,9 @@ async function list(
   const { items, next } = await listPage((page) => services.store.listAccounts(page), {
     after: query.after ?? null,
     limit: query.limit ?? 50,
-    keeps: ({ email, id }) => email.includes(words) || id === query.search,
+    keeps: ({ email = '', name, id }) => {
+      return email.includes(words) || name.includes(words) || id === query.search
+    },
   })
   const accounts = await Promise.all(items.map((account) => accountRow(services, account)))
   const json: schema.AccountsReply = { accounts, next }
@@ -87,7 +89,7 @@ async function change(
   services: Services,
   request: SignedInRequest<unknown, ReturnType<typeof schema.changeAccountBody.parse>>,
 ): Promise<Reply> {
-  const { store, sessions, snapshot } = services
+  const { store, sessions, snapshot, now } = services
   const { plan, disabled } = request.body
   if (plan !== undefined) checkedPlan(plan, snapshot().config.plans)
   if (disabled === true && request.id === request.session.account.id) {
@@ -98,6 +100,7 @@ async function change(
   const edit: AccountEdit = {
     ...(plan === undefined ? {} : { plan }),
     ...(disabled === undefined ? {} : { disabled }),
+    updatedAtMs: now(),
   }
   const account = await store.changeAccount(request.id, edit, (before, after) => {
     const entries: AuditEntry[] = []
@@ -117,6 +120,8 @@ async function change(
   })
   if (account === null) throw notFound()
   if (account.disabled) await sessions.endAll(account.id)
+  // A disabled administrator of an earlier version.
+  else if (disabled === false) await store.users.change(account.id, { disabled })
   return { status: 200, json: { account: await accountRow(services, account) } }
 }
 
@@ -153,7 +158,9 @@ async function accountRow(
   { store, ledger, now }: Services,
   account: Account,
 ): Promise<schema.AccountRow> {
-  const { id, email, role, plan, disabled, createdAtMs } = account
+  const { id, name, email = name, plan, disabled, createdAtMs } = account
+  const user = await store.users.byId(id)
+  const role = user !== null && roleOf(user) === 'admin' ? 'admin' : 'owner'
   const toMs = now()
   const [liveKeys, sums] = await Promise.all([
     store.countKeys(id),
@@ -191,7 +198,7 @@ function otherEntry(
   request: SignedInRequest<unknown, unknown>,
   { account, action, text = null, change = {} }: AccountAction,
 ): AuditEntry {
-  const detail = text === null ? account.email : `${account.email}: ${text}`
-  const { id } = account
+  const { id, email = account.name } = account
+  const detail = text === null ? email : `${email}: ${text}`
   return entryOf(services, request, { accountId: id, action, target: id, detail, ...change })
 }

@@ -1,10 +1,10 @@
 /** The configuration for administrators: generations, rollbacks, the fleet. */
 import { GatewayError } from '../../../errors.js'
 import { maskedConfig } from '../../../config/masked-config.js'
-import { signedRoute, type Reply, type Route } from '../routing/route.js'
+import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import { notFound } from '../routing/api-router.js'
 import * as schema from '../schema/schema.js'
-import { entryOf, type Actor, type Services } from '../services.js'
+import { entryOf, type Services } from '../services.js'
 
 /** The routes. */
 export function configurationRoutes(services: Services): Route[] {
@@ -65,11 +65,11 @@ async function generation(
 /** Rolls back and stores an audit entry. */
 async function rollBack(
   services: Services,
-  actor: Actor & { readonly session: { readonly account: { readonly id: string } } },
+  actor: Pick<SignedInRequest<unknown, unknown>, 'session' | 'address' | 'requestId'>,
   { generation, reason }: { readonly generation: number; readonly reason: string },
 ): Promise<Reply> {
-  const { account } = actor.session
-  const wish = { generation, author: account.email, reason }
+  const { account, user } = actor.session
+  const wish = { generation, author: user.email, reason }
   const answer = await services.configControl.rollBack(wish)
   if (answer === null) throw unanswered()
   if (answer.result !== 'applied') {

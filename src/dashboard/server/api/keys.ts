@@ -1,8 +1,9 @@
 /** Lists, creates, changes, rotates and revokes keys of the signed-in account. */
-import type { ApiKey, KeyLimits, Account } from '../../../accounts/account.js'
+import { roleOf, type ApiKey, type KeyLimits } from '../../../accounts/account.js'
 import {
   checkedName,
   createKey,
+  freeKeyName,
   revokeKey,
   rotateKey,
   type NewKeySettings,
@@ -17,6 +18,7 @@ import type { KeyUse } from '../../../store/usage-queries.js'
 import { notFound } from '../routing/api-router.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
+import type { Session } from '../sign-in/sessions.js'
 import { entryOf, planOf, RECENT_MS, scopeOf, type Services } from '../services.js'
 import { listPage } from './list-page.js'
 
@@ -100,8 +102,8 @@ async function create(
   const { maxKeys, limits: most } = planOf(snapshot(), account.plan)
   await services.throttle.keyCreation(account.id, maxKeys)
   assertWithin(rest.limits, most)
-  assertLabels(rest.labels, account)
-  if (isToolsGrant(rest.allowTools, account)) throw toolsRefusal()
+  assertLabels(rest.labels, request.session)
+  if (isToolsGrant(rest.allowTools, request.session)) throw toolsRefusal()
   const settings = newKeyOf(rest, now())
   const auditEntries = (made: ApiKey) => [
     keyEntry(services, request, {
@@ -116,6 +118,7 @@ async function create(
     account,
     name,
     ...settings,
+    createdBy: request.session.user.email,
     now,
     audit: auditEntries,
   })
@@ -133,22 +136,20 @@ async function change(
   assertPatterns(models)
   await assertToolsChange(services, request)
   assertWithin(limits, planOf(services.snapshot(), account.plan).limits)
+  const own = { accountId: account.id, id: request.id }
   const edit: KeyEdit = {
-    ...(name === undefined ? {} : { name: checkedName(name) }),
+    updatedAtMs: now(),
+    ...(name === undefined ? {} : { name: await freeKeyName(store, own, checkedName(name)) }),
     ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
     ...(models === undefined ? {} : { models }),
     ...(allowTools === undefined ? {} : { allowTools: allowTools && checkedTools(allowTools) }),
     ...(limits === undefined ? {} : { limits: limitsOf(limits) }),
   }
-  const key = await store.changeKey(
-    { accountId: account.id, id: request.id },
-    edit,
-    (before, after) => {
-      const detail = [after.name, ...differencesOf(before, after)].join('; ')
-      const change = keyChange(before, after)
-      return [keyEntry(services, request, { action: 'key.change', key: after, detail, change })]
-    },
-  )
+  const key = await store.changeKey(own, edit, (before, after) => {
+    const detail = [after.name, ...differencesOf(before, after)].join('; ')
+    const change = keyChange(before, after)
+    return [keyEntry(services, request, { action: 'key.change', key: after, detail, change })]
+  })
   if (key === null) throw notFound()
   return { status: 200, json: { key: await oneView(services, key) } }
 }
@@ -156,11 +157,11 @@ async function change(
 /** The page sends the list with every change; an unchanged one needs no administrator. */
 async function assertToolsChange(
   { store }: Services,
-  { session: { account }, body, id }: SignedInRequest<unknown, KeySettings>,
+  { session, body, id }: SignedInRequest<unknown, KeySettings>,
 ): Promise<void> {
   const { allowTools } = body
-  if (!isToolsGrant(allowTools, account)) return
-  const before = await store.keyById(account.id, id)
+  if (!isToolsGrant(allowTools, session)) return
+  const before = await store.keyById(session.account.id, id)
   if (textOf(before?.allowTools) !== textOf(allowTools)) throw toolsRefusal()
 }
 
@@ -190,7 +191,8 @@ async function rotate(
     const change = keyRotation(old, made)
     return [keyEntry(services, request, { action: 'key.rotate', key: old, detail, change })]
   }
-  const rotation = { store, plans, account, old, now, audit: auditEntries }
+  const createdBy = request.session.user.email
+  const rotation = { store, plans, account, old, now, audit: auditEntries, createdBy }
   const { key, secret, oldEndsAtMs } = await rotateKey(rotation)
   return { status: 201, json: { key: keyView(key, NOTHING, now()), secret, oldEndsAtMs } }
 }
@@ -327,8 +329,8 @@ function shownKey({ prefix, lastFour }: ApiKey): string {
  *
  * Rules for the settings of a key that the account's role and plan decide. All throw `GatewayError`.
  */
-function assertLabels(labels: Labels | undefined, { role }: Account): void {
-  if (labels === undefined || role === 'admin' || !Object.hasOwn(labels, PRIORITY)) return
+function assertLabels(labels: Labels | undefined, { user }: Pick<Session, 'user'>): void {
+  if (labels === undefined || roleOf(user) === 'admin' || !Object.hasOwn(labels, PRIORITY)) return
   const message = `Only administrators can give keys the label "${PRIORITY}".`
   throw new GatewayError('forbidden', message, { param: `labels.${PRIORITY}` })
 }
@@ -374,8 +376,11 @@ function assertPatterns(models: readonly string[] | null | undefined): void {
  * Whether the list allows tools that the account may not allow: a key's list takes precedence over those of
  * the upstreams, so only administrators may allow tools.
  */
-function isToolsGrant(tools: readonly string[] | null | undefined, { role }: Account): boolean {
-  return (tools?.length ?? 0) > 0 && role !== 'admin'
+function isToolsGrant(
+  tools: readonly string[] | null | undefined,
+  { user }: Pick<Session, 'user'>,
+): boolean {
+  return (tools?.length ?? 0) > 0 && roleOf(user) !== 'admin'
 }
 
 /** The refusal of such a list. */

@@ -1,4 +1,5 @@
 /** The current state of the limits and budgets of an account and its keys. Reading it consumes nothing. */
+import { accountPart } from '../../../accounts/authentication/authentication-result.js'
 import type { Account, ApiKey, Identity } from '../../../accounts/account.js'
 import type { Snapshot } from '../../../config/config.js'
 import { GatewayError } from '../../../errors.js'
@@ -94,12 +95,10 @@ function ownedLimits(rules: Rules, account: Account, keys: readonly ApiKey[]): O
   return [...of(null, 'account:'), ...limited.flat()]
 }
 
-function identityOf({ id, email, plan }: Account, key: ApiKey | null): Identity {
+function identityOf(account: Account, key: ApiKey | null): Identity {
   return {
     keyId: key?.id ?? '',
-    accountId: id,
-    email,
-    plan,
+    ...accountPart(account, []),
     digest: null,
     expiresAtMs: null,
     models: null,

@@ -11,9 +11,16 @@ import {
   type ModelRoute,
   type Router,
 } from '../../../gateway/routing/router.js'
-import { signedRoute, SELF_REPLIED, type Route } from '../routing/route.js'
+import { GatewayError } from '../../../errors.js'
+import {
+  signedRoute,
+  SELF_REPLIED,
+  type HandlerResult,
+  type Route,
+  type SignedInRequest,
+} from '../routing/route.js'
 import * as schema from '../schema/schema.js'
-import type { Services } from '../services.js'
+import type { ChatAs, Services } from '../services.js'
 
 /** The routes. */
 export function modelRoutes(services: Services): Route[] {
@@ -42,8 +49,8 @@ export function modelRoutes(services: Services): Route[] {
         credential: 'session',
         body: 'raw',
         reply: null,
-        handle: (request) => {
-          chat(request, request.session.account, path)
+        handle: async (request): Promise<HandlerResult> => {
+          chat(request, await chatAs(services, request, path))
           return SELF_REPLIED
         },
       }),
@@ -53,13 +60,27 @@ export function modelRoutes(services: Services): Route[] {
       query: schema.playgroundQuery,
       body: 'raw',
       reply: null,
-      handle: (request) => {
+      handle: async (request): Promise<HandlerResult> => {
         const model = encodeURIComponent(request.query.model)
-        chat(request, request.session.account, `/v1beta/models/${model}:generateContent`)
+        const path = `/v1beta/models/${model}:generateContent`
+        chat(request, await chatAs(services, request, path))
         return SELF_REPLIED
       },
     }),
   ]
+}
+
+/** The account of the session on a path of the data plane. Throws `forbidden` if it is disabled. */
+async function chatAs(
+  { store }: Services,
+  { session: { account } }: SignedInRequest<unknown, unknown>,
+  path: string,
+): Promise<ChatAs> {
+  const ancestors = account.parentId === undefined ? [] : await store.ancestorsOf(account)
+  if ([account, ...ancestors].some(({ disabled }) => disabled)) {
+    throw new GatewayError('forbidden', 'This account is disabled. Ask an administrator.')
+  }
+  return { account, ancestors, path }
 }
 
 /**

@@ -2,13 +2,14 @@
  * Sign-in with an identity provider. The account is the one with the e-mail address that the provider has
  * verified. A cookie with a secret and a one-time token in the store tie the browser's return to its start.
  */
-import type { Account } from '../../../accounts/account.js'
+import type { Account, User } from '../../../accounts/account.js'
 import { checkedEmail, createAccount, isEmail } from '../../../accounts/accounts.js'
 import { planOfNewAccounts } from '../../../accounts/plans.js'
 import type { OidcConfig } from '../../../config/config.js'
 import { GatewayError } from '../../../errors.js'
 import { headerOf } from '../../../http/message.js'
 import {
+  accountDisabled,
   cookieOf,
   cookieText,
   noCookieText,
@@ -92,35 +93,34 @@ async function finish(
   if (verifiedEmail === null || !isEmail(verifiedEmail)) {
     throw new GatewayError('forbidden', 'The provider has not verified your e-mail address.')
   }
-  const account = await accountOf(services, request, verifiedEmail)
-  if (account.disabled) {
-    throw new GatewayError('forbidden', 'This account is disabled. Ask an administrator.')
-  }
-  const entered = await enter(services, request, { account, auditAction: 'session.sign-in-oidc' })
+  const user = await userOf(services, request, verifiedEmail)
+  if (!(await services.sessions.mayEnter(user))) throw accountDisabled()
+  const entered = await enter(services, request, { user, auditAction: 'session.sign-in-oidc' })
   return { ...entered, cookies: [...(entered.cookies ?? []), noCookieText(OIDC_COOKIE)] }
 }
 
-/** The account of a verified e-mail address, created if the configuration allows it. */
-async function accountOf(
+/** The user of a verified e-mail address, created with an account if the configuration allows it. */
+async function userOf(
   services: Services,
   request: ApiRequest<unknown, unknown>,
   verifiedEmail: string,
-): Promise<Account> {
+): Promise<User> {
   const { store, now, snapshot } = services
   const { oidc } = snapshot().config.dashboard
   const email = checkedEmail(verifiedEmail)
-  const found = await store.accountByEmail(email)
+  const found = await store.users.byEmail(email)
   if (found !== null) return found
   if (oidc?.createAccounts !== true) {
     throw new GatewayError('forbidden', 'Ask an administrator for an account.')
   }
   const plan = planOfNewAccounts(snapshot().config.plans)
   const wanted = { email, plan, password: { none: true } } as const
-  const auditEntries = (account: Account) => [
-    ownEntry(services, request, { account, action: 'account.sign-up' }),
+  const auditEntries = ({ id }: Account) => [
+    ownEntry(services, request, { user: { id, email }, action: 'account.sign-up' }),
   ]
-  const { account } = await createAccount(store, wanted, { now, audit: auditEntries })
-  return account
+  const { user } = await createAccount(store, wanted, { now, audit: auditEntries })
+  if (user === null) throw new GatewayError('bug', 'an account was made without its user')
+  return user
 }
 
 /** The configured provider. The redirect address never comes from a request. */

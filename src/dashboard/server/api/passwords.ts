@@ -1,5 +1,5 @@
 /** Password changes, sign-up, and one-time links that set a password. */
-import type { Account } from '../../../accounts/account.js'
+import type { Account, User } from '../../../accounts/account.js'
 import { checkedEmail, createAccount } from '../../../accounts/accounts.js'
 import { assertPassword } from '../../../accounts/password.js'
 import { planOfAdministrators, planOfNewAccounts } from '../../../accounts/plans.js'
@@ -24,7 +24,7 @@ export function passwordRoutes(services: Services): Route[] {
       credential: 'session',
       body: schema.passwordBody,
       reply: schema.sessionReply,
-      handle: (request) => changePassword(services, request, request.session.account),
+      handle: (request) => changePassword(services, request, request.session.user),
     }),
     openRoute('POST', '/setup', {
       body: schema.setUpBody,
@@ -47,26 +47,26 @@ export function passwordRoutes(services: Services): Route[] {
 async function changePassword(
   services: Services,
   request: ApiRequest<unknown, { current?: string | undefined; next: string }>,
-  account: Account,
+  user: User,
 ): Promise<Reply> {
   const { throttle, passwords } = services
   assertPassword(request.body.next)
-  if (account.passwordHash !== '') {
-    await throttle.attempt(account.email, request.address, `session ${account.id}`)
-    if (!(await passwords.matches(account.passwordHash, request.body.current ?? ''))) {
+  if (user.passwordHash !== '') {
+    await throttle.attempt(user.email, request.address, `session ${user.id}`)
+    if (!(await passwords.matches(user.passwordHash, request.body.current ?? ''))) {
       throw new GatewayError('forbidden', 'The current password is wrong.', { param: 'current' })
     }
   }
   await setPassword(services, request, {
-    account,
+    user,
     password: request.body.next,
     action: 'account.password',
   })
-  return enter(services, request, { account, auditAction: null })
+  return enter(services, request, { user, auditAction: null })
 }
 
 interface PasswordChange {
-  readonly account: Account
+  readonly user: User
   readonly password: string
   /** The action of the audit entry. */
   readonly action: string
@@ -76,16 +76,17 @@ interface PasswordChange {
 async function setPassword(
   services: Services,
   request: Pick<ApiRequest<unknown, unknown>, 'address' | 'requestId'>,
-  { account, password, action }: PasswordChange,
+  { user, password, action }: PasswordChange,
 ): Promise<void> {
   const { store, sessions, passwords } = services
   const passwordHash = await passwords.hash(password)
-  await store.changeAccount(account.id, { passwordHash }, () => [
-    ownEntry(services, request, { account, action }),
+  await store.users.change(user.id, { passwordHash }, () => [
+    ownEntry(services, request, { user, action }),
   ])
-  await sessions.endAll(account.id)
-  for (const kind of ['device', 'reset'] as const)
-    await store.signInTokens.end(kind, account.id, null)
+  await sessions.endAll(user.id)
+  for (const kind of ['device', 'reset'] as const) {
+    await store.signInTokens.end(kind, user.id, null)
+  }
 }
 
 async function setUp(
@@ -107,8 +108,8 @@ async function setUp(
   const sources = { now, hash: (text: string) => passwords.hash(text) }
   const plan = planOfAdministrators(services.snapshot().config.plans)
   const wanted = { email, password, plan, role: 'admin' } as const
-  const auditEntries = (account: Account) => [
-    ownEntry(services, request, { account, action: 'account.set-up' }),
+  const auditEntries = ({ id }: Account) => [
+    ownEntry(services, request, { user: { id, email }, action: 'account.set-up' }),
   ]
   const made = await createAccount(store, wanted, { ...sources, audit: auditEntries }).catch(
     async (error: unknown) => {
@@ -116,7 +117,8 @@ async function setUp(
       throw error
     },
   )
-  return enter(services, request, { account: made.account, auditAction: null })
+  if (made.user === null) throw new GatewayError('bug', 'an account was made without its user')
+  return enter(services, request, { user: made.user, auditAction: null })
 }
 
 async function reset(
@@ -130,14 +132,14 @@ async function reset(
   if ((await store.signInTokens.find('reset', id, now())) === null) throw badLink()
   assertPassword(request.body.password)
   const pass = await store.signInTokens.take('reset', id, now())
-  const account = pass === null ? null : await store.accountById(pass.accountId)
-  if (account === null || account.disabled) throw badLink()
+  const user = pass === null ? null : await store.users.byId(pass.accountId)
+  if (user === null || !(await services.sessions.mayEnter(user))) throw badLink()
   await setPassword(services, request, {
-    account,
+    user,
     password: request.body.password,
     action: 'account.password-by-link',
   })
-  return enter(services, request, { account, auditAction: null })
+  return enter(services, request, { user, auditAction: null })
 }
 
 function badLink(): GatewayError {
@@ -165,7 +167,9 @@ async function signUp(
     const sources = { now, hash: (text: string) => passwords.hash(text) }
     await createAccount(store, wanted, {
       ...sources,
-      audit: (account) => [ownEntry(services, request, { account, action: 'account.sign-up' })],
+      audit: ({ id }) => [
+        ownEntry(services, request, { user: { id, email }, action: 'account.sign-up' }),
+      ],
     })
   } catch (error) {
     // The reply is the same for a new and for a known e-mail address; the password is hashed in both cases.

@@ -2,12 +2,13 @@
  * Sign-in and sign-out. A wrong password, an unknown e-mail address and an account without a password get the
  * same reply after the same time, so that guesses reveal nothing.
  */
-import type { Account } from '../../../accounts/account.js'
+import { roleOf, type User } from '../../../accounts/account.js'
 import { isOutdated } from '../../../accounts/password.js'
 import { isLoopback } from '../../../config/schema/dashboard-schema.js'
 import { GatewayError } from '../../../errors.js'
 import { headerOf } from '../../../http/message.js'
 import {
+  accountDisabled,
   cookieOf,
   cookieText,
   DEVICE_COOKIE,
@@ -56,12 +57,10 @@ export function sessionRoutes(services: Services): Route[] {
       credential: 'session',
       reply: schema.doneReply,
       handle: async (request) => {
-        const { account } = request.session
-        await sessions.endAll(account.id)
-        await store.signInTokens.end('device', account.id, null)
-        await store.auditTrail.add(
-          ownEntry(services, request, { account, action: 'session.end-all' }),
-        )
+        const { user } = request.session
+        await sessions.endAll(user.id)
+        await store.signInTokens.end('device', user.id, null)
+        await store.auditTrail.add(ownEntry(services, request, { user, action: 'session.end-all' }))
         return goodbye()
       },
     }),
@@ -79,7 +78,7 @@ export function sessionRoutes(services: Services): Route[] {
 
 /** A completed sign-in. */
 export interface SignIn {
-  readonly account: Account
+  readonly user: User
   /** The action of the audit entry; null if the caller has stored one. */
   readonly auditAction: string | null
 }
@@ -90,20 +89,23 @@ export interface SignIn {
 export async function enter(
   services: Services,
   request: ApiRequest<unknown, unknown>,
-  { account, auditAction }: SignIn,
+  { user, auditAction }: SignIn,
 ): Promise<Reply> {
   assertCookiesWork(request.origin)
   const { sessions, store } = services
   const header = headerOf(request.req, 'cookie')
   const former = cookieOf(header, SESSION_COOKIE)
   if (former !== null) await sessions.end(former)
-  const session = await sessions.open(account)
+  const session = await sessions.open(user)
+  if (user.signedInAtMs === undefined) {
+    await store.users.change(user.id, { signedInAtMs: services.now() })
+  }
   if (auditAction !== null) {
-    await store.auditTrail.add(ownEntry(services, request, { account, action: auditAction }))
+    await store.auditTrail.add(ownEntry(services, request, { user, action: auditAction }))
   }
   const cookies = [cookieText(SESSION_COOKIE, session.secret, SESSION_MS / 1000)]
-  if ((await sessions.device(cookieOf(header, DEVICE_COOKIE), account.id)) === null) {
-    const device = await sessions.issue('device', account.id, DEVICE_MS)
+  if ((await sessions.device(cookieOf(header, DEVICE_COOKIE), user.id)) === null) {
+    const device = await sessions.issue('device', user.id, DEVICE_MS)
     cookies.push(cookieText(DEVICE_COOKIE, device, DEVICE_MS / 1000))
   }
   return { status: 200, json: await sessionView(services, session), cookies }
@@ -127,9 +129,9 @@ async function sessionView(
   session: Session | null,
 ): Promise<schema.SessionReply> {
   const { dashboard } = services.snapshot().config
-  const isAdmin = session?.account.role === 'admin'
+  const isAdmin = session !== null && roleOf(session.user) === 'admin'
   return {
-    account: session === null ? null : await accountView(services, session.account),
+    account: session === null ? null : await accountView(services, session),
     csrf: session?.csrf ?? null,
     endsAtMs: session?.endsAtMs ?? null,
     needsSetUp: session === null && !(await hasAdmin(services.store)),
@@ -153,23 +155,21 @@ async function signIn(
   const { body, address } = request
   assertCookiesWork(request.origin)
   const email = body.email.trim().toLowerCase()
-  const account = await store.accountByEmail(email)
+  const user = await store.users.byEmail(email)
   const secret = cookieOf(headerOf(request.req, 'cookie'), DEVICE_COOKIE)
-  const device = await sessions.device(secret, account?.id ?? null)
+  const device = await sessions.device(secret, user?.id ?? null)
   await throttle.attempt(email, address, device)
-  const isRight = await passwords.matches(account?.passwordHash ?? null, body.password)
-  if (account === null || !isRight) {
-    services.log.info('sign-in refused', { account_id: account?.id, request_id: request.requestId })
+  const isRight = await passwords.matches(user?.passwordHash ?? null, body.password)
+  if (user === null || !isRight) {
+    services.log.info('sign-in refused', { account_id: user?.id, request_id: request.requestId })
     throw new GatewayError('unauthenticated', 'Wrong e-mail or password.')
   }
   // Reported only to users with the right password.
-  if (account.disabled) {
-    throw new GatewayError('forbidden', 'This account is disabled. Ask an administrator.')
-  }
+  if (!(await sessions.mayEnter(user))) throw accountDisabled()
   await throttle.reset(email, address, device)
-  if (isOutdated(account.passwordHash)) {
+  if (isOutdated(user.passwordHash)) {
     const passwordHash = await passwords.rehash(body.password)
-    if (passwordHash !== null) await store.changeAccount(account.id, { passwordHash })
+    if (passwordHash !== null) await store.users.change(user.id, { passwordHash })
   }
-  return enter(services, request, { account, auditAction: 'session.sign-in' })
+  return enter(services, request, { user, auditAction: 'session.sign-in' })
 }

@@ -4,6 +4,7 @@
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { z } from 'zod'
+import { roleOf } from '../../../accounts/account.js'
 import { GatewayError, gatewayError, rowOf, type ErrorKind } from '../../../errors.js'
 import { parseObject } from '../../../formats/wire/json/parse-body.js'
 import { errorBody } from '../../../formats/wire/openai/error-body.js'
@@ -206,7 +207,7 @@ function assertAllowed(route: Route, session: Session | null): void {
   if (session === null) {
     throw refused('unauthenticated', 'You are not signed in, or the session has ended. Sign in.')
   }
-  if (route.credential === 'admin' && session.account.role !== 'admin') {
+  if (route.credential === 'admin' && roleOf(session.user) !== 'admin') {
     throw refused('forbidden', 'Only administrators can do this.')
   }
 }

@@ -5,7 +5,8 @@
  * secret.
  */
 import { createHash, createHmac, randomBytes } from 'node:crypto'
-import type { Account } from '../../../accounts/account.js'
+import type { Account, User } from '../../../accounts/account.js'
+import { GatewayError } from '../../../errors.js'
 import { isObject } from '../../../formats/chat/json.js'
 import type { SignInTokenKind } from '../../../store/sign-in-tokens.js'
 import type { Store } from '../../../store/store.js'
@@ -26,6 +27,8 @@ export const DEVICE_MS = 90 * 86_400_000
 export interface Session {
   /** As in the store. */
   readonly id: string
+  readonly user: User
+  /** The account of the request. */
   readonly account: Account
   /** The CSRF token of requests that change state. */
   readonly csrf: string
@@ -49,16 +52,21 @@ export function newSignInSecret(): string {
 
 /** Opens, finds and ends sessions. */
 export class Sessions {
-  private readonly store: Pick<Store, 'signInTokens' | 'accountById'>
+  private readonly store: Pick<Store, 'signInTokens' | 'accountById' | 'users'>
   private readonly now: () => number
 
-  constructor(store: Pick<Store, 'signInTokens' | 'accountById'>, now: () => number = Date.now) {
+  constructor(
+    store: Pick<Store, 'signInTokens' | 'accountById' | 'users'>,
+    now: () => number = Date.now,
+  ) {
     this.store = store
     this.now = now
   }
 
-  /** Opens a session with a new secret. */
-  async open(account: Account): Promise<OpenedSession> {
+  /** Opens a session with a new secret. Throws `forbidden` if the user may not use any account. */
+  async open(user: User): Promise<OpenedSession> {
+    const account = await this.accountOf(user)
+    if (account === null) throw accountDisabled()
     const secret = newSignInSecret()
     const nowMs = this.now()
     const endsAtMs = nowMs + SESSION_MS
@@ -66,16 +74,16 @@ export class Sessions {
     await this.store.signInTokens.add({
       id,
       kind: 'session',
-      accountId: account.id,
+      accountId: user.id,
       expiresAtMs: nowMs + IDLE_MS,
       text: JSON.stringify({ endsAtMs }),
     })
-    return { id, account, csrf: csrfOf(secret), endsAtMs, secret }
+    return { id, user, account, csrf: csrfOf(secret), endsAtMs, secret }
   }
 
   /**
-   * The session of a secret; null if it has ended, or its account is disabled or removed. A request that is
-   * not `passive` extends it.
+   * The session of a secret; null if it has ended, or its user is disabled or has no account. A request that
+   * is not `passive` extends it.
    */
   async find(secret: string, passive: boolean): Promise<Session | null> {
     const nowMs = this.now()
@@ -84,8 +92,9 @@ export class Sessions {
     if (pass === null) return null
     const endsAtMs = endOf(pass.text)
     if (endsAtMs <= nowMs) return null
-    const account = await this.store.accountById(pass.accountId)
-    if (account === null || account.disabled) return null
+    const user = await this.store.users.byId(pass.accountId)
+    const account = user === null ? null : await this.accountOf(user)
+    if (user === null || account === null) return null
     const until = Math.min(nowMs + IDLE_MS, endsAtMs)
     if (!passive && until - pass.expiresAtMs >= RENEW_MS) {
       const isLive = await this.store.signInTokens.prolong('session', id, {
@@ -94,7 +103,7 @@ export class Sessions {
       })
       if (!isLive) return null
     }
-    return { id, account, csrf: csrfOf(secret), endsAtMs }
+    return { id, user, account, csrf: csrfOf(secret), endsAtMs }
   }
 
   /** Ends the session with this secret, if it exists. */
@@ -102,33 +111,56 @@ export class Sessions {
     await this.store.signInTokens.take('session', signInTokenIdOf(secret), this.now())
   }
 
-  /** Ends all sessions of the account, except one. */
-  async endAll(accountId: string, except: string | null = null): Promise<number> {
-    return this.store.signInTokens.end('session', accountId, except)
+  /** Ends all sessions of the user, except one. */
+  async endAll(userId: string, except: string | null = null): Promise<number> {
+    return this.store.signInTokens.end('session', userId, except)
+  }
+
+  /** Whether the user is not disabled and may use an account. */
+  async mayEnter(user: User): Promise<boolean> {
+    return (await this.accountOf(user)) !== null
+  }
+
+  /** The account that the user sees first; null if the user may not use any. */
+  private async accountOf(user: User): Promise<Account | null> {
+    if (user.disabled) return null
+    const members = await this.store.users.memberships(user.id)
+    const found = await Promise.all(
+      members.map(({ accountId }) => this.store.accountById(accountId)),
+    )
+    const accounts = found.filter((account) => account !== null && !account.disabled)
+    const byName = accounts.filter((account) => account !== null)
+    byName.sort((a, b) => (a.name < b.name ? -1 : 1))
+    return byName.find(({ id }) => id === user.id) ?? byName[0] ?? null
   }
 
   /**
-   * Issues a token of another kind for the account (empty: none yet) with this lifetime. Returns its secret.
+   * Issues a token of another kind for the user (empty: none yet) with this lifetime. Returns its secret.
    */
-  async issue(kind: SignInTokenKind, accountId: string, forMs: number): Promise<string> {
+  async issue(kind: SignInTokenKind, userId: string, forMs: number): Promise<string> {
     const secret = newSignInSecret()
     const expiresAtMs = this.now() + forMs
     await this.store.signInTokens.add({
       id: signInTokenIdOf(secret),
       kind,
-      accountId,
+      accountId: userId,
       expiresAtMs,
       text: '',
     })
     return secret
   }
 
-  /** The id of the account's known device with this secret; null if it is unknown. */
-  async device(secret: string | null, accountId: string | null): Promise<string | null> {
-    if (secret === null || accountId === null) return null
+  /** The id of the user's known device with this secret; null if it is unknown. */
+  async device(secret: string | null, userId: string | null): Promise<string | null> {
+    if (secret === null || userId === null) return null
     const pass = await this.store.signInTokens.find('device', signInTokenIdOf(secret), this.now())
-    return pass?.accountId === accountId ? pass.id : null
+    return pass?.accountId === userId ? pass.id : null
   }
+}
+
+/** The refusal of a user who is disabled, or whose accounts are. */
+export function accountDisabled(): GatewayError {
+  return new GatewayError('forbidden', 'This account is disabled. Ask an administrator.')
 }
 
 function csrfOf(secret: string): string {

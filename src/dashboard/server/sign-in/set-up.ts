@@ -2,7 +2,8 @@
  * First set-up: a gateway without an administrator prints a link that creates one. The process that starts
  * the workers makes the link, so that there is only one.
  */
-import { everyAccount } from '../../../store/list-all.js'
+import { roleOf } from '../../../accounts/account.js'
+import { userPages } from '../../../store/list-all.js'
 import type { Store } from '../../../store/store.js'
 import { signInTokenIdOf } from './sessions.js'
 
@@ -13,7 +14,7 @@ const known = new WeakSet<object>()
 const searches = new WeakMap<object, Promise<boolean>>()
 
 /** Whether an administrator exists. The result `true` is cached, since administrators are not removed. */
-export async function hasAdmin(store: Pick<Store, 'listAccounts'>): Promise<boolean> {
+export async function hasAdmin(store: Pick<Store, 'users'>): Promise<boolean> {
   if (known.has(store)) return true
   // Every page without a session sends this request; concurrent ones share one search.
   const search = searches.get(store) ?? searchAdmin(store)
@@ -27,8 +28,10 @@ export async function hasAdmin(store: Pick<Store, 'listAccounts'>): Promise<bool
   }
 }
 
-async function searchAdmin(store: Pick<Store, 'listAccounts'>): Promise<boolean> {
-  for await (const { role } of everyAccount(store)) if (role === 'admin') return true
+async function searchAdmin(store: Pick<Store, 'users'>): Promise<boolean> {
+  for await (const page of userPages(store)) {
+    if (page.some((user) => roleOf(user) === 'admin')) return true
+  }
   return false
 }
 
@@ -37,7 +40,7 @@ async function searchAdmin(store: Pick<Store, 'listAccounts'>): Promise<boolean>
  * print the link; false if another process has stored it, or an administrator exists.
  */
 export async function offerSetUp(
-  store: Pick<Store, 'listAccounts' | 'signInTokens'>,
+  store: Pick<Store, 'users' | 'signInTokens'>,
   secret: string,
   nowMs: number,
 ): Promise<boolean> {

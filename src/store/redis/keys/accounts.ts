@@ -1,10 +1,10 @@
 /**
- * Accounts in Redis. An account exists when the pointer of its e-mail exists, which is written last; lists
- * omit records without one.
+ * Accounts and their members in Redis. An account exists when it has a name in the tree of accounts, which is
+ * written last; lists omit records without one.
  */
-import type { Account } from '../../../accounts/account.js'
+import { MAX_LEVELS, type Account, type Member, type User } from '../../../accounts/account.js'
+import type { AccountsByName } from '../../account-changes.js'
 import { damaged, unavailable } from '../../errors.js'
-import { writeAccount } from '../../records/account-and-key-records.js'
 import { isAccountId, isName, type RedisEngine } from '../connection/engine.js'
 import * as layout from './key-names.js'
 import { KEY_SCRIPTS } from './key-names.js'
@@ -13,80 +13,135 @@ import {
   EMPTY_PAGE,
   parseAccount,
   isCursor,
-  listOf,
   stringsOf,
 } from '../connection/parse-replies.js'
+import type { AccountTree } from './account-tree.js'
 import type { RedisAuditTrail } from './audit-trail.js'
+import { accountText, type RedisTransactions } from './transact.js'
+import { parseMember, type RedisUsers } from './users.js'
 import type { AccountEdit, AccountOutcome, Page, PageQuery } from '../../store.js'
 import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
 
-/** The part of `Store` that is about accounts. */
+/** Accounts that one command reads. */
+const NAMED_AT_ONCE = 500
+
+/** The parts of the store that accounts need. */
+export interface AccountsOptions {
+  readonly engine: RedisEngine
+  readonly users: RedisUsers
+  readonly tree: AccountTree
+  readonly transactions: RedisTransactions
+  readonly trail: RedisAuditTrail
+}
+
+/** The part of `Store` that is about accounts and members. */
 export class RedisAccounts {
   private readonly engine: RedisEngine
+  private readonly users: RedisUsers
+  private readonly tree: AccountTree
+  private readonly transactions: RedisTransactions
   private readonly trail: RedisAuditTrail
 
-  constructor(engine: RedisEngine, trail: RedisAuditTrail) {
+  constructor({ engine, users, tree, transactions, trail }: AccountsOptions) {
     this.engine = engine
+    this.users = users
+    this.tree = tree
+    this.transactions = transactions
     this.trail = trail
   }
 
-  async create(account: Account, auditEntries: readonly AuditEntry[]): Promise<AccountOutcome> {
-    const email = account.email.toLowerCase()
-    if (!isAccountId(account.id) || !isName(email)) return 'bad_name'
-    await this.engine.assertSameStore('creating an account')
-    return this.trail.withAuditEntries(account.id, auditEntries, (entryArgs) =>
-      this.put(account, email, entryArgs),
-    )
-  }
-
-  private async put(
+  async create(
     account: Account,
-    email: string,
-    entryArgs: readonly string[],
+    auditEntries: readonly AuditEntry[] = [],
+    login?: User,
   ): Promise<AccountOutcome> {
-    const what = 'creating an account'
-    const { admin, changes } = this.engine
-    const own = [layout.accountKey(account.id)]
-    const keys = [...own, layout.pendingAuditKey(account.id)]
-    const args = [textOf(account), ...entryArgs]
-    const put = await changes.prepareDurably(what, KEY_SCRIPTS.putAccount, { keys, args })
-    const claim = [layout.emailKey(email)]
-    if (put !== 1 && !(await this.isUnfinished(what, account, claim))) return 'id_taken'
-    await changes.prepareDurably(what, KEY_SCRIPTS.listAccount, {
-      keys: layout.ORDER_KEYS,
-      args: [account.id],
-    })
-    const [claimed, owner] = listOf(
-      await changes.runDurably(what, KEY_SCRIPTS.createPointer, {
-        keys: claim,
-        args: [account.id],
-      }),
-    )
-    if (claimed === 1) return 'created'
-    // Another process has finished the same account.
-    if (owner === account.id) return 'id_taken'
-    await admin.send(what, 'del', keys)
-    await admin.send(what, 'zrem', [layout.ORDER_KEYS[0], account.id])
-    return 'email_taken'
+    if (login !== undefined && !isName(login.email)) return 'bad_name'
+    await this.engine.assertSameStore('creating an account')
+    return this.transactions.create(account, auditEntries, login)
   }
 
   async byId(id: string): Promise<Account | null> {
     const what = 'reading an account'
-    const text = await this.textOf(what, id)
-    return text === null ? null : parseAccount(what, id, text)
+    if (!isAccountId(id)) return null
+    const [text, name] = await Promise.all([this.textOf(what, id), this.tree.nameOf(what, id)])
+    if (text === null) return null
+    const account = parseAccount(what, id, text)
+    // An earlier version wrote a record without a name; other accounts without one were never finished.
+    if (account.name === '') return this.transactions.named(id)
+    return name === null ? null : account
+  }
+
+  async byName(name: string): Promise<Account | null> {
+    const what = 'reading an account by its name'
+    const id = isName(name) ? await this.tree.idOf(what, name) : null
+    if (id !== null) return this.byId(id)
+    await this.engine.assertSameStore(what)
+    return null
   }
 
   async byEmail(email: string): Promise<Account | null> {
-    const name = email.toLowerCase()
-    const what = 'reading an account by its e-mail'
-    const id = await this.engine.admin.send(what, 'get', [layout.emailKey(name)])
-    if (id === null) {
-      await this.engine.assertSameStore(what)
-      return null
+    const id = isName(email) ? await this.users.idOf('reading an account', email) : null
+    return id === null ? null : this.byId(id)
+  }
+
+  async listByName(query: AccountsByName): Promise<Page<Account>> {
+    const { ids, next } = await this.tree.page('listing accounts', query)
+    const found = await Promise.all(ids.map((id) => this.byId(id)))
+    return { items: found.filter((account) => account !== null), next }
+  }
+
+  async ancestorsOf({ parentId }: Pick<Account, 'parentId'>): Promise<Account[]> {
+    const what = 'reading accounts'
+    const found: Account[] = []
+    for (let id = parentId; id !== undefined && found.length < MAX_LEVELS;) {
+      const text = await this.textOf(what, id)
+      if (text === null) throw unavailable(`${what} failed`, damaged(`account '${id}'`, MISMATCH))
+      const parent = parseAccount(what, id, text)
+      found.push(parent)
+      id = parent.parentId
     }
-    const account = typeof id === 'string' ? await this.byId(id) : null
-    if (account === null) throw unavailable(`${what} failed`, damaged('an e-mail', MISMATCH))
-    return account
+    return found
+  }
+
+  childrenOf(accountId: string): Promise<string[]> {
+    return this.tree.children('reading accounts', accountId)
+  }
+
+  async membersOf(accountId: string): Promise<Member[]> {
+    const what = 'reading members'
+    if (!isAccountId(accountId)) return []
+    const texts = stringsOf(
+      await this.engine.admin.send(what, 'hvals', [layout.membersKey(accountId)]),
+    )
+    const members = texts.map((text) => parseMember(what, text))
+    return members.sort((a, b) => (a.email < b.email ? -1 : 1))
+  }
+
+  async memberOf(accountId: string, email: string): Promise<Member | null> {
+    const what = 'reading a member'
+    if (!isAccountId(accountId)) return null
+    const text = await this.engine.admin.send(what, 'hget', [layout.membersKey(accountId), email])
+    return typeof text === 'string' ? parseMember(what, text) : null
+  }
+
+  /**
+   * Gives names and users to the accounts of an earlier version, in the order of their creation. Called when
+   * the store is opened: accounts that were seen then are not looked at again.
+   */
+  async nameAll(): Promise<void> {
+    const what = 'naming accounts'
+    const { admin } = this.engine
+    const [order] = layout.ORDER_KEYS
+    for (;;) {
+      const done = await admin.send(what, 'get', [layout.NAMED_KEY])
+      const from = typeof done === 'string' ? `(${done}` : '-inf'
+      const range = [order, from, '+inf', 'WITHSCORES', 'LIMIT', 0, NAMED_AT_ONCE]
+      const found = stringsOf(await admin.send(what, 'zrangebyscore', range))
+      const last = found.at(-1)
+      if (last === undefined) return
+      for (const id of found.filter((_, at) => at % 2 === 0)) await this.byId(id)
+      await admin.send(what, 'set', [layout.NAMED_KEY, last])
+    }
   }
 
   async list({ order, after, limit }: PageQuery): Promise<Page<Account>> {
@@ -102,7 +157,7 @@ export class RedisAccounts {
     )
     if (found.length === 0) await this.engine.assertSameStore(what)
     const ids = found.filter((_, at) => at % 2 === 0).slice(0, limit)
-    const listed = await Promise.all(ids.map((id) => this.listed(id)))
+    const listed = await Promise.all(ids.map((id) => this.byId(id)))
     const items = listed.filter((account) => account !== null)
     return { items, next: found.length > 2 * limit ? (found[2 * limit - 1] ?? null) : null }
   }
@@ -114,26 +169,19 @@ export class RedisAccounts {
   ): Promise<Account | null> {
     const what = 'changing an account'
     const keys = [layout.accountKey(accountId)]
-    // A new password does not change the keys.
-    const isPublished = edit.plan !== undefined || edit.disabled !== undefined
-    const channel = isPublished ? this.engine.channel : ''
+    const { channel } = this.engine
     for (;;) {
+      if ((await this.byId(accountId)) === null) return null
       const old = await this.textOf(what, accountId)
       if (old === null) return null
       const before = parseAccount(what, accountId, old)
       const account = { ...before, ...edit }
-      const args = [old, textOf(account), channel]
+      const args = [old, accountText(account), channel]
       // If another change came in between, it is read again.
       const change = { accountId, keys, args, auditEntries: auditEntries(before, account) }
       const done = await this.trail.runDurably(what, KEY_SCRIPTS.replaceAccount, change)
       if (done === 1) return account
     }
-  }
-
-  /** Whether the record was left by a process that was killed before it wrote the pointer of the e-mail. */
-  private async isUnfinished(what: string, account: Account, email: string[]): Promise<boolean> {
-    if ((await this.engine.admin.send(what, 'get', email)) !== null) return false
-    return (await this.textOf(what, account.id)) === textOf(account)
   }
 
   private async textOf(what: string, id: string): Promise<string | null> {
@@ -143,18 +191,4 @@ export class RedisAccounts {
     await this.engine.assertSameStore(what)
     return null
   }
-
-  /** Null for a record that was never finished: the pointer of its e-mail is missing, or another's. */
-  private async listed(id: string): Promise<Account | null> {
-    const account = await this.byId(id)
-    if (account === null) return null
-    const email = layout.emailKey(account.email.toLowerCase())
-    const owner = await this.engine.admin.send('listing accounts', 'get', [email])
-    return owner === id ? account : null
-  }
-}
-
-/** Order and number of live keys are stored beside the record in Redis, not in it. */
-function textOf(account: Account): string {
-  return writeAccount({ account, order: 0, liveKeys: 0 })
 }

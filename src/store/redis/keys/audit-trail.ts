@@ -5,18 +5,12 @@
  * script leaves the audit entry beside the account, and the entry is then moved here. If the process is
  * killed in between, the next reader finds the announcement and moves the entry.
  */
-import { readAuditEntry, writeAuditEntry } from '../../records/account-and-key-records.js'
+import { readAuditEntry, readUser, writeAuditEntry } from '../../records/account-and-key-records.js'
 import { damaged, unavailable } from '../../errors.js'
 import { isName, type RedisEngine } from '../connection/engine.js'
-import { accountKey, emailKey, pendingAuditKey } from './key-names.js'
+import { accountKey, emailKey, pendingAuditKey, TREE_KEYS, userKey } from './key-names.js'
 import { loadScript, type Argument, type Script } from '../connection/script.js'
-import {
-  parseAccount,
-  MISMATCH,
-  parseRecord,
-  listOf,
-  stringsOf,
-} from '../connection/parse-replies.js'
+import { MISMATCH, parseRecord, listOf, stringsOf } from '../connection/parse-replies.js'
 import type { StoreCapacity } from '../../store.js'
 import type { AuditTrail, AuditEntry, AuditQuery } from '../../audit-trail.js'
 
@@ -141,13 +135,18 @@ export class RedisAuditTrail implements AuditTrail {
     }
   }
 
-  /** Whether the account exists: its audit entry is written with the first step of several. */
-  private async isFinished(what: string, accountId: string): Promise<boolean> {
+  /**
+   * Whether the account, or the user, exists: its audit entry is written with the first step of several. A
+   * purged account existed.
+   */
+  private async isFinished(what: string, id: string): Promise<boolean> {
     const { admin } = this.engine
-    const text = await admin.send(what, 'hget', [accountKey(accountId), 'account'])
+    if ((await admin.send(what, 'hexists', [TREE_KEYS[0], id])) === 1) return true
+    if ((await admin.send(what, 'hexists', [accountKey(id), 'purged'])) === 1) return true
+    const text = await admin.send(what, 'hget', [userKey(id), 'user'])
     if (typeof text !== 'string') return false
-    const { email } = parseAccount(what, accountId, text)
-    return (await admin.send(what, 'get', [emailKey(email.toLowerCase())])) === accountId
+    const { email } = parseRecord(what, 'a user', () => readUser(text))
+    return (await admin.send(what, 'get', [emailKey(email)])) === id
   }
 }
 

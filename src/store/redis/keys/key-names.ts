@@ -4,9 +4,10 @@
  * All of an account is in one slot of a Cluster (`{acc_…}`), so that one script can change it. In the
  * account's hash: `account` (its record), `live` (keys that are not revoked), `gen` (changes so far), for
  * each key `key:DIGEST` (its record), `id:KEY_ID` (its digest) and, once revoked, `revoked:DIGEST` (when),
- * `place` (the last position in the order of keys) and `removed-before` (keys that ended before that time may
- * have been removed). The pointers `key:DIGEST` and `key-id:ID` name the account; they exist as long as the
- * key.
+ * `place` (the last position in the order of keys), `removed-before` (keys that ended before that time may
+ * have been removed) and `purged` (the account and its keys were removed). The pointers `key:DIGEST` and
+ * `key-id:ID` name the account; they exist as long as the key. A user is in the slot of its id, which is that
+ * of its account if both were made together.
  */
 import { loadScript } from '../connection/script.js'
 
@@ -14,14 +15,16 @@ import { loadScript } from '../connection/script.js'
 export const KEY_SCRIPTS = {
   createPointer: loadScript('keys/create-pointer'),
   deletePointer: loadScript('keys/delete-pointer'),
-  putAccount: loadScript('keys/leave-audit-entries', 'keys/put-account'),
+  putUser: loadScript('keys/leave-audit-entries', 'keys/put-user'),
+  accountTree: loadScript('keys/account-tree'),
+  changeAccount: loadScript('keys/leave-audit-entries', 'keys/key-order', 'keys/change-account'),
   listAccount: loadScript('keys/list-account'),
   replaceAccount: loadScript('keys/leave-audit-entries', 'keys/replace-account'),
   putKey: loadScript('keys/leave-audit-entries', 'keys/key-order', 'keys/put-key'),
   listKeys: loadScript('keys/key-order', 'keys/list-keys'),
   replaceKey: loadScript('keys/leave-audit-entries', 'keys/replace-key'),
-  revokeKey: loadScript('keys/leave-audit-entries', 'keys/revoke-key'),
-  endKeys: loadScript('keys/end-keys'),
+  revokeKey: loadScript('keys/leave-audit-entries', 'keys/free-name', 'keys/revoke-key'),
+  endKeys: loadScript('keys/free-name', 'keys/end-keys'),
   removeKeys: loadScript('keys/key-order', 'keys/remove-keys'),
 }
 
@@ -34,7 +37,51 @@ export const PROBE_KEY = `${PREFIX}probe`
 /** The accounts in order of creation, and the last position. */
 export const ORDER_KEYS = [`${PREFIX}{accounts}:order`, `${PREFIX}{accounts}:last`] as const
 
-/** All of an account but the order of its keys. */
+/**
+ * The names of all accounts, in one slot: names by id, ids by name, the names in order, parents by id, and
+ * the accounts that are being removed. An account exists if it has a name here. The sets of children are
+ * beside them (`childrenKey`).
+ */
+export const TREE_KEYS = [
+  `${PREFIX}{accounts}:names`,
+  `${PREFIX}{accounts}:ids`,
+  `${PREFIX}{accounts}:by-name`,
+  `${PREFIX}{accounts}:parents`,
+  `${PREFIX}{accounts}:closing`,
+] as const
+
+/** The position of the last account that has got a name from an earlier version's record. */
+export const NAMED_KEY = `${PREFIX}{accounts}:named`
+
+/** The ids of the accounts whose parent it is. */
+export function childrenKey(id: string): string {
+  return `${PREFIX}{accounts}:children:${id}`
+}
+
+/** The e-mail addresses of all users in order; those without a pointer to a user do not exist. */
+export const USER_EMAILS_KEY = `${PREFIX}{users}:emails`
+
+/** A user: its record is in the field `user`. */
+export function userKey(id: string): string {
+  return `${PREFIX}{${id}}:user`
+}
+
+/** The ids of the accounts that the user is or was a member of. */
+export function userAccountsKey(id: string): string {
+  return `${PREFIX}{${id}}:accounts`
+}
+
+/** The records of an account's members by their e-mail addresses. */
+export function membersKey(id: string): string {
+  return `${PREFIX}{${id}}:members`
+}
+
+/** The digests of an account's keys by their names (`hasName`). */
+export function namesKey(id: string): string {
+  return `${PREFIX}{${id}}:names`
+}
+
+/** All of an account but the order of its keys, their names and the members. */
 export function accountKey(id: string): string {
   return `${PREFIX}{${id}}:account`
 }
@@ -64,7 +111,7 @@ export function idKey(id: string): string {
   return `${PREFIX}key-id:${id}`
 }
 
-/** The pointer of an e-mail to its account. */
+/** The pointer of an e-mail to its user. */
 export function emailKey(email: string): string {
   return `${PREFIX}email:${email}`
 }

@@ -2,7 +2,13 @@
  * Keys in Redis: the record of a key is in the hash of its account, and pointers name the account. Pointers
  * are written first: if the process is killed then, they point to no record, which is an unknown key.
  */
-import type { ApiKey, KeyReference } from '../../../accounts/account.js'
+import {
+  hasName,
+  MAX_LEVELS,
+  type Account,
+  type ApiKey,
+  type KeyReference,
+} from '../../../accounts/account.js'
 import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
 import { damaged, unavailable } from '../../errors.js'
 import { editedKey, writeKey } from '../../records/account-and-key-records.js'
@@ -22,6 +28,7 @@ import {
 import type { RedisAuditTrail } from './audit-trail.js'
 import * as layout from './key-names.js'
 import { KEY_SCRIPTS, accountKey, digestKey } from './key-names.js'
+import { claimPointers, releasePointers } from './key-pointers.js'
 
 /** Values for each key in the reply of `LIST_KEYS`. */
 const PARTS = 4
@@ -51,24 +58,12 @@ export class RedisKeys {
     if (!isName(key.id) || !isName(key.digest)) return 'bad_name'
     if (!isAccountId(key.accountId)) return 'no_account'
     const what = 'creating a key'
-    const { changes } = this.engine
     await this.engine.assertSameStore(what)
-    const made: string[] = []
-    let outcome: KeyOutcome = 'created'
-    for (const pointer of [layout.idKey(key.id), layout.digestKey(key.digest)]) {
-      const answer = await changes.prepareDurably(what, KEY_SCRIPTS.createPointer, {
-        keys: [pointer],
-        args: [ownerOf(key)],
-      })
-      const [claimed, owner] = listOf(answer)
-      if (claimed === 1) made.push(pointer)
-      else if (owner !== ownerOf(key)) {
-        outcome = 'id_taken'
-        break
-      }
-    }
-    if (outcome === 'created') outcome = await this.put(key, maxKeys, auditEntries)
-    if (outcome !== 'created') await this.release(what, made, ownerOf(key))
+    // A repeated creation of the same key keeps its pointers.
+    const isKnown = (await this.byId(key.accountId, key.id))?.digest === key.digest
+    if (!(await claimPointers(this.engine, what, [key]))) return 'id_taken'
+    const outcome = await this.put(key, maxKeys, auditEntries)
+    if (outcome !== 'created' && !isKnown) await releasePointers(this.engine, what, [key])
     return outcome
   }
 
@@ -80,12 +75,40 @@ export class RedisKeys {
     const { accountId, id, digest, revokedAtMs } = key
     const { maxKeysPerAccount: maxAll, engine } = this
     const limits = [maxKeys ?? '', revokedAtMs ?? '', engine.channel, maxAll]
-    const args = [digest, id, writeKey(key), ...limits]
-    const change = { accountId, keys: orderKeys(accountId), args, auditEntries }
+    const name = await this.nameFor(key)
+    if (name === null) return 'name_taken'
+    const args = [digest, id, writeKey(key), ...limits, name.taken, name.from]
+    const keys = [...orderKeys(accountId), layout.namesKey(accountId)]
+    const change = { accountId, keys, args, auditEntries }
     const outcome = await this.trail.runDurably('creating a key', KEY_SCRIPTS.putKey, change)
     const known = OUTCOMES.find((each) => each === outcome)
     if (known !== undefined) return known
     throw unavailable('creating a key failed', new Error('unexpected reply of the script'))
+  }
+
+  /**
+   * The name that the key takes (empty: none), and the digest of the key that has it now and has expired or
+   * is replaced (empty: none). Null if a key that has not expired has it.
+   */
+  private async nameFor(key: ApiKey): Promise<{ taken: string; from: string } | null> {
+    if (!hasName(key)) return { taken: '', from: '' }
+    const holder = await this.byName(key.accountId, key.name)
+    if (holder === null || holder.id === key.id) return { taken: key.name, from: '' }
+    const isLive = holder.id !== key.replaces && (holder.expiresAtMs ?? Infinity) > key.createdAtMs
+    return isLive ? null : { taken: key.name, from: holder.digest }
+  }
+
+  async byName(accountId: string, name: string): Promise<ApiKey | null> {
+    const what = 'reading a key by its name'
+    if (!isAccountId(accountId)) return null
+    const { admin } = this.engine
+    const digest = await admin.send(what, 'hget', [layout.namesKey(accountId), name])
+    if (typeof digest !== 'string') {
+      await this.engine.assertSameStore(what)
+      return null
+    }
+    const key = await this.byDigest(what, accountId, digest)
+    return key !== null && hasName(key.key) ? key.key : null
   }
 
   async list(accountId: string, { order, after, limit }: PageQuery): Promise<Page<ApiKey>> {
@@ -110,6 +133,17 @@ export class RedisKeys {
     return { items, next: isLast ? null : String(parts[PARTS * (limit - 1) + 1]) }
   }
 
+  /** All keys of the account, the oldest first. */
+  async all(accountId: string): Promise<ApiKey[]> {
+    const keys: ApiKey[] = []
+    for (let after: string | null = null; ;) {
+      const page = await this.list(accountId, { order: 'oldest_first', after, limit: 500 })
+      keys.push(...page.items)
+      if (page.next === null) return keys
+      after = page.next
+    }
+  }
+
   async byId(accountId: string, keyId: string): Promise<ApiKey | null> {
     return (await this.record('reading a key', accountId, keyId))?.key ?? null
   }
@@ -131,10 +165,13 @@ export class RedisKeys {
       const found = await this.record(what, accountId, id)
       if (found === null || found.key.revokedAtMs !== undefined) return null
       const key = editedKey(found.key, edit)
-      const args = [key.digest, found.text, writeKey(key), this.engine.channel]
+      const name = await this.nameFor(key)
+      if (name === null && key.name !== found.key.name) return null
+      const names = [found.key.name, name?.taken ?? '', name?.from ?? '']
+      const args = [key.digest, found.text, writeKey(key), this.engine.channel, ...names]
       const change = {
         accountId,
-        keys: [layout.accountKey(accountId)],
+        keys: [layout.accountKey(accountId), layout.namesKey(accountId)],
         args,
         auditEntries: auditEntries(found.key, key),
       }
@@ -150,7 +187,7 @@ export class RedisKeys {
     auditEntries: readonly AuditEntry[],
   ): Promise<boolean> {
     const what = 'revoking a key'
-    const keys = [layout.accountKey(accountId)]
+    const keys = [layout.accountKey(accountId), layout.namesKey(accountId)]
     const change = { accountId, keys, args: [id, atMs, this.engine.channel], auditEntries }
     const digest = await this.trail.runDurably(what, KEY_SCRIPTS.revokeKey, change)
     if (typeof digest === 'string') {
@@ -173,7 +210,7 @@ export class RedisKeys {
     if (keyIds.length === 0) return 0
     const what = 'removing keys'
     const { changes, channel } = this.engine
-    const own = [layout.accountKey(accountId)]
+    const own = [layout.accountKey(accountId), layout.namesKey(accountId)]
     const ended = stringsOf(
       await changes.prepareDurably(what, KEY_SCRIPTS.endKeys, {
         keys: own,
@@ -183,8 +220,7 @@ export class RedisKeys {
     if (ended.length === 0) return 0
     for (let at = 0; at < ended.length; at += 2) {
       const [id = '', digest = ''] = ended.slice(at, at + 2)
-      const pointers = [layout.digestKey(digest), layout.idKey(id)]
-      await this.release(what, pointers, ownerOf({ accountId, id, digest }))
+      await releasePointers(this.engine, what, [{ accountId, id, digest }])
       this.lookups.forget(digest)
     }
     const args = [channel, ...ended]
@@ -200,32 +236,27 @@ export class RedisKeys {
       await this.engine.assertSameStore(what)
       return null
     }
-    const args = [own, `key:${digest}`, `revoked:${digest}`]
-    const [text, revoked] = listOf(await admin.send(what, 'hmget', args))
+    const found = await this.byDigest(what, accountId, digest)
+    if (found === null) throw unavailable(`${what} failed`, damaged(`key '${keyId}'`, MISMATCH))
+    return found
+  }
+
+  private async byDigest(what: string, accountId: string, digest: string) {
+    const args = [layout.accountKey(accountId), `key:${digest}`, `revoked:${digest}`]
+    const [text, revoked] = listOf(await this.engine.admin.send(what, 'hmget', args))
     const key = this.lookups.parse(what, { digest, text, revoked })
-    if (key === null || typeof text !== 'string') {
-      throw unavailable(`${what} failed`, damaged(`key '${keyId}'`, MISMATCH))
-    }
-    return { key, text }
-  }
-
-  /** Deletes pointers of this owner. */
-  private async release(what: string, pointers: readonly string[], owner: string): Promise<void> {
-    for (const pointer of pointers) {
-      await this.engine.admin.run(what, KEY_SCRIPTS.deletePointer, {
-        keys: [pointer],
-        args: [owner],
-      })
-    }
+    return key === null || typeof text !== 'string' ? null : { key, text }
   }
 }
 
-/** The value of a key's pointers. */
-function ownerOf({ accountId, id, digest }: Pick<ApiKey, 'accountId' | 'id' | 'digest'>): string {
-  return `${accountId} ${id} ${digest}`
-}
-
-const OUTCOMES = ['created', 'plan_limit', 'account_full', 'no_account', 'id_taken'] as const
+const OUTCOMES = [
+  'created',
+  'plan_limit',
+  'account_full',
+  'no_account',
+  'id_taken',
+  'name_taken',
+] as const
 
 /** The Redis keys of an account's order of keys; all in one slot. */
 function orderKeys(accountId: string): string[] {
@@ -267,11 +298,12 @@ class KeyLookups {
     const known = this.owners.get(digest)
     const owner = known?.accountId ?? (await this.ownerOf(digest))
     if (owner === null) return null
-    const fields = ['account', `key:${digest}`, `revoked:${digest}`, 'removed-before']
+    const fields = ['account', `key:${digest}`, `revoked:${digest}`, 'removed-before', 'purged']
     const args = [accountKey(owner), ...fields]
-    const [account, text, revoked, removedBefore] = listOf(
+    const [account, text, revoked, removedBefore, purged] = listOf(
       await this.engine.lookups.send(WHAT, 'hmget', args),
     )
+    if (typeof purged === 'string') return null
     // A pointer without its account: a part of the store was lost, so 401 would be wrong.
     if (typeof account !== 'string') {
       throw unavailable(`${WHAT} failed`, damaged(`account '${owner}'`, 'it is gone'))
@@ -283,7 +315,24 @@ class KeyLookups {
     }
     const validAtMs = key.revokedAtMs === undefined ? Date.now() : 0
     putIntoCache(this.owners, digest, { accountId: owner, validAtMs })
-    return { key, account: parseAccount(WHAT, owner, account) }
+    const found = { key, account: parseAccount(WHAT, owner, account) }
+    const { parentId } = found.account
+    return parentId === undefined ? found : { ...found, ancestors: await this.ancestors(parentId) }
+  }
+
+  /** The accounts from this one upwards. */
+  private async ancestors(parentId: string): Promise<Account[]> {
+    const found: Account[] = []
+    for (let id: string | undefined = parentId; id !== undefined && found.length < MAX_LEVELS;) {
+      const text = await this.engine.lookups.send(WHAT, 'hget', [accountKey(id), 'account'])
+      if (typeof text !== 'string') {
+        throw unavailable(`${WHAT} failed`, damaged(`account '${id}'`, 'it is gone'))
+      }
+      const account: Account = parseAccount(WHAT, id, text)
+      found.push(account)
+      id = account.parentId
+    }
+    return found
   }
 
   /** Throws for a key that was valid after the last removal: it was not removed, but lost. */

@@ -1,7 +1,7 @@
 /**
  * Keys in SQLite. The engine has the digest of a secret, never the secret.
  */
-import type { ApiKey, KeyReference } from '../../../accounts/account.js'
+import { hasName, type ApiKey, type KeyReference } from '../../../accounts/account.js'
 import type { KeyTable } from '../../build-store.js'
 import { damaged } from '../../errors.js'
 import { editedKey, readKey, writeKey } from '../../records/account-and-key-records.js'
@@ -43,28 +43,26 @@ export class SqliteKeys implements KeyTable {
     auditEntries: readonly AuditEntry[],
   ): Promise<KeyOutcome> {
     if (!isName(key.id) || !isName(key.digest)) return 'bad_name'
-    const { engine, accounts, auditTrail, notifications, capacity } = this.options
+    const { accounts, auditTrail, capacity } = this.options
     return this.write<KeyOutcome>('creating a key', () => {
       const owner = accounts.record(key.accountId)
       if (owner === null) return 'no_account'
       if (maxKeys !== null && owner.liveKeys >= maxKeys) return 'plan_limit'
-      const all = engine.prepare('SELECT count(*) AS n FROM keys WHERE account_id = ?')
-      if (numberOf(all.get(key.accountId)) >= capacity.keysPerAccount) return 'account_full'
+      if (this.countAll(key.accountId) >= capacity.keysPerAccount) return 'account_full'
       // A digest is never used twice: that could make a revoked key valid again.
-      if (this.exists(key.digest) || this.row(key.id) !== undefined) return 'id_taken'
-      engine
-        .prepare('INSERT INTO keys (digest, id, account_id, record) VALUES (?, ?, ?, ?)')
-        .run(key.digest, key.id, key.accountId, writeKey(key))
+      if (this.isTaken(key)) return 'id_taken'
+      if (!this.takeName(key, key.createdAtMs)) return 'name_taken'
+      this.insert(key)
       const liveKeys = owner.liveKeys + (key.revokedAtMs === undefined ? 1 : 0)
       accounts.write({ ...owner, liveKeys })
       auditTrail.addAll(auditEntries)
-      notifications.note(key.digest)
       return 'created'
     })
   }
 
   /** By digest, at once. Throws `GatewayError(store_unavailable)`. */
   find(digest: string): KeyLookup | null {
+    const { accounts } = this.options
     return this.options.engine.readNow('looking a key up', () => {
       if (!isName(digest)) return null
       const row = this.options.engine.prepare(LOOKUP).get(digest)
@@ -77,7 +75,8 @@ export class SqliteKeys implements KeyTable {
       if (account.id !== key.accountId) {
         throw damaged(`key '${key.id}'`, `its account is not '${key.accountId}'`)
       }
-      return { key, account }
+      const ancestors = account.parentId === undefined ? null : accounts.ancestors(account)
+      return ancestors === null ? { key, account } : { key, account, ancestors }
     })
   }
 
@@ -95,6 +94,10 @@ export class SqliteKeys implements KeyTable {
     return this.options.engine.read('reading a key', () => this.own(accountId, keyId))
   }
 
+  byName(accountId: string, name: string): Promise<ApiKey | null> {
+    return this.options.engine.read('reading a key', () => this.named(accountId, name))
+  }
+
   /** Keys of the account that are not revoked. */
   countLive(accountId: string): Promise<number> {
     const { engine, accounts } = this.options
@@ -110,7 +113,10 @@ export class SqliteKeys implements KeyTable {
       const key = this.own(accountId, id)
       if (key === null || key.revokedAtMs !== undefined) return null
       const edited = editedKey(key, edit)
-      this.update(edited, entriesOf(key, edited))
+      const isFree = edited.name === key.name || this.takeName(edited, Date.now())
+      if (!isFree) return null
+      this.update(edited)
+      this.options.auditTrail.addAll(entriesOf(key, edited))
       return edited
     })
   }
@@ -124,7 +130,8 @@ export class SqliteKeys implements KeyTable {
       const key = this.own(accountId, id)
       if (key === null) return false
       if (key.revokedAtMs !== undefined) return true
-      this.update({ ...key, revokedAtMs: atMs }, auditEntries)
+      this.update({ ...key, revokedAtMs: atMs })
+      this.options.auditTrail.addAll(auditEntries)
       this.removeLive(accountId, 1)
       return true
     })
@@ -153,11 +160,55 @@ export class SqliteKeys implements KeyTable {
     return notifications.announced(engine.writeDurably(what, job))
   }
 
-  private update(key: ApiKey, auditEntries: readonly AuditEntry[]): void {
-    const { engine, auditTrail, notifications } = this.options
-    engine.prepare('UPDATE keys SET record = ? WHERE digest = ?').run(writeKey(key), key.digest)
-    auditTrail.addAll(auditEntries)
+  /** The key that has the name, in a transaction or not. */
+  named(accountId: string, name: string): ApiKey | null {
+    if (!isName(accountId)) return null
+    const byName = 'SELECT digest, record FROM keys WHERE account_id = ? AND name = ?'
+    const row = this.options.engine.prepare(byName).get(accountId, name)
+    return row === undefined ? null : keyOf(row)
+  }
+
+  /**
+   * Whether no other key has the name of this one; takes it from a key that has expired or that it replaces.
+   * Only inside a transaction.
+   */
+  takeName(key: ApiKey, nowMs: number): boolean {
+    if (!hasName(key)) return true
+    const other = this.named(key.accountId, key.name)
+    if (other === null || other.id === key.id) return true
+    const isReplaced = other.id === key.replaces
+    if (!isReplaced && (other.expiresAtMs ?? Infinity) > nowMs) return false
+    const without = 'UPDATE keys SET name = NULL WHERE digest = ?'
+    this.options.engine.prepare(without).run(other.digest)
+    return true
+  }
+
+  /** Whether its id or digest is in use. Only inside a transaction. */
+  isTaken({ id, digest }: ApiKey): boolean {
+    return this.exists(digest) || this.row(id) !== undefined
+  }
+
+  /** Only inside a transaction. */
+  insert(key: ApiKey): void {
+    this.options.engine
+      .prepare('INSERT INTO keys (digest, id, account_id, record, name) VALUES (?, ?, ?, ?, ?)')
+      .run(key.digest, key.id, key.accountId, writeKey(key), nameOf(key))
+    this.options.notifications.note(key.digest)
+  }
+
+  /** Only inside a transaction. */
+  update(key: ApiKey): void {
+    const { engine, notifications } = this.options
+    engine
+      .prepare('UPDATE keys SET record = ?, name = ? WHERE digest = ?')
+      .run(writeKey(key), nameOf(key), key.digest)
     notifications.note(key.digest)
+  }
+
+  /** The number of keys of the account, revoked ones included. */
+  countAll(accountId: string): number {
+    const all = 'SELECT count(*) AS n FROM keys WHERE account_id = ?'
+    return numberOf(this.options.engine.prepare(all).get(accountId))
   }
 
   private removeLive(accountId: string, keys: number): void {
@@ -167,7 +218,8 @@ export class SqliteKeys implements KeyTable {
     accounts.write({ ...owner, liveKeys: Math.max(0, owner.liveKeys - keys) })
   }
 
-  private own(accountId: string, keyId: string): ApiKey | null {
+  /** The key of the account, in a transaction or not. */
+  own(accountId: string, keyId: string): ApiKey | null {
     const row = this.row(keyId)
     return row === undefined || textIn(row, 'account_id') !== accountId ? null : keyOf(row)
   }
@@ -181,6 +233,11 @@ export class SqliteKeys implements KeyTable {
     const byDigest = this.options.engine.prepare('SELECT 1 FROM keys WHERE digest = ?')
     return byDigest.get(digest) !== undefined
   }
+}
+
+/** The value of the column `name`. */
+function nameOf(key: ApiKey): string | null {
+  return hasName(key) ? key.name : null
 }
 
 function keyOf(row: Row): ApiKey {

@@ -55,3 +55,23 @@ CREATE VIEW entries AS SELECT
   gateway, generation_hash,
   at_ms
 FROM ledger_entries;
+
+-- Accounts have names, parents and members, and keys have unique names; schema.ts writes the values.
+ALTER TABLE accounts RENAME COLUMN email TO name;
+ALTER TABLE accounts ADD COLUMN parent_id TEXT;
+CREATE INDEX accounts_by_parent ON accounts (parent_id) WHERE parent_id IS NOT NULL;
+CREATE TABLE users (
+  id TEXT PRIMARY KEY,
+  email TEXT NOT NULL UNIQUE,
+  record TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE members (
+  account_id TEXT NOT NULL,
+  email TEXT NOT NULL,
+  user_id TEXT NOT NULL,
+  record TEXT NOT NULL,
+  PRIMARY KEY (account_id, email)
+) WITHOUT ROWID;
+CREATE INDEX members_by_user ON members (user_id);
+ALTER TABLE keys ADD COLUMN name TEXT;
+CREATE UNIQUE INDEX keys_by_name ON keys (account_id, name) WHERE name IS NOT NULL;

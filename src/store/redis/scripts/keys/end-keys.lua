@@ -1,4 +1,5 @@
--- Revokes the keys that ended before a time, so that no edit makes them valid while they are removed. KEYS: the account.
+-- Revokes the keys that ended before a time, so that no edit makes them valid while they are removed. KEYS: the account,
+-- the names of its keys.
 -- ARGV: the time, then ids. Returns the ids and digests of those keys, by turns.
 local answer, before = {}, tonumber(ARGV[1])
 for at = 2, #ARGV do
@@ -11,6 +12,7 @@ for at = 2, #ARGV do
       if not revoked then
         redis.call('HSET', KEYS[1], 'revoked:' .. digest, string.format('%.0f', expires))
         redis.call('HINCRBY', KEYS[1], 'live', -1)
+        free_name(digest)
       end
       answer[#answer + 1], answer[#answer + 2] = ARGV[at], digest
     end

@@ -1,0 +1,120 @@
+/**
+ * Changes of an account, its members and its keys in one atomic step with their audit entries: all of it is
+ * written, or nothing. A change reads what it names, decides, and writes; if another process changes the
+ * account in between, it reads and decides again. So a decision may compare what it read with an expected
+ * state (`If-Match`), and no other change comes between the comparison and the write.
+ */
+import { hasName, type Account, type ApiKey, type Member } from '../accounts/account.js'
+import type { AuditEntry } from './audit-trail.js'
+
+/** What a change reads beside the account; nothing by default. */
+export interface AccountReads {
+  /** Addresses in lower case, or all members. */
+  readonly members?: readonly string[] | 'all'
+  /** Names of keys. */
+  readonly keys?: readonly string[]
+}
+
+/** What a change has read. */
+export interface AccountState {
+  /** Null if it does not exist; then there are no members and keys. */
+  readonly account: Account | null
+  /** By e-mail address. */
+  readonly members: ReadonlyMap<string, Member>
+  /** The keys that have the names that were asked for (`hasName`), by name. */
+  readonly keys: ReadonlyMap<string, ApiKey>
+  /** The keys that are not revoked. */
+  readonly liveKeys: number
+}
+
+/** What a change writes. Records have the account's id; whole records replace those that were read. */
+export interface AccountWrites {
+  /** Creates the account if it does not exist. Its name cannot change. */
+  readonly account?: Account
+  /** Their users must exist (`Users.create`). */
+  readonly members?: readonly Member[]
+  /** Addresses of the members to remove. */
+  readonly removedMembers?: readonly string[]
+  /** Each takes its name, from an expired key too. */
+  readonly newKeys?: readonly ApiKey[]
+  /** Replaced records of keys that were read; `revokedAtMs` revokes one. */
+  readonly keys?: readonly ApiKey[]
+  /**
+   * Removes the account with its members and keys; the other writes are ignored. Refused while it has
+   * children. Ledger entries and audit entries stay, and its name may be used again.
+   */
+  readonly purge?: true
+  readonly audit: readonly AuditEntry[]
+}
+
+/** Writes, or a reason of the caller for writing nothing. */
+export type AccountDecision<Reason> =
+  { readonly write: AccountWrites } | { readonly refuse: Reason }
+
+/**
+ * A rule of the store that refuses the writes. `bad_name`: an id that an engine cannot store. `id_taken`: the
+ * id or digest of a new key is in use. `name_taken`: another account, or another key of this account that has
+ * not expired, has the name. `no_parent`, `parent_loop`, `too_deep`: the parent does not exist, is below the
+ * account, or has too many levels (`MAX_LEVELS`). `no_user`: the user of a member does not exist.
+ */
+export type AccountConflict =
+  | 'bad_name'
+  | 'name_taken'
+  | 'no_parent'
+  | 'parent_loop'
+  | 'too_deep'
+  | 'has_children'
+  | 'id_taken'
+  | 'account_full'
+  | 'no_user'
+
+/** How a change ended. Only `written` changed the store. */
+export type AccountChangeResult<Reason> =
+  | { readonly kind: 'written'; readonly before: AccountState; readonly writes: AccountWrites }
+  | { readonly kind: 'refused'; readonly reason: Reason }
+  | { readonly kind: 'conflict'; readonly conflict: AccountConflict }
+
+/** A change of one account. */
+export interface AccountChange<Reason> {
+  readonly accountId: string
+  readonly reads?: AccountReads
+  /** Pure: an engine may call it several times, each time with the newest state. */
+  readonly decide: (state: AccountState) => AccountDecision<Reason>
+  /** Ms since 1970, to find out whether the key with a name has expired. */
+  readonly nowMs: number
+}
+
+/** Selects a page of accounts in the order of their names. */
+export interface AccountsByName {
+  /** The name before the first of the page, which need not exist; null: the first page. */
+  readonly after: string | null
+  /** 1 to 1,000. */
+  readonly limit: number
+}
+
+/** Selects a page of users in the order of their e-mail addresses. */
+export interface UsersByEmail {
+  readonly after: string | null
+  /** 1 to 1,000. */
+  readonly limit: number
+}
+
+/**
+ * Whether another key that has not expired has the name of this one after a change: of the keys that have the
+ * names now, or of those that the change writes.
+ */
+export function isNameHeld(
+  key: ApiKey,
+  holders: ReadonlyMap<string, ApiKey>,
+  written: readonly ApiKey[],
+  nowMs: number,
+): boolean {
+  if (!hasName(key)) return false
+  const isLive = ({ expiresAtMs = Infinity }: ApiKey): boolean => expiresAtMs > nowMs
+  const holder = holders.get(key.name)
+  const isKept = holder !== undefined && !written.some(({ id }) => id === holder.id)
+  if (isKept && holder.id !== key.id && isLive(holder)) return true
+  return written.some((other) => {
+    return other.id !== key.id && other.name === key.name && hasName(other) && isLive(other)
+  })
+}

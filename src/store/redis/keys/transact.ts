@@ -1,0 +1,366 @@
+/**
+ * Changes of an account with its members and keys (`account-changes.ts`) in Redis: one script of the account's
+ * slot, which writes if the account has not changed since it was read. What is in other slots is written
+ * before (pointers of keys, a new parent, the users' lists of accounts) and taken back if the script refuses;
+ * a new account gets its name last.
+ */
+import {
+  hasName,
+  ownerOf,
+  type Account,
+  type ApiKey,
+  type User,
+} from '../../../accounts/account.js'
+import { numberedNames, accountNameOf } from '../../../accounts/names.js'
+import {
+  isNameHeld,
+  type AccountChange,
+  type AccountChangeResult,
+  type AccountConflict,
+  type AccountReads,
+  type AccountState,
+  type AccountWrites,
+} from '../../account-changes.js'
+import type { AuditEntry } from '../../audit-trail.js'
+import {
+  readFormerLogin,
+  writeAccount,
+  writeKey,
+  writeMember,
+  writeUser,
+} from '../../records/account-and-key-records.js'
+import { renamedKeys } from '../../records/former-accounts.js'
+import type { AccountOutcome } from '../../store.js'
+import { isAccountId, isName, type RedisEngine } from '../connection/engine.js'
+import { listOf, parseAccount, parseKey, parseRecord } from '../connection/parse-replies.js'
+import type { AccountTree } from './account-tree.js'
+import type { RedisAuditTrail } from './audit-trail.js'
+import * as layout from './key-names.js'
+import { KEY_SCRIPTS } from './key-names.js'
+import { claimPointers, releasePointers } from './key-pointers.js'
+import { parseMember, type RedisUsers } from './users.js'
+
+/** The parts of the store that a change writes. */
+export interface TransactionsOptions {
+  readonly engine: RedisEngine
+  readonly users: RedisUsers
+  readonly tree: AccountTree
+  readonly trail: RedisAuditTrail
+  /** As `StoreCapacity.keysPerAccount`. */
+  readonly maxKeysPerAccount: number
+  /** All keys of an account, the oldest first. */
+  readonly keysOf: (accountId: string) => Promise<ApiKey[]>
+}
+
+/** What was read of an account, and the count of its changes; empty if it does not exist. */
+interface Read {
+  readonly gen: string
+  readonly state: AccountState
+}
+
+/** What the script writes, beside the writes of the change. */
+interface Written extends AccountWrites {
+  /** The user that is made with the account. */
+  readonly login?: User
+}
+
+/** A refusal of the store, or null; `changed`: read and decide again. */
+type Outcome = AccountConflict | 'email_taken' | 'changed' | null
+
+const WHAT = 'changing an account'
+
+/** The changes of one store. */
+export class RedisTransactions {
+  private readonly options: TransactionsOptions
+
+  constructor(options: TransactionsOptions) {
+    this.options = options
+  }
+
+  /** See `Store.transact`. */
+  async transact<Reason>({
+    accountId,
+    reads = {},
+    decide,
+    nowMs,
+  }: AccountChange<Reason>): Promise<AccountChangeResult<Reason>> {
+    if (!isAccountId(accountId)) return { kind: 'conflict', conflict: 'bad_name' }
+    for (;;) {
+      const { gen, state: before } = await this.read(accountId, reads)
+      const decision = decide(before)
+      if ('refuse' in decision) return { kind: 'refused', reason: decision.refuse }
+      const writes = decision.write
+      const outcome = await this.write(accountId, { gen, state: before }, writes, nowMs)
+      if (outcome === null) return { kind: 'written', before, writes }
+      if (outcome !== 'changed' && outcome !== 'email_taken') {
+        return { kind: 'conflict', conflict: outcome }
+      }
+    }
+  }
+
+  /** See `Store.createAccount`. */
+  async create(
+    account: Account,
+    audit: readonly AuditEntry[],
+    login: User | undefined,
+  ): Promise<AccountOutcome> {
+    const { id, name } = account
+    if (!isAccountId(id) || !isName(name)) return 'bad_name'
+    const members = login === undefined ? [] : [ownerOf(account, login)]
+    const writes = { account, members, audit, ...(login === undefined ? {} : { login }) }
+    const state: AccountState = {
+      account: null,
+      members: new Map(),
+      keys: new Map(),
+      liveKeys: 0,
+    }
+    const outcome = await this.write(id, { gen: '', state }, writes, account.createdAtMs)
+    if (outcome !== 'changed') return outcome ?? 'created'
+    // A process that was killed has left the account without a name.
+    if ((await this.options.tree.nameOf(WHAT, id)) !== null) return 'id_taken'
+    const finished = await this.finish(account, login)
+    return finished ?? 'created'
+  }
+
+  /**
+   * Gives the account of an earlier version a name and a user, and its keys unique names. Every step can be
+   * repeated: the name is kept, and one script writes the rest. Null if the account was never finished.
+   */
+  async named(id: string): Promise<Account | null> {
+    const { engine, users, tree, keysOf } = this.options
+    for (;;) {
+      const [gen, text] = await this.hash(id, ['gen', 'account'])
+      if (typeof text !== 'string') return null
+      const former = parseAccount(WHAT, id, text)
+      if (former.name !== '') return former
+      const login = parseRecord(WHAT, `account '${id}'`, () => readFormerLogin(text))
+      if ((await users.idOf(WHAT, login.user.email)) !== id) return null
+      const account = { ...former, name: await this.claimName(tree, former, login.user.email) }
+      await users.claimEmail(WHAT, login.user, 'prepareDurably')
+      const keys = (await keysOf(id)).filter(hasName)
+      const renamed = new Map(renamedKeys(keys, Date.now()).map((key) => [key.id, key]))
+      const writes: Written = {
+        account,
+        members: [login.member],
+        login: login.user,
+        keys: keys.map((key) => renamed.get(key.id) ?? key),
+        audit: [],
+      }
+      const args = this.argsOf(id, String(gen), writes)
+      const parameters = { keys: keysOfAccount(id), args }
+      const done = await engine.changes.runDurably(WHAT, KEY_SCRIPTS.changeAccount, parameters)
+      if (done === 1) return account
+    }
+  }
+
+  /** The first free name, or the one that a process which was killed has claimed. */
+  private async claimName(tree: AccountTree, account: Account, email: string): Promise<string> {
+    const claimed = await tree.nameOf(WHAT, account.id)
+    if (claimed !== null) return claimed
+    for (const name of numberedNames(accountNameOf(email))) {
+      if ((await tree.place(WHAT, { ...account, name })) === null) return name
+    }
+    throw new Error('there is always a free number')
+  }
+
+  private async read(
+    accountId: string,
+    { members = [], keys: names = [] }: AccountReads,
+  ): Promise<Read> {
+    const { tree } = this.options
+    for (;;) {
+      // The count is read first: the script compares it.
+      const [gen, text, live] = await this.hash(accountId, ['gen', 'account', 'live'])
+      const isThere = typeof text === 'string'
+      const account = isThere ? parseAccount(WHAT, accountId, text) : null
+      if (account?.name === '') {
+        if ((await this.named(accountId)) !== null) continue
+      }
+      const name = isThere ? await tree.nameOf(WHAT, accountId) : null
+      const state = {
+        account: name === null ? null : account,
+        members: await this.members(accountId, name === null ? [] : members),
+        keys: await this.namedKeys(accountId, name === null ? [] : names),
+        liveKeys: Number(live ?? 0),
+      }
+      return { gen: typeof gen === 'string' ? gen : '', state }
+    }
+  }
+
+  private async members(accountId: string, which: readonly string[] | 'all') {
+    const { admin } = this.options.engine
+    const own = layout.membersKey(accountId)
+    if (which.length === 0) return new Map()
+    const texts = listOf(
+      which === 'all'
+        ? await admin.send(WHAT, 'hvals', [own])
+        : await admin.send(WHAT, 'hmget', [own, ...which]),
+    )
+    const found = texts.filter((text) => typeof text === 'string')
+    return new Map(found.map((text) => parseMember(WHAT, text)).map((each) => [each.email, each]))
+  }
+
+  /** The keys that have these names. */
+  async namedKeys(
+    accountId: string,
+    names: readonly string[],
+  ): Promise<ReadonlyMap<string, ApiKey>> {
+    const { admin } = this.options.engine
+    if (names.length === 0) return new Map()
+    const digests = listOf(await admin.send(WHAT, 'hmget', [layout.namesKey(accountId), ...names]))
+    const found = digests.filter((digest) => typeof digest === 'string')
+    if (found.length === 0) return new Map()
+    const fields = found.flatMap((digest) => [`key:${digest}`, `revoked:${digest}`])
+    const texts = await this.hash(accountId, fields)
+    const keys = found.flatMap((digest, at) => {
+      const key = parseKey(WHAT, { digest, text: texts[2 * at], revoked: texts[2 * at + 1] })
+      return key === null || !hasName(key) ? [] : [key]
+    })
+    return new Map(keys.map((key) => [key.name, key]))
+  }
+
+  private async hash(accountId: string, fields: readonly string[]): Promise<unknown[]> {
+    const args = [layout.accountKey(accountId), ...fields]
+    return listOf(await this.options.engine.admin.send(WHAT, 'hmget', args))
+  }
+
+  /** Writes all or nothing. */
+  private async write(
+    accountId: string,
+    read: Read,
+    writes: Written,
+    nowMs: number,
+  ): Promise<Outcome> {
+    const conflict = await this.conflictOf(accountId, read.state, writes, nowMs)
+    if (conflict !== null) return conflict
+    const { engine, tree, trail } = this.options
+    const { account, newKeys = [], purge } = writes
+    const former = read.state.account
+    if (purge === true) return this.purge(accountId, read, writes)
+    if (newKeys.length > 0 && !(await claimPointers(engine, WHAT, newKeys))) return 'id_taken'
+    const isMoved = former !== null && account !== undefined && account.parentId !== former.parentId
+    const refusal = isMoved ? await tree.place(WHAT, account) : null
+    const outcome =
+      refusal ??
+      (await trail.withAuditEntries(accountId, writes.audit, async (entryArgs) => {
+        const args = [...this.argsOf(accountId, read.gen, writes), ...entryArgs]
+        const parameters = { keys: keysOfAccount(accountId), args }
+        // The name of a new account is the last step.
+        const isNew = former === null && account !== undefined
+        const step = isNew ? 'prepareDurably' : 'runDurably'
+        const done = await engine.changes[step](WHAT, KEY_SCRIPTS.changeAccount, parameters)
+        if (done === 'account_full') return 'account_full'
+        if (done !== 1) return 'changed'
+        return isNew ? this.finish(account, writes.login) : null
+      }))
+    if (outcome === null) return null
+    if (newKeys.length > 0) await releasePointers(engine, WHAT, newKeys)
+    if (isMoved && refusal === null) await tree.place(WHAT, former)
+    return outcome
+  }
+
+  /** Gives a new account its place in the lists, its user and its name, or deletes it. */
+  private async finish(
+    account: Account,
+    login: User | undefined,
+  ): Promise<AccountConflict | 'email_taken' | null> {
+    const { engine, users, tree } = this.options
+    const { id } = account
+    const order = { keys: layout.ORDER_KEYS, args: [id] }
+    await engine.changes.prepareDurably(WHAT, KEY_SCRIPTS.listAccount, order)
+    const isClaimed = login === undefined || (await users.claimEmail(WHAT, login, 'prepareDurably'))
+    const outcome = isClaimed ? await tree.place(WHAT, account, 'runDurably') : 'email_taken'
+    if (outcome === null) return null
+    if (isClaimed && login !== undefined) await users.releaseEmail(WHAT, login)
+    await engine.admin.send(WHAT, 'del', keysOfAccount(id))
+    await engine.admin.send(WHAT, 'zrem', [layout.ORDER_KEYS[0], id])
+    return outcome
+  }
+
+  private async purge(accountId: string, read: Read, writes: Written): Promise<Outcome> {
+    const { engine, tree, trail, keysOf } = this.options
+    const keys = await keysOf(accountId)
+    const conflict = await tree.close(WHAT, accountId)
+    if (conflict !== null) return conflict
+    const done = await trail.withAuditEntries(accountId, writes.audit, async (entryArgs) => {
+      const args = [...this.argsOf(accountId, read.gen, writes), ...entryArgs]
+      const parameters = { keys: keysOfAccount(accountId), args }
+      const answer = await engine.changes.runDurably(WHAT, KEY_SCRIPTS.changeAccount, parameters)
+      if (answer === 1) await tree.remove(WHAT, accountId)
+      return answer
+    })
+    if (done === 1) await releasePointers(engine, WHAT, keys)
+    else await tree.open(WHAT, accountId)
+    return done === 1 ? null : 'changed'
+  }
+
+  private async conflictOf(
+    accountId: string,
+    { account: former }: AccountState,
+    { account = former ?? undefined, members = [], newKeys = [], keys = [], login, purge }: Written,
+    nowMs: number,
+  ): Promise<AccountConflict | null> {
+    if (account === undefined || purge === true) return null
+    if (!isName(account.name) || account.id !== accountId) return 'bad_name'
+    if (newKeys.some(({ id, digest }) => !isName(id) || !isName(digest))) return 'bad_name'
+    for (const { userId } of members) {
+      if (userId === login?.id) continue
+      const { users, engine } = this.options
+      if ((await users.textOf(WHAT, userId)) === null) return 'no_user'
+      // The list may have accounts that the user is not a member of.
+      const list = { keys: [layout.userAccountsKey(userId)], args: [accountId] }
+      await engine.changes.prepareDurably(WHAT, 'sadd', list)
+    }
+    if (newKeys.length === 0) return null
+    const names = newKeys.map(({ name }) => name)
+    const holders = await this.namedKeys(accountId, names)
+    const isHeld = newKeys.some((key) => isNameHeld(key, holders, [...keys, ...newKeys], nowMs))
+    return isHeld ? 'name_taken' : null
+  }
+
+  /** The arguments of the script, without audit entries. */
+  private argsOf(
+    id: string,
+    gen: string,
+    { account, members = [], removedMembers = [], newKeys = [], keys = [], login, purge }: Written,
+  ): string[] {
+    const { engine, maxKeysPerAccount } = this.options
+    const writes = {
+      id,
+      purge: purge === true,
+      ...(account === undefined ? {} : { account: accountText(account) }),
+      ...(login === undefined ? {} : { user: writeUser(login) }),
+      members: members.map((member) => [member.email, writeMember(member)]),
+      removed: removedMembers,
+      keys: keys.map(encodeKey),
+      new: newKeys.map(encodeKey),
+    }
+    return [gen, engine.channel, String(maxKeysPerAccount), JSON.stringify(writes)]
+  }
+}
+
+/** Id, digest, record, name, whether it has its name, and the time of its revocation, for the script. */
+function encodeKey(key: ApiKey): string[] {
+  const { id, digest, name, revokedAtMs = '' } = key
+  return [id, digest, writeKey(key), name, hasName(key) ? '1' : '', String(revokedAtMs)]
+}
+
+/** The keys of the script. */
+function keysOfAccount(id: string): string[] {
+  const own = [
+    layout.accountKey,
+    layout.orderKey,
+    layout.formerOrderKey,
+    layout.membersKey,
+    layout.namesKey,
+    layout.userKey,
+    layout.userAccountsKey,
+    layout.pendingAuditKey,
+  ]
+  return own.map((name) => name(id))
+}
+
+/** Order and number of live keys are stored beside the record in Redis, not in it. */
+export function accountText(account: Account): string {
+  return writeAccount({ account, order: 0, liveKeys: 0 })
+}

@@ -1,0 +1,153 @@
+/**
+ * Users in Redis. A user exists when the pointer of its e-mail address names it and its record exists.
+ */
+import type { Member, User } from '../../../accounts/account.js'
+import type { UsersByEmail } from '../../account-changes.js'
+import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
+import {
+  editedUser,
+  readMember,
+  readUser,
+  writeUser,
+} from '../../records/account-and-key-records.js'
+import type { Page, UserEdit, UserOutcome, Users } from '../../store.js'
+import { isAccountId, isName, type RedisEngine } from '../connection/engine.js'
+import { listOf, parseRecord, stringsOf } from '../connection/parse-replies.js'
+import type { Step } from './account-tree.js'
+import type { RedisAuditTrail } from './audit-trail.js'
+import * as layout from './key-names.js'
+import { KEY_SCRIPTS } from './key-names.js'
+
+/** The users of a store. */
+export class RedisUsers implements Users {
+  private readonly engine: RedisEngine
+  private readonly trail: RedisAuditTrail
+
+  constructor(engine: RedisEngine, trail: RedisAuditTrail) {
+    this.engine = engine
+    this.trail = trail
+  }
+
+  async create(user: User, auditEntries: readonly AuditEntry[] = []): Promise<UserOutcome> {
+    const { id, email } = user
+    if (!isAccountId(id) || !isName(email)) return 'bad_name'
+    const what = 'creating a user'
+    await this.engine.assertSameStore(what)
+    const keys = [layout.userKey(id)]
+    return this.trail.withAuditEntries(id, auditEntries, async (entryArgs) => {
+      const args = ['', writeUser(user), ...entryArgs]
+      const parameters = { keys: [...keys, layout.pendingAuditKey(id)], args }
+      const { changes, admin } = this.engine
+      const put = await changes.prepareDurably(what, KEY_SCRIPTS.putUser, parameters)
+      if (put !== 1) return 'id_taken'
+      if (await this.claimEmail(what, user, 'runDurably')) return 'created'
+      await admin.send(what, 'del', parameters.keys)
+      return 'email_taken'
+    })
+  }
+
+  /** Gives the user its address; false if another user has it. */
+  async claimEmail(what: string, { id, email }: User, step: Step): Promise<boolean> {
+    const { changes } = this.engine
+    const name = email.toLowerCase()
+    // The list omits addresses without a pointer.
+    await changes.prepareDurably(what, 'zadd', {
+      keys: [layout.USER_EMAILS_KEY],
+      args: [0, name],
+    })
+    const claim = { keys: [layout.emailKey(name)], args: [id] }
+    const [claimed, owner] = listOf(await changes[step](what, KEY_SCRIPTS.createPointer, claim))
+    return claimed === 1 || owner === id
+  }
+
+  /** Takes the address from a user that was not created after all. */
+  async releaseEmail(what: string, { id, email }: User): Promise<void> {
+    const keys = [layout.emailKey(email.toLowerCase())]
+    await this.engine.admin.run(what, KEY_SCRIPTS.deletePointer, { keys, args: [id] })
+  }
+
+  async byId(id: string): Promise<User | null> {
+    const text = await this.textOf('reading a user', id)
+    return text === null ? null : parseUser('reading a user', text)
+  }
+
+  async byEmail(email: string): Promise<User | null> {
+    const what = 'reading a user by its e-mail'
+    const id = await this.idOf(what, email)
+    const text = id === null ? null : await this.textOf(what, id)
+    return text === null ? null : parseUser(what, text)
+  }
+
+  /** The user's id by its address; null if there is none. */
+  async idOf(what: string, email: string): Promise<string | null> {
+    const id = await this.engine.admin.send(what, 'get', [layout.emailKey(email.toLowerCase())])
+    if (typeof id === 'string') return id
+    await this.engine.assertSameStore(what)
+    return null
+  }
+
+  async list({ after, limit }: UsersByEmail): Promise<Page<User>> {
+    const what = 'listing users'
+    const from = after === null ? '-' : `(${after}`
+    const range = [layout.USER_EMAILS_KEY, from, '+', 'LIMIT', 0, limit + 1]
+    const emails = stringsOf(await this.engine.admin.send(what, 'zrangebylex', range))
+    if (emails.length === 0) await this.engine.assertSameStore(what)
+    const own = emails.slice(0, limit)
+    const found = await Promise.all(own.map((email) => this.byEmail(email)))
+    const items = found.filter((user) => user !== null)
+    return { items, next: emails.length > limit ? (own.at(-1) ?? null) : null }
+  }
+
+  async change(
+    id: string,
+    edit: UserEdit | ((user: User) => UserEdit | null),
+    entriesOf: AuditEntriesOf<User> = () => [],
+  ): Promise<User | null> {
+    const what = 'changing a user'
+    for (;;) {
+      const text = await this.textOf(what, id)
+      if (text === null) return null
+      const before = parseUser(what, text)
+      const user = editedUser(before, edit)
+      if (user === null) return null
+      const args = [text, writeUser(user)]
+      const auditEntries = entriesOf(before, user)
+      const change = { accountId: id, keys: [layout.userKey(id)], args, auditEntries }
+      // If another change came in between, it is read again.
+      const done = await this.trail.runDurably(what, KEY_SCRIPTS.putUser, change)
+      if (done === 1) return user
+    }
+  }
+
+  async memberships(userId: string): Promise<Member[]> {
+    const what = 'reading members'
+    const { admin } = this.engine
+    const user = await this.byId(userId)
+    if (user === null) return []
+    const ids = stringsOf(await admin.send(what, 'smembers', [layout.userAccountsKey(userId)]))
+    const texts = await Promise.all(
+      ids.map((id) => admin.send(what, 'hget', [layout.membersKey(id), user.email])),
+    )
+    return texts.flatMap((text) => (typeof text === 'string' ? [parseMember(what, text)] : []))
+  }
+
+  /** The record of the user with this id; null if there is none. */
+  async textOf(what: string, id: string): Promise<string | null> {
+    const text = isAccountId(id)
+      ? await this.engine.admin.send(what, 'hget', [layout.userKey(id), 'user'])
+      : null
+    if (typeof text === 'string') return text
+    await this.engine.assertSameStore(what)
+    return null
+  }
+}
+
+/** A user's record; a damaged one is a failure of the store. */
+function parseUser(what: string, text: string): User {
+  return parseRecord(what, 'a user', () => readUser(text))
+}
+
+/** A member's record; a damaged one is a failure of the store. */
+export function parseMember(what: string, text: string): Member {
+  return parseRecord(what, 'a member', () => readMember(text))
+}

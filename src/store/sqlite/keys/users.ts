@@ -1,0 +1,113 @@
+/**
+ * Users in SQLite.
+ */
+import type { Member, User } from '../../../accounts/account.js'
+import type { UsersByEmail } from '../../account-changes.js'
+import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
+import {
+  editedUser,
+  readMember,
+  readUser,
+  writeUser,
+} from '../../records/account-and-key-records.js'
+import type { Page, UserEdit, UserOutcome, Users } from '../../store.js'
+import { textIn, type Row } from '../driver.js'
+import type { Engine } from '../engine.js'
+import { intact, isName } from '../read-records.js'
+import type { SqliteAuditTrail } from './audit-trail.js'
+
+/** The users of a store. */
+export class SqliteUsers implements Users {
+  private readonly engine: Engine
+  private readonly auditTrail: SqliteAuditTrail
+
+  constructor(engine: Engine, auditTrail: SqliteAuditTrail) {
+    this.engine = engine
+    this.auditTrail = auditTrail
+  }
+
+  async create(user: User, auditEntries: readonly AuditEntry[] = []): Promise<UserOutcome> {
+    return this.engine.writeDurably<UserOutcome>('creating a user', () => {
+      const refusal = this.refusalOf(user)
+      if (refusal !== null) return refusal
+      this.insert(user)
+      this.auditTrail.addAll(auditEntries)
+      return 'created'
+    })
+  }
+
+  byId(id: string): Promise<User | null> {
+    return this.engine.read('reading a user', () => this.user(id))
+  }
+
+  byEmail(email: string): Promise<User | null> {
+    return this.engine.read('reading a user', () => this.named(email))
+  }
+
+  list({ after, limit }: UsersByEmail): Promise<Page<User>> {
+    const sql = 'SELECT record FROM users WHERE email > ? ORDER BY email LIMIT ?'
+    return this.engine.read('listing users', () => {
+      const rows = this.engine.prepare(sql).all(after ?? '', limit + 1)
+      const items = rows.slice(0, limit).map(userIn)
+      return { items, next: rows.length > limit ? (items.at(-1)?.email ?? null) : null }
+    })
+  }
+
+  change(
+    id: string,
+    edit: UserEdit | ((user: User) => UserEdit | null),
+    entriesOf: AuditEntriesOf<User> = () => [],
+  ): Promise<User | null> {
+    return this.engine.writeDurably('changing a user', () => {
+      const before = this.user(id)
+      const user = before === null ? null : editedUser(before, edit)
+      if (before === null || user === null) return null
+      this.engine.prepare('UPDATE users SET record = ? WHERE id = ?').run(writeUser(user), id)
+      this.auditTrail.addAll(entriesOf(before, user))
+      return user
+    })
+  }
+
+  memberships(userId: string): Promise<Member[]> {
+    return this.engine.read('reading members', () => {
+      if (!isName(userId)) return []
+      const rows = this.engine.prepare('SELECT record FROM members WHERE user_id = ?').all(userId)
+      return rows.map((row) => intact('a member', () => readMember(textIn(row, 'record'))))
+    })
+  }
+
+  /** The user with this id, in a transaction or not. */
+  user(id: string): User | null {
+    const row = isName(id)
+      ? this.engine.prepare('SELECT record FROM users WHERE id = ?').get(id)
+      : undefined
+    return row === undefined ? null : userIn(row)
+  }
+
+  /** The user with this address, in a transaction or not. */
+  named(email: string): User | null {
+    const name = email.toLowerCase()
+    const row = isName(name)
+      ? this.engine.prepare('SELECT record FROM users WHERE email = ?').get(name)
+      : undefined
+    return row === undefined ? null : userIn(row)
+  }
+
+  /** Why the user cannot be created; null if it can. Only inside a transaction. */
+  refusalOf({ id, email }: User): Exclude<UserOutcome, 'created'> | null {
+    if (!isName(id) || !isName(email)) return 'bad_name'
+    if (this.named(email) !== null) return 'email_taken'
+    return this.user(id) === null ? null : 'id_taken'
+  }
+
+  /** Only inside a transaction. */
+  insert(user: User): void {
+    this.engine
+      .prepare('INSERT INTO users (id, email, record) VALUES (?, ?, ?)')
+      .run(user.id, user.email.toLowerCase(), writeUser(user))
+  }
+}
+
+function userIn(row: Row): User {
+  return intact('a user', () => readUser(textIn(row, 'record')))
+}

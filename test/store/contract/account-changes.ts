@@ -1,0 +1,296 @@
+/**
+ * The tests of every engine for users, members, trees of accounts, and changes of an account with its members
+ * and keys.
+ */
+import type { Test } from 'tap'
+import type { Account, ApiKey, Member, User } from '../../../src/accounts/account.js'
+import type {
+  AccountDecision,
+  AccountReads,
+  AccountState,
+} from '../../../src/store/account-changes.js'
+import { openStore } from '../../../src/store/open-store.js'
+import type { Store } from '../../../src/store/store.js'
+import { allAccounts, allKeys } from '../../helpers/lists.js'
+import { aKey, aLogin, anAccount, anEntry, aUser } from './sample-records.js'
+
+type NewUrl = (t: Test) => string | Promise<string>
+
+const NOW = 1_800_000_000_000
+
+async function opened(t: Test, newUrl: NewUrl): Promise<Store> {
+  const store = await openStore(await newUrl(t))
+  t.teardown(() => store.close())
+  return store
+}
+
+function memberOf(account: Account, user: User, over: Partial<Member> = {}): Member {
+  const [accountId, userId] = [account.id, user.id]
+  return { accountId, userId, email: user.email, role: 'member', createdAtMs: 5, ...over }
+}
+
+function change<Reason>(
+  store: Store,
+  { id }: Account,
+  decide: (state: AccountState) => AccountDecision<Reason>,
+  reads: AccountReads = {},
+) {
+  return store.transact({ accountId: id, reads, decide, nowMs: NOW })
+}
+
+async function actions(store: Store, accountId: string): Promise<string[]> {
+  const page = await store.auditTrail.page({ accountId, after: null, limit: 100 })
+  return page.map(({ action }) => action).reverse()
+}
+
+/** People who sign in. */
+export async function users(t: Test, newUrl: NewUrl): Promise<void> {
+  const store = await opened(t, newUrl)
+  const ada = aUser({ role: 'auditor', groupRole: 'admin', issuer: 'https://id', subject: '7' })
+  const bob = aUser()
+  t.equal(await store.users.byId(ada.id), null)
+  t.equal(await store.users.byEmail(ada.email), null)
+  const entry = anEntry(ada.id, { action: 'user.create', target: ada.id })
+  t.equal(await store.users.create(ada, [entry]), 'created')
+  t.equal(await store.users.create(bob), 'created')
+  t.equal(await store.users.create(aUser({ email: ada.email })), 'email_taken')
+  t.equal(await store.users.create(aUser({ id: ada.id })), 'id_taken')
+  for (const bad of ['', 'a b', '\0']) {
+    t.equal(await store.users.create(aUser({ id: bad })), 'bad_name')
+    t.equal(await store.users.create(aUser({ email: bad })), 'bad_name')
+    t.equal(await store.users.byId(bad), null)
+    t.equal(await store.users.change(bad, { disabled: true }), null)
+  }
+  t.same(await store.users.byId(ada.id), ada, 'every field')
+  t.same(await store.users.byEmail(ada.email.toUpperCase()), ada)
+  t.same(await actions(store, ada.id), ['user.create'])
+  const emails = [ada, bob].map(({ email }) => email).sort()
+  const first = await store.users.list({ after: null, limit: 1 })
+  t.same([first.items.map(({ email }) => email), first.next], [emails.slice(0, 1), emails[0]])
+  const rest = await store.users.list({ after: first.next, limit: 1 })
+  t.same([rest.items.map(({ email }) => email), rest.next], [emails.slice(1), null])
+
+  const { groupRole: _none, ...left } = ada
+  const edited = { ...left, role: null, signedInAtMs: 9 }
+  t.same(
+    await store.users.change(ada.id, { role: null, groupRole: null, signedInAtMs: 9 }, () => [
+      anEntry(ada.id, { action: 'user.change', target: ada.id }),
+    ]),
+    edited,
+  )
+  t.same(await store.users.byEmail(ada.email), edited)
+  t.equal(await store.users.change(ada.id, () => null), null, 'a change may refuse')
+  const raced = Array.from({ length: 10 }, () =>
+    store.users.change(ada.id, (user) => ({ signedInAtMs: (user.signedInAtMs ?? 0) + 1 })),
+  )
+  await Promise.all(raced)
+  t.equal((await store.users.byId(ada.id))?.signedInAtMs, 19, 'each change sees the one before')
+  t.same(await actions(store, ada.id), ['user.create', 'user.change'])
+
+  const account = anAccount({ email: 'own@example.com' })
+  const login = aLogin(account)
+  t.equal(await store.createAccount(account, [], login), 'created')
+  t.same(await store.users.byEmail('own@example.com'), login, 'made with the account')
+  t.match(await store.users.memberships(login.id), [{ accountId: account.id, role: 'owner' }])
+  t.same(await store.users.memberships(bob.id), [])
+}
+
+/** Names and parents. */
+export async function trees(t: Test, newUrl: NewUrl): Promise<void> {
+  const store = await opened(t, newUrl)
+  const [top, mid, low, leaf] = [anAccount(), anAccount(), anAccount(), anAccount()]
+  t.equal(await store.createAccount(top), 'created')
+  t.equal(await store.createAccount({ ...mid, parentId: top.id }), 'created')
+  t.equal(await store.createAccount({ ...low, parentId: mid.id }), 'created')
+  t.equal(await store.createAccount({ ...leaf, parentId: low.id }), 'created')
+  t.same(await store.accountByName(leaf.name), { ...leaf, parentId: low.id })
+  t.equal(await store.accountByName('nobody'), null)
+  t.equal(await store.createAccount(anAccount({ name: top.name })), 'name_taken')
+  t.equal(await store.createAccount(anAccount({ parentId: leaf.id })), 'too_deep')
+  t.equal(await store.createAccount(anAccount({ parentId: 'acc_none' })), 'no_parent')
+  t.equal((await allAccounts(store)).length, 4, 'a refused account does not exist')
+
+  const found = await store.ancestorsOf({ ...leaf, parentId: low.id })
+  t.same(
+    found.map(({ id }) => id),
+    [low.id, mid.id, top.id],
+    'the parent first',
+  )
+  t.same(await store.childrenOf(mid.id), [low.id])
+  t.same(await store.childrenOf(leaf.id), [])
+  const key = aKey(leaf.id)
+  await store.createKey(key, null)
+  const lookup = await store.findKey(key.digest)
+  t.same(
+    lookup?.ancestors?.map(({ id }) => id),
+    [low.id, mid.id, top.id],
+  )
+
+  const move = (account: Account, parentId: string | undefined) =>
+    change(store, account, ({ account: is }) => {
+      if (is === null) return { refuse: 'absent' }
+      const { parentId: _old, ...rest } = is
+      return {
+        write: { account: parentId === undefined ? rest : { ...rest, parentId }, audit: [] },
+      }
+    })
+  t.match(await move(top, leaf.id), { kind: 'conflict', conflict: 'parent_loop' })
+  t.match(await move(top, top.id), { kind: 'conflict', conflict: 'parent_loop' })
+  t.match(await move(mid, 'acc_none'), { kind: 'conflict', conflict: 'no_parent' })
+  t.match(await move(mid, undefined), { kind: 'written' })
+  t.same(await store.childrenOf(top.id), [])
+  const deep = anAccount({ parentId: top.id })
+  t.equal(await store.createAccount(deep), 'created')
+  t.match(await move(mid, deep.id), { kind: 'conflict', conflict: 'too_deep' })
+  t.match(await move(mid, top.id), { kind: 'written' })
+  t.same((await store.childrenOf(top.id)).sort(), [mid.id, deep.id].sort())
+
+  const loops = await Promise.all([move(top, mid.id), move(mid, undefined), move(top, deep.id)])
+  t.ok(loops.length === 3)
+  for (const account of await allAccounts(store)) {
+    const above = await store.ancestorsOf(account)
+    t.notOk(
+      above.some(({ id }) => id === account.id),
+      'never a loop',
+    )
+  }
+
+  const names = (await allAccounts(store)).map(({ name }) => name).sort()
+  const listed: string[] = []
+  for (let after: string | null = null, more = true; more;) {
+    const page = await store.accountsByName({ after, limit: 2 })
+    listed.push(...page.items.map(({ name }) => name))
+    after = page.next
+    more = after !== null
+  }
+  t.same(listed, names, 'in the order of their names')
+}
+
+/** An account, its members and its keys in one step. */
+export async function accountChanges(t: Test, newUrl: NewUrl): Promise<void> {
+  const store = await opened(t, newUrl)
+  const [ada, bob] = [aUser(), aUser()]
+  await store.users.create(ada)
+  await store.users.create(bob)
+  const account = anAccount()
+  const key = aKey(account.id, { name: 'ci' })
+  const entry = (action: string) => anEntry(account.id, { action, target: account.id })
+  const full: Account = {
+    ...account,
+    displayName: 'Ünï',
+    labels: { a: 'b' },
+    limits: { nanoUsdPerDay: 5 },
+  }
+  const created = await change(store, account, (state) => {
+    t.same(state, { account: null, members: new Map(), keys: new Map(), liveKeys: 0 })
+    const members = [memberOf(account, ada, { role: 'owner', labels: { a: 'b' } })]
+    return { write: { account: full, members, newKeys: [key], audit: [entry('account.create')] } }
+  })
+  t.equal(created.kind, 'written')
+  t.same(await store.accountById(account.id), full, 'every field')
+  t.same(await store.membersOf(account.id), [
+    memberOf(account, ada, { role: 'owner', labels: { a: 'b' } }),
+  ])
+  t.same((await store.findKey(key.digest))?.key, key)
+  t.same(await store.keyByName(account.id, 'ci'), key)
+  t.equal(await store.countKeys(account.id), 1)
+  t.same(await actions(store, account.id), ['account.create'])
+
+  const refused = await change(store, account, () => ({ refuse: 'stale' }))
+  t.same(refused, { kind: 'refused', reason: 'stale' })
+  const conflict = async (writes: object, name: string) => {
+    const decision = { write: { audit: [entry('x')], ...writes } }
+    t.match(await change(store, account, () => decision), { kind: 'conflict', conflict: name })
+  }
+  await conflict({ newKeys: [aKey(account.id, { name: 'ci' })] }, 'name_taken')
+  await conflict({ newKeys: [aKey(account.id, { digest: key.digest })] }, 'id_taken')
+  await conflict({ newKeys: [aKey(account.id, { id: '' })] }, 'bad_name')
+  await conflict({ members: [memberOf(account, aUser())] }, 'no_user')
+  const twins = [aKey(account.id, { name: 'twin' }), aKey(account.id, { name: 'twin' })]
+  await conflict({ newKeys: twins }, 'name_taken')
+  t.same(await actions(store, account.id), ['account.create'], 'a refused change leaves nothing')
+  t.same(await allKeys(store, account.id), [key])
+
+  // A rotation: the name means the new key.
+  const next = aKey(account.id, { name: 'ci', replaces: key.id })
+  const rotated = await change(
+    store,
+    account,
+    ({ keys, members, liveKeys }) => {
+      t.same([...keys.keys(), ...members.keys(), liveKeys], ['ci', ada.email, 1])
+      const old = { ...key, replacedBy: next.id, expiresAtMs: NOW + 1 }
+      return { write: { keys: [old], newKeys: [next], audit: [entry('key.rotate')] } }
+    },
+    { keys: ['ci', 'none'], members: 'all' },
+  )
+  t.equal(rotated.kind, 'written')
+  t.same(await store.keyByName(account.id, 'ci'), next)
+  t.match((await store.findKey(key.digest))?.key, { replacedBy: next.id, expiresAtMs: NOW + 1 })
+  t.equal(await store.countKeys(account.id), 2)
+  const revoke = { write: { keys: [{ ...next, revokedAtMs: NOW }], audit: [entry('key.revoke')] } }
+  t.equal((await change(store, account, () => revoke)).kind, 'written')
+  t.match((await store.findKey(next.digest))?.key, { revokedAtMs: NOW })
+  t.equal(await store.keyByName(account.id, 'ci'), null, 'a revoked key gives its name up')
+  t.equal(await store.countKeys(account.id), 1)
+  const expired = aKey(account.id, { name: 'ci', expiresAtMs: NOW - 1 })
+  const again = aKey(account.id, { name: 'ci' })
+  for (const newKey of [expired, again]) {
+    const decision = { write: { newKeys: [newKey], audit: [] } }
+    t.equal(
+      (await change(store, account, () => decision)).kind,
+      'written',
+      'so does an expired one',
+    )
+  }
+  t.same(await store.keyByName(account.id, 'ci'), again)
+
+  const swap = {
+    write: { members: [memberOf(account, bob)], removedMembers: [ada.email], audit: [] },
+  }
+  t.equal((await change(store, account, () => swap)).kind, 'written')
+  t.same(
+    (await store.membersOf(account.id)).map(({ email }) => email),
+    [bob.email],
+  )
+  t.equal(await store.memberOf(account.id, ada.email), null)
+  t.match(await store.memberOf(account.id, bob.email), { role: 'member' })
+  t.same(await store.users.memberships(ada.id), [])
+  t.match(await store.users.memberships(bob.id), [{ accountId: account.id }])
+
+  const counted = await Promise.all(
+    Array.from({ length: 12 }, () =>
+      change(store, account, ({ account: is }) => {
+        if (is === null) return { refuse: 'absent' }
+        const count = Number(is.labels?.['count'] ?? 0) + 1
+        return { write: { account: { ...is, labels: { count: String(count) } }, audit: [] } }
+      }),
+    ),
+  )
+  t.ok(counted.every(({ kind }) => kind === 'written'))
+  t.same((await store.accountById(account.id))?.labels, { count: '12' }, 'no update is lost')
+
+  await purge(t, store, account, again)
+}
+
+async function purge(t: Test, store: Store, account: Account, key: ApiKey): Promise<void> {
+  const child = anAccount({ parentId: account.id })
+  await store.createAccount(child)
+  const entry = anEntry(account.id, { action: 'account.purge', target: account.id })
+  const decision = { write: { purge: true, audit: [entry] } } as const
+  const answer = await change(store, account, () => decision)
+  t.match(answer, { kind: 'conflict', conflict: 'has_children' })
+  t.match((await store.findKey(key.digest))?.key, { id: key.id })
+  t.equal(
+    (await change(store, child, () => ({ write: { purge: true, audit: [] } }))).kind,
+    'written',
+  )
+  t.equal((await change(store, account, () => decision)).kind, 'written')
+  t.equal(await store.accountById(account.id), null)
+  t.equal(await store.accountByName(account.name), null)
+  t.equal(await store.findKey(key.digest), null, 'its keys are unknown')
+  t.same(await store.membersOf(account.id), [])
+  t.notOk((await allAccounts(store)).some(({ id }) => id === account.id))
+  t.equal((await actions(store, account.id)).at(-1), 'account.purge', 'audit entries stay')
+  t.equal(await store.createAccount(anAccount({ name: account.name })), 'created', 'a free name')
+  t.equal(await store.createAccount(anAccount({ parentId: account.id })), 'no_parent')
+}
