@@ -23,7 +23,7 @@ import t, { type Test } from 'tap'
 import { parse, parseAllDocuments } from 'yaml'
 import { isObject, objectOf, type JsonObject, type JsonValue } from '../../src/formats/chat/json.js'
 import { loadConfigText } from '../../src/config/load-config.js'
-import { EMAIL, startServe, until, type Served } from '../process/program.js'
+import { EMAIL, newKey, startServe, until, type Served } from '../process/program.js'
 
 const run = promisify(execFile)
 
@@ -189,7 +189,6 @@ function programs(t: Test): string {
   mkdirSync(folder)
   for (const name of NOT_RUN) writeFileSync(join(folder, name), '#!/bin/sh\nexit 0\n')
   writeFileSync(join(folder, 'npm'), NPM)
-  writeFileSync(join(folder, 'new-key'), NEW_KEY)
   writeFileSync(join(folder, 'sluice'), '#!/bin/sh\nexec node dist/main.js "$@"\n')
   for (const name of readdirSync(folder)) chmodSync(join(folder, name), 0o755)
   return folder
@@ -228,6 +227,8 @@ function originOf({ port }: Served): string {
   return `http://127.0.0.1:${String(port)}`
 }
 
+const NEW_KEY = 'THE_ID_OF_A_NEW_KEY'
+
 /** The text with the placeholders that a reader replaces by own values. */
 function filledIn(text: string, served: Served, work: string): string {
   return (
@@ -240,7 +241,7 @@ function filledIn(text: string, served: Served, work: string): string {
         `http://127.0.0.1:${String(served.opsPort)}`,
       )
       .replaceAll('sk_…', served.secret)
-      .replaceAll(/(?<=--key )(?:key_…|KEY_ID)/g, '$(new-key)')
+      .replaceAll(/(?<=--key )(?:key_…|KEY_ID)/g, NEW_KEY)
       .replaceAll('/backup/', `${work}/backup/`)
       .replaceAll('redis://:secret@10.0.0.5', 'sqlite:./copy.db')
       .replaceAll(/(?<![\w/])(?:config\/)?gateway\.yaml/g, '$SLUICE_CONFIG')
@@ -254,15 +255,9 @@ function filledIn(text: string, served: Served, work: string): string {
   )
 }
 
-/** Creates a key and prints its id. */
-const NEW_KEY = `#!/bin/sh
-node dist/main.js keys create --account ${EMAIL} --name snippet-$$ >/dev/null 2>&1
-node dist/main.js keys list --account ${EMAIL} --json | grep -o 'key_[A-Za-z0-9_-]*' | tail -n 1
-`
-
-/** The running configuration with the upstreams and routes that the page adds. */
-function withSnippets(file: string, page: string): string {
-  const base = objectOf(parse(readFileSync(file, 'utf8')))
+/** The configuration with the upstreams and routes that the page adds. */
+function withSnippets(text: string, page: string): string {
+  const base = objectOf(parse(text))
   const snippets = blocksOf(page)
     .filter(({ language }) => language === 'yaml')
     .map(({ text }): unknown => parse(text.split(/^---$/m)[0] ?? ''))
@@ -291,30 +286,43 @@ function withSnippets(file: string, page: string): string {
 /** Pages whose commands another test runs. */
 const ELSEWHERE = ['docs/tutorial.md']
 
+/** Creates a key for each placeholder of a key that a command revokes or changes. */
+async function withNewKeys(text: string, { file }: Served): Promise<string> {
+  const store = `sqlite:${join(dirname(file), 'data', 'sluice.db')}`
+  const [first = '', ...rest] = text.split(NEW_KEY)
+  let filled = first
+  for (const part of rest) filled += `${(await newKey(store)).key.id}${part}`
+  return filled
+}
+
 void t.test('the commands of each page run', { timeout: 300_000 }, async (t) => {
+  // One gateway for all pages: each start takes as long as the commands of a page.
+  const served = await startServe(t, {
+    server: 'workers: 1, admin_token: a-token-for-operators-of-the-test',
+  })
+  const base = readFileSync(served.file, 'utf8')
+  await served.chat()
+  await until(() => served.program.out().includes('"request_id"'))
+  const path = `${programs(t)}:${process.env['PATH'] ?? ''}`
   for (const page of PAGES.filter((name) => !ELSEWHERE.includes(name))) {
     const blocks = blocksOf(page).filter(({ language }) => language === 'sh')
     if (blocks.length === 0) continue
     await t.test(page, async (t) => {
-      const served = await startServe(t, {
-        server: 'workers: 1, admin_token: a-token-for-operators-of-the-test',
-      })
-      served.write(withSnippets(served.file, page))
-      await served.chat()
-      await until(() => served.program.out().includes('"request_id"'))
+      served.write(withSnippets(base, page))
       const work = workFolder(t, served)
       writeFileSync(join(work, 'sluice.log'), served.program.out())
       const env = {
         ...process.env,
-        PATH: `${programs(t)}:${process.env['PATH'] ?? ''}`,
+        PATH: path,
         SLUICE_CONFIG: served.file,
         SLUICE_URL: originOf(served),
         SLUICE_KEY: served.secret,
       }
       for (const block of blocks) {
         const script = join(work, 'block.sh')
-        writeFileSync(script, `set -e\n${filledIn(block.text, served, work)}\n`)
-        const ended = run('bash', [script], { cwd: work, env, timeout: 60_000 })
+        const text = await withNewKeys(filledIn(block.text, served, work), served)
+        writeFileSync(script, `set -e\n${text}\n`)
+        const ended = run('bash', [script], { cwd: work, env, timeout: 120_000 })
         const failure = await ended.then(
           () => '',
           (error: unknown) => String(error),

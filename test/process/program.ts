@@ -215,12 +215,21 @@ export async function startServe(
   }
 }
 
-/** Creates a key in the account of `EMAIL`, and the account if it does not exist. */
+/** Creates a key in the account of `EMAIL`, and the account if it does not exist; returns the secret. */
 export async function makeKey(
   url: string,
   limits: KeyLimits = {},
   labels: Labels = {},
 ): Promise<string> {
+  return (await newKey(url, limits, labels)).secret
+}
+
+/** The same; also returns the record of the key. */
+export async function newKey(
+  url: string,
+  limits: KeyLimits = {},
+  labels: Labels = {},
+): Promise<Awaited<ReturnType<typeof createKey>>> {
   const store = await openStore(url)
   try {
     const known = await findAccount(store, EMAIL)
@@ -228,7 +237,7 @@ export async function makeKey(
     const account = known ?? (await createAccount(store, wanted)).account
     const plan = { priceUsd: 0, maxKeys: null }
     const plans = { starter: plan, pro: plan, max: plan }
-    return (await createKey(store, { plans, account, name: 'a key', limits, labels })).secret
+    return await createKey(store, { plans, account, name: 'a key', limits, labels })
   } finally {
     await store.close()
   }
