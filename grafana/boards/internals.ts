@@ -144,6 +144,25 @@ function processes(): Row['panels'] {
       queries: [rateBy('nodejs_gc_duration_seconds_sum', GATEWAY, 'kind')],
       runbook: ['Event loop delayed'],
     }),
+    series({
+      title: 'Size of the stored replies',
+      description: 'Of the exact cache, in the memory of the processes of a gateway.',
+      unit: 'bytes',
+      queries: [query(orZero(sum(gauge('sluice_cache_bytes'))), 'Size')],
+    }),
+    series({
+      title: 'Stored replies',
+      description:
+        'Replies in the memory of the exact cache, and replies that it drops per minute, by reason.',
+      unit: 'short',
+      queries: [
+        query(orZero(sum(gauge('sluice_cache_entries'))), 'Stored'),
+        query(
+          orNone(`${sum(rate('sluice_cache_evictions_total', GATEWAY), 'reason')} * 60`, 'reason'),
+          'Dropped: {{reason}}',
+        ),
+      ],
+    }),
     states({
       title: 'Overload level',
       description:

@@ -22,6 +22,7 @@ import {
   UPSTREAM,
 } from './promql.js'
 
+const ROUTE = `${GATEWAY},route=~"$route"`
 const BY_MODEL = ['gen_ai_provider_name', 'gen_ai_request_model'] as const
 const LEGEND = '{{gen_ai_provider_name}} {{gen_ai_request_model}}'
 const TO_STREAMS = {
@@ -356,6 +357,25 @@ function cost(): Row['panels'] {
             'upstream',
           ),
           '{{upstream}}',
+        ),
+      ],
+    }),
+    series({
+      title: 'Replies from the exact cache',
+      description:
+        'Share of the requests of routes with a cache, joined running requests included, and what they saved in US dollars per hour.',
+      unit: 'short',
+      queries: [
+        query(
+          orNone(
+            `${sum(rate('sluice_cache_requests_total', `${ROUTE},result=~"hit|shared"`), 'route')} / ${sum(rate('sluice_cache_requests_total', ROUTE), 'route')}`,
+            'route',
+          ),
+          '{{route}} hits',
+        ),
+        query(
+          orNone(`${sum(rate('sluice_cache_saved_usd_total', ROUTE), 'route')} * 3600`, 'route'),
+          '{{route}} USD per hour',
         ),
       ],
     }),

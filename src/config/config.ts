@@ -9,6 +9,7 @@ import type { OnLoss } from '../formats/losses.js'
 import type { TlsFiles } from '../http/read-tls-files.js'
 import type { LogLevel } from '../observe/log.js'
 import type { NotifyGroup } from '../observe/notification.js'
+import type { CacheConfig, CacheControlConfig, RouteCacheConfig } from './schema/cache-schema.js'
 
 /**
  * Thresholds for refusing requests that the process cannot serve in time. Lists have one threshold per level.
@@ -242,6 +243,7 @@ export interface Config {
    */
   readonly allowSyntheticUser: boolean
   readonly fetchMedia: FetchMediaConfig
+  readonly cache: CacheConfig
   readonly upstreams: Readonly<Record<string, UpstreamConfig>>
   readonly routes: readonly RouteConfig[]
   /** In the order of the file. */
@@ -366,6 +368,8 @@ export interface RouteConfig {
   readonly hedge: HedgeConfig | null
   /** Null: no copies. */
   readonly shadow: ShadowConfig | null
+  readonly cache: RouteCacheConfig | null
+  readonly cacheControl: CacheControlConfig | null
 }
 
 /** A cloud that serves models of other vendors. */

@@ -114,6 +114,7 @@ function configOf(values: FileValues, store: string, context: ResolveContext): C
       concurrency: values.fetch_media.concurrency,
       allowPrivateAddress: values.fetch_media.allow_private_address,
     },
+    cache: { memoryBytes: values.cache.memory_bytes, store: values.cache.store },
     upstreams: Object.fromEntries(
       Object.entries(values.upstreams).map(([name, upstream]) => [
         name,

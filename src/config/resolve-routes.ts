@@ -13,6 +13,7 @@ import type {
   TargetName,
 } from './config.js'
 import { nearest, type Path, type ReportFinding, type Finding } from './problem.js'
+import { cacheControlOf, routeCacheOf } from './schema/cache-schema.js'
 import type { RouteValues } from './schema/route-schema.js'
 
 /** Reports problems of the routes; `upstreams` are the names in the file. */
@@ -144,6 +145,8 @@ export function routesOf(routes: readonly RouteValues[]): RouteConfig[] {
       hedge:
         hedge === undefined ? null : { afterMs: hedge.after_ms, extraSpend: hedge.extra_spend },
       shadow: shadowOf(route.shadow),
+      cache: routeCacheOf(route.cache),
+      cacheControl: cacheControlOf(route.cache_control),
     }
   })
 }

@@ -74,6 +74,8 @@ export class Exchange implements InFlightItem, RequestContext {
    * The reply was ended with an error, so that the close of its connection does not count as a disconnect.
    */
   endedWithError = false
+  /** Called when the client leaves; true: the request continues, because others share its reply. */
+  outlivesClient: (() => boolean) | null = null
 
   constructor({ id, req, res, generation, startedMs, as = null, upgrade = null }: ExchangeParts) {
     this.id = id
@@ -91,7 +93,7 @@ export class Exchange implements InFlightItem, RequestContext {
 
   /** A client may leave in any phase (another gateway accumulated 24,000 streams without clients). */
   private closed(): void {
-    if (this.endedWithError || isSent(this.res)) return
+    if (this.endedWithError || isSent(this.res) || this.outlivesClient?.() === true) return
     this.cancellation.cancel(new GatewayError('client_gone', 'The client closed the connection.'))
   }
 }

@@ -3,7 +3,7 @@
  * shutdown. The listener is in `http/server.ts`.
  */
 import { getHeapStatistics } from 'node:v8'
-import type { Snapshot } from '../config/config.js'
+import type { Config, Snapshot } from '../config/config.js'
 import { GatewayError } from '../errors.js'
 import { newRequestId } from '../http/request-id.js'
 import type { HttpRequest, HttpResponse, Upgrade } from '../http/message.js'
@@ -16,6 +16,7 @@ import { Discovery } from './model-discovery.js'
 import { DrainedReplySlots } from './drained-replies.js'
 import { InFlightList } from './in-flight-list.js'
 import { Exchange, type ExchangeParts, type PreAuthenticated } from './client-exchange.js'
+import type { Caching } from './caching.js'
 import { Generation, generationProblem } from './generation.js'
 import { OverloadMonitor, type Overload } from './overload.js'
 import { RecentHeads, type RequestHead } from './report/recent-requests.js'
@@ -37,6 +38,7 @@ export type GatewayParts = Omit<
   | 'overload'
   | 'recent'
   | 'shadows'
+  | 'caching'
   | 'ended'
 >
 
@@ -48,6 +50,9 @@ export class Gateway {
   private readonly identityWatch: IdentityWatch
   private readonly inFlight = new InFlightList<Exchange>()
   private current: Generation
+  /** The cache of routes that have one; null before its first use. */
+  private caching: Caching | null = null
+  private openingCaching: Promise<Caching> | null = null
   /** Set while `close` waits for the last exchange. */
   private onIdle: (() => void) | null = null
   /** Generations retire in order: an older one may share pools with those after it. */
@@ -70,7 +75,12 @@ export class Gateway {
       drainedReplySlots: new DrainedReplySlots(),
       bodies: new BodyMemory(getHeapStatistics().heap_size_limit * BODY_SHARE_OF_HEAP),
     }
-    this.services = { ...shared, shadows: new Shadows(shared), ended: (x) => this.ended(x) }
+    this.services = {
+      ...shared,
+      shadows: new Shadows(shared),
+      caching: () => this.caching ?? this.openCaching(),
+      ended: (x) => this.ended(x),
+    }
     this.current = new Generation(snapshot, parts.metrics, null)
     this.current.states.watch.onChange = (upstream, state) => {
       reportBreaker(upstream, state, parts)
@@ -82,6 +92,7 @@ export class Gateway {
     parts.metrics.beforeCollect(() => {
       parts.metrics.gauges.upstreams(this.current.states.gauges())
       parts.metrics.gauges.credentials(this.current.identities.all())
+      if (this.caching !== null) parts.metrics.cache.size(this.caching.size)
     })
     this.discovery = new Discovery(parts.log)
     this.discovery.adopt(this.current)
@@ -151,6 +162,16 @@ export class Gateway {
     void serve(x, this.services)
   }
 
+  private openCaching(): Promise<Caching> {
+    this.openingCaching ??= import('./caching.js').then((module) => {
+      const { metrics } = this.services
+      const settings = (): Config['cache'] => this.current.snapshot.config.cache
+      this.caching = new module.Caching({ metrics, settings })
+      return this.caching
+    })
+    return this.openingCaching
+  }
+
   private ended(x: Exchange): void {
     this.inFlight.remove(x)
     x.generation.leave()
@@ -170,6 +191,7 @@ export class Gateway {
     previous.stopProbes()
     this.services.metrics.configLoaded(snapshot.generation)
     this.discovery.adopt(this.current)
+    this.caching?.adopt(this.current)
     const successor = this.current
     this.retired = this.retired.then(() => previous.supersede(successor))
   }

@@ -14,6 +14,7 @@ import { refuseControls } from '../formats/wire/request-fields.js'
 import type { StartedReply } from './attempts/attempt.js'
 import { SendResult } from './attempts/attempt-result.js'
 import type { BodyMemory, HeldMemory } from './body-memory.js'
+import type { Caching } from './caching.js'
 import { countTokens } from './phases/count-tokens.js'
 import type { Deadlines } from './deadlines.js'
 import type { DrainedReplySlots } from './drained-replies.js'
@@ -29,7 +30,7 @@ import { authenticate } from './phases/authenticate.js'
 import { serveStoredResponse, type StoredResponses } from './stored-responses.js'
 import { choose, unknownModel, type Route } from './phases/choose-route.js'
 import { identify, type Identified } from './phases/identify.js'
-import { Intake, receive } from './phases/receive.js'
+import { Intake, receive, type Call } from './phases/receive.js'
 import { permitTools } from './phases/permit-tools.js'
 import { relay, sent, type Delivery } from './phases/relay.js'
 import { errorHeaders, replyHeaders } from './phases/reply-headers.js'
@@ -51,6 +52,8 @@ export interface Services extends ReportingServices {
   readonly overload: Overload
   readonly notify: Notify
   readonly shadows: Shadows
+  /** The cache of routes that have one, loaded at its first use. */
+  readonly caching: () => Caching | Promise<Caching>
   /** Called once for every exchange, after its report. */
   readonly ended: (x: Exchange) => void
 }
@@ -150,7 +153,7 @@ async function serveEndpoint(
   x.limitReservation = admission.limitReservation
   x.cancellation.check()
   const admitted = { identity, identified, admission, route, held, settlement }
-  const reply = await sendAdmitted(x, admitted, services)
+  const reply = await sendOrReplay(x, admitted, services)
   // The ledger entry is written before the client gets the end: a stream delays its end, a whole reply waits
   // here.
   const recorded = reply.kind === 'whole' ? settlement.ending() : null
@@ -171,15 +174,33 @@ interface AdmittedRequest {
   readonly settlement: Settlement
 }
 
+/** Sends the request, unless the route has a cache that answers it. */
+async function sendOrReplay(
+  x: Exchange,
+  admitted: AdmittedRequest,
+  services: Services,
+): Promise<StartedReply> {
+  const { identity, admission, route, settlement } = admitted
+  const { cache } = route.config
+  const { call } = admission
+  if (cache === null) return sendAdmitted(x, admitted, call, services)
+  const opening = services.caching()
+  const caching = opening instanceof Promise ? await opening : opening
+  const send = (captured: Call): Promise<StartedReply> =>
+    sendAdmitted(x, admitted, captured, services)
+  return caching.serve({ x, identity, call, route, cache, settlement, send })
+}
+
 /** Sends the request, and a copy of it if the route has a shadow target and the request is in its sample. */
 function sendAdmitted(
   x: Exchange,
   { identity, identified, admission, route, held, settlement }: AdmittedRequest,
+  call: Call,
   services: Services,
 ): Promise<StartedReply> {
   const { results } = settlement
   const { generation } = x
-  const { call, reservation } = admission
+  const { reservation } = admission
   const sent = new SendResult()
   results.sent = sent
   // Without a spread: V8 would make a new hidden class for each request (docs/explanation/performance.md).
@@ -198,7 +219,7 @@ function sendAdmitted(
   const reply = send(outbound, settlement.ending, services)
   const { shadow } = route
   if (shadow === null) return reply
-  const original = { id: x.id, generation, identity, identified, call }
+  const original = { id: x.id, generation, identity, identified, call: admission.call }
   results.shadow = services.shadows.copy(original, { shadow, held, sent, reply })
   return reply
 }

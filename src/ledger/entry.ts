@@ -104,6 +104,16 @@ const explanationSchema = z.object({
     'generation_hash',
     'The hash of that generation, as `sluice generations list` prints it.',
   ),
+  cacheHit: field(
+    z.boolean().nullable().default(null),
+    'cache_hit',
+    'Whether the exact cache answered it; empty if its route has no cache.',
+  ),
+  savedNanoUsd: field(
+    laterNumber(),
+    'saved_nano_usd',
+    'What the reply from the cache would have cost, in billionths of a US dollar.',
+  ),
 })
 
 /** The fields in the order of the columns. New ones go to the end. */

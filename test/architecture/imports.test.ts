@@ -44,6 +44,7 @@ const ROWS: readonly (readonly string[])[] = [
     'observe/webhooks',
     'store',
   ],
+  ['policy'],
   ['gateway', 'dashboard'],
   ['cli/dialect-matrix'],
   ['process'],

@@ -103,6 +103,7 @@ void t.test('omitted settings have the documented defaults', (t) => {
       concurrency: 8,
       allowPrivateAddress: false,
     },
+    cache: { memoryBytes: 67_108_864, store: false },
     upstreams: {
       openai: {
         name: 'openai',
@@ -156,6 +157,8 @@ void t.test('omitted settings have the documented defaults', (t) => {
         retry: { attempts: 1, budget: 0, maxWaitMs: 0, nonIdempotent: false },
         hedge: null,
         shadow: null,
+        cache: null,
+        cacheControl: null,
       },
     ],
     plans: {

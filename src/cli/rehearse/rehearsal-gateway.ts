@@ -141,5 +141,7 @@ function routeTo(upstream: UpstreamConfig, model: string, requested: string | nu
     retry: { attempts: 1, budget: 0, maxWaitMs: 0, nonIdempotent: false },
     hedge: null,
     shadow: null,
+    cache: null,
+    cacheControl: null,
   }
 }

@@ -3,6 +3,7 @@
  * editors and `docs/reference/configuration.md` are generated from this schema.
  */
 import { z } from 'zod'
+import { cacheSchema } from './cache-schema.js'
 import { dashboardSchema } from './dashboard-schema.js'
 import { GUESSABLE, isGuessable, DAY_MS, name, text, whole } from './value-types.js'
 import { limitingSchema, limitSchema, planLimitsSchema } from './limits-schema.js'
@@ -179,6 +180,7 @@ export const fileSchema = z.strictObject({
     .describe(
       'Images and files that a request names by URL, for upstreams that do not accept URLs: the gateway fetches them and sends them inline, or refuses the request with 400.',
     ),
+  cache: cacheSchema.prefault({}).describe('Where the replies of routes with `cache` are kept.'),
   upstreams: z
     .record(name, upstreamSchema)
     .refine((value) => Object.keys(value).length > 0, { error: 'must have at least one entry' })

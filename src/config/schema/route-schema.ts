@@ -3,6 +3,7 @@
  * Part of `config-file-schema.ts`; `resolve-routes.ts` checks and resolves the values.
  */
 import { z } from 'zod'
+import { cacheControlSchema, routeCacheSchema } from './cache-schema.js'
 import { DAY_MS, modelText, name, share, text, whole } from './value-types.js'
 
 const upstreamName = name.describe('A name under `upstreams`.')
@@ -189,6 +190,8 @@ export const routeSchema = z.strictObject({
   retry: retry.optional(),
   hedge: hedge.optional(),
   shadow: shadow.optional(),
+  cache: routeCacheSchema.optional(),
+  cache_control: cacheControlSchema.optional(),
 })
 
 /** The checked values of a route in the file's spelling. */

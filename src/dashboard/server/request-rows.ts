@@ -61,6 +61,8 @@ const COLUMNS: readonly [title: string, cell: (row: schema.RequestRow) => Cell][
   ['cause', (row) => row.cause],
   ['gateway', (row) => row.gateway],
   ['generation_hash', (row) => row.generationHash],
+  ['cache_hit', (row) => row.cacheHit],
+  ['saved_usd', (row) => usd(row.savedNanoUsd)],
 ]
 
 /** The header line of the CSV file. */

@@ -72,11 +72,18 @@ export function openReplyStream(
       watcher,
       keep === undefined ? undefined : MAX_STORED_BYTES,
       upstreamCodec.framing,
+      call.capture?.stream(upstreamCodec, call.request) ?? null,
     )
-    return new ReplyTransform(stream, owner, formOf(call))
+    return captured(new ReplyTransform(stream, owner, formOf(call)), call)
   }
   const translation = new TranslatedStream(translationOf(prepared, target, exchange))
-  return new ReplyTransform(translation, owner, formOf(call))
+  return captured(new ReplyTransform(translation, owner, formOf(call)), call)
+}
+
+/** The stream with the log that was opened for it. */
+function captured(stream: ReplyTransform, { capture }: Call): ReplyTransform {
+  if (capture !== undefined) stream.log = capture.log
+  return stream
 }
 
 function translationOf(
@@ -156,7 +163,10 @@ export function readReply(reply: UnreadReply, of: ReplyOf): ReadReply | Promise<
   const { replyFacts } = target.upstreamCodec
   if (body !== null && !stream && replyFacts !== null && passes(call, target)) {
     const watcher = replyFacts(body)
-    if (watcher.error === null) keeper(call, target)?.(body)
+    if (watcher.error === null) {
+      keeper(call, target)?.(body)
+      call.capture?.body(body, target.upstreamCodec, call.request)
+    }
     return passReply(bytes, watcher)
   }
   return readOn(whole(), call, (reply) => reply.read(parsed))
@@ -184,7 +194,8 @@ function* largeReply(reply: UnreadReply, of: ReplyOf): Steps<ReadReply> {
   const scan = yield* reply.scan
   const isPassed =
     passes(call, target) && !call.request.stream && target.upstreamCodec.replyFacts !== null
-  const isKept = isPassed && call.keep !== undefined && bytes <= MAX_STORED_BYTES
+  const isUsed = call.keep !== undefined || call.capture !== undefined
+  const isKept = isPassed && isUsed && bytes <= MAX_STORED_BYTES
   const needsValue = scan.excess === null && (!isPassed || isKept)
   if (needsValue) of.held.takeReply(bytes * (scan.isAscii ? 2 : 4))
   else if (!isPassable(call, target)) return outlined(Buffer.of(), scan, reply, of)
@@ -194,7 +205,10 @@ function* largeReply(reply: UnreadReply, of: ReplyOf): Steps<ReadReply> {
   if (!needsValue) return outlined(body, scan, reply, of)
   const value = yield* parsedSteps(body, scan)
   if (isPassed) {
-    if (isObject(value)) keeper(call, target)?.(value)
+    if (isObject(value)) {
+      keeper(call, target)?.(value)
+      call.capture?.body(value, target.upstreamCodec, call.request)
+    }
     return outlined(body, scan, reply, of)
   }
   // The memory of the bytes is free for the encoded reply.
@@ -456,7 +470,8 @@ function* vectorSteps(
   const scan = scanning === null ? null : yield* scanning
   const bytes = yield* joinedSteps(chunks)
   yield
-  if (scan?.isComplete === true && target.wire === call.wire) {
+  const { capture } = call
+  if (scan?.isComplete === true && target.wire === call.wire && capture === undefined) {
     const outline = Buffer.from(scan.outline, 'latin1').toString('utf8')
     const read = readVectors?.((yield* outlineOf(outline)) ?? NO_OUTLINE) ?? null
     if (read === null) return failed(MALFORMED)
@@ -468,12 +483,16 @@ function* vectorSteps(
   if (read === null) return failed(MALFORMED)
   if ('kind' in read) return failed(read)
   const isSameForm = isInForm(read.vectors, form)
-  if (isSameForm && target.wire === call.wire) return passedReply(bytes, bytes.length, read)
+  if (isSameForm && target.wire === call.wire) {
+    capture?.open().takeVectors(read)
+    return passedReply(bytes, bytes.length, read)
+  }
   yield
   const vectors = isSameForm ? read.vectors : yield* inForm(read.vectors, form)
   if (vectors === null) return failed(MALFORMED)
   yield
   const usage = counted(read.usage, call, generation)
+  capture?.open().takeVectors({ ...read, vectors, usage })
   const body = clientCodec.encodeVectors?.({ ...read, vectors, usage }, request, seed) ?? null
   yield
   return body === null ? failed(MALFORMED) : passedReply(body, Buffer.byteLength(body), read)

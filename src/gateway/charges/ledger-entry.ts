@@ -102,7 +102,15 @@ export function entryOf(x: RequestContext, results: Results, nowMs: number): Led
     priceVersion: isPriced(results, used) ? generation.priceVersion : null,
     gateway: generation.snapshot.config.server.name,
     generationHash: generation.hash,
+    cacheHit: cacheHitOf(results),
+    savedNanoUsd: results.cached?.result === 'hit' ? results.cached.saved() : null,
   }
+}
+
+/** Null if the route has no cache. */
+function cacheHitOf({ route, cached }: Results): boolean | null {
+  const cache = route?.config?.cache ?? null
+  return cache === null ? null : cached?.result === 'hit'
 }
 
 /** Whether the cost comes from a price list; native requests have a price per request instead. */

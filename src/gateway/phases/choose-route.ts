@@ -4,7 +4,7 @@
  */
 import { assertModelAllowed, shortModelName, type Identity } from '../../accounts/account.js'
 import { GatewayError } from '../../errors.js'
-import type { HedgeConfig, RetryConfig } from '../../config/config.js'
+import type { HedgeConfig, RetryConfig, RouteConfig } from '../../config/config.js'
 import type { PeakEwma } from '../routing/latency-average.js'
 import type { RouteShadow } from '../routing/router.js'
 import type { HedgeBudget } from '../attempts/retry-and-hedge-budgets.js'
@@ -40,6 +40,7 @@ export interface Route {
   readonly handling: Handling
   /** The target that gets copies of a share of the requests; null if there is none. */
   readonly shadow: RouteShadow | null
+  readonly config: RouteConfig
   /** Null if the path determined the target. */
   readonly tookMs: number | null
 }
@@ -77,6 +78,7 @@ export function choose(call: Call, identity: Identity, generation: Generation): 
     candidates,
     handling: { retry, hedge, hedges, stickyKey: routed.stickyKey },
     shadow: routed.route.shadow,
+    config,
     tookMs: performance.now() - beganMs,
   }
 }

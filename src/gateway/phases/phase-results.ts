@@ -5,6 +5,7 @@
 import type { GatewayError } from '../../errors.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import type { AttemptResult, SendResult } from '../attempts/attempt-result.js'
+import type { CacheUse } from '../../policy/cache-rules.js'
 import type { Admitted, Refused } from './admit.js'
 import type { Authenticated } from './authenticate.js'
 import type { Candidate, Route } from './choose-route.js'
@@ -20,7 +21,9 @@ export class Results {
   authenticated: Authenticated | null = null
   intake: Intake | null = null
   call: Call | null = null
-  route: Pick<Route, 'candidates' | 'tookMs'> | null = null
+  route: (Pick<Route, 'candidates' | 'tookMs'> & Partial<Pick<Route, 'config'>>) | null = null
+  /** What the cache of the route did; null if it has none, or was not reached. */
+  cached: CacheUse | null = null
   admission: Omit<Admitted, 'call' | 'reservation'> | Refused | null = null
   sent: SendResult | null = null
   /** The shadow request; null if there is none. */
@@ -51,7 +54,7 @@ export class Results {
 
   /** The result of the reply of `attempt`. */
   get replyResult(): ReplyResult | null {
-    return this.attempt?.replyResult ?? null
+    return this.attempt?.replyResult ?? this.cached?.replyResult ?? null
   }
 }
 

@@ -26,6 +26,7 @@ import {
 import { TextLimit } from '../../formats/wire/json/text-limit.js'
 import type { Edit } from '../../formats/wire/json/splice.js'
 import type { Steps } from '../../formats/wire/steps.js'
+import type { ReplyCapture } from '../../policy/reply-log.js'
 import type { HeldMemory } from '../body-memory.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Target } from '../generation.js'
@@ -65,6 +66,8 @@ export interface Call extends ResolvedEndpoint {
   readonly keep?: KeepReply
   /** Reads the upstream's bytes for objects that it makes; absent if it makes none. */
   readonly replyReader?: ReplyReader
+  /** Collects the events of the reply; absent if nothing needs them. */
+  readonly capture?: ReplyCapture
 }
 
 /** The state of a body while it is read. */

@@ -1,6 +1,7 @@
 /** Builds the gateway's own reply headers: the upstream, lost fields and timing. */
 import type { StartedReply } from '../attempts/attempt.js'
 import { attemptList } from '../attempts/attempt-result.js'
+import type { CacheUse } from '../../policy/cache-rules.js'
 import type { Exchange } from '../client-exchange.js'
 import { waitsOf, type Results } from './phase-results.js'
 
@@ -12,7 +13,7 @@ const PLAIN_MODEL = /^[!-~]{1,256}$/
  * the first byte.
  */
 export function replyHeaders(x: Exchange, results: Results, kind: StartedReply['kind']): string[] {
-  const { authenticated, call, route, admission, candidate, sent, replyResult } = results
+  const { authenticated, call, route, admission, candidate, sent, replyResult, cached } = results
   const auth = decimal(authenticated?.tookMs ?? 0)
   const chosen = decimal(route?.tookMs ?? 0)
   const limit = decimal(admission?.tookMs ?? 0)
@@ -22,7 +23,10 @@ export function replyHeaders(x: Exchange, results: Results, kind: StartedReply['
   const headers = ['x-request-id', x.id, 'server-timing', timing]
   const idHeader = call?.clientCodec.envelope.idHeader ?? null
   if (idHeader !== null) headers.push(idHeader, x.id)
-  if (candidate !== null) {
+  if (cached !== null) headers.push(...cacheHeaders(cached))
+  if (cached?.result === 'hit') {
+    headers.push('x-sluice-generation', String(x.generation.snapshot.generation))
+  } else if (candidate !== null) {
     headers.push(...candidate.target.replyHeaders)
     if (PLAIN_MODEL.test(candidate.model)) headers.push('x-sluice-model', candidate.model)
   }
@@ -42,10 +46,11 @@ export function replyHeaders(x: Exchange, results: Results, kind: StartedReply['
 /** Name, value, … for an error, besides those that depend on the error itself. */
 export function errorHeaders(
   x: Exchange,
-  { candidate, admission, sent, error }: Results,
+  { candidate, admission, sent, error, cached }: Results,
 ): string[] {
   const headers = ['x-request-id', x.id]
   headers.push('x-sluice-generation', String(x.generation.snapshot.generation))
+  if (cached !== null) headers.push(...cacheHeaders({ result: cached.result, ageSeconds: null }))
   if (candidate !== null) headers.push('x-sluice-upstream', candidate.target.upstream.config.name)
   if (admission !== null) headers.push(...admission.rateHeaders)
   if (sent !== null && sent.attempts.length > 1 && error !== null) {
@@ -53,6 +58,13 @@ export function errorHeaders(
   }
   const lost = sent?.losses ?? []
   if (lost.length > 0) headers.push('x-sluice-lost', lost.join(', '))
+  return headers
+}
+
+/** What the cache did. */
+function cacheHeaders({ result, ageSeconds }: Pick<CacheUse, 'result' | 'ageSeconds'>): string[] {
+  const headers = ['x-sluice-cache', result]
+  if (ageSeconds !== null) headers.push('age', String(ageSeconds))
   return headers
 }
 

@@ -110,7 +110,7 @@ function timeoutOf(header: string | undefined): number {
  * The call, with its reply passed to `keep` if it must be stored. `hold` is called with the promise that the
  * end of the reply waits for.
  */
-function withKeptReply(call: Call, hold: (written: Promise<void>) => void): Call {
+export function withKeptReply(call: Call, hold: (written: Promise<void>) => void): Call {
   const { keep } = call
   if (keep === undefined) return call
   const keepAndHold: KeepReply = (reply, upstream) => {

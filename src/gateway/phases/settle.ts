@@ -67,6 +67,9 @@ export class Settlement {
    * sent; null if it may be sent at once. Never rejects.
    */
   readonly ending = (): Promise<void> | null => {
+    const { cached, sent } = this.results
+    const stored = cached?.ended() ?? null
+    if (stored !== null) sent?.hold(stored)
     const holding = this.results.sent?.pendingWrites ?? null
     const isNew = holding !== this.awaitedWrites
     this.awaitedWrites = holding
@@ -116,7 +119,11 @@ export class Settlement {
     recordAttempts(results, outcome, services.metrics)
     this.countCanaries(outcome)
     this.warnMisconfigured()
-    const { upstream, costNanoUsd: cost, tokensAfterDisconnect } = entry
+    const { upstream, costNanoUsd: cost, tokensAfterDisconnect, savedNanoUsd } = entry
+    if (savedNanoUsd !== null) {
+      const route = results.candidate?.target.route
+      if (route !== undefined) services.metrics.cache.saved(route, savedNanoUsd)
+    }
     if (upstream !== null) {
       const model = x.generation.modelLabel(entry.model)
       if (cost !== null && cost > 0) {
@@ -272,8 +279,10 @@ function recordAttempts({ sent }: Results, ended: Outcome, metrics: Metrics): vo
 }
 
 function recordReply(x: Exchange, results: Results, { seconds, outcome }: End): void {
-  const { identified, call, candidate, delivery, replyResult } = results
+  const { identified, call, candidate, attempt, delivery, replyResult } = results
   if (candidate === null || replyResult === null || identified?.operation === 'native') return
+  // A reply from the cache states nothing about the upstream.
+  if (attempt === null) return
   const { series } = candidate.target
   if (call?.request.stream === true) {
     series.streamEnd(streamEndOf(outcome, replyResult.outcome === 'complete'))

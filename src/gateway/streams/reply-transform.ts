@@ -5,6 +5,7 @@
  */
 import { Transform, type TransformCallback } from 'node:stream'
 import type { WireError } from '../../errors.js'
+import type { ReplyLog } from '../../policy/reply-log.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 import type { Translation } from '../../formats/translated-stream.js'
 import { turn } from './in-turns.js'
@@ -41,6 +42,8 @@ export class ReplyTransform extends Transform {
   onDrain: () => void = () => undefined
   /** The reply failed and the error may be sent to the client. */
   hasFailed = false
+  /** The events of the reply; null if nothing needs them. */
+  log: ReplyLog | null = null
   private readonly owner: ReplyOwner
   /** The client left and the rest of the reply is read: the output is dropped. */
   private isDrained = false

@@ -94,7 +94,7 @@ export const LABELS: Readonly<Record<string, string>> = {
   cache: "`hit`: read from the provider's cache; `miss`: all other prompt tokens",
   field: "a field of the client's format without array indices, or `other`",
   reason:
-    'of retries: an error kind of errors.md; of dropped copies: see the help of the metric; of workers: `ended`, the process exited; `silent`, it did not answer pings for ten seconds and was killed',
+    'of retries: an error kind of errors.md; of dropped copies and of stored replies: see the help of the metric; of workers: `ended`, the process exited; `silent`, it did not answer pings for ten seconds and was killed',
   result: 'see the help of each metric',
   label: 'a label of keys that `metrics.labels` names. Keys without it are not counted by it',
   value:
@@ -236,6 +236,26 @@ export const DEFINITIONS = {
   reasoningDropped: counter('sluice_reasoning_dropped_total', ['upstream'], {
     maxLines: 40,
     help: 'Requests sent again without the reasoning of earlier turns, because the upstream rejected it as bound to another conversation.',
+  }),
+  cacheRequests: counter('sluice_cache_requests_total', ['route', 'result'], {
+    maxLines: 60,
+    help: 'Requests of routes with a cache, by result: hit, shared (joined an equal request that was running), miss, stored (not looked up, replaces the entry), bypass (not cached).',
+  }),
+  cacheSaved: counter('sluice_cache_saved_usd_total', ['route'], {
+    maxLines: 20,
+    help: 'What replies from the cache would have cost in US dollars, if the price is known.',
+  }),
+  cacheEntries: gauge('sluice_cache_entries', [], {
+    maxLines: 1,
+    help: 'Stored replies in the memory of the gateway.',
+  }),
+  cacheBytes: gauge('sluice_cache_bytes', [], {
+    maxLines: 1,
+    help: 'Size of the stored replies in the memory of the gateway.',
+  }),
+  cacheEvictions: counter('sluice_cache_evictions_total', ['reason'], {
+    maxLines: 5,
+    help: 'Stored replies dropped from memory, by reason: expired, memory (the least recently used, for others), cleared (`sluice cache clear`), revoked (of an account or key), route (it changed).',
   }),
   auth: counter('sluice_auth_total', ['result'], {
     maxLines: 9,

@@ -5,6 +5,7 @@
 import type { AuthResult } from '../../accounts/authentication/authentication-result.js'
 import type { ErrorKind } from '../../errors.js'
 import { MAX_LINES, MetricSet, type Count } from './capped-registry.js'
+import { CacheMetrics } from './cache-metrics.js'
 import { ComparisonMetrics } from './comparison-metrics.js'
 import { Gauges } from './gauges.js'
 import { LabelMetrics } from './label-metrics.js'
@@ -22,6 +23,8 @@ export class Metrics {
   readonly hops: Readonly<Record<Hop, Distribution>>
   /** Canaries and shadow requests. */
   readonly comparison: ComparisonMetrics
+  /** The exact cache. */
+  readonly cache: CacheMetrics
   /** Counters by labels of keys. */
   readonly labels = new LabelMetrics()
   private readonly overheadSeries: Distribution
@@ -46,6 +49,7 @@ export class Metrics {
     this.gauges = new Gauges(this.families)
     this.targets = new TargetSeriesMap(this.families)
     this.comparison = new ComparisonMetrics(this.families)
+    this.cache = new CacheMetrics(this.families)
     for (const metric of this.labels.metrics()) this.registry.registerMetric(metric)
     const hop = (name: Hop): Distribution => this.families.hops.child(name)
     this.hops = {

@@ -222,7 +222,9 @@ CREATE TABLE ledger_entries (
   retry_after_seconds INTEGER,
   price_version TEXT,
   gateway TEXT,
-  generation_hash TEXT
+  generation_hash TEXT,
+  cache_hit INTEGER,
+  saved_nano_usd INTEGER
 );
 CREATE INDEX entries_by_time ON ledger_entries (at_ms);
 CREATE INDEX entries_failed ON ledger_entries (at_ms) WHERE outcome <> 'ok';
@@ -244,7 +246,7 @@ CREATE VIEW entries AS SELECT
   cache_write_1h_tokens, reasoning_tokens, cost_nano_usd, cost_nano_usd / 1e9 AS cost_usd,
   tokens_after_disconnect, losses, generation, first_content_ms, overhead_ms, ingress, error_message,
   "limit", upstream_status, upstream_request_id, attempted, shadow_of, labels, client_request_id, price_version,
-  gateway, generation_hash,
+  gateway, generation_hash, cache_hit, saved_nano_usd,
   at_ms
 FROM ledger_entries;
 

@@ -44,6 +44,9 @@ END;
 -- The gateway of an entry and the hash of its configuration.
 ALTER TABLE ledger_entries ADD COLUMN gateway TEXT;
 ALTER TABLE ledger_entries ADD COLUMN generation_hash TEXT;
+-- The exact cache.
+ALTER TABLE ledger_entries ADD COLUMN cache_hit INTEGER;
+ALTER TABLE ledger_entries ADD COLUMN saved_nano_usd INTEGER;
 DROP VIEW entries;
 CREATE VIEW entries AS SELECT
   request_id, strftime('%Y-%m-%dT%H:%M:%fZ', at_ms / 1000.0, 'unixepoch') AS at, duration_ms,
@@ -52,7 +55,7 @@ CREATE VIEW entries AS SELECT
   cache_write_1h_tokens, reasoning_tokens, cost_nano_usd, cost_nano_usd / 1e9 AS cost_usd,
   tokens_after_disconnect, losses, generation, first_content_ms, overhead_ms, ingress, error_message,
   "limit", upstream_status, upstream_request_id, attempted, shadow_of, labels, client_request_id, price_version,
-  gateway, generation_hash,
+  gateway, generation_hash, cache_hit, saved_nano_usd,
   at_ms
 FROM ledger_entries;
 

@@ -1,0 +1,491 @@
+/**
+ * The exact cache of a route, between admission and sending: answers a request from a stored reply, or lets
+ * it be sent and stores its reply. The rules are in `policy/`. Loaded at the first request of a route with a
+ * cache.
+ */
+import type { Identity } from '../accounts/account.js'
+import type { CacheConfig } from '../config/schema/cache-schema.js'
+import { gatewayError, type GatewayError, type WireError } from '../errors.js'
+import type { Usage } from '../formats/chat/usage.js'
+import type { ReplyResult } from '../formats/translated-stream.js'
+import { TRUNCATED } from '../formats/translated-stream.js'
+import { NO_OUTPUT } from '../formats/chat/output-size.js'
+import { atOnce } from '../formats/wire/steps.js'
+import { headerOf } from '../http/message.js'
+import { costNanoUsd, tierPrice } from '../ledger/price.js'
+import type { Metrics } from '../observe/metrics/metrics.js'
+import { keySteps, routeContent } from '../policy/cache-key.js'
+import {
+  cacheTermsOf,
+  CacheUse,
+  isCacheable,
+  storedReplyIn,
+  storedText,
+  type CacheResult,
+  type RouteCache,
+  type StoredReply,
+} from '../policy/cache-rules.js'
+import { ReplyMemory, type CacheEntry, type EntryOwner } from '../policy/reply-cache.js'
+import {
+  capturedFormat,
+  ReplayedStream,
+  ReplyCapture,
+  ReplyLog,
+  type ReplayClient,
+} from '../policy/reply-log.js'
+import { endOf, SharedReply } from '../policy/shared-reply.js'
+import type { StartedReply } from './attempts/attempt.js'
+import { SendResult } from './attempts/attempt-result.js'
+import type { Exchange } from './client-exchange.js'
+import type { Generation } from './generation.js'
+import type { Route } from './phases/choose-route.js'
+import type { Results } from './phases/phase-results.js'
+import type { Call } from './phases/receive.js'
+import { termsOf, withKeptReply } from './phases/send.js'
+import { toGatewayError } from './phases/send-error.js'
+import type { Settlement } from './phases/settle.js'
+import { inTurns } from './streams/in-turns.js'
+import { LARGE_BYTES } from './streams/join-chunks.js'
+import { ReplyTransform } from './streams/reply-transform.js'
+import { ArrayForm, arrayOfEvents, EVENT_STREAM } from './streams/stream-form.js'
+import { SingleWholeReply } from './streams/whole-reply.js'
+import { CLIENT_LEFT, timeoutError, TIMEOUT_TEXTS } from './transport-errors.js'
+
+/** A write that makes a replay encode the events that were added. */
+const TICK = Buffer.alloc(0)
+
+/** An admitted request of a route with a cache. */
+export interface CachedRequest {
+  readonly x: Exchange
+  readonly identity: Identity
+  readonly call: Call
+  readonly route: Route
+  readonly cache: RouteCache
+  readonly settlement: Settlement
+  /** Sends the call to its upstreams. */
+  readonly send: (call: Call) => Promise<StartedReply>
+}
+
+/** The services of the cache. */
+export interface CachingOptions {
+  readonly metrics: Metrics
+  /** The current settings. */
+  readonly settings: () => CacheConfig
+}
+
+/** A request that is looked up or stored. */
+interface KeyedRequest extends CachedRequest {
+  readonly use: CacheUse
+  readonly key: string
+  readonly owner: EntryOwner
+}
+
+/** The cache of one process. */
+export class Caching {
+  private readonly options: CachingOptions
+  private readonly memory: ReplyMemory
+  private readonly shared = new Map<string, SharedReply>()
+
+  constructor(options: CachingOptions) {
+    this.options = options
+    const { cache } = options.metrics
+    this.memory = new ReplyMemory((reason, count) => cache.dropped(reason, count))
+  }
+
+  /** Number of stored replies in memory, and their size. */
+  get size(): { readonly entries: number; readonly bytes: number } {
+    return { entries: this.memory.size, bytes: this.memory.bytes }
+  }
+
+  /** Answers the request from the cache, or sends it. Rejects with `GatewayError`. */
+  async serve(request: CachedRequest): Promise<StartedReply> {
+    const { x, call, cache, settlement } = request
+    const use = new CacheUse()
+    settlement.results.cached = use
+    const terms = cacheTermsOf(headerOf(x.req, 'cache-control'))
+    const { operation } = call.endpoint
+    const cacheable = { request: call.request, operation, hasHistory: call.history !== undefined }
+    if (terms.noStore || !isCacheable(cacheable, cache)) {
+      this.count(request, 'bypass')
+      return request.send(call)
+    }
+    const { key, owner } = await keyOf(request)
+    const keyed = { ...request, use, key, owner }
+    if (terms.maxAgeSeconds === 0) {
+      use.result = 'stored'
+      this.count(request, 'stored')
+      return this.send(keyed, null)
+    }
+    const nowMs = Date.now()
+    const entry = this.memory.get(key, nowMs)
+    if (entry !== null && nowMs - entry.storedAtMs <= terms.maxAgeSeconds * 1000) {
+      const reply = this.replay(keyed, entry, nowMs)
+      if (reply !== null) return reply
+    }
+    const running = cache.collapse ? this.shared.get(key) : undefined
+    if (running?.isOpen === true) return this.follow(keyed, running)
+    use.result = 'miss'
+    this.count(request, 'miss')
+    return this.send(keyed, cache.collapse ? new SharedReply(cache.maxBytes) : null)
+  }
+
+  /** A newer generation is in force: drops the entries of routes that it does not have. */
+  adopt(generation: Generation): void {
+    const routes = new Set(
+      generation.snapshot.config.routes.map((route) =>
+        routeOf(routeContent(route, generation.snapshot.config.upstreams), generation),
+      ),
+    )
+    this.memory.drop(({ owner }) => !routes.has(owner.route), 'route')
+  }
+
+  private count({ route }: CachedRequest, result: CacheResult | 'shared'): void {
+    this.options.metrics.cache.request(route.candidates[0].target.route, result)
+  }
+
+  /** Sends the request, and stores its reply when it has ended. `shared`: others may join. */
+  private async send(keyed: KeyedRequest, shared: SharedReply | null): Promise<StartedReply> {
+    const { x, call, cache, use, key } = keyed
+    const capture = new ReplyCapture({
+      maxBytes: cache.maxBytes,
+      isShared: () => (shared?.followers ?? 0) > 0,
+      now: cache.pace ? () => performance.now() : null,
+    })
+    const clientCodec = capturedFormat(call.clientCodec, capture)
+    const leader = shared === null ? null : new Leader(x, shared)
+    if (shared !== null) this.shared.set(key, shared)
+    const forget = (): void => {
+      if (this.shared.get(key) === shared) this.shared.delete(key)
+    }
+    let log: ReplyLog | null = null
+    use.atEnd(() => {
+      // A short stream ends before `send` resolves.
+      const error = this.keep(keyed, log ?? capture.log)
+      shared?.end(error)
+      forget()
+      return null
+    })
+    if (leader !== null) leader.onCancel = forget
+    const reply = await keyed.send({ ...call, clientCodec, capture })
+    log = reply.kind === 'stream' ? reply.stream.log : capture.log
+    await leader?.begun(reply, log, keyed.settlement.results)
+    return reply
+  }
+
+  /** Stores a complete reply that may be stored; returns the failure of any other reply. */
+  private keep(keyed: KeyedRequest, log: ReplyLog | null): WireError | null {
+    const { x, cache, key, owner, settlement } = keyed
+    const { results } = settlement
+    const { attempt, replyResult } = results
+    if (replyResult?.outcome !== 'complete' || log?.outcome === 'open') {
+      return results.error?.wire ?? x.cancellation.reason?.wire ?? replyResult?.error ?? TRUNCATED
+    }
+    if (attempt === null || log === null || replyResult.wasCut === true) return null
+    const { upstream, upstreamCodec, dialect } = attempt.candidate.target
+    const origin = upstreamCodec.stateOrigin ?? dialect
+    const source = { upstream: upstream.config.name, model: attempt.candidate.model, origin }
+    const text = storedText(log, source, cache)
+    if (text === null) return null
+    const nowMs = Date.now()
+    const expiresAtMs = nowMs + cache.ttlSeconds * 1000
+    const entry = { owner, text: Buffer.from(text), storedAtMs: nowMs, expiresAtMs }
+    this.memory.put(key, entry, this.options.settings().memoryBytes)
+    return null
+  }
+
+  /** The stored reply for the client; null if it is damaged. */
+  private replay(keyed: KeyedRequest, entry: CacheEntry, nowMs: number): StartedReply | null {
+    const { use, cache } = keyed
+    const stored = storedReplyIn(entry.text.toString('utf8'))
+    const reply = stored === null ? null : encodeStored(keyed, stored)
+    if (stored === null || reply === null) return null
+    use.result = 'hit'
+    use.ageSeconds = Math.max(0, Math.floor((nowMs - entry.storedAtMs) / 1000))
+    use.saved = () => savedBy(keyed, stored)
+    this.count(keyed, 'hit')
+    return cache.pace && reply.kind === 'whole' && reply.stream && stored.times.length > 0
+      ? paced(keyed, stored)
+      : reply
+  }
+
+  /** Waits for the reply of an equal request that is running, and follows it. */
+  private async follow(keyed: KeyedRequest, shared: SharedReply): Promise<StartedReply> {
+    const { x, use, call, settlement } = keyed
+    use.result = 'hit'
+    use.ageSeconds = 0
+    this.count(keyed, 'shared')
+    settlement.results.sent = new SendResult()
+    const leave = shared.join()
+    const { timeoutMs } = termsOf(x.req)
+    const timer = Number.isFinite(timeoutMs)
+      ? setTimeout(
+          () => x.cancellation.cancel(TIMED_OUT),
+          x.startedMs + timeoutMs - performance.now(),
+        )
+      : null
+    use.atEnd(() => {
+      leave()
+      if (timer !== null) clearTimeout(timer)
+      return null
+    })
+    const log = await orCancelled(shared.begun, x)
+    const stored = { ...sourceOf(keyed), events: log.events, times: [], vectors: log.vectors }
+    use.saved = () => (log.outcome === 'complete' ? savedBy(keyed, stored) : null)
+    if (call.request.stream && log.outcome === 'open') return followed(keyed, log)
+    await orCancelled(endOf(log), x)
+    if (log.error !== null) throw gatewayError(log.error)
+    const reply = encodeStored(keyed, { ...stored, vectors: log.vectors })
+    if (reply === null) throw gatewayError(TRUNCATED)
+    return reply
+  }
+}
+
+const TIMED_OUT = gatewayError(timeoutError(TIMEOUT_TEXTS.total))
+
+/** Keeps the upstream request of a client that has left, while others share its reply. */
+class Leader {
+  /** The client has left before others joined. */
+  onCancel: () => void = () => undefined
+  private readonly x: Exchange
+  private readonly shared: SharedReply
+  private hasLeft = false
+  /** Lets the rest of the stream be read without the client. */
+  private drain: () => void = () => undefined
+
+  constructor(x: Exchange, shared: SharedReply) {
+    this.x = x
+    this.shared = shared
+    x.outlivesClient = () => this.clientLeft()
+  }
+
+  /** The reply has begun. Rejects with `client_gone`, after the reply has ended, if the client has left. */
+  async begun(reply: StartedReply, log: ReplyLog | null, results: Results): Promise<void> {
+    const { x, shared } = this
+    if (log === null) {
+      shared.end(TRUNCATED)
+      return
+    }
+    shared.begin(log)
+    const ended = endOf(log)
+    if (reply.kind === 'stream') {
+      const { stream } = reply
+      const failed = (): void => log.fail(stream.translation.error ?? CLIENT_LEFT)
+      stream.once('failed', failed).once('close', failed)
+      this.drain = () => {
+        stream.drain()
+        results.sent?.drain(ended.then(() => this.leave()))
+      }
+    }
+    if (!this.hasLeft) return
+    this.drain()
+    await ended
+    this.leave()
+    x.cancellation.check()
+  }
+
+  private clientLeft(): boolean {
+    const { shared, x } = this
+    if (shared.followers === 0) {
+      this.onCancel()
+      return false
+    }
+    this.hasLeft = true
+    shared.onAlone = () => x.cancellation.cancel(GONE)
+    this.drain()
+    return true
+  }
+
+  /** The reply has ended without its client: the entry states that the client left. */
+  private leave(): void {
+    this.x.cancellation.onCancel(null)
+    this.x.cancellation.cancel(GONE)
+  }
+}
+
+const GONE = gatewayError(CLIENT_LEFT)
+
+/** The key of the request and the owner of its entry. */
+async function keyOf(request: CachedRequest): Promise<Pick<KeyedRequest, 'key' | 'owner'>> {
+  const { x, identity, call, route, cache } = request
+  const { generation } = x
+  const { accountId, keyId } = identity
+  const { scope } = cache
+  const content = routeContent(route.config, generation.snapshot.config.upstreams)
+  const steps = keySteps({
+    request: call.request,
+    wire: call.wire,
+    body: call.body,
+    facts: generation.facts(call.request.model),
+    route: content,
+    priceVersion: generation.priceVersion,
+    scope,
+    scopeId: scope === 'account' ? accountId : scope === 'key' ? `${accountId} ${keyId}` : '',
+  })
+  const key = call.raw.length > LARGE_BYTES ? await inTurns(steps) : atOnce(steps)
+  const { model } = call.request
+  return { key, owner: { accountId, keyId, model, route: routeOf(content, generation) } }
+}
+
+function routeOf(content: string, { priceVersion }: Generation): string {
+  return `${content} ${priceVersion}`
+}
+
+/** The candidate that a shared reply is priced by. */
+function sourceOf({ route }: KeyedRequest): Pick<StoredReply, 'upstream' | 'model' | 'origin'> {
+  const [{ target, model }] = route.candidates
+  const { upstreamCodec, dialect, upstream } = target
+  return { upstream: upstream.config.name, model, origin: upstreamCodec.stateOrigin ?? dialect }
+}
+
+/** The client of a replay; `hold` delays the end of its reply. */
+function clientOf({ x, call, settlement }: KeyedRequest, stored: StoredReply): ReplayClient {
+  const sent = settlement.results.sent ?? new SendResult()
+  settlement.results.sent = sent
+  const { clientCodec, request } = withKeptReply(call, (written) => sent.hold(written))
+  const seed = {
+    id: clientCodec.envelope.idPrefix + x.id,
+    createdAtSeconds: Math.floor(Date.now() / 1000),
+    model: request.model,
+    ...(stored.origin === null ? {} : { origin: stored.origin }),
+  }
+  return { clientCodec, request, seed }
+}
+
+/** A complete reply for the client, whole or as all events of a stream; null if it cannot be encoded. */
+function encodeStored(keyed: KeyedRequest, stored: StoredReply): StartedReply | null {
+  const { call, route, use } = keyed
+  const client = clientOf(keyed, stored)
+  const { clientCodec, request, seed } = client
+  const { vectors } = stored
+  if (vectors !== null) {
+    const body = clientCodec.encodeVectors?.(vectors, request, seed) ?? null
+    if (body === null) return null
+    use.replyResult = completeResult(vectors)
+    return { kind: 'whole', body, bytes: Buffer.byteLength(body), stream: false }
+  }
+  const { upstreamCodec } = route.candidates[0].target
+  const whole = new SingleWholeReply({ upstreamCodec, ...client }, request.stream)
+  for (const event of stored.events) whole.event(event)
+  const { body, bytes, ...result } = whole.encode()
+  if (result.outcome !== 'complete') return null
+  use.replyResult = result
+  if (call.endpoint.array !== true) return { kind: 'whole', body, bytes, stream: request.stream }
+  const array = arrayOfEvents(body)
+  return { kind: 'whole', body: array, bytes: array.length, stream: false }
+}
+
+function completeResult({ usage, model }: { usage: Usage; model: string | null }): ReplyResult {
+  const nothing = { error: null, breach: null, reason: null, tier: null, lost: [] }
+  return { outcome: 'complete', usage, model, outputSize: NO_OUTPUT, ...nothing }
+}
+
+/** What the upstream would bill for the reply at the current prices; null if they are unknown. */
+function savedBy({ x }: KeyedRequest, stored: StoredReply): number | null {
+  const { upstream, model, vectors, events } = stored
+  let usage: Usage = vectors?.usage ?? {}
+  let answered: string | null = vectors?.model ?? null
+  let tier: string | null = null
+  for (const event of events) {
+    if (event.type === 'start') answered = event.model
+    else if (event.type === 'usage') usage = { ...usage, ...event.usage }
+    else if (event.type === 'finish') tier = event.serviceTier ?? null
+  }
+  const price = x.generation.prices.find(upstream, model, answered)
+  const served = price === null ? null : tierPrice(price, tier)
+  if (served === null) return null
+  return costNanoUsd(served, vectors === null ? usage : { ...usage, output: 0 })
+}
+
+/** A stored stream with the times of its events. */
+function paced(keyed: KeyedRequest, stored: StoredReply): StartedReply {
+  const log = new ReplyLog({ maxBytes: Infinity, isShared: () => true, now: null })
+  const translation = new ReplayedStream(log, clientOf(keyed, stored))
+  const stream = replayOf(keyed, translation)
+  const startedMs = performance.now()
+  let timer: NodeJS.Timeout | null = null
+  const { events, times } = stored
+  const next = (): void => {
+    const elapsedMs = performance.now() - startedMs
+    for (let at = log.events.length; at < events.length; at += 1) {
+      const event = events[at]
+      const waitMs = (times[at] ?? 0) - elapsedMs
+      if (event === undefined) return
+      if (waitMs > 0) {
+        timer = setTimeout(next, waitMs)
+        break
+      }
+      log.event(event)
+    }
+    stream.write(TICK)
+  }
+  stream.once('close', () => {
+    if (timer !== null) clearTimeout(timer)
+  })
+  next()
+  return { kind: 'stream', stream }
+}
+
+/** The stream of a reply that another request has begun. */
+function followed(keyed: KeyedRequest, log: ReplyLog): StartedReply {
+  const translation = new ReplayedStream(log, clientOf(keyed, { ...sourceOf(keyed), ...NO_REPLY }))
+  const stream = replayOf(keyed, translation)
+  let isWaiting = false
+  const tick = (): void => {
+    if (isWaiting || stream.destroyed || translation.outcome !== 'open') return
+    isWaiting = true
+    // The events of one chunk are encoded together.
+    queueMicrotask(() => {
+      isWaiting = false
+      if (!stream.destroyed && !stream.writableEnded && !stream.writableNeedDrain) {
+        stream.write(TICK)
+      }
+    })
+  }
+  stream.once('close', log.follow(tick))
+  stream.onDrain = tick
+  tick()
+  return { kind: 'stream', stream }
+}
+
+const NO_REPLY = { events: [], times: [], vectors: null }
+
+/** The stream to the client of a replay. */
+function replayOf(keyed: KeyedRequest, translation: ReplayedStream): ReplyTransform {
+  const { x, call, settlement, use } = keyed
+  const { results } = settlement
+  const form = call.endpoint.array === true ? new ArrayForm() : EVENT_STREAM
+  const owner = {
+    ending: settlement.ending,
+    threw: (cause: unknown) => void (results.failure = cause),
+    translated: (ms: number) => {
+      if (results.sent !== null) results.sent.translateMs += ms
+    },
+  }
+  const stream = new ReplyTransform(translation, owner, form)
+  use.replyResult = translation
+  stream.onStep = () => {
+    if (translation.outcome === 'complete') stream.end()
+    else if (translation.error !== null) stream.fail(translation.error)
+  }
+  x.cancellation.onCancel((reason) => {
+    if (reason.kind === 'client_gone') stream.destroy()
+    else stream.fail(reason.wire)
+  })
+  return stream
+}
+
+/** The value; rejects with the reason if the exchange is cancelled before. */
+function orCancelled<T>(value: Promise<T>, { cancellation }: Exchange): Promise<T> {
+  return new Promise((resolve, reject) => {
+    cancellation.onCancel((reason: GatewayError) => reject(reason))
+    const settled = (settle: () => void): void => {
+      // Before the caller sets a listener of its own.
+      if (cancellation.reason === null) cancellation.onCancel(null)
+      settle()
+    }
+    value.then(
+      (result) => settled(() => resolve(result)),
+      (error: unknown) => settled(() => reject(toGatewayError(error))),
+    )
+  })
+}

@@ -1,0 +1,343 @@
+/**
+ * The key of a request in the exact cache: a hash of what decides the reply. Equal requests of different
+ * client formats have one key, because it is made from the canonical request. What the canonical request does
+ * not contain (fields that only the client's own format has) is added as the client sent it.
+ */
+import { createHash, type Hash } from 'node:crypto'
+import type { RouteConfig, UpstreamConfig } from '../config/config.js'
+import { isObject, stringOf, type JsonObject, type JsonValue } from '../formats/chat/json.js'
+import type { ModelFacts } from '../formats/chat/model.js'
+import type {
+  AssistantPart,
+  ChatRequest,
+  Message,
+  Tool,
+  ToolCall,
+  UserPart,
+} from '../formats/chat/request.js'
+import type { WireFormat } from '../formats/dialect.js'
+import { parseExact, stringifyExact } from '../formats/wire/json/exact-numbers.js'
+import type { Steps } from '../formats/wire/steps.js'
+
+/** A change of the key's form or of stored replies makes earlier entries unreachable. */
+const VERSION = 1
+/** Characters that are hashed in one step, about 2 ms. */
+const STEP_CHARS = 1024 * 1024
+
+/** What a key is made of. */
+export interface KeyParts {
+  readonly request: ChatRequest
+  /** The client's format and body, for fields that no other format has. */
+  readonly wire: WireFormat
+  readonly body: JsonObject
+  /** Facts of the requested model, for its defaults. */
+  readonly facts: ModelFacts
+  /** As `routeContent`. */
+  readonly route: string
+  /** The version of the prices. */
+  readonly priceVersion: string
+  /** Whose requests the entry may answer, and their id; empty for everyone. */
+  readonly scope: RouteCacheScope
+  readonly scopeId: string
+}
+
+type RouteCacheScope = NonNullable<RouteConfig['cache']>['scope']
+
+/** The key, in steps for a large request. */
+export function* keySteps(parts: KeyParts): Steps<string> {
+  const { request, route, priceVersion, scope, scopeId } = parts
+  const digest = new Digest()
+  digest.add([VERSION, scope, scopeId, route, priceVersion, request.model])
+  digest.add(settingsOf(parts))
+  for (const tool of request.tools) digest.add(toolOf(tool))
+  const { embedding } = request
+  if (embedding !== undefined) {
+    const { inputs, dimensions = null, base64 } = embedding
+    digest.add(['embedding', dimensions, base64])
+    for (const input of inputs) {
+      digest.add(typeof input === 'string' ? input : [...input])
+      if (digest.isStepOver()) yield
+    }
+  } else {
+    for (const item of itemsOf(request.messages)) {
+      digest.add(item)
+      if (digest.isStepOver()) yield
+    }
+  }
+  const hasOwn = hasOwnFields(parts)
+  if (hasOwn) digest.add(['own', parts.wire])
+  for (const [name, value = null] of Object.entries(parts.body)) {
+    if (IGNORED.has(name)) continue
+    if (hasOwn) digest.add([name, value])
+    else if (NESTED.has(name))
+      for (const unknown of unknownMembers(value)) digest.add(['unknown', name, ...unknown])
+    if (digest.isStepOver()) yield
+  }
+  return digest.end()
+}
+
+/** Hashes values in sequence. */
+class Digest {
+  private readonly hash: Hash = createHash('sha256')
+  private chars = 0
+
+  /** JSON has no line break, which therefore separates values. */
+  add(value: JsonValue): void {
+    const text = stringifyExact(value)
+    this.chars += text.length
+    this.hash.update(text).update('\n')
+  }
+
+  /** Whether other requests should be served before more is hashed. */
+  isStepOver(): boolean {
+    if (this.chars < STEP_CHARS) return false
+    this.chars = 0
+    return true
+  }
+
+  end(): string {
+    return this.hash.digest('base64url')
+  }
+}
+
+/** Fields that do not change what the model writes, by their names in all formats. */
+const IGNORED: ReadonlySet<string> = new Set([
+  'stream',
+  'stream_options',
+  'user',
+  'metadata',
+  'safety_identifier',
+  'prompt_cache_key',
+  'store',
+  'labels',
+])
+
+/** The values that models assume for absent fields. */
+const DEFAULTS = {
+  temperature: 1,
+  topP: 1,
+  topK: undefined,
+  maxOutputTokens: undefined,
+  frequencyPenalty: 0,
+  presencePenalty: 0,
+  seed: undefined,
+  candidates: 1,
+  logprobs: false,
+  topLogprobs: 0,
+  verbosity: 'medium',
+  serviceTier: 'auto',
+  parallelToolCalls: true,
+} as const satisfies Partial<Record<keyof ChatRequest, unknown>>
+
+const DEFAULT_ENTRIES = Object.entries(DEFAULTS)
+
+/** The settings that are not defaults, in a fixed order. */
+function settingsOf({ request, wire, facts }: KeyParts): JsonObject {
+  const settings: JsonObject = {}
+  const values: Readonly<Record<string, unknown>> = { ...request }
+  for (const [name, standard] of DEFAULT_ENTRIES) {
+    const value = values[name]
+    if (value !== undefined && value !== standard) settings[name] = scalar(value)
+  }
+  const { stop, toolChoice, tools, responseFormat, reasoningEffort, repeated } = request
+  if (stop !== undefined && stop.length > 0) settings['stop'] = stop
+  const usual = tools.length === 0 ? 'none' : 'auto'
+  if (toolChoice !== undefined && toolChoice.mode !== usual) {
+    settings['toolChoice'] = { ...toolChoice }
+  }
+  if (responseFormat !== undefined && responseFormat.type !== 'text') {
+    settings['responseFormat'] = { ...responseFormat }
+  }
+  if (reasoningEffort !== undefined && !isUsualEffort(reasoningEffort, facts)) {
+    settings['reasoningEffort'] = reasoningEffort
+  }
+  if (request.includeReasoningState === true) settings['reasoningState'] = true
+  const reasoning = repeated?.['reasoning']
+  const summary = isObject(reasoning) ? stringOf(reasoning['summary']) : undefined
+  if (summary !== undefined) settings['summary'] = summary
+  // A completion continues its prompt where a chat answers it.
+  if (wire === 'openai-completions') settings['completion'] = true
+  const betas = request.nativeHeaders?.['anthropic-beta']
+  if (betas !== undefined) settings['betas'] = betas
+  for (const name of Object.keys(request.rest).sort()) {
+    const value = request.rest[name]
+    if (value !== undefined && !IGNORED.has(name) && !isUsualRest(name, value)) {
+      settings[`rest.${name}`] = value
+    }
+  }
+  return settings
+}
+
+function scalar(value: unknown): JsonValue {
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
+    ? value
+    : JSON.stringify(value)
+}
+
+/** Whether the model does not reason by default, and the request does not require it. */
+function isUsualEffort(effort: string, { family, thinkingDefault }: ModelFacts): boolean {
+  return effort === 'none' && family === 'anthropic' && thinkingDefault !== 'adaptive'
+}
+
+function isUsualRest(name: string, value: JsonValue): boolean {
+  return name === 'modalities' && Array.isArray(value) && value.length === 1 && value[0] === 'text'
+}
+
+/** Without the mark for a provider's cache. */
+function toolOf({ name, description, parameters, strict, custom }: Tool): JsonObject {
+  const tool: JsonObject = { name }
+  if (description !== undefined) tool['description'] = description
+  if (parameters !== undefined) tool['parameters'] = parameters
+  if (strict === true) tool['strict'] = true
+  if (custom !== undefined) tool['custom'] = custom.format ?? {}
+  return tool
+}
+
+/** The contents of the messages in order. Ids of calls, which every format makes for itself, are numbered. */
+function* itemsOf(messages: readonly Message[]): Generator<JsonValue> {
+  const numbers = new Map<string, number>()
+  const numberOf = (id: string): number => {
+    const number = numbers.get(id) ?? numbers.size
+    numbers.set(id, number)
+    return number
+  }
+  let before = ''
+  for (const message of messages) {
+    const role = message.role === 'developer' ? 'system' : message.role
+    // Formats differ in whether they split the messages of the model.
+    if (role !== 'assistant' || before !== role) yield [role]
+    before = role
+    if (message.role === 'tool') yield ['of', numberOf(message.callId), message.isError === true]
+    for (const part of message.parts) {
+      if (part.type !== 'text' || part.text !== '' || part.signature !== undefined) {
+        yield partOf(part)
+      }
+    }
+    if (message.role !== 'assistant') continue
+    for (const call of message.toolCalls) yield callOf(call, numberOf(call.id))
+  }
+}
+
+/** Without marks and without the decoded size. */
+function partOf(part: UserPart | AssistantPart): JsonValue {
+  switch (part.type) {
+    case 'text':
+      return part.signature === undefined ? part.text : ['text', part.text, part.signature]
+    case 'image': {
+      const detail = part.detail === 'auto' ? undefined : part.detail
+      return ['image', { ...part.source }, detail ?? null]
+    }
+    case 'file':
+      return ['file', { ...part.source }, part.filename ?? null]
+    case 'audio':
+      return ['audio', part.format, part.data]
+    case 'thinking': {
+      const { text, signature = null, redacted = null, origin = null } = part
+      return ['thinking', text, signature, redacted, origin]
+    }
+    case 'opaque':
+      return ['opaque', part.provider, part.block]
+    default:
+      return part satisfies never
+  }
+}
+
+function callOf(call: ToolCall, number: number): JsonValue {
+  const { name, custom = false, signature = null } = call
+  return ['call', number, name, custom, signature, argumentsOf(call)]
+}
+
+/** The arguments without the spaces of the client's JSON. */
+function argumentsOf({ arguments: text, custom }: ToolCall): string {
+  if (custom === true) return text
+  try {
+    return stringifyExact(parseExact(text))
+  } catch {
+    return text
+  }
+}
+
+/** Whether the request has fields that its canonical form does not contain. */
+function hasOwnFields({ request, wire }: KeyParts): boolean {
+  const { native = [], tokenIds, embedding, rest } = request
+  if (native.some(({ path }) => !path.startsWith('anthropic-beta.'))) return true
+  if (embedding === undefined) return tokenIds !== undefined
+  // Each input of a batch has settings of its own.
+  return wire.startsWith('gemini') && Object.keys(rest).length > 0
+}
+
+/**
+ * Members of messages, parts and tools that the canonical request contains, in lower case and without
+ * underscores. Upstreams of the client's own format get the other ones, too.
+ */
+const CONTAINED: ReadonlySet<string> = new Set(
+  `allowedtools args arguments cachecontrol callid content contents data description detail effort file
+  filedata fileuri filename fileid format function functioncall functioncallingconfig functiondeclarations
+  functionresponse generatesummary id imageurl inlinedata input inputaudio inputschema iserror jsonschema
+  mediatype mimetype mode name output parallel parameters parametersjsonschema parts promptcachebreakpoint redacted refusal
+  response responseschema role schema signature source strict summary text thinking thought
+  thoughtsignature toolcallid toolcalls tooluseid tools type url verbosity`.split(/\s+/),
+)
+/** The fields whose members are not all read or reported one by one. */
+const NESTED: ReadonlySet<string> = new Set(
+  `contents functions input messages response_format system systemInstruction system_instruction text toolConfig
+  tool_choice tool_config tools`.split(/\s+/),
+)
+/** Members with JSON of the client's own. */
+const FREE: ReadonlySet<string> = new Set(
+  'args arguments inputschema parameters parametersjsonschema response responseschema schema'.split(
+    ' ',
+  ),
+)
+
+/** The other members in a value, each with its name and the number of objects before it. */
+function* unknownMembers(value: JsonValue): Generator<[number, string, JsonValue]> {
+  let objects = 0
+  // Depth first, so that the order is that of the body.
+  const waiting: JsonValue[] = [value]
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    if (Array.isArray(next)) {
+      for (let at = next.length - 1; at >= 0; at -= 1) waiting.push(next[at] ?? null)
+      continue
+    }
+    if (!isObject(next)) continue
+    objects += 1
+    const isTool = next['type'] === 'tool_use'
+    for (const [key, member = null] of Object.entries(next)) {
+      const plain = key.replaceAll('_', '').toLowerCase()
+      const isSpeaker = plain === 'name' && typeof next['role'] === 'string'
+      if (member === null) continue
+      if (!CONTAINED.has(plain) || isSpeaker) yield [objects, key, member]
+      else if (typeof member === 'object' && !FREE.has(plain) && !(isTool && plain === 'input')) {
+        waiting.push(member)
+      }
+    }
+  }
+}
+
+const contents = new WeakMap<RouteConfig, string>()
+
+/** A hash of the route with its upstreams, without their credentials. Another route has no influence. */
+export function routeContent(
+  route: RouteConfig,
+  upstreams: Readonly<Record<string, UpstreamConfig>>,
+): string {
+  const known = contents.get(route)
+  if (known !== undefined) return known
+  const names = [...route.targets, ...route.fallback].map(({ upstream }) => upstream)
+  const used = [...new Set(names)].map((name) => upstreamContent(upstreams[name]))
+  const content = createHash('sha256')
+    .update(JSON.stringify([route, used]))
+    .digest('base64url')
+  contents.set(route, content)
+  return content
+}
+
+/** What decides the replies of an upstream: its address and how its requests are made. */
+function upstreamContent(upstream: UpstreamConfig | undefined): unknown {
+  if (upstream === undefined) return null
+  const { name, dialect, platform, anthropicVersion, baseUrl, path, query, headers } = upstream
+  const { quirks, embeddingQuirks, completions } = upstream
+  const address = { name, dialect, platform, anthropicVersion, baseUrl, path, query, headers }
+  return { ...address, quirks, embeddingQuirks, completions }
+}

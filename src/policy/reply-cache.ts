@@ -1,0 +1,123 @@
+/**
+ * The stored replies of one process, within a limit of bytes: the least recently used are dropped first. The
+ * store, if it keeps replies too, is in `shared-replies.ts`.
+ */
+
+/** Bytes that an entry needs beside its text and names. */
+const ENTRY_BYTES = 256
+
+/** Whose reply an entry has. */
+export interface EntryOwner {
+  readonly accountId: string
+  readonly keyId: string
+  /** The model that the client requested. */
+  readonly model: string
+  /** The route and the prices, as in the key: an entry of another generation's route is dropped. */
+  readonly route: string
+}
+
+/** A stored reply. */
+export interface CacheEntry {
+  readonly owner: EntryOwner
+  /** As `storedText` wrote it. */
+  readonly text: Buffer
+  readonly storedAtMs: number
+  readonly expiresAtMs: number
+}
+
+/** Which entries to drop; an absent member matches all. */
+export interface EntryFilter {
+  readonly accountId?: string
+  readonly keyId?: string
+  readonly model?: string
+}
+
+/** Why entries are dropped, as in `sluice_cache_evictions_total`. */
+export type DropReason = 'expired' | 'memory' | 'cleared' | 'revoked' | 'route'
+
+/** Whether the entry is one that the filter names. */
+export function matches({ accountId, keyId, model }: EntryOwner, filter: EntryFilter): boolean {
+  if (filter.accountId !== undefined && filter.accountId !== accountId) return false
+  if (filter.keyId !== undefined && filter.keyId !== keyId) return false
+  return filter.model === undefined || filter.model === model
+}
+
+/** Entries by key, the least recently used first. */
+export class ReplyMemory {
+  private readonly entries = new Map<string, CacheEntry>()
+  private used = 0
+  private readonly onDrop: (reason: DropReason, count: number) => void
+
+  constructor(onDrop: (reason: DropReason, count: number) => void) {
+    this.onDrop = onDrop
+  }
+
+  get size(): number {
+    return this.entries.size
+  }
+
+  /** Bytes in use. */
+  get bytes(): number {
+    return this.used
+  }
+
+  /** The entry, which becomes the most recently used; null if there is none, or it has expired. */
+  get(key: string, nowMs: number): CacheEntry | null {
+    const entry = this.entries.get(key)
+    if (entry === undefined) return null
+    if (entry.expiresAtMs <= nowMs) {
+      this.remove(key, entry)
+      this.onDrop('expired', 1)
+      return null
+    }
+    this.entries.delete(key)
+    this.entries.set(key, entry)
+    return entry
+  }
+
+  /** Replaces an entry of the same key. An entry that is larger than the limit is not kept. */
+  put(key: string, entry: CacheEntry, maxBytes: number): void {
+    const before = this.entries.get(key)
+    if (before !== undefined) this.remove(key, before)
+    if (bytesOf(key, entry) > maxBytes) return
+    this.entries.set(key, entry)
+    this.used += bytesOf(key, entry)
+    let dropped = 0
+    for (const [oldest, each] of this.entries) {
+      if (this.used <= maxBytes) break
+      this.remove(oldest, each)
+      dropped += 1
+    }
+    if (dropped > 0) this.onDrop('memory', dropped)
+  }
+
+  /** Drops the entries for which `isDropped` returns true; returns their number. */
+  drop(isDropped: (entry: CacheEntry) => boolean, reason: DropReason): number {
+    let dropped = 0
+    for (const [key, entry] of this.entries) {
+      if (!isDropped(entry)) continue
+      this.remove(key, entry)
+      dropped += 1
+    }
+    if (dropped > 0) this.onDrop(reason, dropped)
+    return dropped
+  }
+
+  private remove(key: string, entry: CacheEntry): void {
+    this.entries.delete(key)
+    this.used -= bytesOf(key, entry)
+  }
+}
+
+function bytesOf(key: string, { owner, text }: CacheEntry): number {
+  const { accountId, keyId, model, route } = owner
+  return (
+    ENTRY_BYTES +
+    key.length +
+    text.length +
+    accountId.length +
+    keyId.length +
+    model.length +
+    route.length
+  )
+}
