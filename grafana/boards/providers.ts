@@ -332,6 +332,7 @@ function cost(): Row['panels'] {
     series({
       title: 'Cost per hour',
       description: 'US dollars per hour, by upstream and model.',
+      width: 6,
       unit: 'currencyUSD',
       isStacked: true,
       queries: [
@@ -348,6 +349,7 @@ function cost(): Row['panels'] {
     series({
       title: "Prompt tokens read from the provider's cache",
       description: 'Share of all prompt tokens. Sticky routes raise it.',
+      width: 6,
       unit: 'percentunit',
       max: 1,
       queries: [
@@ -364,6 +366,7 @@ function cost(): Row['panels'] {
       title: 'Replies from the exact cache',
       description:
         'Share of the requests of routes with a cache, joined running requests included, and what they saved in US dollars per hour.',
+      width: 6,
       unit: 'short',
       queries: [
         query(
@@ -382,6 +385,7 @@ function cost(): Row['panels'] {
     series({
       title: 'Tokens of a request, p90',
       description: 'Of input and output, by model.',
+      width: 6,
       unit: 'short',
       queries: [
         query(

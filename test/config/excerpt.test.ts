@@ -59,9 +59,10 @@ void t.test('possible secrets are masked, and the rest of the line is shown', (t
 void t.test('a line of any length is masked in linear time', (t) => {
   for (const part of ['key', 'a1', 'key:', '{', '://', 'key "', '-', '${a', ' ']) {
     const line = `a: ${part.repeat(1_000_000 / part.length)}`
-    const start = performance.now()
+    // The CPU time: on a busy machine the process waits for its turn.
+    const before = process.cpuUsage()
     excerpt(line, 1, 500_000)
-    t.ok(performance.now() - start < 1_500, part)
+    t.ok(process.cpuUsage(before).user < 1_500_000, part)
   }
   t.end()
 })

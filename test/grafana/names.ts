@@ -59,7 +59,7 @@ export const VALUES: Readonly<Partial<Record<string, ReadonlySet<string>>>> = {
     'gateway_error',
   ]),
   cause: new Set(['ok', 'client', 'limits', 'gateway', 'provider']),
-  result: new Set(['ok', 'refused', 'failed']),
+  result: new Set(['ok', 'refused', 'failed', 'hit', 'miss', 'stored', 'bypass', 'shared']),
   cache: new Set(['hit', 'miss']),
   gen_ai_token_type: new Set(['input', 'output']),
   le: new Set(

@@ -75,6 +75,8 @@ routes:
   t.strictSame(config.routes[1], {
     match: { prefix: 'claude-' },
     when: null,
+    cache: null,
+    cacheControl: null,
     targets: [
       { upstream: 'b', model: null, weight: 9, abort: null },
       {
