@@ -1,6 +1,4 @@
 /** The names of accounts and keys: their form, and how a name that is taken gets a number. */
-import type { Account } from './account.js'
-
 /** The form of an account's name: 1 to 63 of `a-z`, `0-9` and `-`, which is neither first nor last. */
 export const ACCOUNT_NAME = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 /** The longest name that is made from an e-mail address: a number still fits behind it. */

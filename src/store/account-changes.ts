@@ -21,7 +21,7 @@ export interface AccountState {
   readonly account: Account | null
   /** By e-mail address. */
   readonly members: ReadonlyMap<string, Member>
-  /** The keys that have the names that were asked for (`hasName`), by name. */
+  /** The keys that have the names of `AccountReads` (`hasName`), by name. */
   readonly keys: ReadonlyMap<string, ApiKey>
   /** The keys that are not revoked. */
   readonly liveKeys: number

@@ -104,7 +104,7 @@ export async function trees(t: Test, newUrl: NewUrl): Promise<void> {
   t.equal(await store.createAccount({ ...low, parentId: mid.id }), 'created')
   t.equal(await store.createAccount({ ...leaf, parentId: low.id }), 'created')
   t.same(await store.accountByName(leaf.name), { ...leaf, parentId: low.id })
-  t.equal(await store.accountByName('nobody'), null)
+  t.equal(await store.accountByName('no-one-has-it'), null)
   t.equal(await store.createAccount(anAccount({ name: top.name })), 'name_taken')
   t.equal(await store.createAccount(anAccount({ parentId: leaf.id })), 'too_deep')
   t.equal(await store.createAccount(anAccount({ parentId: 'acc_none' })), 'no_parent')
