@@ -39,9 +39,9 @@ export function* numberedKeyNames(name: string): Generator<string> {
 }
 
 /** The name that people see. */
-export function displayNameOf({
-  name,
-  displayName,
-}: Pick<Account, 'name' | 'displayName'>): string {
-  return displayName ?? name
+export function displayNameOf(account: {
+  readonly name: string
+  readonly displayName?: string
+}): string {
+  return account.displayName ?? account.name
 }
