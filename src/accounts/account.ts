@@ -182,16 +182,19 @@ export interface ApiKey {
   replacedBy?: string
 }
 
+/** The limits of one account, which count for all below it. */
+export interface AccountLimits extends Pick<Account, 'id' | 'name'> {
+  readonly limits: KeyLimits
+}
+
 /** The account and key of an authenticated request. */
 export interface Identity {
   keyId: string
   accountId: string
   /** `Account.email`, in lower case; absent if the account has none, and for requests of no account. */
   email?: string
-  /** The accounts above, the parent first; absent: none. */
-  ancestors?: readonly Account[]
-  /** The account's limits; absent: none. */
-  accountLimits?: KeyLimits
+  /** The limits of the account and of those above it (`Account.limits`); absent: none has any. */
+  accountLimits?: readonly AccountLimits[]
   /** The names from the top of the tree to the account, `/` between them; absent for requests of no account. */
   accountPath?: string
   plan: PlanName

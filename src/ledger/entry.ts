@@ -114,6 +114,12 @@ const explanationSchema = z.object({
     'saved_nano_usd',
     'What the reply from the cache would have cost, in billionths of a US dollar.',
   ),
+  /** At the time of the request, so that sums of a closed month never change. */
+  accountPath: field(
+    laterText(),
+    'account_path',
+    'The names of the accounts from the top of the tree to this one, `/` between them.',
+  ),
 })
 
 /** The fields in the order of the columns. New ones go to the end. */

@@ -30,7 +30,7 @@ export interface LedgerWriterOptions {
 }
 
 /** The members of an entry that the key determines. */
-export type EntryOwner = Pick<LedgerEntry, 'accountId' | 'keyId' | 'labels'>
+export type EntryOwner = Pick<LedgerEntry, 'accountId' | 'keyId' | 'labels' | 'accountPath'>
 
 /**
  * The label values of `sluice_usage_rows_total`. Each entry counts under the source of its token counts, and
@@ -221,8 +221,8 @@ export class LedgerWriter {
     const { ledger, ownerOf } = this.options
     const owner = row.accountId === NO_OWNER ? await ownerOf(row.keyId) : row
     if (owner === null) return false
-    const { accountId, keyId, labels } = owner
-    await ledger.settle({ ...row, accountId, keyId, labels }, reservation)
+    const { accountId, keyId, labels, accountPath } = owner
+    await ledger.settle({ ...row, accountId, keyId, labels, accountPath }, reservation)
     return true
   }
 

@@ -8,7 +8,7 @@ import type { ThrottleStore } from '../store/throttle.js'
 import type { BudgetDemand, Demand } from '../store/ledger.js'
 import { BUDGET_PERIODS, isBudget, periodOf } from '../store/limit-arithmetic.js'
 import type { Decision } from './reservation-types.js'
-import type { LimitDemand } from './find-limits.js'
+import { shownSubject, type LimitDemand } from './find-limits.js'
 
 /** The services that a watch uses. */
 export interface BudgetWatchOptions {
@@ -124,7 +124,7 @@ export class BudgetWatch {
         type: 'budget.threshold',
         atMs: nowMs,
         data: {
-          budget: budget.subject,
+          budget: shownSubject(budget.subject),
           period,
           threshold_percent: threshold,
           reason,

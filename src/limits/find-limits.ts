@@ -1,6 +1,6 @@
 /**
- * Finds the limits that apply to a request: the rules of the configuration, those of its account's plan, and
- * those of its key. The ledger counts and decides.
+ * Finds the limits that apply to a request: the rules of the configuration, those of its account's plan, of
+ * the account and of those above it, and of its key. The ledger counts and decides.
  */
 import { hash } from 'node:crypto'
 import type { Identity, KeyLimits, PlanName } from '../accounts/account.js'
@@ -98,7 +98,14 @@ export class Rules {
       const subject = `account:${accountId};of-plan`
       applying.push({ subject, shared: false, whose: `the plan '${plan}'`, amounts: ofPlan })
     }
-    const { limits } = identity
+    const { limits, accountLimits } = identity
+    if (accountLimits !== undefined) {
+      for (const { id, name, limits: amounts } of accountLimits) {
+        // Requests of all accounts below count towards it.
+        const subject = ownSubject(id)
+        applying.push({ subject, shared: true, whose: `the account '${name}'`, amounts })
+      }
+    }
     if (limits !== null) {
       applying.push({
         subject: `key:${keyId};own`,
@@ -115,6 +122,16 @@ export class Rules {
     if (plan === null) throw planMissing(name)
     return Object.keys(plan.limits).length === 0 ? NO_AMOUNTS : plan.limits
   }
+}
+
+/** The subject of an account's own limits. */
+export function ownSubject(accountId: string): string {
+  return `account:${accountId};own`
+}
+
+/** The subject as ledger entries name it: an account's own limit is that of the account. */
+export function shownSubject(subject: string): string {
+  return subject.startsWith('account:') && subject.endsWith(';own') ? subject.slice(0, -4) : subject
 }
 
 /** Whether the amounts include a budget. */

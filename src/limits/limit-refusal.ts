@@ -2,7 +2,7 @@
 import { GatewayError } from '../errors.js'
 import type { LimitState } from '../store/ledger.js'
 import { BUDGET_PERIODS, isBudget, isBudgetKind } from '../store/limit-arithmetic.js'
-import type { LimitDemand } from './find-limits.js'
+import { shownSubject, type LimitDemand } from './find-limits.js'
 
 /** The kind of a limit; the label of `sluice_limit_rejections_total`. */
 export type LimitKind = LimitDemand['demand']['kind']
@@ -64,7 +64,7 @@ export function refusalOf(
     ...(isBudgetKind(kind) ? { code: 'insufficient_quota' } : {}),
     ...(never || seconds > WORTH_WAITING_SECONDS ? { retryable: false } : {}),
   })
-  return { kind, error, limit: `${subject} ${LIMIT_NAMES[kind]}` }
+  return { kind, error, limit: `${shownSubject(subject)} ${LIMIT_NAMES[kind]}` }
 }
 
 function waitMs({ demand }: LimitDemand, { retryAfterMs, resetMs }: LimitState): number {

@@ -1,6 +1,7 @@
 /**
  * The parts of a data-plane process that use the store: authentication, reasoning state, limits, the ledger.
  */
+import { accountPart } from '../accounts/authentication/authentication-result.js'
 import { Authenticator } from '../accounts/authentication/authenticator.js'
 import { labelsText, NO_LABELS } from '../accounts/labels.js'
 import type { LedgerConfig, LimitingConfig, Snapshot } from '../config/config.js'
@@ -185,7 +186,8 @@ function openLedgerWriter(
       const found = await store.findKey(digest)
       if (found === null) return null
       const { id: keyId, accountId, labels = NO_LABELS } = found.key
-      return { keyId, accountId, labels: labelsText(labels) }
+      const { accountPath = null } = accountPart(found.account, found.ancestors ?? [])
+      return { keyId, accountId, labels: labelsText(labels), accountPath }
     },
     settings,
     log,

@@ -52,15 +52,18 @@ export function accountPart(
   account: Account,
   ancestors: readonly Account[],
 ): Pick<Identity, 'accountId' | 'email' | 'plan' | 'ancestors' | 'accountLimits' | 'accountPath'> {
-  const { id, email, plan, limits } = account
-  const names = [account, ...ancestors].map(({ name }) => name)
+  const { id, email, plan } = account
+  const path = [account, ...ancestors]
+  const names = path.map(({ name }) => name)
+  const accountLimits = path.flatMap((each) => {
+    return each.limits === undefined ? [] : [{ id: each.id, name: each.name, limits: each.limits }]
+  })
   return {
     accountId: id,
     plan,
     accountPath: names.reverse().join('/'),
     ...(email === undefined ? {} : { email }),
-    ...(limits === undefined ? {} : { accountLimits: limits }),
-    ...(ancestors.length === 0 ? {} : { ancestors }),
+    ...(accountLimits.length === 0 ? {} : { accountLimits }),
   }
 }
 

@@ -63,6 +63,7 @@ const COLUMNS: readonly [title: string, cell: (row: schema.RequestRow) => Cell][
   ['generation_hash', (row) => row.generationHash],
   ['cache_hit', (row) => row.cacheHit],
   ['saved_usd', (row) => usd(row.savedNanoUsd)],
+  ['account_path', (row) => row.accountPath],
 ]
 
 /** The header line of the CSV file. */

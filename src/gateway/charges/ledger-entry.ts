@@ -102,6 +102,7 @@ export function entryOf(x: RequestContext, results: Results, nowMs: number): Led
     priceVersion: isPriced(results, used) ? generation.priceVersion : null,
     gateway: generation.snapshot.config.server.name,
     generationHash: generation.hash,
+    accountPath: authenticated?.identity.accountPath ?? null,
     cacheHit: cacheHitOf(results),
     savedNanoUsd: results.cached?.result === 'hit' ? results.cached.saved() : null,
   }

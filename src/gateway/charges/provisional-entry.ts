@@ -69,6 +69,7 @@ export function provisionalEntry(
     priceVersion: isPriced && nanoUsd !== null ? x.generation.priceVersion : null,
     gateway: x.generation.snapshot.config.server.name,
     generationHash: x.generation.hash,
+    accountPath: identity.accountPath ?? null,
     labels: labelsText(identity.labels),
     clientRequestId,
   }

@@ -184,7 +184,9 @@ async function settle(
 ): Promise<void> {
   const own = meteredEntry(metered, facts.charge, used)
   const entry =
-    object === undefined ? own : { ...own, keyId: object.keyId, accountId: object.accountId }
+    object === undefined || object.accountId === own.accountId
+      ? { ...own, keyId: object?.keyId ?? own.keyId }
+      : { ...own, keyId: object.keyId, accountId: object.accountId, accountPath: null }
   const need = { tokens: 0, nanoUsd: used.costNanoUsd ?? 0 }
   const demands = workDemands(metered, need)
     .map(({ demand }) => demand)

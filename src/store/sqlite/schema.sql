@@ -224,7 +224,8 @@ CREATE TABLE ledger_entries (
   gateway TEXT,
   generation_hash TEXT,
   cache_hit INTEGER,
-  saved_nano_usd INTEGER
+  saved_nano_usd INTEGER,
+  account_path TEXT
 );
 CREATE INDEX entries_by_time ON ledger_entries (at_ms);
 CREATE INDEX entries_failed ON ledger_entries (at_ms) WHERE outcome <> 'ok';
@@ -246,7 +247,7 @@ CREATE VIEW entries AS SELECT
   cache_write_1h_tokens, reasoning_tokens, cost_nano_usd, cost_nano_usd / 1e9 AS cost_usd,
   tokens_after_disconnect, losses, generation, first_content_ms, overhead_ms, ingress, error_message,
   "limit", upstream_status, upstream_request_id, attempted, shadow_of, labels, client_request_id, price_version,
-  gateway, generation_hash, cache_hit, saved_nano_usd,
+  gateway, generation_hash, cache_hit, saved_nano_usd, account_path,
   at_ms
 FROM ledger_entries;
 

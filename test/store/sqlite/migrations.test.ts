@@ -235,10 +235,18 @@ function toVersion6(db: ReturnType<typeof connect>): void {
   db.exec(pending)
   const entries = viewSql(db, 'entries')
   db.exec('DROP VIEW entries')
-  for (const column of ['gateway', 'generation_hash', 'cache_hit', 'saved_nano_usd']) {
+  for (const column of [
+    'gateway',
+    'generation_hash',
+    'cache_hit',
+    'saved_nano_usd',
+    'account_path',
+  ]) {
     db.exec(`ALTER TABLE ledger_entries DROP COLUMN ${column}`)
   }
-  db.exec(entries.replace('  gateway, generation_hash, cache_hit, saved_nano_usd,', ''))
+  db.exec(
+    entries.replace('  gateway, generation_hash, cache_hit, saved_nano_usd, account_path,', ''),
+  )
   db.exec("DROP TABLE provider_objects; DELETE FROM sizes WHERE name LIKE 'objects%'")
   db.exec(`
     DROP INDEX accounts_by_parent;

@@ -47,6 +47,8 @@ ALTER TABLE ledger_entries ADD COLUMN generation_hash TEXT;
 -- The exact cache.
 ALTER TABLE ledger_entries ADD COLUMN cache_hit INTEGER;
 ALTER TABLE ledger_entries ADD COLUMN saved_nano_usd INTEGER;
+-- The accounts above that of an entry.
+ALTER TABLE ledger_entries ADD COLUMN account_path TEXT;
 DROP VIEW entries;
 CREATE VIEW entries AS SELECT
   request_id, strftime('%Y-%m-%dT%H:%M:%fZ', at_ms / 1000.0, 'unixepoch') AS at, duration_ms,
@@ -55,7 +57,7 @@ CREATE VIEW entries AS SELECT
   cache_write_1h_tokens, reasoning_tokens, cost_nano_usd, cost_nano_usd / 1e9 AS cost_usd,
   tokens_after_disconnect, losses, generation, first_content_ms, overhead_ms, ingress, error_message,
   "limit", upstream_status, upstream_request_id, attempted, shadow_of, labels, client_request_id, price_version,
-  gateway, generation_hash, cache_hit, saved_nano_usd,
+  gateway, generation_hash, cache_hit, saved_nano_usd, account_path,
   at_ms
 FROM ledger_entries;
 
