@@ -108,8 +108,10 @@ void t.test('D-65: a stream that never ends is truncated after total_ms', async 
 
 void t.test('D-65: a slow stream does not time out', async (t) => {
   watchProcess(t)
-  const gateway = await startGateway(t, { upstreamOptions: TIMEOUTS })
-  const seen = await ask(gateway, question('gpt-4o', true, { text: '[[words: 5]] [[pace: 200]]' }))
+  // Longer than any time limit in all, and each pause a fifth of it.
+  const upstreamOptions = 'timeouts: { connect_ms: 3000, first_byte_ms: 2000, idle_ms: 2000 }'
+  const gateway = await startGateway(t, { upstreamOptions })
+  const seen = await ask(gateway, question('gpt-4o', true, { text: '[[words: 8]] [[pace: 400]]' }))
   t.equal(seen.finish, 'stop')
   t.ok(seen.done && seen.whole)
 })

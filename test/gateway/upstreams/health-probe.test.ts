@@ -56,7 +56,8 @@ async function until(isSo: () => boolean): Promise<void> {
 }
 
 void t.test('it requests the path with GET and the credential, again and again', async (t) => {
-  const { requests, breaker } = await scene(t)
+  // The interval is also the time limit of a check.
+  const { requests, breaker } = await scene(t, 1_000)
   await until(() => requests.length >= 3)
   t.match(requests[0], { method: 'GET', url: '/v1/models', headers: { authorization: 'Bearer k' } })
   t.equal(requests[0]?.headers['content-length'], undefined)
@@ -66,7 +67,7 @@ void t.test('it requests the path with GET and the credential, again and again',
 void t.test(
   'status 500 opens the breaker without any traffic; a healthy reply allows a test request',
   async (t) => {
-    const up = await scene(t)
+    const up = await scene(t, 300)
     up.answer = (res) => res.writeHead(500).end()
     await until(() => up.breaker.state === 'open')
     up.answer = (res) => res.writeHead(401).end()
@@ -83,11 +84,11 @@ void t.test('a server that accepts and sends nothing counts as down', async (t) 
 })
 
 void t.test('after stop nothing more is sent, and a running check has no effect', async (t) => {
-  const up = await scene(t)
+  const up = await scene(t, 1_000)
   up.answer = (res) => void setTimeout(() => res.writeHead(500).end(), 30)
   await until(() => up.requests.length === 1)
   up.probe.stop()
-  await new Promise((resolve) => setTimeout(resolve, 120))
+  await new Promise((resolve) => setTimeout(resolve, 1_200))
   t.equal(up.requests.length, 1)
   t.equal(up.breaker.state, 'closed')
 })
