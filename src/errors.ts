@@ -26,6 +26,19 @@ export const ERRORS = {
     401,
     'No valid key, or its account is disabled. The message is the same for every kind of wrong key.',
   ),
+  jwt_invalid: clientRow(
+    401,
+    'The token of a workload is not a valid JWT: its form, its algorithm or its signature is wrong.',
+  ),
+  jwt_issuer: clientRow(401, 'No entry of `identity` has the issuer of the token.'),
+  jwt_unknown_key: clientRow(401, "The issuer's key set has no key for the token."),
+  jwt_expired: clientRow(401, 'The token has expired, or is not valid yet.'),
+  jwt_audience: clientRow(401, 'The token is for another audience than those of `identity`.'),
+  jwt_claims: clientRow(
+    401,
+    'A claim that `identity` needs is missing or has another value, or the account does not exist or is disabled.',
+  ),
+  jwt_revoked: clientRow(401, 'The identity of the token is denied by `sub` or `jti`.'),
   forbidden: clientRow(403, 'The key is valid but not allowed to do this.'),
   plan_limit: clientRow(
     403,
@@ -86,7 +99,7 @@ export const ERRORS = {
   ),
   identity_unavailable: gatewayRow(
     503,
-    'The identity provider does not reply, or its reply is not valid. Dashboard only.',
+    'The identity provider does not reply, or its reply is not valid: the issuer of tokens whose keys are unknown or too old, or the one for signing in to the dashboard.',
   ),
   upstream_rejected: upstreamRow(
     400,
@@ -255,6 +268,11 @@ export function causeOf(outcome: Outcome): Cause | null {
 export function outcomesOf(cause: Cause): Outcome[] {
   const kinds: Outcome[] = [...Object.keys(ERRORS).filter(isKind), 'lost']
   return kinds.filter((outcome) => causeOf(outcome) === cause)
+}
+
+/** Whether it is a refused token of a workload. */
+export function isTokenError(kind: ErrorKind): boolean {
+  return kind.startsWith('jwt_')
 }
 
 /** Whether it is the name of an outcome. */

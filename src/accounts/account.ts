@@ -187,7 +187,7 @@ export interface AccountLimits extends Pick<Account, 'id' | 'name'> {
   readonly limits: KeyLimits
 }
 
-/** The account and key of an authenticated request. */
+/** The account and key, or token, of an authenticated request. */
 export interface Identity {
   keyId: string
   accountId: string
@@ -198,7 +198,7 @@ export interface Identity {
   /** The names from the top of the tree to the account, `/` between them; absent for requests of no account. */
   accountPath?: string
   plan: PlanName
-  /** The digest of the key, which identifies the running requests of a key. Null without a key. */
+  /** The digest of the key or token, which identifies its running requests. Null without one. */
   digest: string | null
   /** As in `ApiKey`; null: never, all, the lists of the upstreams, none. */
   expiresAtMs: number | null
@@ -206,6 +206,8 @@ export interface Identity {
   allowTools: readonly string[] | null
   limits: KeyLimits | null
   labels: Labels
+  /** The name of the entry of `identity` that accepted the token; absent without a token. */
+  workload?: string
 }
 
 /** Throws `forbidden` if the key's list of models does not include the model, which is at `param`. */

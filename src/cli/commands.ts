@@ -12,6 +12,7 @@ export const COMMANDS: Record<string, () => Promise<Command>> = {
   emulate: async () => (await import('./emulate.js')).command,
   explain: async () => (await import('./explain/explain.js')).command,
   generations: async () => (await import('./generations.js')).command,
+  identity: async () => (await import('./identity.js')).command,
   keys: async () => (await import('./keys.js')).command,
   models: async () => (await import('./models.js')).command,
   plan: async () => (await import('./plan/plan.js')).command,

@@ -153,7 +153,7 @@ function overlapOf(text: string): number {
 }
 
 /** `12h`, `30d`, a date (its start, UTC) or a time. */
-function expiryOf(text: string, nowMs: number): number {
+export function expiryOf(text: string, nowMs: number): number {
   const [, digits, unit] = /^(\d{1,6})([hd])$/.exec(text) ?? []
   const lastsMs = unit === 'h' || unit === 'd' ? Number(digits) * UNITS_MS[unit] : null
   const isDate = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2})?(Z|[+-]\d{2}:\d{2}))?$/.test(text)

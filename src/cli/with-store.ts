@@ -41,6 +41,8 @@ export interface StoreSession {
   readonly upstreams: readonly string[]
   /** The names of the configured models, see `knownModels`. */
   readonly models: readonly string[]
+  /** The names of the configured workload identities. */
+  readonly identities: readonly string[]
   readonly terminal: Terminal
 }
 
@@ -102,6 +104,7 @@ export async function withStore(
   const { store: url, plans, ledger } = config
   const upstreams = Object.keys(config.upstreams)
   const models = knownModels(config, catalogue)
+  const identities = config.identity.map(({ name }) => name)
   protectSecrets(secretsOf(config))
   const warn = (message: string): void => terminal.err(`sluice: ${message}`)
   return reporting(terminal, async () => {
@@ -112,7 +115,7 @@ export async function withStore(
       mustExist: mustExist && !isRedisUrl(url),
     })
     try {
-      return await work({ store, plans, upstreams, models, terminal })
+      return await work({ store, plans, upstreams, models, identities, terminal })
     } finally {
       await store.close()
     }

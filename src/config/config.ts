@@ -10,6 +10,7 @@ import type { TlsFiles } from '../http/read-tls-files.js'
 import type { LogLevel } from '../observe/log.js'
 import type { NotifyGroup } from '../observe/notification.js'
 import type { CacheConfig, CacheControlConfig, RouteCacheConfig } from './schema/cache-schema.js'
+import type { WorkloadIdentity } from './schema/identity-schema.js'
 
 /**
  * Thresholds for refusing requests that the process cannot serve in time. Lists have one threshold per level.
@@ -226,6 +227,8 @@ export interface Config {
   /** `sqlite:` and an absolute path. */
   readonly store: string
   readonly auth: AuthConfig
+  /** Empty: only keys are accepted. */
+  readonly identity: readonly WorkloadIdentity[]
   readonly escrow: EscrowConfig
   /** How long responses are stored that clients can continue by id; 0 if they are not stored. */
   readonly responses: { readonly storeSeconds: number }

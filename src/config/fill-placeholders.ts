@@ -39,7 +39,10 @@ const MAX_DEPTH = 64
 
 const PLACEHOLDER = /\$(\$\{)|\$\{([^}]*)\}?/g
 
-/** Replaces every placeholder in every text value; `$${` is an escaped `${`. */
+/**
+ * Replaces every placeholder in every text value; `$${` is an escaped `${`. Claims of tokens under `identity`
+ * are kept.
+ */
 export function fillPlaceholders(value: unknown, around: Surroundings): Filled {
   const filling = new Filling(around)
   const filled = filling.walk(value, [])
@@ -101,10 +104,14 @@ class Filling {
       })
       return value
     }
-    this.filledPaths.add(JSON.stringify(path))
+    if (path[0] !== 'identity') this.filledPaths.add(JSON.stringify(path))
     const key = isKey(path)
     const unset: string[] = []
+    const isIdentity = path[0] === 'identity'
     const filled = value.replace(PLACEHOLDER, (whole, escaped?: string, inner?: string) => {
+      if (isIdentity && (escaped !== undefined || inner?.startsWith('claims.') === true)) {
+        return whole
+      }
       if (escaped !== undefined) return '${'
       const name = inner ?? ''
       if (!whole.endsWith('}')) return this.fault(path, 'contains ${ without a closing brace')

@@ -51,6 +51,7 @@ export function shownConfig(config: Config): JsonObject {
     server: shownServer(config.server),
     store: maskedStore(config.store),
     auth: snakeKeys(config.auth),
+    identity: config.identity.map((each) => ({ ...each, limits: shownAmounts(each.limits) })),
     escrow: maskedEscrow(config.escrow),
     dashboard: shownDashboard(config.dashboard),
     log: snakeKeys(config.log),

@@ -6,6 +6,7 @@ import { resolve } from 'node:path'
 import { isRedisUrl, parseRedisUrl, parseSqliteAddress } from '../store/store-address.js'
 import { BUILT_IN_PLANS, isPlanOf } from '../accounts/plans.js'
 import type { Config, PlanConfig } from './config.js'
+import { checkIdentities, identitiesOf } from './resolve-identities.js'
 import { amountsOf, checkLimits, limitingOf, limitsOf } from './resolve-limits.js'
 import type { Finding, Path, ReportFinding } from './problem.js'
 import { checkRoutes, routesOf } from './resolve-routes.js'
@@ -47,6 +48,7 @@ export function resolveConfig(
   checkTelemetry(values.telemetry, values.notify, report)
   checkMetrics(values.metrics, report)
   checkDashboard(values.dashboard, (path, message) => report(['dashboard', ...path], message))
+  checkIdentities(values.identity, context, report)
   checkRoutes(values.routes, Object.keys(values.upstreams), report)
   checkLimits(values, report)
   if (findings.length > 0 || store === null) return { config: null, findings }
@@ -83,6 +85,7 @@ function configOf(values: FileValues, store: string, context: ResolveContext): C
     server,
     store,
     auth: { freshSeconds: auth.fresh_seconds, staleSeconds: auth.stale_seconds },
+    identity: identitiesOf(values.identity, context.folder),
     responses: { storeSeconds: responses.store_seconds },
     escrow: {
       enabled: escrow.enabled,

@@ -22,7 +22,6 @@ import {
   LATE_BODY,
   type StallWatch,
 } from './refuse-request.js'
-import { MAX_HEAD_BYTES } from './request-guard.js'
 
 /** What the sessions need from the listener. Times are in milliseconds. */
 export interface Http2SessionsOptions {
@@ -35,6 +34,8 @@ export interface Http2SessionsOptions {
   readonly bodyGraceMs: number
   /** How long a session without a stream stays open. */
   readonly keepAliveMs: number
+  /** Maximum size of the headers of a request. */
+  readonly maxHeadBytes: number
 }
 
 const { NGHTTP2_ENHANCE_YOUR_CALM, NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR } = constants
@@ -72,7 +73,7 @@ export class Http2Sessions {
       settings: {
         enablePush: false,
         maxConcurrentStreams: MAX_STREAMS,
-        maxHeaderListSize: MAX_HEAD_BYTES,
+        maxHeaderListSize: options.maxHeadBytes,
       },
       maxHeaderListPairs: MAX_HEADER_PAIRS,
       maxSessionInvalidFrames: 100,

@@ -82,3 +82,18 @@ export const publicLookup: LookupFunction = (hostname, options, callback) => {
     else callback(null, first.address, first.family)
   })
 }
+
+/** True for the names and addresses of this machine; browsers send secure cookies to them over http too. */
+export function isLoopback(hostname: string): boolean {
+  const host = hostname.replace(/^\[|\]$/g, '').toLowerCase()
+  if (host === 'localhost' || host.endsWith('.localhost') || host === '::1') return true
+  return /^127(?:\.\d{1,3}){3}$/.test(host)
+}
+
+/** Whether an address is a URL with https, or with http on this machine, without a user and a fragment. */
+export function isSecureAddress(address: string): boolean {
+  if (!URL.canParse(address)) return false
+  const { protocol, hostname, username, password, hash } = new URL(address)
+  if (username !== '' || password !== '' || hash !== '') return false
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname))
+}

@@ -65,7 +65,7 @@ export function breachOf(code: string | undefined): WireError {
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return { kind: 'request_timeout', message: 'the request did not arrive in time' }
     case 'HPE_HEADER_OVERFLOW':
-      return { kind: 'headers_too_large', message: 'the request line and headers exceed 16 KiB' }
+      return { kind: 'headers_too_large', message: 'the request line and headers are too large' }
     case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
       return { kind: 'body_too_large', message: 'the chunk extensions exceed 16 KiB' }
     default:

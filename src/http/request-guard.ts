@@ -13,8 +13,10 @@ const ALLOWED: ReadonlySet<string> = new Set(METHODS)
 
 /** Maximum header lines, and trailer lines, of one request, as in nginx, Apache and Envoy. */
 const MAX_HEADERS = 100
-/** Maximum size of the request line and headers. */
+/** Maximum size of the request line and headers; more if workloads may send tokens of up to 16 KiB. */
 export const MAX_HEAD_BYTES = 16 * 1024
+/** The same with workload identities. */
+export const MAX_HEAD_BYTES_WITH_TOKEN = 32 * 1024
 /** The longest host name in DNS. */
 const MAX_HOST = 255
 const HOST = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/
@@ -37,7 +39,11 @@ interface Seen {
  * Null if the request may be served, else the reason. The reply to a rejected request must close its
  * connection: the following bytes may not be a request.
  */
-export function guardRequest(req: HttpRequest, isHttp2: boolean): WireError | null {
+export function guardRequest(
+  req: HttpRequest,
+  isHttp2: boolean,
+  maxHeadBytes = MAX_HEAD_BYTES,
+): WireError | null {
   const { httpVersion, method = '', url = '' } = req
   if (!isHttp2 && httpVersion !== '1.1' && httpVersion !== '1.0') {
     return malformed(`HTTP/${httpVersion} is not supported on this port: use HTTP/1.1`)
@@ -46,8 +52,8 @@ export function guardRequest(req: HttpRequest, isHttp2: boolean): WireError | nu
     return refusal('method_not_allowed', `the method ${method} is not supported`)
   }
   // `node:http` limits the size of the head; `node:http2` only advertises a limit.
-  if (isHttp2 && bytesIn(req.rawHeaders) > MAX_HEAD_BYTES) {
-    return refusal('headers_too_large', 'The headers exceed 16 KiB')
+  if (isHttp2 && bytesIn(req.rawHeaders) > maxHeadBytes) {
+    return refusal('headers_too_large', `The headers exceed ${maxHeadBytes / 1024} KiB`)
   }
   const authority = isHttp2 ? (headerOf(req, ':authority') ?? null) : null
   const seen: Seen = { authority, host: null, length: null, encoding: null, expect: null }

@@ -80,7 +80,7 @@ class Listener implements GatewayServer {
       insecureHTTPParser: false,
       // The guard refuses a missing Host with a reply in JSON.
       requireHostHeader: false,
-      maxHeaderSize: MAX_HEAD_BYTES,
+      maxHeaderSize: this.maxHeadBytes,
       headersTimeout: headersTimeoutMs,
       // A body has a minimum rate instead; see `refuse-request.ts`.
       requestTimeout: 0,
@@ -97,6 +97,7 @@ class Listener implements GatewayServer {
             isFull: () => this.connections.isFull,
             onRefused: (kind, id) => options.onRefused?.(kind, id),
             stalls: this.stalls,
+            maxHeadBytes: this.maxHeadBytes,
             bodyGraceMs: options.requestTimeoutMs ?? headersTimeoutMs,
             onProblem: options.onTlsProblem ?? (() => undefined),
             onCertificate: options.onCertificate ?? (() => undefined),
@@ -107,6 +108,10 @@ class Listener implements GatewayServer {
       this.connections.checkBodies()
       this.tls?.sessions.checkBodies()
     }, checkingIntervalMs).unref()
+  }
+
+  private get maxHeadBytes(): number {
+    return this.options.maxHeadBytes ?? MAX_HEAD_BYTES
   }
 
   get port(): number {
@@ -179,7 +184,9 @@ class Listener implements GatewayServer {
   private serve({ req, res, awaitsContinue, upgrade }: Exchange, isLast: boolean): boolean {
     setHeaders(res, this.options.replyHeaders?.(req) ?? [])
     const isTaken = upgrade === undefined || this.options.takesUpgrade?.(req) === true
-    const refusal = guardRequest(req, res.stream !== undefined) ?? (isTaken ? null : NO_UPGRADE)
+    const refusal =
+      guardRequest(req, res.stream !== undefined, this.maxHeadBytes) ??
+      (isTaken ? null : NO_UPGRADE)
     if (refusal !== null) {
       const id = newRequestId(Date.now())
       this.options.onRefused?.(refusal.kind, id)
@@ -292,6 +299,8 @@ export interface ServerOptions {
   clientStallMs?: number
   /** A further connection is refused with 503 and closed; default 10,000. */
   maxConnections?: number
+  /** Maximum size of the request line and headers; default 16 KiB. */
+  maxHeadBytes?: number
   /** HTTPS and HTTP/2; HTTP/1.1 without TLS if absent. */
   tls?: TlsFiles | null
   /** Called with the error of changed certificate files; the previous certificate stays in use. */

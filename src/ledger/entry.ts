@@ -120,6 +120,11 @@ const explanationSchema = z.object({
     'account_path',
     'The names of the accounts from the top of the tree to this one, `/` between them.',
   ),
+  identity: field(
+    laterText(),
+    'identity',
+    'The name of the workload identity; empty for requests with a key.',
+  ),
 })
 
 /** The fields in the order of the columns. New ones go to the end. */

@@ -25,6 +25,7 @@ import type { CanaryState } from '../gateway/routing/router.js'
 import { TrustedProxies } from '../http/client-address.js'
 import { corsHeaders } from '../http/cors.js'
 import { expiryOf, whenExpired } from '../http/read-tls-files.js'
+import { MAX_HEAD_BYTES_WITH_TOKEN } from '../http/request-guard.js'
 import { openServer, type ServerOptions, type GatewayServer } from '../http/server.js'
 import { BudgetWatch } from '../limits/budget-watch.js'
 import type { Logger } from '../observe/log.js'
@@ -34,6 +35,7 @@ import type { Store } from '../store/store.js'
 import { FleetWatch } from './fleet-watch.js'
 import { LazyDashboard } from './lazy-dashboard.js'
 import { openTracing } from './open-tracing.js'
+import { WorkloadIdentities } from './workload-identities.js'
 import { readinessOf, type Readiness } from './ops/readiness.js'
 import {
   openObservedStore,
@@ -103,6 +105,8 @@ export async function openDataPlane(
   const { gatewayId = randomUUID() } = options
   const ofStore = await partsOf(store, () => current, { log, metrics, gatewayId })
   const parts = { ...ofStore, ...notices, tracing }
+  const identities = new WorkloadIdentities(ofStore.authenticator, store, log)
+  await identities.adopt(snapshot.config)
   const monitor = reportCanaries === undefined ? newCanaryMonitor(log, metrics, notify) : null
   monitor?.adopt(snapshot)
   const report = reportCanaries ?? canaryReporter(monitor, (order) => gateway.abortCanaries(order))
@@ -117,6 +121,7 @@ export async function openDataPlane(
   })
   const server = await openServer({
     ...listenerOf(snapshot.config.server, log, metrics),
+    ...(snapshot.config.identity.length === 0 ? {} : { maxHeadBytes: MAX_HEAD_BYTES_WITH_TOKEN }),
     ...requestHandlers(dashboard, gateway, () => current),
     onRefused: countRefusal(metrics, log),
     closesConnections: () => gateway.overload.closesConnections,
@@ -137,6 +142,7 @@ export async function openDataPlane(
       current = next
       proxies = new TrustedProxies(next.config.server.trustedProxies)
       gateway.adopt(next)
+      void identities.adopt(next.config)
       monitor?.adopt(next)
       fleet.publish()
       server.allowUpgrades(opensWebSockets(next.config))

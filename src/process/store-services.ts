@@ -165,11 +165,12 @@ export function probing(store: Store, limiter: Limiter): StoreProbe {
   return probe
 }
 
-/** Removes keys that expired long ago, and expired objects. The probe reports a failing store. */
+/** Removes keys that expired long ago, and expired objects and denials. The probe reports a failing store. */
 export function removingEndedKeys(store: Store): NodeJS.Timeout {
   return setInterval(() => {
     removeEndedKeysInTurn(store, Date.now()).catch(() => undefined)
     store.providerObjects.sweep(Date.now()).catch(() => undefined)
+    store.denials.sweep(Date.now()).catch(() => undefined)
   }, REMOVAL_MS).unref()
 }
 

@@ -44,6 +44,7 @@ export interface StoreParts extends Pick<
   | 'auditTrail'
   | 'throttle'
   | 'providerObjects'
+  | 'denials'
   | 'fleet'
   | 'subscribe'
   | 'probe'

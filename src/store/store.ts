@@ -12,6 +12,7 @@ import type {
   UsersByEmail,
 } from './account-changes.js'
 import type { AuditEntriesOf, AuditEntry, AuditTrail } from './audit-trail.js'
+import type { Denial, DenialSubject } from './denials.js'
 import type { Ledger } from './ledger.js'
 import type { ProviderObjects } from './provider-objects.js'
 import type { SignInTokens } from './sign-in-tokens.js'
@@ -140,6 +141,8 @@ export interface StoreCapacity {
   readonly providerObjectsPerAccount: number
   /** The same of all accounts together; the account that adds one loses its own. */
   readonly providerObjects: number
+  /** Denied workload identities; a further one is refused. */
+  readonly denials: number
 }
 
 /** The capacity of every engine. */
@@ -149,6 +152,7 @@ export const STORE_CAPACITY: StoreCapacity = {
   auditEntries: 500_000,
   providerObjectsPerAccount: 50_000,
   providerObjects: 1_000_000,
+  denials: 100_000,
 }
 
 /** The capacity of a shared cache. */
@@ -234,6 +238,8 @@ export interface Store {
   readonly throttle: ThrottleStore
   /** The owners of objects at providers. */
   readonly providerObjects: ProviderObjects
+  /** Denied workload identities. */
+  readonly denials: Denials
   /** The gateways that share the store; null for an embedded store. */
   readonly fleet: Fleet | null
   readonly users: Users
@@ -323,6 +329,30 @@ export interface Store {
   probe(): Promise<void>
   /** Flushes and releases every handle. */
   close(): Promise<void>
+}
+
+/**
+ * The denials of a store. Methods fail as those of `Store` do; a change is durable before it resolves, is
+ * written with its audit entries, and reaches the listeners of `Store.subscribe` as a change of every key.
+ */
+export interface Denials {
+  /** `full`: the store has `StoreCapacity.denials` of them. */
+  create(denial: Denial, auditEntries?: readonly AuditEntry[]): Promise<'created' | 'full'>
+  byId(id: string): Promise<Denial | null>
+  /** A page of the denials; expired ones are listed until they are removed. */
+  list(query: PageQuery): Promise<Page<Denial>>
+  /** Null if there is no such denial. */
+  remove(
+    id: string,
+    auditEntries?: (removed: Denial) => readonly AuditEntry[],
+  ): Promise<Denial | null>
+  /**
+   * Whether a denial of the token's `sub` or `jti` is in force. The SQLite engine answers synchronously and
+   * throws where Redis rejects.
+   */
+  isDenied(token: DenialSubject, nowMs: number): boolean | Promise<boolean>
+  /** Removes expired denials; returns their number. */
+  sweep(nowMs: number): Promise<number>
 }
 
 /** A gateway of the fleet. */

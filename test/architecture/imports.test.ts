@@ -68,6 +68,10 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
   'config/load-config.ts → http/read-tls-files.ts':
     'the configuration and the listener check certificate files with one function',
 
+  'config/schema/identity-schema.ts → accounts/labels.ts':
+    'keys and tokens have one rule for names of labels',
+  'config/schema/identity-schema.ts → accounts/tokens/claim-expressions.ts':
+    'expressions are parsed by one function, for checking the file and for tokens',
   'config/resolve-config.ts → accounts/plans.ts':
     'the built-in plans are those of a file without plans, and those that accounts keep',
   'config/resolve-limits.ts → accounts/plans.ts': 'rules may name built-in plans',
@@ -118,6 +122,8 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   fzstd: [/^http\/zstd-thread\.ts$/],
   'http-proxy-3': [/^http\/native-proxy\.ts$/],
   ioredis: [/^store\/redis\/connection\//],
+  // Loaded only if workload identities are configured.
+  jose: [/^accounts\/tokens\/workload-tokens\.ts$/],
   'openid-client': [/^dashboard\/server\/sign-in\/identity-provider\.ts$/],
   pino: [/^observe\/(?:log|log-sink)\.ts$/],
   'prom-client': [/^observe\/metrics\//],

@@ -51,6 +51,7 @@ export async function newSession(t: Test): Promise<TestSession> {
     },
     upstreams: ['one'],
     models: ['gpt-5.5', 'gpt-5.4-mini', 'claude-sonnet-5', 'llama*'],
+    identities: ['kubernetes'],
     terminal: {
       out: (line) => out.push(line),
       ready: () => Promise.resolve(),

@@ -63,6 +63,7 @@ void t.test('omitted settings have the documented defaults', (t) => {
     },
     store: 'sqlite:/etc/sluice/data/sluice.db',
     auth: { freshSeconds: 30, staleSeconds: 300 },
+    identity: [],
     responses: { storeSeconds: 3600 },
     escrow: {
       enabled: true,

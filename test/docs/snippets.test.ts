@@ -65,6 +65,7 @@ const place = ({ page, line }: Block): string => `${page}:${String(line)}`
 const SECTIONS = [
   ...['server', 'store', 'upstreams', 'routes', 'limits', 'limiting', 'plans', 'notify', 'log'],
   ...['responses', 'telemetry', 'ledger', 'fetch_media', 'dashboard', 'auth', 'models', 'metrics'],
+  'identity',
 ]
 
 /** A whole configuration around a snippet: upstreams that it names and does not define are added. */

@@ -2,7 +2,7 @@
  * Converts the result of a key lookup: the identity of the key's requests, or the reason for refusing them.
  */
 import type { Account, Identity } from '../account.js'
-import { GatewayError } from '../../errors.js'
+import { GatewayError, type ErrorKind } from '../../errors.js'
 import type { KeyLookup } from '../../store/store.js'
 
 /** How an authentication ended: the label of `sluice_auth_total`. */
@@ -16,11 +16,33 @@ export type AuthResult =
   | 'disabled'
   | 'throttled'
   | 'store_unavailable'
+  | 'identity_unavailable'
+  | TokenRefusal
+
+/** Why a token of a workload is refused. */
+export type TokenRefusal = Extract<ErrorKind, `jwt_${string}`>
 
 /** The result of a lookup, reduced to the values that requests need. */
 export type KeyResult =
   | { readonly good: true; readonly identity: Identity }
   | { readonly good: false; readonly reason: 'unknown' | 'revoked' | 'disabled' }
+  /** A token whose account or identity is refused. */
+  | { readonly good: false; readonly reason: 'refused'; readonly error: GatewayError }
+
+/** What begins the digest of a token; that of a key is hex. */
+export const TOKEN_DIGEST = 'jwt:'
+
+/** Whether a digest is that of a token. */
+export function isTokenDigest(digest: string): boolean {
+  return digest.startsWith(TOKEN_DIGEST)
+}
+
+/** A signature that does not fit: counts as a wrong key of its address, since checking it takes time. */
+export class WrongSignature extends GatewayError {
+  constructor(cause: unknown) {
+    super('jwt_invalid', 'The token is not valid: its signature is wrong.', { cause })
+  }
+}
 
 /** Throws `GatewayError(store_unavailable)` if the store returned another key than the requested one. */
 export function resultOfLookup(digest: string, lookup: KeyLookup | null): KeyResult {

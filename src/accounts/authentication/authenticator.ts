@@ -10,6 +10,8 @@ import { GatewayError } from '../../errors.js'
 import type { KnownKeys } from '../../store/known-keys.js'
 import type { Store } from '../../store/store.js'
 import type { Identity } from '../account.js'
+import { isCompactToken } from '../tokens/read-token.js'
+import type { WorkloadTokens } from '../tokens/workload-tokens.js'
 import { digestOf, hasValidForm, looksLikeSecret } from '../key-secret.js'
 import {
   AccountDisabled,
@@ -46,6 +48,9 @@ const VERIFY_MS = 2_000
 /** Lookups at the same time. */
 const VERIFIED_AT_ONCE = 16
 
+/** A header of this length, or with a dot, may have a token; one with a key has about 60 characters. */
+const TOKEN_HEADER_CHARS = 100
+
 /** After this share of `freshSeconds`, a key in use is looked up again in the background. */
 const REFRESH_AT = 2 / 3
 
@@ -66,6 +71,8 @@ export class Authenticator {
   private readonly unsubscribe: () => void
   private readonly outage: OutageFallback
   private runningRequests: RunningRequestChecks | null = null
+  private inUse: KeysInUse | null = null
+  private workloadTokens: WorkloadTokens | null = null
 
   /** Throws `GatewayError(store_unavailable)` if the subscription to the store fails. */
   constructor({ store, ...options }: AuthenticatorOptions) {
@@ -104,6 +111,15 @@ export class Authenticator {
     address = '',
   ): Identity | Promise<Identity> {
     if (header === undefined) return this.identify(null)
+    const mayHaveToken = header.length > TOKEN_HEADER_CHARS || header.includes('.')
+    if (this.workloadTokens !== null && mayHaveToken) {
+      const known = this.workloadTokens.recall(header)
+      if (known !== null) return this.decideToken(known.digest)
+      const token = keyIn(header)
+      if (token !== null && isCompactToken(token)) {
+        return this.wrongKeyThrottle.counted(address, () => this.verify(token, header, address))
+      }
+    }
     const digest = this.knownHeaders.get(header)
     if (digest !== undefined) {
       const nowMs = this.now()
@@ -119,8 +135,22 @@ export class Authenticator {
     return identified
   }
 
+  /** Whether tokens of workloads are accepted. */
+  get takesTokens(): boolean {
+    return this.workloadTokens !== null
+  }
+
+  /** Accepts tokens of workloads from now on; null: only keys. */
+  acceptTokens(tokens: WorkloadTokens | null): void {
+    this.workloadTokens = tokens
+    if (tokens === null) return
+    this.lookups.tokenLookup = (digest) => tokens.lookUp(digest)
+    tokens.watch(() => this.inUse?.digests() ?? new Set())
+  }
+
   /** Ends running requests from now on when their key is revoked, disabled or expired. */
   watch(inUse: KeysInUse): void {
+    this.inUse = inUse
     this.runningRequests = new RunningRequestChecks({
       inUse,
       cached: (digest) => this.cache.get(digest, this.now())?.result,
@@ -130,7 +160,10 @@ export class Authenticator {
       },
       hasExpired: (identity) => this.hasExpired(identity),
       onStoreError: (error) => this.outage.storeFailed(error),
-      onSweep: () => this.knownHeaders.dropOld(this.now()),
+      onSweep: () => {
+        this.knownHeaders.dropOld(this.now())
+        this.workloadTokens?.sweep()
+      },
     })
   }
 
@@ -180,6 +213,28 @@ export class Authenticator {
     // A cached key has passed the checksum before.
     if (cached === null && !hasValidForm(secret)) throw this.unauthenticated('malformed')
     return this.decide(digest, cached, nowMs)
+  }
+
+  /** Verifies a token that is not cached. */
+  private async verify(token: string, header: string, address: string): Promise<Identity> {
+    const tokens = this.workloadTokens
+    if (tokens === null) throw this.unauthenticated('malformed')
+    const nowMs = this.now()
+    const isThrottled = this.wrongKeyThrottle.isThrottled(address, nowMs)
+    if (isThrottled && !this.wrongKeyThrottle.takeLookUp(address, nowMs)) return this.throttled()
+    let digest: string
+    try {
+      ;({ digest } = await tokens.verify(token, header))
+    } catch (error) {
+      if (error instanceof GatewayError) this.onResult(resultOf(error))
+      throw error
+    }
+    return this.decideToken(digest)
+  }
+
+  private decideToken(digest: string): Identity | Promise<Identity> {
+    const nowMs = this.now()
+    return this.decide(digest, this.cache.get(digest, nowMs), nowMs)
   }
 
   private throttled(): Promise<Identity> {
@@ -264,6 +319,10 @@ export class Authenticator {
   }
 
   private conclude(result: KeyResult): Identity {
+    if (!result.good && result.reason === 'refused') {
+      this.onResult(resultOf(result.error))
+      throw result.error
+    }
     if (!result.good) {
       if (result.reason !== 'disabled') throw this.unauthenticated(result.reason)
       this.onResult('disabled')
@@ -278,6 +337,23 @@ export class Authenticator {
   private unauthenticated(result: AuthResult): GatewayError {
     this.onResult(result)
     return new GatewayError('unauthenticated', NO_VALID_KEY)
+  }
+}
+
+/** The result for the metric. */
+function resultOf({ kind }: GatewayError): AuthResult {
+  switch (kind) {
+    case 'jwt_invalid':
+    case 'jwt_issuer':
+    case 'jwt_unknown_key':
+    case 'jwt_expired':
+    case 'jwt_audience':
+    case 'jwt_claims':
+    case 'jwt_revoked':
+    case 'identity_unavailable':
+      return kind
+    default:
+      return 'store_unavailable'
   }
 }
 

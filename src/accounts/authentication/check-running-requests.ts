@@ -80,7 +80,8 @@ export class RunningRequestChecks {
     const { inUse, current, hasExpired, onStoreError } = this.options
     try {
       const result = await current(digest)
-      if (!result.good) {
+      if (!result.good && result.reason === 'refused') inUse.end(digest, result.error)
+      else if (!result.good) {
         const revoked = 'The API key was revoked while the request ran.'
         const error = new GatewayError('unauthenticated', revoked)
         inUse.end(digest, result.reason === 'disabled' ? new AccountDisabled() : error)

@@ -4,7 +4,12 @@
  */
 import type { KnownKeys } from '../../store/known-keys.js'
 import type { KeyLookup, Store } from '../../store/store.js'
-import { resultOfLookup, storeUnavailable, type KeyResult } from './authentication-result.js'
+import {
+  isTokenDigest,
+  resultOfLookup,
+  storeUnavailable,
+  type KeyResult,
+} from './authentication-result.js'
 import type { AuthCache } from './key-cache.js'
 
 /** Maximum concurrent lookups: 64,000 a second at 0.5 ms each. */
@@ -15,12 +20,15 @@ const MAX_WAITING = 256
 /** The queue for lookups is full. This is not a failure of the store, which received no request. */
 export class LookupQueueFull extends Error {}
 
-/** A result that the store has returned, and when its lookup began. */
+/** A result that the store has returned. */
 interface Found {
   readonly result: KeyResult
+  /** Null for an unknown key, and for a token. */
   readonly lookup: KeyLookup | null
-  readonly atMs: number
 }
+
+/** Looks up the account and the denials of a verified token; null without workload identities. */
+type TokenLookup = ((digest: string) => Promise<KeyResult>) | null
 
 /** Lookups of one process. */
 export class KeyLookups {
@@ -31,6 +39,8 @@ export class KeyLookups {
   private readonly running = new Map<string, Promise<KeyResult>>()
   private readonly waiting: (() => void)[] = []
   private usedSlots = 0
+  /** For digests of tokens. */
+  tokenLookup: TokenLookup = null
 
   /** `now`: monotonic, in ms. `known` gets the results, too; null: they are not shared. */
   constructor(
@@ -58,19 +68,15 @@ export class KeyLookups {
     if (shared !== undefined) return shared
     const finding = this.find(digest)
     if (!(finding instanceof Promise)) {
-      const result = resultOfLookup(digest, finding)
-      this.keep(digest, { result, lookup: finding, atMs: this.now() })
-      return result
+      this.keep(digest, finding, this.now())
+      return finding.result
     }
     const startedMs = this.now()
     const lookup = finding
       .then((found) => {
-        const result = resultOfLookup(digest, found)
         // `discard` removes a lookup whose result may be older than a change of the key.
-        if (this.running.get(digest) === lookup) {
-          this.keep(digest, { result, lookup: found, atMs: startedMs })
-        }
-        return result
+        if (this.running.get(digest) === lookup) this.keep(digest, found, startedMs)
+        return found.result
       })
       .finally(() => {
         if (this.running.get(digest) === lookup) this.running.delete(digest)
@@ -85,21 +91,35 @@ export class KeyLookups {
     else this.running.delete(digest)
   }
 
-  private keep(digest: string, { result, lookup, atMs }: Found): void {
+  private keep(digest: string, { result, lookup }: Found, atMs: number): void {
+    // A refused token is looked up each time: its account may be created in the meantime.
+    if (!result.good && result.reason === 'refused') return this.cache.change(digest)
     this.cache.put(digest, result, atMs)
     if (lookup !== null && result.good) this.known?.keep(lookup)
     else if (lookup !== null) this.known?.forget(digest)
   }
 
-  private find(digest: string): KeyLookup | null | Promise<KeyLookup | null> {
+  private find(digest: string): Found | Promise<Found> {
     if (this.usedSlots >= MAX_LOOKUPS) return this.findLater(digest)
-    const finding = this.store.findKey(digest)
+    const finding = this.read(digest)
     if (!(finding instanceof Promise)) return finding
     this.usedSlots += 1
     return finding.finally(() => this.freeSlot())
   }
 
-  private async findLater(digest: string): Promise<KeyLookup | null> {
+  private read(digest: string): Found | Promise<Found> {
+    const { tokenLookup } = this
+    if (tokenLookup !== null && isTokenDigest(digest)) {
+      return tokenLookup(digest).then((result) => ({ result, lookup: null }))
+    }
+    const finding = this.store.findKey(digest)
+    if (!(finding instanceof Promise)) {
+      return { result: resultOfLookup(digest, finding), lookup: finding }
+    }
+    return finding.then((lookup) => ({ result: resultOfLookup(digest, lookup), lookup }))
+  }
+
+  private async findLater(digest: string): Promise<Found> {
     if (this.waiting.length >= MAX_WAITING) {
       const counts = `${MAX_LOOKUPS} lookups run and ${MAX_WAITING} wait`
       throw storeUnavailable(new LookupQueueFull(counts))
@@ -107,7 +127,7 @@ export class KeyLookups {
     // `freeSlot` passes its slot to the next in the queue, so no new lookup can overtake it.
     await new Promise<void>((resolve) => this.waiting.push(resolve))
     try {
-      return await this.store.findKey(digest)
+      return await this.read(digest)
     } finally {
       this.freeSlot()
     }

@@ -3,7 +3,7 @@
  * addresses is bounded.
  */
 import type { Identity } from '../account.js'
-import { AccountDisabled } from './authentication-result.js'
+import { AccountDisabled, WrongSignature } from './authentication-result.js'
 import { GatewayError } from '../../errors.js'
 
 /** An address may send this many wrong keys at once, then `FAILURES_PER_SECOND`. */
@@ -146,7 +146,8 @@ export class WrongKeyThrottle {
 
   private failed(address: string, error: unknown): never {
     if (error instanceof AccountDisabled) throw error
-    if (error instanceof GatewayError && error.kind === 'unauthenticated') {
+    const isWrongKey = error instanceof GatewayError && error.kind === 'unauthenticated'
+    if (isWrongKey || error instanceof WrongSignature) {
       this.failures.note(address, this.clock())
     }
     throw error

@@ -5,6 +5,7 @@
 import { z } from 'zod'
 import { cacheSchema } from './cache-schema.js'
 import { dashboardSchema } from './dashboard-schema.js'
+import { identitySchema } from './identity-schema.js'
 import { GUESSABLE, isGuessable, DAY_MS, name, text, whole } from './value-types.js'
 import { limitingSchema, limitSchema, planLimitsSchema } from './limits-schema.js'
 import { afterDisconnectSchema, ledgerSchema, onDisconnectSchema } from './ledger-schema.js'
@@ -87,6 +88,7 @@ export const fileSchema = z.strictObject({
     })
     .prefault({})
     .describe('How long API keys are cached.'),
+  identity: identitySchema,
   escrow: escrow
     .prefault({})
     .describe(

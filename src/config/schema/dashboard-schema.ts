@@ -1,5 +1,6 @@
 /** The `dashboard` section of the file: keys, rules and resolved values. */
 import { z } from 'zod'
+import { isLoopback } from '../../http/private-addresses.js'
 import type { DashboardConfig } from '../config.js'
 
 const address = z.string().min(1).max(2_048)
@@ -97,13 +98,6 @@ export function dashboardOf(values: DashboardValues): DashboardConfig {
             createAccounts: oidc.create_accounts,
           },
   }
-}
-
-/** True for the names and addresses of this machine; browsers send secure cookies to them over http too. */
-export function isLoopback(hostname: string): boolean {
-  const host = hostname.replace(/^\[|\]$/g, '').toLowerCase()
-  if (host === 'localhost' || host.endsWith('.localhost') || host === '::1') return true
-  return /^127(?:\.\d{1,3}){3}$/.test(host)
 }
 
 function webAddress(text: string): URL | null {

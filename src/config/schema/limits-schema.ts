@@ -67,9 +67,11 @@ export const limitSchema = z.strictObject({
   ...amounts,
 })
 
+/** The limits of one subject. */
+export const amountsSchema = z.strictObject(amounts)
+
 /** `limits` of a plan. */
-export const planLimitsSchema = z
-  .strictObject(amounts)
+export const planLimitsSchema = amountsSchema
   .prefault({})
   .describe('Limits of each account with the plan, over all its keys.')
 

@@ -64,6 +64,7 @@ const COLUMNS: readonly [title: string, cell: (row: schema.RequestRow) => Cell][
   ['cache_hit', (row) => row.cacheHit],
   ['saved_usd', (row) => usd(row.savedNanoUsd)],
   ['account_path', (row) => row.accountPath],
+  ['identity', (row) => row.identity],
 ]
 
 /** The header line of the CSV file. */

@@ -105,6 +105,7 @@ export function entryOf(x: RequestContext, results: Results, nowMs: number): Led
     accountPath: authenticated?.identity.accountPath ?? null,
     cacheHit: cacheHitOf(results),
     savedNanoUsd: results.cached?.result === 'hit' ? results.cached.saved() : null,
+    identity: authenticated?.identity.workload ?? null,
   }
 }
 

@@ -70,6 +70,7 @@ export function provisionalEntry(
     gateway: x.generation.snapshot.config.server.name,
     generationHash: x.generation.hash,
     accountPath: identity.accountPath ?? null,
+    identity: identity.workload ?? null,
     labels: labelsText(identity.labels),
     clientRequestId,
   }

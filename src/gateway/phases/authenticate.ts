@@ -1,10 +1,11 @@
 /**
- * Finds the client's key: in any of the headers that the clients of the four formats use, or in the query of
- * a Gemini path. `accounts/authentication/authenticator.ts` decides whether the key is valid, before any of
- * the body is read.
+ * Finds the client's key, or the token of a workload: in any of the headers that the clients of the four
+ * formats use, or a key in the query of a Gemini path. `accounts/authentication/authenticator.ts` decides
+ * whether it is valid, before any of the body is read.
  */
 import type { Identity } from '../../accounts/account.js'
 import type { Authenticator } from '../../accounts/authentication/authenticator.js'
+import { isCompactToken } from '../../accounts/tokens/read-token.js'
 import { GatewayError } from '../../errors.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
 import type { Exchange } from '../client-exchange.js'
@@ -24,6 +25,7 @@ export function authenticate(
 ): Authenticated | Promise<Authenticated> {
   if (x.runsAs !== null) return accept(x, x.runsAs)
   const { text, keyIn } = clientKeyOf(x.req, x.path)
+  if (authenticator.takesTokens) refuseQueryToken(x.req, x.path)
   const identified = authenticator.identifyBy(text, keyIn, x.clientAddress)
   return identified instanceof Promise
     ? identified.then((identity) => accept(x, identity))
@@ -41,14 +43,27 @@ export interface ClientKey {
   readonly keyIn: (text: string) => string | null
 }
 
-/** A key is `sk_` with letters and digits; the scheme is case-insensitive and followed by one space. */
-const BEARER = /^[Bb][Ee][Aa][Rr][Ee][Rr] (sk_[A-Za-z0-9]{1,253})$/
+/**
+ * A key is `sk_` with letters and digits, a token has two dots or more; the scheme is case-insensitive and
+ * followed by one space.
+ */
+const BEARER =
+  /^[Bb][Ee][Aa][Rr][Ee][Rr] (sk_[A-Za-z0-9]{1,253}|[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*){2,4})$/
 const SCHEME = /^bearer +/i
 const HEADERS = ['x-api-key', 'x-goog-api-key'] as const
 
-/** The key in the value of an `Authorization` header; null if there is none in the right form. */
+/** The key or token in the value of an `Authorization` header; null if there is none in the right form. */
 export function bearerIn(value: string): string | null {
   return BEARER.exec(value)?.[1] ?? null
+}
+
+/** Throws `malformed_request` for a token in the query, where servers and proxies would log it. */
+function refuseQueryToken({ url = '' }: HttpRequest, path: string): void {
+  if (url.length === path.length) return
+  const keys = new URLSearchParams(url.slice(path.length + 1)).getAll('key')
+  if (!keys.some((key) => isCompactToken(key))) return
+  const message = 'A token must not be in the query: send it as `Authorization: Bearer <token>`.'
+  throw new GatewayError('malformed_request', message, { param: '?key=' })
 }
 
 /** Returns the text unchanged. */

@@ -1,7 +1,7 @@
 /** Sends the error reply of an exchange. Every error, expected or not, is sent here. */
 import type { DialectName } from '../../formats/dialect.js'
 import { errorFormatOf, allowedMethods } from '../../formats/index.js'
-import { gatewayError, GatewayError } from '../../errors.js'
+import { gatewayError, GatewayError, isTokenError } from '../../errors.js'
 import { CODINGS } from '../../http/content-encoding.js'
 import { abortReply, isClosed, sendReply } from '../../http/respond.js'
 import { withoutSecrets } from '../../formats/wire/openai/error-body.js'
@@ -51,6 +51,7 @@ export function sendErrorReply(
     allHeaders.push('accept-encoding', CODINGS.join(', '))
   }
   if (error.kind === 'unauthenticated') allHeaders.push('www-authenticate', 'Bearer')
+  if (isTokenError(error.kind)) allHeaders.push('www-authenticate', 'Bearer error="invalid_token"')
   // The bytes after a request with a broken head may not be a valid request.
   if (error.kind === 'headers_too_large') allHeaders.push('connection', 'close')
   sendReply(res, { status, headers: allHeaders, body })

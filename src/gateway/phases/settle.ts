@@ -21,6 +21,7 @@ import { isLogged, lineOf, streamEndOf, type End } from '../report/log-line.js'
 import { headOf, type RecentHeads } from '../report/recent-requests.js'
 import { firstContentMs, waitsOf, type Results } from './phase-results.js'
 import type { Tracing } from '../report/request-spans.js'
+import { isCompactToken } from '../../accounts/tokens/read-token.js'
 import { clientKeyOf } from './authenticate.js'
 import type { Identified } from './identify.js'
 
@@ -106,7 +107,7 @@ export class Settlement {
     this.isRecorded = true
     const { text, keyIn } = clientKeyOf(x.req, x.path)
     const secret = text === undefined ? null : keyIn(text)
-    if (secret === null) return
+    if (secret === null || isCompactToken(secret)) return
     const entry = entryOf(x, results, performance.now())
     services.ledgerWriter.spoolUnowned(entry, digestOf(secret))
   }

@@ -258,8 +258,8 @@ export const DEFINITIONS = {
     help: 'Stored replies dropped from memory, by reason: expired, memory (the least recently used, for others), cleared (`sluice cache clear`), revoked (of an account or key), route (it changed).',
   }),
   auth: counter('sluice_auth_total', ['result'], {
-    maxLines: 9,
-    help: 'Authentications by result: ok, missing, malformed, unknown, revoked, expired, disabled, throttled, store_unavailable.',
+    maxLines: 17,
+    help: 'Authentications by result: ok, missing, malformed, unknown, revoked, expired, disabled, throttled, store_unavailable; of tokens of workloads also identity_unavailable and the kind of the refusal (jwt_invalid, jwt_issuer, jwt_unknown_key, jwt_expired, jwt_audience, jwt_claims, jwt_revoked).',
   }),
   limitRejections: counter('sluice_limit_rejections_total', ['kind'], {
     maxLines: 5,

@@ -82,6 +82,15 @@ export function observeStore(store: Store, metrics: Metrics, onFailure: OnFailur
       all: () => store.providerObjects.all(),
       sweep: (nowMs) => timed('sweep', () => store.providerObjects.sweep(nowMs)),
     },
+    denials: {
+      create: (denial, auditEntries) =>
+        timed('denials', () => store.denials.create(denial, auditEntries)),
+      byId: (id) => timed('denials', () => store.denials.byId(id)),
+      list: (query) => timed('denials', () => store.denials.list(query)),
+      remove: (id, auditEntries) => timed('denials', () => store.denials.remove(id, auditEntries)),
+      isDenied: (token, nowMs) => now('denials', () => store.denials.isDenied(token, nowMs)),
+      sweep: (nowMs) => timed('sweep', () => store.denials.sweep(nowMs)),
+    },
     ledger: observedLedger(store.ledger, timed),
   }
 }

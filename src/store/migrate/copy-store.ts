@@ -14,6 +14,7 @@ import { canonical, MigrationRefused, refuseForeign } from './compare-stores.js'
 import {
   auditPages,
   budgetBatches,
+  denialPages,
   objectBatches,
   sumsOf,
   type Part,
@@ -78,6 +79,12 @@ export async function copyStore(from: Store, to: Store, progress: Progress): Pro
   for await (const batch of objectBatches(from, Date.now())) {
     await to.providerObjects.put(batch, Date.now())
     copied('objects', batch.length)
+  }
+  for await (const page of denialPages(from, Date.now())) {
+    for (const denial of page) {
+      if ((await to.denials.byId(denial.id)) === null) await to.denials.create(denial)
+      copied('denials', 1)
+    }
   }
 }
 

@@ -4,11 +4,12 @@
 import type { ApiKey, Member } from '../../accounts/account.js'
 import { periodOf } from '../limit-arithmetic.js'
 import type { AuditEntry } from '../audit-trail.js'
+import { denialEndOf, type Denial } from '../denials.js'
 import type { BudgetSpent } from '../ledger.js'
 import { endOf, type ProviderObject } from '../provider-objects.js'
 import type { UsageSum } from '../usage-queries.js'
 import { accountPages, everyAccount, keyPages, userPages } from '../list-all.js'
-import type { Store } from '../store.js'
+import type { Page, Store } from '../store.js'
 
 const AUDIT_PAGE = 1_000
 
@@ -24,10 +25,11 @@ export const PARTS = [
   'days',
   'budgets',
   'objects',
+  'denials',
 ] as const
 /**
  * A kind of record; `rows` are ledger entries, `hours` and `days` the ledger's sums, `budgets` their spend,
- * `objects` those of providers with their owners.
+ * `objects` those of providers with their owners, `denials` denied workload identities.
  */
 export type Part = (typeof PARTS)[number]
 
@@ -69,6 +71,8 @@ export function recordsOf(store: Store, part: Part, nowMs: number): AsyncIterabl
       return aged(budgetBatches(store, nowMs), () => 0)
     case 'objects':
       return aged(objectBatches(store, nowMs), () => 0)
+    case 'denials':
+      return placed(denialPages(store, nowMs))
     default:
       return part satisfies never
   }
@@ -123,6 +127,20 @@ export async function* objectBatches(
 
 async function* everyMemberPage(store: Store): AsyncGenerator<readonly Member[]> {
   for await (const { id } of everyAccount(store)) yield await store.membersOf(id)
+}
+
+/** Denials that have not expired, in batches, in the order of creation. */
+export async function* denialPages(store: Store, nowMs: number): AsyncGenerator<readonly Denial[]> {
+  for (
+    let after: string | null = null, isFirst = true;
+    isFirst || after !== null;
+    isFirst = false
+  ) {
+    const query = { order: 'oldest_first', after, limit: AUDIT_PAGE } as const
+    const page: Page<Denial> = await store.denials.list(query)
+    yield page.items.filter((denial) => denialEndOf(denial) > nowMs)
+    after = page.next
+  }
 }
 
 async function* everyKeyPage(store: Store): AsyncGenerator<readonly ApiKey[]> {

@@ -13,6 +13,7 @@ import {
 } from '../../accounts/account.js'
 import { isObject } from '../../formats/chat/json.js'
 import type { AuditEntry } from '../audit-trail.js'
+import type { Denial } from '../denials.js'
 import type { SignInToken } from '../sign-in-tokens.js'
 import type { KeyEdit, UserEdit } from '../store.js'
 import { checkFields, parseJson } from './parse-record.js'
@@ -131,6 +132,16 @@ const auditEntrySchema = z.object({
   after: z.record(z.string(), z.json()).nullable().exactOptional(),
 })
 
+const denialSchema = z.object({
+  id: z.string(),
+  identity: z.string(),
+  sub: z.string().nullable(),
+  jti: z.string().nullable(),
+  reason: z.string(),
+  expiresAtMs: count.nullable(),
+  createdAtMs: count,
+})
+
 /** An account with what the store itself counts for it. */
 export interface AccountRecord {
   readonly account: Account
@@ -183,6 +194,11 @@ export function writeSignInToken(token: SignInToken): string {
 /** The text of an entry of the audit trail. */
 export function writeAuditEntry(entry: AuditEntry): string {
   return JSON.stringify({ v: VERSION, ...entry })
+}
+
+/** The text of a denied identity. */
+export function writeDenial(denial: Denial): string {
+  return JSON.stringify({ v: VERSION, ...denial })
 }
 
 /** The key after a change. */
@@ -270,6 +286,11 @@ export function readSignInToken(text: string): SignInToken {
 /** Throws an Error naming the field that is damaged, never its value. */
 export function readAuditEntry(text: string): AuditEntry {
   return read(auditEntrySchema, text)
+}
+
+/** Throws an Error naming the field that is damaged, never its value. */
+export function readDenial(text: string): Denial {
+  return read(denialSchema, text)
 }
 
 /** Reads a record of these versions: a migration is a decision, not a guess. */

@@ -10,6 +10,7 @@ import { RedisNotifications } from './connection/receive-notifications.js'
 import { RedisFleet, RedisThrottle, RedisSharedCache } from './shared-state.js'
 import { AccountTree } from './keys/account-tree.js'
 import { RedisAccounts } from './keys/accounts.js'
+import { RedisDenials } from './keys/denials.js'
 import { RedisAuditTrail } from './keys/audit-trail.js'
 import { RedisKeys } from './keys/keys.js'
 import { RedisProviderObjects } from './keys/provider-objects.js'
@@ -77,6 +78,7 @@ function assemble(
     auditTrail,
     throttle: new RedisThrottle(engine),
     providerObjects: new RedisProviderObjects(engine, capacity),
+    denials: new RedisDenials(engine, capacity),
     fleet: new RedisFleet(engine),
     users,
     accounts,

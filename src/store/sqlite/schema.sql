@@ -141,6 +141,18 @@ CREATE TRIGGER provider_object_removed AFTER DELETE ON provider_objects BEGIN
   DELETE FROM sizes WHERE name = 'objects of ' || old.account_id AND entries <= 0;
 END;
 
+-- Denied workload identities; `subject` is a digest of the identity and its `sub` or `jti` (src/store/denials.ts).
+-- `expires_at_ms` is 2^53 - 1 for a denial without an end.
+CREATE TABLE denials (
+  place INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  subject TEXT NOT NULL,
+  expires_at_ms REAL NOT NULL,
+  record TEXT NOT NULL
+);
+CREATE INDEX denials_by_subject ON denials (subject, expires_at_ms);
+CREATE INDEX denials_by_end ON denials (expires_at_ms);
+
 -- The amounts taken of limits. `account_id` is empty for a limit that accounts share. Rates are in 1/60,000 of a
 -- request or token that has not flowed back (src/store/limit-arithmetic.ts); `places` are slots of concurrent
 -- requests; `day`, `week` and `month` are days, weeks (from Monday) and months since 1970 (UTC). `..._reserved` is the
@@ -225,7 +237,8 @@ CREATE TABLE ledger_entries (
   generation_hash TEXT,
   cache_hit INTEGER,
   saved_nano_usd INTEGER,
-  account_path TEXT
+  account_path TEXT,
+  identity TEXT
 );
 CREATE INDEX entries_by_time ON ledger_entries (at_ms);
 CREATE INDEX entries_failed ON ledger_entries (at_ms) WHERE outcome <> 'ok';
@@ -247,7 +260,7 @@ CREATE VIEW entries AS SELECT
   cache_write_1h_tokens, reasoning_tokens, cost_nano_usd, cost_nano_usd / 1e9 AS cost_usd,
   tokens_after_disconnect, losses, generation, first_content_ms, overhead_ms, ingress, error_message,
   "limit", upstream_status, upstream_request_id, attempted, shadow_of, labels, client_request_id, price_version,
-  gateway, generation_hash, cache_hit, saved_nano_usd, account_path,
+  gateway, generation_hash, cache_hit, saved_nano_usd, account_path, identity,
   at_ms
 FROM ledger_entries;
 

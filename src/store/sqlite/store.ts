@@ -6,6 +6,7 @@ import { buildStore } from '../build-store.js'
 import { unavailable } from '../errors.js'
 import { STORE_CAPACITY, type Store, type StoreOptions } from '../store.js'
 import { SqliteAccounts } from './keys/accounts.js'
+import { SqliteDenials } from './keys/denials.js'
 import { SqliteNotifications } from './keys/notifications.js'
 import { Engine } from './engine.js'
 import { SqliteKeys } from './keys/keys.js'
@@ -45,6 +46,7 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
     auditTrail,
     throttle: new SqliteThrottle(engine),
     providerObjects: new SqliteProviderObjects(engine, capacity),
+    denials: new SqliteDenials({ engine, auditTrail, notifications, capacity }),
     fleet: null,
     users,
     accounts,

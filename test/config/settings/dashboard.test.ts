@@ -5,7 +5,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { isLoopback } from '../../../src/config/schema/dashboard-schema.js'
+import { isLoopback } from '../../../src/http/private-addresses.js'
 import { loadConfig } from '../../../src/config/load-config.js'
 import { createSnapshot } from '../../../src/config/create-snapshot.js'
 import { maskedConfig } from '../../../src/config/masked-config.js'

@@ -235,19 +235,15 @@ function toVersion6(db: ReturnType<typeof connect>): void {
   db.exec(pending)
   const entries = viewSql(db, 'entries')
   db.exec('DROP VIEW entries')
-  for (const column of [
-    'gateway',
-    'generation_hash',
-    'cache_hit',
-    'saved_nano_usd',
-    'account_path',
-  ]) {
-    db.exec(`ALTER TABLE ledger_entries DROP COLUMN ${column}`)
+  const columns = db.prepare('PRAGMA table_info(ledger_entries)').all()
+  const names = columns.map((column) => textIn(column, 'name'))
+  for (const added of names.slice(names.indexOf('price_version') + 1)) {
+    db.exec(`ALTER TABLE ledger_entries DROP COLUMN ${added}`)
   }
+  db.exec(entries.replace(/(price_version,).*?(\n {2}at_ms)/s, '$1$2'))
   db.exec(
-    entries.replace('  gateway, generation_hash, cache_hit, saved_nano_usd, account_path,', ''),
+    "DROP TABLE provider_objects; DROP TABLE denials; DELETE FROM sizes WHERE name LIKE 'objects%'",
   )
-  db.exec("DROP TABLE provider_objects; DELETE FROM sizes WHERE name LIKE 'objects%'")
   db.exec(`
     DROP INDEX accounts_by_parent;
     DROP INDEX keys_by_name;

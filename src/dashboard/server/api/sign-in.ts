@@ -4,7 +4,7 @@
  */
 import { roleOf, type User } from '../../../accounts/account.js'
 import { isOutdated } from '../../../accounts/password.js'
-import { isLoopback } from '../../../config/schema/dashboard-schema.js'
+import { isLoopback } from '../../../http/private-addresses.js'
 import { GatewayError } from '../../../errors.js'
 import { headerOf } from '../../../http/message.js'
 import {

@@ -18,7 +18,8 @@ const TEXTS = 'sluice:{trail}:texts'
 const IDS = 'sluice:{trail}:ids'
 /** Account and id. */
 const OWNERS = 'sluice:{trail}:owners'
-const KEYS = [TEXTS, IDS, OWNERS]
+/** The keys of the trail, in the order of its scripts. */
+export const TRAIL_KEYS = [TEXTS, IDS, OWNERS]
 /** Account and id of announced entries, by time. */
 const ANNOUNCED = 'sluice:{trail}:announced'
 /** A change takes a few commands of a second each; after this time an announced change was never made. */
@@ -26,7 +27,7 @@ const ABANDONED_AFTER_MS = 600_000
 /** Announcements that one reader handles. */
 const MAX_COLLECTED = 1_000
 
-const ADD = loadScript('records/add-audit-entry')
+const ADD = loadScript('records/audit-entry', 'records/add-audit-entry')
 
 /** A change of an account: the keys and arguments of its script, without those of the audit entries. */
 export interface AuditedChange {
@@ -50,7 +51,10 @@ export class RedisAuditTrail implements AuditTrail {
     const { id, accountId } = entry
     const { auditEntriesPerAccount, auditEntries } = this.capacity
     const args = [id, writeAuditEntry(entry), accountId, auditEntriesPerAccount, auditEntries]
-    await this.engine.changes.runDurably('adding to the audit trail', ADD, { keys: KEYS, args })
+    await this.engine.changes.runDurably('adding to the audit trail', ADD, {
+      keys: TRAIL_KEYS,
+      args,
+    })
   }
 
   /** Runs the script of a change, which leaves the audit entries beside the account. */

@@ -41,7 +41,7 @@ CREATE TRIGGER provider_object_removed AFTER DELETE ON provider_objects BEGIN
   DELETE FROM sizes WHERE name = 'objects of ' || old.account_id AND entries <= 0;
 END;
 
--- The gateway of an entry and the hash of its configuration.
+-- The gateway of an entry, the hash of its configuration.
 ALTER TABLE ledger_entries ADD COLUMN gateway TEXT;
 ALTER TABLE ledger_entries ADD COLUMN generation_hash TEXT;
 -- The exact cache.
@@ -49,6 +49,8 @@ ALTER TABLE ledger_entries ADD COLUMN cache_hit INTEGER;
 ALTER TABLE ledger_entries ADD COLUMN saved_nano_usd INTEGER;
 -- The accounts above that of an entry.
 ALTER TABLE ledger_entries ADD COLUMN account_path TEXT;
+-- The workload identity.
+ALTER TABLE ledger_entries ADD COLUMN identity TEXT;
 DROP VIEW entries;
 CREATE VIEW entries AS SELECT
   request_id, strftime('%Y-%m-%dT%H:%M:%fZ', at_ms / 1000.0, 'unixepoch') AS at, duration_ms,
@@ -57,7 +59,7 @@ CREATE VIEW entries AS SELECT
   cache_write_1h_tokens, reasoning_tokens, cost_nano_usd, cost_nano_usd / 1e9 AS cost_usd,
   tokens_after_disconnect, losses, generation, first_content_ms, overhead_ms, ingress, error_message,
   "limit", upstream_status, upstream_request_id, attempted, shadow_of, labels, client_request_id, price_version,
-  gateway, generation_hash, cache_hit, saved_nano_usd, account_path,
+  gateway, generation_hash, cache_hit, saved_nano_usd, account_path, identity,
   at_ms
 FROM ledger_entries;
 
@@ -80,3 +82,14 @@ CREATE TABLE members (
 CREATE INDEX members_by_user ON members (user_id);
 ALTER TABLE keys ADD COLUMN name TEXT;
 CREATE UNIQUE INDEX keys_by_name ON keys (account_id, name) WHERE name IS NOT NULL;
+-- Denied workload identities; `subject` is a digest of the identity and its `sub` or `jti` (src/store/denials.ts).
+-- `expires_at_ms` is 2^53 - 1 for a denial without an end.
+CREATE TABLE denials (
+  place INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  subject TEXT NOT NULL,
+  expires_at_ms REAL NOT NULL,
+  record TEXT NOT NULL
+);
+CREATE INDEX denials_by_subject ON denials (subject, expires_at_ms);
+CREATE INDEX denials_by_end ON denials (expires_at_ms);
