@@ -92,7 +92,9 @@ function stage(t: Test, options: { bytes?: number; whenFull?: 'serve' | 'refuse'
     ownerOf: (digest) =>
       ledger.mode === 'answers'
         ? Promise.resolve(
-            digest === 'd1' ? { accountId: 'acc_1', keyId: 'key_1', labels: null } : null,
+            digest === 'd1'
+              ? { accountId: 'acc_1', accountPath: null, keyId: 'key_1', labels: null }
+              : null,
           )
         : Promise.reject(new Error('it is away')),
     onRow: (kind, rows) => kinds.set(kind, (kinds.get(kind) ?? 0) + rows),

@@ -73,7 +73,7 @@ export function resultOfLookup(digest: string, lookup: KeyLookup | null): KeyRes
 export function accountPart(
   account: Account,
   ancestors: readonly Account[],
-): Pick<Identity, 'accountId' | 'email' | 'plan' | 'ancestors' | 'accountLimits' | 'accountPath'> {
+): Pick<Identity, 'accountId' | 'email' | 'plan' | 'accountLimits' | 'accountPath'> {
   const { id, email, plan } = account
   const path = [account, ...ancestors]
   const names = path.map(({ name }) => name)

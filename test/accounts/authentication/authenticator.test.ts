@@ -13,12 +13,12 @@ import { kind, newBench, outcome } from './authenticator-setup.js'
 void t.test('a valid key is looked up once, then cached', (t) => {
   const bench = newBench()
   const secret = bench.store.add(
-    { id: 'acc_1', plan: 'pro', email: 'ada@example.com' },
+    { id: 'acc_1', plan: 'pro', email: 'ada@example.com', name: 'ada' },
     { id: 'key_1', accountId: 'acc_1' },
   )
   const digest = digestOf(secret)
   const free = { expiresAtMs: null, models: null, allowTools: null, limits: null, labels: {} }
-  const account = { accountId: 'acc_1', email: 'ada@example.com', plan: 'pro' }
+  const account = { accountId: 'acc_1', email: 'ada@example.com', plan: 'pro', accountPath: 'ada' }
   const identity = { keyId: 'key_1', ...account, digest, ...free }
   for (let round = 0; round < 3; round += 1) t.same(bench.auth.identify(secret), identity)
   t.same(bench.store.lookedUp, [digestOf(secret)], 'one lookup, with the digest')
