@@ -22,6 +22,10 @@ export const ERRORS = {
     400,
     "The route's upstream does not support this; the message names the field.",
   ),
+  guardrail_blocked: clientRow(
+    400,
+    'A guardrail of the gateway refused the request or its reply; the message names it.',
+  ),
   unauthenticated: clientRow(
     401,
     'No valid key, or its account is disabled. The message is the same for every kind of wrong key.',
@@ -88,6 +92,10 @@ export const ERRORS = {
   ),
   draining: gatewayRow(503, 'The gateway is shutting down; send the request to another gateway.'),
   overloaded: gatewayRow(503, 'The gateway is full or overloaded; see retry-after.'),
+  guardrail_unavailable: gatewayRow(
+    503,
+    'A guardrail with `on_error: closed` could not judge; the message names it. The request is not sent to another upstream.',
+  ),
   upstream_unconfigured: gatewayRow(
     503,
     'The upstream has no key; the message names the variable.',
@@ -150,6 +158,8 @@ export interface WireError {
   retryable?: boolean
   /** The upstream's type, status or code, for the log. */
   upstreamCode?: string
+  /** The guardrail that decided, for Google's `ErrorInfo`. */
+  guardrail?: string
   /** OpenAI's `error.code`, if the kind does not determine it. */
   code?: string
   /** The vendor's own type and details, for clients of that vendor's format. */

@@ -11,6 +11,7 @@ import type { LogLevel } from '../observe/log.js'
 import type { NotifyGroup } from '../observe/notification.js'
 import type { CacheConfig, CacheControlConfig, RouteCacheConfig } from './schema/cache-schema.js'
 import type { WorkloadIdentity } from './schema/identity-schema.js'
+import type { GuardrailConfig } from './guardrail-config.js'
 
 /**
  * Thresholds for refusing requests that the process cannot serve in time. Lists have one threshold per level.
@@ -249,6 +250,8 @@ export interface Config {
   readonly cache: CacheConfig
   readonly upstreams: Readonly<Record<string, UpstreamConfig>>
   readonly routes: readonly RouteConfig[]
+  /** In file order. */
+  readonly guardrails: readonly GuardrailConfig[]
   /** In the order of the file. */
   readonly plans: Readonly<Record<PlanName, PlanConfig>>
   readonly limits: readonly LimitConfig[]
@@ -373,6 +376,8 @@ export interface RouteConfig {
   readonly shadow: ShadowConfig | null
   readonly cache: RouteCacheConfig | null
   readonly cacheControl: CacheControlConfig | null
+  /** Names of guardrails, in order. */
+  readonly guardrails: readonly string[]
 }
 
 /** A cloud that serves models of other vendors. */
@@ -480,6 +485,8 @@ export interface NativeConfig {
   /** Null if the price is unknown. */
   readonly nanoUsdPerRequest: number | null
   readonly sharing: NativeSharing
+  /** Names of guardrails for native requests; null: the upstream has no list. */
+  readonly guardrails: readonly string[] | null
 }
 
 /** When the circuit breaker of an upstream opens, and for how long. */

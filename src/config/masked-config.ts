@@ -19,6 +19,7 @@ import {
   type RouteConfig,
   type ShadowConfig,
 } from './config.js'
+import type { GuardrailConfig } from './guardrail-config.js'
 import { hideSecrets } from '../secrets.js'
 import { shownAmounts, shownLimit } from './resolve-limits.js'
 
@@ -67,6 +68,7 @@ export function shownConfig(config: Config): JsonObject {
     fetch_media: snakeKeys(config.fetchMedia),
     upstreams: mapValues(config.upstreams, maskedUpstream),
     routes: config.routes.map((route) => shownRoute(route)),
+    guardrails: Object.fromEntries(config.guardrails.map(shownGuardrail)),
     plans: mapValues(config.plans, ({ priceUsd, maxKeys, limits }) => {
       const shown = { price_usd: priceUsd, max_keys: maxKeys ?? 'unlimited' }
       return { ...shown, limits: shownAmounts(limits) }
@@ -169,6 +171,7 @@ function maskedUpstream(upstream: UpstreamConfig): JsonObject {
     probe: upstream.probe === null ? null : snakeKeys(upstream.probe),
     allow_betas: upstream.allowBetas === null ? null : [...upstream.allowBetas],
     native_sharing: upstream.native.sharing,
+    guardrails: upstream.native.guardrails === null ? null : [...upstream.native.guardrails],
     allow_tools: upstream.allowTools === null ? null : [...upstream.allowTools],
     quirks: {
       drop: [...quirks.drop],
@@ -231,6 +234,25 @@ function shownRoute({ match, when, targets, shadow, ...route }: RouteConfig): Js
     ...snakeKeys(route),
     shadow: shadow === null ? null : shownShadow(shadow),
   }
+}
+
+/** Expressions are shown; header values and parameters may be secrets. */
+function shownGuardrail({
+  name,
+  source,
+  breaker,
+  ...settings
+}: GuardrailConfig): [string, JsonObject] {
+  const { kind, ...own } = source
+  const server =
+    kind === 'server'
+      ? {
+          headers: mapValues(source.headers, masked),
+          params: mapValues(source.params, maskedValue),
+        }
+      : {}
+  const opens = { failures: breaker.failures, open_seconds: breaker.openMs / 1_000 }
+  return [name, { ...snakeKeys(own), ...server, ...snakeKeys(settings), breaker: opens }]
 }
 
 function shownAbort({ windowMs, ...abort }: AbortConfig): JsonObject {

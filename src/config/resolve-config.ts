@@ -9,6 +9,7 @@ import type { Config, PlanConfig } from './config.js'
 import { checkIdentities, identitiesOf } from './resolve-identities.js'
 import { amountsOf, checkLimits, limitingOf, limitsOf } from './resolve-limits.js'
 import type { Finding, Path, ReportFinding } from './problem.js'
+import { checkGuardrails, guardrailsOf } from './resolve-guardrails.js'
 import { checkRoutes, routesOf } from './resolve-routes.js'
 import { checkDashboard, dashboardOf } from './schema/dashboard-schema.js'
 import { afterDisconnectOf, ledgerOf } from './schema/ledger-schema.js'
@@ -51,6 +52,7 @@ export function resolveConfig(
   checkIdentities(values.identity, context, report)
   checkRoutes(values.routes, Object.keys(values.upstreams), report)
   checkLimits(values, report)
+  checkGuardrails(values, report)
   if (findings.length > 0 || store === null) return { config: null, findings }
   return { config: configOf(values, store, context), findings }
 }
@@ -125,6 +127,7 @@ function configOf(values: FileValues, store: string, context: ResolveContext): C
       ]),
     ),
     routes: routesOf(values.routes),
+    guardrails: guardrailsOf(values.guardrails),
     plans: plansOf(plans),
     limits: limitsOf(values),
     limiting: limitingOf(values, server.workers),

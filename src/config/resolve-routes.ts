@@ -147,6 +147,7 @@ export function routesOf(routes: readonly RouteValues[]): RouteConfig[] {
       shadow: shadowOf(route.shadow),
       cache: routeCacheOf(route.cache),
       cacheControl: cacheControlOf(route.cache_control),
+      guardrails: route.guardrails,
     }
   })
 }
@@ -249,7 +250,7 @@ const MAX_LISTED = 10
 
 /** A name in a setting, what it should be a name of, and the path of the setting. */
 export interface UnknownName {
-  readonly what: 'an upstream' | 'a plan'
+  readonly what: 'an upstream' | 'a plan' | 'a guardrail'
   readonly name: string
   readonly path: Path
 }

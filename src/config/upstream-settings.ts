@@ -244,6 +244,7 @@ export interface NativeValues {
   readonly native: readonly string[]
   readonly native_usd_per_request?: number | undefined
   readonly native_sharing: NativeSharing
+  readonly guardrails?: readonly string[] | undefined
 }
 
 /**
@@ -284,6 +285,7 @@ export function nativeOf(values: NativeValues): NativeConfig {
     rules: native.map(ruleOf),
     nanoUsdPerRequest: usd === undefined ? null : Math.round(usd * 1e9),
     sharing,
+    guardrails: values.guardrails ?? null,
   }
 }
 

@@ -34,6 +34,18 @@ export interface ReplyResult {
   readonly outputSize: OutputSize
   /** The stream ended before its terminator, so that counts after its content may be missing. */
   readonly wasCut?: boolean
+  /** A guardrail refused the reply: `cut`: before the upstream had completed it. */
+  readonly blocked?: 'cut' | 'complete' | undefined
+}
+
+/** Judges the events of a reply on their way to the client. */
+export interface EventGuard {
+  /** Takes events in order; returns those that may be sent now, at once or later. */
+  take(events: readonly ChatEvent[]): readonly ChatEvent[] | Promise<readonly ChatEvent[]>
+  /** The client has left: nothing more is judged. */
+  stop(): void
+  /** A guardrail refused the reply. */
+  readonly blocked: ReplyResult['blocked']
 }
 
 /** The translation of one reply. After `complete` or `failed` it ignores input and returns no output. */
@@ -57,6 +69,10 @@ export interface Translation extends ReplyResult {
   readonly isPending: boolean
   /** Processes a part of what is waiting; returns its output. */
   more(): string | Buffer
+  /** Resolves when `more` can continue; null: in the next turn. */
+  readonly judging?: Promise<void> | null
+  /** The client has left: the rest is not judged. */
+  unguard?(): void
   /** The transport failed. */
   fail(error: WireError): void
   /** The error frame for the client; null if the format's frame does not depend on the stream. */
@@ -79,6 +95,8 @@ export interface TranslationOptions {
   readonly mayPause?: boolean
   /** The model may omit the call that the request demands. Default false. */
   readonly mayOmitCall?: boolean
+  /** Absent or null: the reply is not judged. */
+  readonly guard?: EventGuard | null
 }
 
 /** The reply ended before its terminator. */
@@ -144,9 +162,15 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
   private waiting: WaitingFrame[] | null = null
   /** The upstream's connection has ended behind the waiting frames. */
   private hasEnded = false
+  private readonly guard: EventGuard | null
+  /** Events that the guard does not have yet. */
+  private unjudged: ChatEvent[] = []
+  /** Resolves when the guard has judged the events that it has; null if it has none. */
+  judging: Promise<void> | null = null
 
   constructor({ upstreamCodec, clientCodec, request, seed, ...options }: TranslationOptions) {
-    const { mayPause = false, mayOmitCall = false } = options
+    const { mayPause = false, mayOmitCall = false, guard = null } = options
+    this.guard = guard
     this.upstreamCodec = upstreamCodec
     this.clientCodec = clientCodec
     this.request = request
@@ -160,7 +184,39 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
   }
 
   get isPending(): boolean {
+    if (this.judging !== null) return true
     return this.waiting !== null || (this.outcome === 'open' && this.framer.isPending)
+  }
+
+  get blocked(): ReplyResult['blocked'] {
+    return this.guard?.blocked
+  }
+
+  unguard(): void {
+    this.guard?.stop()
+  }
+
+  /** Passes the new events to the guard, and those that it has judged to the encoder. Returns the output. */
+  private judged(): string {
+    const { guard, unjudged } = this
+    if (guard === null || unjudged.length === 0 || this.judging !== null) return this.encoder.take()
+    this.unjudged = []
+    const judged = guard.take(unjudged)
+    if (judged instanceof Promise) {
+      this.judging = judged.then(
+        (events) => this.release(events),
+        (error: unknown) => {
+          this.judging = null
+          throw error
+        },
+      )
+    } else this.release(judged)
+    return this.encoder.take()
+  }
+
+  private release(events: readonly ChatEvent[]): void {
+    this.judging = null
+    for (const event of events) if (this.outcome === 'open') this.send(event)
   }
 
   get breach(): string | null {
@@ -195,7 +251,7 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
     if (this.outcome !== 'open') return ''
     this.framer.write(chunk)
     if (!this.isPending) this.checkOverflow()
-    return this.encoder.take()
+    return this.judged()
   }
 
   end(): string {
@@ -203,7 +259,7 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
     this.framer.end()
     this.hasEnded = true
     if (this.waiting === null) this.finish()
-    return this.encoder.take()
+    return this.judged()
   }
 
   frame(name: string, data: string): void {
@@ -215,10 +271,14 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
 
   /** Reads one large frame, or the small ones up to the next; the output follows in a turn of its own. */
   more(): string {
+    if (this.guard !== null) {
+      if (this.unjudged.length > 0) return this.judged()
+      if (this.waiting === null && !this.framer.isPending) return this.encoder.take()
+    }
     if (this.outcome === 'open' && this.framer.isPending) {
       this.framer.more()
       if (!this.isPending) this.checkOverflow()
-      return this.encoder.take()
+      return this.judged()
     }
     const { waiting } = this
     if (waiting === null) return ''
@@ -227,15 +287,15 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
       this.decoder.frame(next.name, next.data)
       return ''
     }
-    const output = this.encoder.take()
+    const output = this.judged()
     for (; next !== undefined; next = waiting.shift()) {
       this.decoder.frame(next.name, next.data)
-      if (waiting[0]?.isLarge === true) return output + this.encoder.take()
+      if (waiting[0]?.isLarge === true) return output + this.judged()
     }
     this.waiting = null
     this.checkOverflow()
     if (this.hasEnded) this.finish()
-    return output + this.encoder.take()
+    return output + this.judged()
   }
 
   private checkOverflow(): void {
@@ -246,7 +306,9 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
     this.checkOverflow()
     if (this.outcome !== 'open') return
     this.decoder.end()
-    if (this.resume === null) this.fail(TRUNCATED)
+    if (this.resume !== null) return
+    if (this.guard === null) this.fail(TRUNCATED)
+    else if (!this.grammar.ended) this.unjudged.push({ type: 'error', error: TRUNCATED })
   }
 
   fail(error: WireError): void {
@@ -260,12 +322,24 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
   }
 
   event(event: ChatEvent): void {
-    if (!this.content) this.content = isContent(event)
     this.outputSize.add(event)
     if (this.outputSize.bytes > MAX_TEXT_BYTES) {
       this.fail(tooComplex('reply', `more than ${MAX_TEXT_BYTES} bytes of text`))
       return
     }
+    if (this.guard === null) {
+      this.send(event)
+      return
+    }
+    // Usage and model count although the reply may be refused.
+    if (event.type === 'usage') this.usage = mergeUsage(this.usage, event.usage)
+    else if (event.type === 'start') this.model = event.model
+    this.unjudged.push(event)
+  }
+
+  /** Takes an event for the client. */
+  private send(event: ChatEvent): void {
+    if (!this.content) this.content = isContent(event)
     switch (event.type) {
       case 'error':
         this.fail(event.error)
@@ -275,7 +349,7 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
         this.model = event.model
         break
       case 'usage':
-        this.usage = mergeUsage(this.usage, event.usage)
+        if (this.guard === null) this.usage = mergeUsage(this.usage, event.usage)
         break
       case 'finish':
         this.outcome = 'complete'

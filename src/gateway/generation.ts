@@ -25,6 +25,7 @@ import { priceVersionOf } from '../ledger/price-version.js'
 import { Rules } from '../limits/find-limits.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
 import type { TargetSeries } from '../observe/metrics/target-series.js'
+import { policyOf, type Policy } from '../policy/policy.js'
 import { hideSecrets } from '../secrets.js'
 import { startHealthProbes, type HealthProbe } from './health-probe.js'
 import { UpstreamStates } from './attempts/health/upstream-state.js'
@@ -85,6 +86,8 @@ export class Generation {
   readonly hash: string
   readonly budgetPrices: BudgetPrices
   readonly limits: Rules
+  /** Null without guardrails. */
+  readonly policy: Policy | null
   /** The proxies whose `X-Forwarded-For` header is trusted. */
   readonly proxies: TrustedProxies
   private readonly router: Router
@@ -121,6 +124,7 @@ export class Generation {
     this.hash = shownHash(snapshot.fileHash)
     this.budgetPrices = new BudgetPrices(snapshot.config.limiting)
     this.limits = new Rules(snapshot.config)
+    this.policy = policyOf(snapshot.config, metrics)
     this.proxies = new TrustedProxies(snapshot.config.server.trustedProxies)
     const { fetchMedia } = snapshot.config
     this.media = fetchMedia.enabled ? new MediaFetcher(fetchMedia) : null
@@ -262,6 +266,7 @@ export class Generation {
       this.retireIfIdle()
     })
     await this.media?.destroy()
+    await this.policy?.close()
     await this.upstreams.retire(successor?.upstreams ?? null)
   }
 
@@ -269,6 +274,7 @@ export class Generation {
   async destroy(): Promise<void> {
     this.stopProbes()
     await this.media?.destroy()
+    await this.policy?.close()
     await this.upstreams.destroy()
   }
 

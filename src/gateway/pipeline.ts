@@ -31,6 +31,7 @@ import { serveStoredResponse, type StoredResponses } from './stored-responses.js
 import { choose, unknownModel, type Route } from './phases/choose-route.js'
 import { identify, type Identified } from './phases/identify.js'
 import { Intake, receive, type Call } from './phases/receive.js'
+import { judge } from './phases/judge.js'
 import { permitTools } from './phases/permit-tools.js'
 import { relay, sent, type Delivery } from './phases/relay.js'
 import { errorHeaders, replyHeaders } from './phases/reply-headers.js'
@@ -143,8 +144,11 @@ async function serveEndpoint(
   assertRecordable(services.ledgerWriter)
   const { clientRequestId } = identified
   const routed = { x, identity, clientRequestId, call, candidates: route.candidates }
+  const { metrics } = services
   if (resolved.endpoint.operation === 'count') {
-    return countTokens(routed, settlement, services)
+    const judging = judge(x, route, { call, identity, results, metrics })
+    const counted = judging === null ? routed : { ...routed, call: await judging }
+    return countTokens(counted, settlement, services)
   }
   const admitting = admit(routed, services)
   const admission = admitting instanceof Promise ? await admitting : admitting
@@ -152,7 +156,10 @@ async function serveEndpoint(
   if (admission.kind === 'refused') throw admission.error
   x.limitReservation = admission.limitReservation
   x.cancellation.check()
-  const admitted = { identity, identified, admission, route, held, settlement }
+  const judging = judge(x, route, { call: admission.call, identity, results, metrics })
+  const judged = judging === null ? admission.call : await judging
+  if (judging !== null) results.call = judged
+  const admitted = { identity, identified, admission, call: judged, route, held, settlement }
   const reply = await sendOrReplay(x, admitted, services)
   // The ledger entry is written before the client gets the end: a stream delays its end, a whole reply waits
   // here.
@@ -169,6 +176,8 @@ interface AdmittedRequest {
   readonly identity: Identity
   readonly identified: Identified
   readonly admission: Admitted
+  /** The call after the guardrails. */
+  readonly call: Call
   readonly route: Route
   readonly held: HeldMemory
   readonly settlement: Settlement
@@ -180,9 +189,8 @@ async function sendOrReplay(
   admitted: AdmittedRequest,
   services: Services,
 ): Promise<StartedReply> {
-  const { identity, admission, route, settlement } = admitted
+  const { identity, call, route, settlement } = admitted
   const { cache } = route.config
-  const { call } = admission
   if (cache === null) return sendAdmitted(x, admitted, call, services)
   const opening = services.caching()
   const caching = opening instanceof Promise ? await opening : opening
@@ -194,10 +202,11 @@ async function sendOrReplay(
 /** Sends the request, and a copy of it if the route has a shadow target and the request is in its sample. */
 function sendAdmitted(
   x: Exchange,
-  { identity, identified, admission, route, held, settlement }: AdmittedRequest,
+  admitted: AdmittedRequest,
   call: Call,
   services: Services,
 ): Promise<StartedReply> {
+  const { identity, identified, admission, route, held, settlement } = admitted
   const { results } = settlement
   const { generation } = x
   const { reservation } = admission
@@ -219,9 +228,17 @@ function sendAdmitted(
   const reply = send(outbound, settlement.ending, services)
   const { shadow } = route
   if (shadow === null) return reply
-  const original = { id: x.id, generation, identity, identified, call: admission.call }
+  const original = { id: x.id, generation, identity, identified, call: unguarded(admitted.call) }
   results.shadow = services.shadows.copy(original, { shadow, held, sent, reply })
   return reply
+}
+
+/** The reply of a copy is dropped, so it is not judged. */
+function unguarded(call: Call): Call {
+  if (call.guard === undefined) return call
+  const copy = { ...call }
+  delete copy.guard
+  return copy
 }
 
 /** Replies to model lists and stored responses; null if the endpoint needs an upstream. */

@@ -24,6 +24,7 @@ const EXPOSED = [
   'x-sluice-attempts',
   'x-sluice-estimated',
   'x-sluice-generation',
+  'x-sluice-guardrails',
   'x-sluice-lost',
   'x-sluice-model',
   'x-sluice-upstream',

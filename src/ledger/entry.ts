@@ -65,6 +65,8 @@ export const STAGES = {
   translate: optional(),
   /** From the first content to the end. */
   relay: optional(),
+  /** Judgements of guardrails. After the others, because stored lists have them in this order. */
+  guard: optional(),
 } as const
 
 /** The stages, and what spans several of them. */
@@ -124,6 +126,12 @@ const explanationSchema = z.object({
     laterText(),
     'identity',
     'The name of the workload identity; empty for requests with a key.',
+  ),
+  /** `pii:mask topics:error`; never a text. */
+  guardrails: field(
+    laterText(),
+    'guardrails',
+    'What guardrails did, `NAME:VERDICT`, separated by spaces.',
   ),
 })
 

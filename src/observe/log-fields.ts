@@ -58,6 +58,9 @@ export interface ExchangeLine {
   overhead_ms?: number | undefined
   auth_ms?: number | undefined
   receive_ms?: number | undefined
+  /** What guardrails did, `NAME:VERDICT`, separated by commas. */
+  guardrails?: string | undefined
+  guard_ms?: number | undefined
   admit_ms?: number | undefined
   back_off_ms?: number | undefined
   connect_ms?: number | undefined
@@ -159,6 +162,8 @@ export function exchangeFields(line: ExchangeLine): object {
     auth_ms: rounded(line.auth_ms),
     receive_ms: rounded(line.receive_ms),
     admit_ms: rounded(line.admit_ms),
+    guardrails: line.guardrails,
+    guard_ms: rounded(line.guard_ms),
     back_off_ms: rounded(line.back_off_ms),
     connect_ms: rounded(line.connect_ms),
     first_byte_ms: rounded(line.first_byte_ms),

@@ -26,6 +26,7 @@ const ROWS: readonly (readonly string[])[] = [
   [
     'formats',
     'emulator',
+    'policy/rules',
     'observe/log-fields',
     'observe/log-sink',
     'observe/notification',
@@ -126,8 +127,12 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   jose: [/^accounts\/tokens\/workload-tokens\.ts$/],
   'openid-client': [/^dashboard\/server\/sign-in\/identity-provider\.ts$/],
   pino: [/^observe\/(?:log|log-sink)\.ts$/],
+  re2js: [/^policy\/rules\/expressions\.ts$/],
   'prom-client': [/^observe\/metrics\//],
-  undici: [/^gateway\/upstreams\/(?:connection-pool|request-queue|media-fetcher|upstreams)\.ts$/],
+  undici: [
+    /^gateway\/upstreams\/(?:connection-pool|request-queue|media-fetcher|upstreams)\.ts$/,
+    /^policy\/guard-server\.ts$/,
+  ],
   yaml: [/^config\/yaml\.ts$/],
   zod: [
     /^cli\/(?:restart|demo)\.ts$/,

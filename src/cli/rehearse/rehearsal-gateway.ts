@@ -143,5 +143,6 @@ function routeTo(upstream: UpstreamConfig, model: string, requested: string | nu
     shadow: null,
     cache: null,
     cacheControl: null,
+    guardrails: [],
   }
 }

@@ -9,6 +9,7 @@ import { identitySchema } from './identity-schema.js'
 import { GUESSABLE, isGuessable, DAY_MS, name, text, whole } from './value-types.js'
 import { limitingSchema, limitSchema, planLimitsSchema } from './limits-schema.js'
 import { afterDisconnectSchema, ledgerSchema, onDisconnectSchema } from './ledger-schema.js'
+import { guardrailsSchema } from './guardrails-schema.js'
 import { routeSchema } from './route-schema.js'
 import { serverSchema } from './server-schema.js'
 import { metricsSchema, notifySchema, telemetrySchema } from './telemetry-schema.js'
@@ -194,6 +195,7 @@ export const fileSchema = z.strictObject({
     .describe(
       'Which upstreams serve which model: an exact `model` wins, then the longest `prefix`.',
     ),
+  guardrails: guardrailsSchema,
   models: text(4_096)
     .optional()
     .describe(

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod'
 import { cacheControlSchema, routeCacheSchema } from './cache-schema.js'
+import { guardrailNames } from './guardrails-schema.js'
 import { DAY_MS, modelText, name, share, text, whole } from './value-types.js'
 
 const upstreamName = name.describe('A name under `upstreams`.')
@@ -192,6 +193,11 @@ export const routeSchema = z.strictObject({
   shadow: shadow.optional(),
   cache: routeCacheSchema.optional(),
   cache_control: cacheControlSchema.optional(),
+  guardrails: guardrailNames
+    .default([])
+    .describe(
+      'Names under `guardrails` that judge the requests and replies of this route, in this order. A masked text is what the next one and the upstream get.',
+    ),
 })
 
 /** The checked values of a route in the file's spelling. */

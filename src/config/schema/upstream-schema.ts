@@ -18,6 +18,7 @@ import {
 import { platformKeys } from '../platform-settings.js'
 import { PRESET_NAMES } from '../presets.js'
 import { priceSchema } from './catalogue-schema.js'
+import { guardrailNames } from './guardrails-schema.js'
 import { onDisconnectSchema } from './ledger-schema.js'
 import { DAY_MS, modelText, text, whole } from './value-types.js'
 
@@ -160,6 +161,11 @@ export const upstreamSchema = z.strictObject({
   native: nativeSchema,
   native_usd_per_request: nativePriceSchema,
   native_sharing: nativeSharingSchema,
+  guardrails: guardrailNames
+    .optional()
+    .describe(
+      'Names under `guardrails` that judge native requests and their replies; `[]`: none, on purpose. Required for an upstream with `native` if a route with guardrails uses it, or a guardrail has `apply_to`. With a list that is not empty, `native` may have only POST rules for chats, completions, responses, embeddings, messages, and the methods of Gemini for content, tokens and embeddings.',
+    ),
   allow_betas: z
     .array(z.string().regex(/^[\w.-]{1,64}$/, 'must be the name of a beta feature'))
     .max(256)

@@ -65,6 +65,7 @@ const COLUMNS: readonly [title: string, cell: (row: schema.RequestRow) => Cell][
   ['saved_usd', (row) => usd(row.savedNanoUsd)],
   ['account_path', (row) => row.accountPath],
   ['identity', (row) => row.identity],
+  ['guardrails', (row) => row.guardrails],
 ]
 
 /** The header line of the CSV file. */

@@ -64,6 +64,8 @@ export type ChatEvent =
       resume?: JsonObject
       /** The reply is empty, and the same request may succeed. Internal to the gateway. */
       retrySame?: true
+      /** The message of a guardrail that ended the reply. Internal to the gateway. */
+      blocked?: string
     }
   /**
    * `retrySame`: the model made an error, and the same request may succeed. `reason`: the upstream had

@@ -153,6 +153,7 @@ export class CompletionEncoder implements StreamEncoder {
         this.usage = mergeUsage(this.usage, event.usage)
         return
       case 'finish':
+        if (event.blocked !== undefined) this.refusal(event.blocked)
         this.choice('', encodeFinishReason(event.reason, false, false))
         if (!this.position.isLast) return
         if (this.includeUsage) {
@@ -165,6 +166,14 @@ export class CompletionEncoder implements StreamEncoder {
         return
       default:
     }
+  }
+
+  /** The message of a guardrail, in the form of chat completions: legacy completions have none. */
+  private refusal(message: string): void {
+    const usage = this.includeUsage ? ',"usage":null' : ''
+    const delta = `"delta":{"refusal":${JSON.stringify(message)}}`
+    const choice = `{${delta},${choiceOut(this.position.index, '', null).slice(1)}`
+    this.out += `${this.head}"choices":[${choice}]${usage}}\n\n`
   }
 
   private choice(text: string, reason: string | null): void {

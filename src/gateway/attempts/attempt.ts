@@ -274,7 +274,11 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
       if (phase === 'error') return this.failWithRefusal()
       return this.fail(timeoutError(TIMEOUT_TEXTS[passed]))
     }
-    if (this.isStreaming() && nowMs - clock.headMs > this.loop.headHoldMs) this.commit()
+    // The status of a guarded reply is not known before the first verdict.
+    const isGuarded = this.prepared.call.guard !== undefined
+    if (!isGuarded && this.isStreaming() && nowMs - clock.headMs > this.loop.headHoldMs) {
+      this.commit()
+    }
   }
 
   isStreaming(): boolean {
@@ -343,6 +347,8 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
     if (translation.outcome === 'failed') return this.fail(translation.error ?? UNEXPECTED_FAILURE)
     if (translation.outcome === 'complete') {
       this.linger('ok')
+      // A guardrail refused the rest.
+      if (translation.blocked === 'cut') this.abandon()
       stream.end()
     } else if (translation.resume !== null) {
       const { resume, repeatCause } = translation

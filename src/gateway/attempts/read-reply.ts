@@ -76,7 +76,9 @@ export function openReplyStream(
     )
     return captured(new ReplyTransform(stream, owner, formOf(call)), call)
   }
-  const translation = new TranslatedStream(translationOf(prepared, target, exchange))
+  const options = translationOf(prepared, target, exchange)
+  const guard = call.guard?.open(false) ?? null
+  const translation = new TranslatedStream({ ...options, guard })
   return captured(new ReplyTransform(translation, owner, formOf(call)), call)
 }
 
@@ -146,7 +148,9 @@ export function readReply(reply: UnreadReply, of: ReplyOf): ReadReply | Promise<
   const { stream, embedding } = call.request
   const { target, isEvents } = reply
   if (embedding !== undefined) return readVectorsOf(reply, of)
-  if (reply.bytes > LARGE_BYTES) return inTurns(largeReply(reply, of))
+  if (reply.bytes > LARGE_BYTES) {
+    return inTurns(largeReply(reply, of)).then((read) => judgedLarge(read, call))
+  }
   const bytes = joinChunks(reply.chunks)
   of.held.takeReply(copiesOf(bytes))
   const whole = (): WholeReply => wholeOf(reply, of)
@@ -187,7 +191,7 @@ function readVectorsOf(
  * Reads a large reply in steps. If both sides use the same format, only an outline is read; a reply that
  * exceeds a limit of `ReplyScan` cannot be translated.
  */
-function* largeReply(reply: UnreadReply, of: ReplyOf): Steps<ReadReply> {
+function* largeReply(reply: UnreadReply, of: ReplyOf): Steps<ReadReply | UnjudgedReply> {
   if (reply.isEvents || reply.scan === null) return yield* largeEvents(reply, of)
   const { chunks, bytes, target } = reply
   const { call } = of.prepared
@@ -218,9 +222,29 @@ function* largeReply(reply: UnreadReply, of: ReplyOf): Steps<ReadReply> {
   const whole = wholeOf(reply, of)
   const resume = whole.read(value)
   yield
-  return resume === null
-    ? yield* encodedSteps(whole, call)
-    : { kind: 'paused', reply: whole, resume }
+  return yield* readSteps(whole, call, resume)
+}
+
+/** The reply for the client, or a part of it. A reply that is judged is encoded afterwards. */
+function* readSteps(
+  reply: WholeReply,
+  call: Call,
+  resume: JsonObject | null,
+): Steps<ReadReply | UnjudgedReply> {
+  if (resume !== null) return { kind: 'paused', reply, resume }
+  return call.guard === undefined ? yield* encodedSteps(reply, call) : { kind: 'unjudged', reply }
+}
+
+/** A large reply that guardrails must judge before it is encoded. */
+interface UnjudgedReply {
+  readonly kind: 'unjudged'
+  readonly reply: WholeReply
+}
+
+async function judgedLarge(read: ReadReply | UnjudgedReply, call: Call): Promise<ReadReply> {
+  if (read.kind !== 'unjudged') return read
+  await read.reply.judge()
+  return inTurns(encodedSteps(read.reply, call))
 }
 
 /** The encoded reply in bytes, which Node could not write in steps as text. */
@@ -232,16 +256,14 @@ function* encodedSteps(reply: WholeReply, call: Call): Steps<ReadReply> {
   return { ...answer, body: yield* encodedText(body, bytes) }
 }
 
-function* largeEvents(reply: UnreadReply, of: ReplyOf): Steps<ReadReply> {
+function* largeEvents(reply: UnreadReply, of: ReplyOf): Steps<ReadReply | UnjudgedReply> {
   const { chunks } = reply
   for (const chunk of chunks) of.held.takeReply(copiesOf(chunk))
   const whole = wholeOf(reply, of)
   const resume = yield* whole.readEvents(chunks)
   chunks.length = 0
   yield
-  return resume === null
-    ? yield* encodedSteps(whole, of.prepared.call)
-    : { kind: 'paused', reply: whole, resume }
+  return yield* readSteps(whole, of.prepared.call, resume)
 }
 
 /** The value of a JSON text within the limits of `ReplyScan`; null for any other text. */
@@ -288,11 +310,11 @@ function outlined(
 
 /** Whether the upstream's body has the format that the client expects. */
 function isPassable(call: Call, target: Target): boolean {
-  return target.wire === call.wire && !call.request.stream
+  return target.wire === call.wire && !call.request.stream && call.guard === undefined
 }
 
 function wholeOf({ begun, target }: UnreadReply, { prepared, exchange }: ReplyOf): WholeReply {
-  return begun ?? newWhole(translationOf(prepared, target, exchange))
+  return begun ?? newWhole(translationOf(prepared, target, exchange), prepared.call.guard)
 }
 
 /** Stores a reply that passes through; the upstream stores it too. */
@@ -300,10 +322,11 @@ function keeper({ keep }: Call, { upstream }: Target): ((reply: JsonObject) => v
   return keep === undefined ? undefined : (reply) => void keep(reply, upstream.config.name)
 }
 
-function newWhole(translation: TranslationOptions): WholeReply {
+function newWhole(translation: TranslationOptions, judge: Call['guard']): WholeReply {
   const { candidates = 1, stream } = translation.request
-  const choices = candidates > 1 ? WholeChoices.open(translation) : null
-  return choices ?? new SingleWholeReply(translation, stream)
+  const choices = candidates > 1 ? WholeChoices.open(translation, judge) : null
+  if (choices !== null) return choices
+  return new SingleWholeReply({ ...translation, guard: judge?.open(true) ?? null }, stream)
 }
 
 /**
@@ -320,9 +343,11 @@ function readOn(
   reply: WholeReply,
   call: Call,
   read: (reply: WholeReply) => JsonObject | null,
-): ReadReply {
+): ReadReply | Promise<ReadReply> {
   const resume = read(reply)
-  return resume === null ? encoded(reply, call) : { kind: 'paused', reply, resume }
+  if (resume !== null) return { kind: 'paused', reply, resume }
+  const judging = call.guard === undefined ? null : reply.judge()
+  return judging === null ? encoded(reply, call) : judging.then(() => encoded(reply, call))
 }
 
 /** The reply for the client. The events of a stream become one JSON array if the client requested that. */
@@ -340,8 +365,8 @@ function encoded(reply: WholeReply, { endpoint }: Call): ReadReply & { readonly 
  * Whether the client gets the upstream's own bytes. A reply that would be rewritten passes too if the
  * canonical events cannot represent it: several choices, or log probabilities.
  */
-function passes({ wire, request }: Call, target: Target): boolean {
-  if (target.wire !== wire) return false
+function passes({ wire, request, guard }: Call, target: Target): boolean {
+  if (target.wire !== wire || guard !== undefined) return false
   if (target.upstream.config.quirks.replies === 'pass') return true
   return (request.candidates ?? 1) > 1 || request.logprobs === true
 }

@@ -76,7 +76,7 @@ export interface Outgoing {
  * `GatewayError(untranslatable)` for fields that must not be left out.
  */
 export function render(call: RenderedCall, destination: Destination, losses: Losses): Rendered {
-  if (destination.wire === call.wire) return edited(call, destination, losses)
+  if (passesBytes(call, destination)) return edited(call, destination, losses)
   const sourceBytes = call.raw.length + (call.fetchedBytes ?? 0)
   if (sourceBytes > LARGE_BYTES) return atOnce(renderSteps(call, destination, losses))
   const { path, accept, streams, encodedBody, headers } = encoded(call, destination, losses)
@@ -90,7 +90,7 @@ export function* renderSteps(
   destination: Destination,
   losses: Losses,
 ): Steps<Rendered> {
-  if (destination.wire === call.wire) return edited(call, destination, losses)
+  if (passesBytes(call, destination)) return edited(call, destination, losses)
   const { encodedBody, ...head } = encoded(call, destination, losses)
   yield
   const body = yield* jsonSteps(encodedBody)
@@ -100,8 +100,21 @@ export function* renderSteps(
 /** The part of a call that is rendered. */
 type RenderedCall = Pick<
   Call,
-  'wire' | 'raw' | 'members' | 'body' | 'request' | 'added' | 'fetchedBytes' | 'history'
+  | 'wire'
+  | 'raw'
+  | 'members'
+  | 'body'
+  | 'request'
+  | 'added'
+  | 'fetchedBytes'
+  | 'history'
+  | 'isRewritten'
 >
+
+/** Whether the upstream gets the client's own bytes with some edits. */
+function passesBytes({ wire, isRewritten }: RenderedCall, destination: Destination): boolean {
+  return destination.wire === wire && isRewritten !== true
+}
 
 /** The client's own bytes with the edits that this upstream needs. */
 function edited(call: RenderedCall, destination: Destination, losses: Losses): Rendered {

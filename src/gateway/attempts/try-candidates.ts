@@ -268,18 +268,25 @@ export class Candidates implements AttemptLoop {
     this.sending.hedging?.stop()
     this.sending.sent.won(own.result)
     own.turn.succeeded()
-    for (const attempt of this.running) {
-      if (attempt === own) continue
+    this.remove(own)
+    this.endOthers()
+    this.running = [own]
+  }
+
+  /** Cancels the running attempts. */
+  private endOthers(): void {
+    for (const attempt of this.running.splice(0)) {
       attempt.turn.abandoned()
       attempt.supersede()
     }
-    this.running = [own]
   }
 
   failed(attempt: Attempt, error: GatewayError): void {
     if (!this.remove(attempt)) return
     attempt.turn.failed(error.wire, attempt.result)
     this.lastError = error
+    // Another upstream must not get around a verdict.
+    if (error.wire.guardrail !== undefined) this.endOthers()
     const [other] = this.running
     if (other === undefined) this.resolve({ kind: 'failed', attempt, error })
     else other.countWaits()

@@ -69,7 +69,9 @@ export function usageOfAttempt(attempt: AttemptResult, billed: BilledRequest): U
   if (hasFinalCounts(attempt) && input !== undefined && output !== undefined) {
     return used(attempt, { usage: reported, source: 'reported' }, billed)
   }
-  if (!isComplete) return assumed(attempt, reported, billed)
+  // Of a reply that a guardrail refused, only what was received counts.
+  const isBlocked = replyResult?.blocked !== undefined
+  if (replyResult === null || (!isComplete && !isBlocked)) return assumed(attempt, reported, billed)
   const { family } = billed.x.generation.facts(candidate.model)
   const counted = Math.max(output ?? 0, outputTokens(replyResult.outputSize, family))
   const prompt = input ?? inputTokens(promptSizeOf(billed.call.request), family)

@@ -31,6 +31,7 @@ const MAX_QUOTING_MESSAGE = 200
 export function outcomeOf(x: RequestContext, { error, replyResult }: Results): Outcome {
   if (error !== null) return error.kind
   if (x.cancellation.reason !== null) return x.cancellation.reason.kind
+  if (replyResult?.blocked !== undefined) return 'guardrail_blocked'
   return replyResult?.error?.kind ?? 'ok'
 }
 
@@ -51,12 +52,14 @@ export function overheadMs(
   results: Results,
   { nowMs, relayMs }: ElapsedTime,
 ): number {
-  const { intake, sent } = results
+  const { intake, sent, guard } = results
   const { connectMs, firstByteMs, replyMs } = waitsOf(results)
   const upstream = (connectMs ?? 0) + (firstByteMs ?? 0) + (replyMs ?? 0)
   const others =
     (sent?.fetchMs ?? 0) + (sent?.backOffMs ?? 0) + (intake?.tookMs ?? 0) + (relayMs ?? 0)
-  const total = nowMs - x.startedMs - upstream - others
+  // A stream waits for its guardrails while it is relayed.
+  const judgedMs = (relayMs === null ? guard?.tookMs : guard?.requestMs) ?? 0
+  const total = nowMs - x.startedMs - upstream - others - judgedMs
   return Math.max(0, total) + (relayMs === null ? 0 : (sent?.translateMs ?? 0))
 }
 
@@ -99,6 +102,7 @@ export function entryOf(x: RequestContext, results: Results, nowMs: number): Led
     generation: generation.snapshot.generation,
     hops: hopsOf(x, results, { nowMs, outcome }),
     ...explanationOf(x, results, outcome),
+    guardrails: guardrailsIn(results),
     priceVersion: isPriced(results, used) ? generation.priceVersion : null,
     gateway: generation.snapshot.config.server.name,
     generationHash: generation.hash,
@@ -167,6 +171,11 @@ function messageIn(error: WireError, dialect: DialectName | null): string {
   return stringOf(shown['message']) ?? hideSecrets(error.message)
 }
 
+/** What guardrails did, separated by spaces; null if nothing. */
+function guardrailsIn({ guard }: Results): string | null {
+  return guard === null || guard.list.length === 0 ? null : guard.list.join(' ')
+}
+
 /** Each attempt in order, `upstream:outcome`; null if there is none. */
 function attempted({ sent }: Results, outcome: Outcome): string | null {
   return sent === null || sent.attempts.length === 0 ? null : attemptList(sent, outcome)
@@ -195,7 +204,10 @@ function countedAs(
 /** The status that the client received: 200 if it has the beginning of a reply. */
 function statusOf({ identified, attempt, replyResult, error }: Results, outcome: Outcome): number {
   if (outcome === 'client_gone') return 499
-  if (identified?.operation === 'native' && replyResult !== null) return attempt?.status ?? 200
+  const isJudged = error?.wire.guardrail !== undefined
+  if (identified?.operation === 'native' && replyResult !== null && !isJudged) {
+    return attempt?.status ?? 200
+  }
   if (outcome === 'ok') return 200
   return error === null ? 200 : rowOf(outcome).status
 }
@@ -210,7 +222,7 @@ function hopsOf(
   results: Results,
   { nowMs, outcome }: { readonly nowMs: number; readonly outcome: Outcome },
 ): EntryHops {
-  const { authenticated, intake, route, admission, sent, delivery } = results
+  const { authenticated, intake, route, admission, guard, sent, delivery } = results
   const hops: { -readonly [Hop in keyof EntryHops]: EntryHops[Hop] } = {}
   if (authenticated !== null) hops.authenticate = roundToMicros(authenticated.tookMs)
   const receiveMs = intake?.tookMs ?? null
@@ -219,6 +231,7 @@ function hopsOf(
   if (routeMs !== null) hops.route = roundToMicros(routeMs)
   const admitMs = admission?.tookMs ?? null
   if (admitMs !== null) hops.admit = roundToMicros(admitMs)
+  if (guard !== null) hops.guard = roundToMicros(guard.tookMs)
   const { connectMs, firstByteMs } = waitsOf(results)
   if (connectMs !== null) hops.connect = roundToMicros(connectMs)
   if (firstByteMs !== null) hops.firstByte = roundToMicros(firstByteMs)

@@ -16,7 +16,8 @@ import type { Exchange } from '../client-exchange.js'
 import type { Deadlines } from '../deadlines.js'
 import type { Target } from '../generation.js'
 import { admitDemands, type ExactAdmission, type LimitServices } from '../phases/admit.js'
-import type { Intake } from '../phases/receive.js'
+import type { GuardNotes } from '../../policy/guard-notes.js'
+import type { Call, Intake } from '../phases/receive.js'
 import type { Delivery } from '../phases/relay.js'
 import type { ReplyResult } from '../../formats/translated-stream.js'
 import { ownHeaders } from '../upstream-headers.js'
@@ -305,6 +306,10 @@ export interface NativeRun {
   readonly replies: ObjectReplies | null
   /** Charges the replies of a WebSocket; null for other requests. */
   readonly session: RealtimeSession | null
+  /** The request whose reply guardrails judge; null if it passes as bytes. */
+  readonly judged: Call | null
+  /** What guardrails did; null if there are none. */
+  readonly guard: GuardNotes | null
   /** Writes the ledger entry before the client gets the end of the reply. */
   readonly ending: () => Promise<void> | null
 }

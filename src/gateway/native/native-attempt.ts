@@ -6,6 +6,7 @@ import type { Agent, IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Transform, type Readable, type TransformCallback } from 'node:stream'
 import { GatewayError, gatewayError, type ErrorKind } from '../../errors.js'
 import type { JsonValue } from '../../formats/chat/json.js'
+import type { ReplyResult } from '../../formats/translated-stream.js'
 import type { Usage } from '../../formats/chat/usage.js'
 import { parseReply } from '../../formats/wire/json/parse-body.js'
 import { headerOf, hostOf } from '../../http/message.js'
@@ -35,6 +36,8 @@ import {
   type NativeCall,
   type NativeRun,
 } from './admit-native.js'
+import type { Call } from '../phases/receive.js'
+import { sendJudged } from './judge-native.js'
 import type { ObjectReplies } from './object-replies.js'
 
 const PROGRESS = { connecting: 'connecting', waiting: 'sent', stream: 'in reply' } as const
@@ -147,6 +150,10 @@ export class NativeAttempt implements Timed {
     const statusError = statusErrorOf(status)
     if (statusError !== null) throw statusError
     result.replyResult = nativeReplyResult(status, {})
+    if (run.judged !== null && status === 200) {
+      this.judge(reply, run.judged)
+      return
+    }
     run.replies?.head(status, reply.headers)
     if (run.replies?.plan(status, reply.headers) === 'hold') {
       void this.hold(reply, run.replies)
@@ -154,6 +161,29 @@ export class NativeAttempt implements Timed {
     }
     const watcher = this.watcherOf(reply, status)
     this.stream(reply, watcher)
+  }
+
+  /** Sends the reply after guardrails have judged it. */
+  private judge(reply: IncomingMessage, call: Call): void {
+    const { x, run } = this
+    const { result, delivery } = run
+    const noteEnd = (): void => {
+      this.clock.ended()
+      delivery.relayMs = performance.now() - x.startedMs - (delivery.headMs ?? 0)
+    }
+    const owner = {
+      ending: () => {
+        noteEnd()
+        return run.ending()
+      },
+      head: () => headList(x, run, reply.headers),
+      received: () => void this.clock.received(performance.now()),
+      result: (read: ReplyResult) => (result.replyResult = read),
+      sent: (bytes: number) => (delivery.sentBytes += bytes),
+      finished: () => this.finished(),
+      failed: (error: unknown) => this.fail(error),
+    }
+    sendJudged(x, reply, { call, owner })
   }
 
   /** Passes the reply on as it arrives, after what the watcher has already. */
@@ -313,11 +343,14 @@ export function statusErrorOf(status: number): GatewayError | null {
  */
 export function headList(
   x: Exchange,
-  { result, rateHeaders }: NativeRun,
+  { result, rateHeaders, guard }: NativeRun,
   headers: IncomingHttpHeaders,
 ): string[] {
   const { replyHeaders } = result.candidate.target
   const list = ['x-request-id', x.id, ...replyHeaders, ...rateHeaders]
+  if (guard !== null && guard.list.length > 0) {
+    list.push('x-sluice-guardrails', guard.list.join(', '))
+  }
   const upload = ownUploadUrl(x, headers)
   if (upload !== null) list.push('x-goog-upload-url', upload)
   for (const [name, value] of Object.entries(headersForClient(headers))) {

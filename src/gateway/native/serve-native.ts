@@ -34,6 +34,7 @@ import {
   NativeDelivery,
   type NativeCall,
 } from './admit-native.js'
+import { judgeNative } from './judge-native.js'
 import { guardObjects, type Guarded } from './guard-objects.js'
 import type { Metered } from './metered-requests.js'
 import type { ObjectReplies } from './object-replies.js'
@@ -106,9 +107,16 @@ export async function serveNative(
     const { rateHeaders } = admission
     const { deadlines } = services
     const { replies } = guarded
-    const { call: authorized, body } = await authorize(call, guarded.body, intake.held)
+    const { held } = intake
+    const { metrics } = services
+    const unjudged = { call, body: guarded.body, reply: null }
+    const judging = { call, body: guarded.body, identity, results, metrics, held }
+    const judged = client === null ? ((await judgeNative(x, judging)) ?? unjudged) : unjudged
+    const { call: authorized, body } = await authorize(judged.call, judged.body, held)
     x.cancellation.check()
-    const run = { result, intake, delivery, rateHeaders, deadlines, replies, session, ending }
+    const { reply, guard } = { reply: judged.reply, guard: results.guard }
+    const reading = { replies, session, judged: reply, guard }
+    const run = { result, intake, delivery, rateHeaders, deadlines, ...reading, ending }
     const sent = traced(x, authorized, result)
     if (replies !== null) watchBatches(replies, batch, { call: sent, agent, metered, services })
     try {

@@ -41,6 +41,8 @@ export interface Route {
   /** The target that gets copies of a share of the requests; null if there is none. */
   readonly shadow: RouteShadow | null
   readonly config: RouteConfig
+  /** Names of guardrails, in order. */
+  readonly guardrails: readonly string[]
   /** Null if the path determined the target. */
   readonly tookMs: number | null
 }
@@ -79,6 +81,7 @@ export function choose(call: Call, identity: Identity, generation: Generation): 
     handling: { retry, hedge, hedges, stickyKey: routed.stickyKey },
     shadow: routed.route.shadow,
     config,
+    guardrails: config.guardrails,
     tookMs: performance.now() - beganMs,
   }
 }

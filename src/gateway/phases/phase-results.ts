@@ -14,6 +14,7 @@ import type { Call, Intake } from './receive.js'
 import type { Delivery } from './relay.js'
 import type { Exchange } from '../client-exchange.js'
 import type { ReplyResult } from '../../formats/translated-stream.js'
+import type { GuardNotes } from '../../policy/guard-notes.js'
 
 /** A member is null until its phase has returned. */
 export class Results {
@@ -26,6 +27,8 @@ export class Results {
   cached: CacheUse | null = null
   admission: Omit<Admitted, 'call' | 'reservation'> | Refused | null = null
   sent: SendResult | null = null
+  /** What guardrails did; null if none applies. */
+  guard: GuardNotes | null = null
   /** The shadow request; null if there is none. */
   shadow: { originalEnded(entry: LedgerEntry): void } | null = null
   delivery: Delivery | null = null

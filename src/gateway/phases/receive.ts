@@ -24,6 +24,7 @@ import {
   type ParsedObject,
 } from '../../formats/wire/json/parse-body.js'
 import { TextLimit } from '../../formats/wire/json/text-limit.js'
+import type { ReplyJudge } from '../../policy/reply-guard.js'
 import type { Edit } from '../../formats/wire/json/splice.js'
 import type { Steps } from '../../formats/wire/steps.js'
 import type { ReplyCapture } from '../../policy/reply-log.js'
@@ -64,6 +65,10 @@ export interface Call extends ResolvedEndpoint {
   readonly history?: Pick<ExpandedRequest, 'members' | 'bodyFor'>
   /** Stores the reply; absent if it must not be stored. */
   readonly keep?: KeepReply
+  /** Judges each reply; absent if no guardrail does. */
+  guard?: ReplyJudge
+  /** Guardrails changed the request, so the client's own bytes must not be sent. */
+  readonly isRewritten?: true
   /** Reads the upstream's bytes for objects that it makes; absent if it makes none. */
   readonly replyReader?: ReplyReader
   /** Collects the events of the reply; absent if nothing needs them. */
@@ -242,6 +247,26 @@ function isJson(type: string): boolean {
 
 function tooLarge(maxBytes: number): GatewayError {
   return new GatewayError('body_too_large', `The body must not be larger than ${maxBytes} bytes.`)
+}
+
+/** The call of a body of a format. Rejects with `malformed_request` as `receive`. */
+export async function callIn(
+  raw: Buffer,
+  resolved: ResolvedEndpoint,
+  headers: IncomingHttpHeaders,
+): Promise<Call> {
+  const context = { resolved, headers }
+  return raw.length > LARGE_BYTES
+    ? callInTurns(raw, context)
+    : callFrom(raw, parseObject(raw), context)
+}
+
+/** The call of another body of the same request. Rejects with `malformed_request` as `receive`. */
+export async function readAgain(call: Call, raw: Buffer): Promise<Call> {
+  const context = { resolved: call, query: call.query }
+  return raw.length > LARGE_BYTES
+    ? callInTurns(raw, context)
+    : callFrom(raw, parseObject(raw), context)
 }
 
 /** Parses a large body in several turns of the event loop, so that other requests are served between them. */

@@ -13,13 +13,15 @@ const PLAIN_MODEL = /^[!-~]{1,256}$/
  * the first byte.
  */
 export function replyHeaders(x: Exchange, results: Results, kind: StartedReply['kind']): string[] {
-  const { authenticated, call, route, admission, candidate, sent, replyResult, cached } = results
+  const { authenticated, call, route, admission, candidate, sent, replyResult } = results
+  const { cached, guard } = results
   const auth = decimal(authenticated?.tookMs ?? 0)
   const chosen = decimal(route?.tookMs ?? 0)
   const limit = decimal(admission?.tookMs ?? 0)
   const { connectMs, firstByteMs } = waitsOf(results)
   const upstream = decimal((connectMs ?? 0) + (firstByteMs ?? 0))
-  const timing = `auth;dur=${auth}, route;dur=${chosen}, limit;dur=${limit}, upstream;dur=${upstream}`
+  const judged = guard === null ? '' : ` guard;dur=${decimal(guard.requestMs)},`
+  const timing = `auth;dur=${auth}, route;dur=${chosen}, limit;dur=${limit},${judged} upstream;dur=${upstream}`
   const headers = ['x-request-id', x.id, 'server-timing', timing]
   const idHeader = call?.clientCodec.envelope.idHeader ?? null
   if (idHeader !== null) headers.push(idHeader, x.id)
@@ -39,15 +41,21 @@ export function replyHeaders(x: Exchange, results: Results, kind: StartedReply['
   if (inRequest.length + inReply.length > 0) {
     headers.push('x-sluice-lost', [...inRequest, ...inReply].join(', '))
   }
+  pushGuardrails(headers, results)
   if (admission !== null) headers.push(...admission.rateHeaders)
   return headers
 }
 
+/** What guardrails have done so far. */
+function pushGuardrails(headers: string[], { guard }: Results): void {
+  if (guard !== null && guard.list.length > 0) {
+    headers.push('x-sluice-guardrails', guard.list.join(', '))
+  }
+}
+
 /** Name, value, … for an error, besides those that depend on the error itself. */
-export function errorHeaders(
-  x: Exchange,
-  { candidate, admission, sent, error, cached }: Results,
-): string[] {
+export function errorHeaders(x: Exchange, results: Results): string[] {
+  const { candidate, admission, sent, error, cached } = results
   const headers = ['x-request-id', x.id]
   headers.push('x-sluice-generation', String(x.generation.snapshot.generation))
   if (cached !== null) headers.push(...cacheHeaders({ result: cached.result, ageSeconds: null }))
@@ -56,6 +64,7 @@ export function errorHeaders(
   if (sent !== null && sent.attempts.length > 1 && error !== null) {
     headers.push('x-sluice-attempts', attemptList(sent, error.kind))
   }
+  pushGuardrails(headers, results)
   const lost = sent?.losses ?? []
   if (lost.length > 0) headers.push('x-sluice-lost', lost.join(', '))
   return headers

@@ -241,7 +241,7 @@ async function both(one: Promise<void>, other: Promise<void>): Promise<void> {
 }
 
 function recordHops(results: Results, { hops }: Metrics): void {
-  const { authenticated, intake, route, admission, sent, delivery } = results
+  const { authenticated, intake, route, admission, guard, sent, delivery } = results
   if (authenticated !== null) hops.authenticate.observe(authenticated.tookMs / 1000)
   const receiveMs = intake?.tookMs ?? null
   if (receiveMs !== null) hops.receive.observe(receiveMs / 1000)
@@ -249,6 +249,7 @@ function recordHops(results: Results, { hops }: Metrics): void {
   if (routeMs !== null) hops.route.observe(routeMs / 1000)
   const admitMs = admission?.tookMs ?? null
   if (admitMs !== null) hops.admit.observe(admitMs / 1000)
+  if (guard !== null) hops.guard.observe(guard.tookMs / 1000)
   const { connectMs, firstByteMs } = waitsOf(results)
   if (connectMs !== null) hops.connect.observe(connectMs / 1000)
   if (firstByteMs !== null) hops.first_byte.observe(firstByteMs / 1000)

@@ -108,6 +108,8 @@ export function lineOf(x: Exchange, results: Results, end: End): ExchangeLine {
     auth_ms: authenticated?.tookMs,
     receive_ms: intake?.tookMs ?? undefined,
     admit_ms: admission?.tookMs ?? undefined,
+    guardrails: joined(results.guard?.list ?? []),
+    guard_ms: results.guard?.tookMs,
     back_off_ms: positive(sent?.backOffMs),
     connect_ms: waits.connectMs ?? undefined,
     first_byte_ms: waits.firstByteMs ?? undefined,

@@ -81,6 +81,7 @@ export class ReplyTransform extends Transform {
   /** The client left, and the rest of the reply is read: translates everything and drops the output. */
   drain(): void {
     this.isDrained = true
+    this.translation.unguard?.()
     this.unpipe()
     this.removeAllListeners('data')
     this.resume()
@@ -116,15 +117,18 @@ export class ReplyTransform extends Transform {
     try {
       ready = translate()
     } catch (error) {
-      this.owner.threw(error)
-      this.translation.fail(UNEXPECTED_FAILURE)
+      this.threw(error)
     }
     this.owner.translated(performance.now() - beganMs)
     if (this.translation.isPending) {
       this.emitEvents(ready)
-      void turn().then(() => {
+      const next = (): void => {
         if (!this.destroyed) this.step(() => this.translation.more(), done)
-      })
+      }
+      const { judging = null } = this.translation
+      void (judging === null ? turn() : judging.catch((error: unknown) => this.threw(error))).then(
+        next,
+      )
       return
     }
     const held = this.translation.outcome === 'complete' ? this.hold() : null
@@ -137,6 +141,11 @@ export class ReplyTransform extends Transform {
     }
     this.onStep()
     if (held === null && !this.destroyed) done()
+  }
+
+  private threw(error: unknown): void {
+    this.owner.threw(error)
+    this.translation.fail(UNEXPECTED_FAILURE)
   }
 
   private emitOutput(ready: string | Buffer): void {

@@ -10,7 +10,12 @@ import { JoinedReply } from '../../formats/chat/join-replies.js'
 import { withoutCodeFence, violatesSchema } from '../../formats/chat/json-schema.js'
 import type { JsonObject, JsonValue } from '../../formats/chat/json.js'
 import { MustCall } from '../../formats/chat/must-call.js'
-import { NO_OUTPUT, outputSizeOf } from '../../formats/chat/output-size.js'
+import {
+  NO_OUTPUT,
+  OutputMeter,
+  outputSizeOf,
+  type OutputSize,
+} from '../../formats/chat/output-size.js'
 import type { ChatRequest } from '../../formats/chat/request.js'
 import { reportsOutput, addUsage, mergeUsage, type Usage } from '../../formats/chat/usage.js'
 import type {
@@ -30,6 +35,7 @@ import {
   overflowError,
   tooComplex,
   TRUNCATED,
+  type EventGuard,
   type ReplyResult,
   type TranslationOptions,
 } from '../../formats/translated-stream.js'
@@ -54,6 +60,8 @@ export interface WholeReply {
   readonly repeatCause: ErrorKind | null
   /** The counts of the parts so far. */
   readonly usage: Usage
+  /** Judges the reply after the last body was read; null if nothing judges it. */
+  judge(): Promise<void> | null
   /** The reply for the client, after the last body was read. */
   encode(): TranslatedReply
 }
@@ -78,13 +86,19 @@ export class SingleWholeReply implements WholeReply, EventSink {
   private size = 0
   /** See `ReplyResult.wasCut`. */
   private wasCut = false
+  /** Null if nothing judges the reply. */
+  private readonly guard: EventGuard | null
+  /** The events that the guard has not judged, and their size. */
+  private unjudged: ChatEvent[] = []
+  private readonly received = new OutputMeter()
 
   /** `isStreamed`: the client gets the events of a stream. */
   constructor(
     { upstreamCodec, clientCodec, request, seed, ...options }: TranslationOptions,
     isStreamed: boolean,
   ) {
-    const { mayPause = false, mayOmitCall = false } = options
+    const { mayPause = false, mayOmitCall = false, guard = null } = options
+    this.guard = guard
     this.upstreamCodec = upstreamCodec
     this.clientCodec = clientCodec
     this.request = request
@@ -139,6 +153,27 @@ export class SingleWholeReply implements WholeReply, EventSink {
       if (this.fold.error === null) this.fold.event({ type: 'error', error })
       return
     }
+    if (this.guard === null) {
+      this.accept(event)
+      return
+    }
+    this.received.add(event)
+    // The usage counts although the reply may be refused.
+    if (event.type === 'usage') this.fold.event(event)
+    this.unjudged.push(event)
+  }
+
+  judge(): Promise<void> | null {
+    const { guard, unjudged } = this
+    if (guard === null) return null
+    this.unjudged = []
+    return Promise.resolve(guard.take(unjudged)).then((events) => {
+      for (const event of events) this.accept(event)
+    })
+  }
+
+  /** Takes an event for the client. */
+  private accept(event: ChatEvent): void {
     this.fold.event(event)
     note(this.clientCodec, event, this.losses)
     if (event.type !== 'error') this.encoder?.event(event)
@@ -147,7 +182,9 @@ export class SingleWholeReply implements WholeReply, EventSink {
   /** Fold → the client's dialect. */
   encode(): TranslatedReply {
     const { losses, clientCodec, request, seed, encoder, wasCut } = this
-    const folded = { fold: this.fold, breach: this.grammar.breach, losses, wasCut }
+    const { guard, received } = this
+    const judged = guard === null ? {} : { blocked: guard.blocked, received }
+    const folded = { fold: this.fold, breach: this.grammar.breach, losses, wasCut, ...judged }
     return replyResultOf(folded, (reply) => {
       if (encoder !== null) return sizedText(encoder.take())
       if (violatesSchema(reply, request)) losses.drop('response_format.json_schema')
@@ -218,11 +255,15 @@ export interface FoldedReply {
   readonly losses: LossList
   /** See `ReplyResult.wasCut`. */
   readonly wasCut?: boolean
+  /** See `ReplyResult.blocked`. */
+  readonly blocked?: ReplyResult['blocked']
+  /** The size of the reply before it was judged. */
+  readonly received?: OutputSize
 }
 
 /** The reply for the client; `encode` is called only if the fold has a reply. */
 function replyResultOf(
-  { fold, breach, losses, wasCut = false }: FoldedReply,
+  { fold, breach, losses, wasCut = false, blocked, received }: FoldedReply,
   encode: (reply: Reply) => SizedText,
 ): TranslatedReply {
   const reply = fold.reply()
@@ -238,7 +279,8 @@ function replyResultOf(
       model: null,
       tier: null,
       lost: losses.paths,
-      outputSize: outputSizeOf(fold.partialBlocks()),
+      outputSize: received ?? outputSizeOf(fold.partialBlocks()),
+      blocked,
     }
   }
   const { usage, reason, model, serviceTier: tier = null } = reply
@@ -254,15 +296,15 @@ function replyResultOf(
     model,
     tier,
     lost: losses.paths,
-    outputSize: reportsOutput(usage) ? NO_OUTPUT : outputSizeOf(reply.blocks),
+    outputSize: reportsOutput(usage) ? NO_OUTPUT : (received ?? outputSizeOf(reply.blocks)),
     wasCut,
   }
 }
 
 /** One choice while it is read. */
 class PendingChoice {
-  readonly fold = new Fold()
-  readonly events: ChatEvent[] = []
+  fold = new Fold()
+  events: ChatEvent[] = []
   readonly grammar: Grammar
   /** The failure because of which the request should be sent again; null if there is none. */
   repeatCause: ErrorKind | null = null
@@ -288,10 +330,25 @@ class PendingChoice {
     this.events.push(event)
   }
 
+  /** Replaces the choice with what a guard lets pass. */
+  async judge(guard: EventGuard): Promise<void> {
+    const judged = await guard.take(this.events)
+    this.events = [...judged]
+    const { usage } = this
+    this.fold = new Fold()
+    this.fold.event({ type: 'usage', usage })
+    for (const event of judged) this.fold.event(event)
+  }
+
   private counted(event: Extract<ChatEvent, { type: 'usage' }>, earlierUsage: Usage): ChatEvent {
     this.usage = mergeUsage(this.usage, event.usage)
     return { type: 'usage', usage: addUsage(earlierUsage, this.usage) }
   }
+}
+
+/** Opens the guard of a choice. */
+interface ChoiceJudge {
+  open(isWhole: boolean): EventGuard
 }
 
 type Decoding = (sinks: readonly EventSink[]) => ChoicesDecoder
@@ -314,6 +371,9 @@ export class WholeChoices implements WholeReply {
   private candidates: readonly PendingChoice[] = []
   /** The request has not been sent again, and may be. */
   private mayRepeat: boolean
+  /** Undefined if nothing judges the choices. */
+  private readonly judges: ChoiceJudge | undefined
+  private blocked: ReplyResult['blocked']
 
   get usage(): Usage {
     return this.candidates[0]?.usage ?? {}
@@ -322,7 +382,9 @@ export class WholeChoices implements WholeReply {
   private constructor(
     { clientCodec, request, seed, mayPause = false }: TranslationOptions,
     decoderFor: Decoding,
+    judges: ChoiceJudge | undefined,
   ) {
+    this.judges = judges
     this.clientCodec = clientCodec
     this.request = request
     this.seed = seed
@@ -334,10 +396,10 @@ export class WholeChoices implements WholeReply {
    * The requested number of choices; null if the upstream's format has only one. `mayPause`: the request may
    * be sent again.
    */
-  static open(options: TranslationOptions): WholeChoices | null {
+  static open(options: TranslationOptions, judges?: ChoiceJudge): WholeChoices | null {
     const { upstreamCodec, request } = options
     const decoderFor = upstreamCodec.newChoices?.bind(upstreamCodec, request)
-    return decoderFor === undefined ? null : new WholeChoices(options, decoderFor)
+    return decoderFor === undefined ? null : new WholeChoices(options, decoderFor, judges)
   }
 
   read(body: JsonObject | JsonValue[]): JsonObject | null {
@@ -363,6 +425,23 @@ export class WholeChoices implements WholeReply {
     }
     decoder.end()
     return this.repeat()
+  }
+
+  /** A choice that is refused refuses the whole reply. */
+  judge(): Promise<void> | null {
+    return this.judges === undefined ? null : this.judgeChoices(this.judges)
+  }
+
+  private async judgeChoices(judges: ChoiceJudge): Promise<void> {
+    for (const candidate of this.candidates) {
+      const guard = judges.open(true)
+      await candidate.judge(guard)
+      const error = candidate.fold.error
+      if (error?.guardrail === undefined) continue
+      this.blocked = guard.blocked
+      this.candidates = [candidate]
+      return
+    }
   }
 
   /** The decoder of an attempt. Drops the choices of the previous one and keeps its counts. */
@@ -403,7 +482,8 @@ export class WholeChoices implements WholeReply {
     }
     const [first] = complete
     const { fold, grammar } = candidates[first?.index ?? 0] ?? new PendingChoice({})
-    return replyResultOf({ fold, breach: grammar.breach, losses }, () => {
+    const { blocked } = this
+    return replyResultOf({ fold, breach: grammar.breach, losses, blocked }, () => {
       if (request.stream) return sizedText(this.stream(complete))
       const choices = complete.map(({ index, reply }) => ({
         index,

@@ -83,7 +83,11 @@ export const LABELS: Readonly<Record<string, string>> = {
   kind: '`ok`, `cancelled` (another attempt was faster), or an error kind of errors.md; of limits: requests, tokens, concurrent, usd_day, usd_week, usd_month; of ledger entries: see the help of the metric',
   model: 'a model of the catalogue, or `other`',
   resource: '`delay` (of the event loop), `heap`, `open_files`, `in_flight` (requests in flight)',
-  hop: 'authenticate, receive, route, admit, connect, first_byte, translate, relay, settle',
+  hop: 'authenticate, receive, route, admit, guard, connect, first_byte, translate, relay, settle',
+  guardrail: 'a guardrail of the configuration',
+  on: '`request` or `response`',
+  verdict:
+    '`pass`, `mask`, `block`, `report`, `error` (it could not judge), `unseen` (content that it cannot read)',
   event: 'of webhooks `budget`, `breaker`, `config`, `canary`',
   end: '`complete`; ended by the upstream: `truncated`, `malformed`, `upstream_timeout`, `upstream_error`; by the client: `client_gone`, `client_stalled`, `key_ended` (its key was revoked or expired); by the gateway: `draining`, `gateway_error`',
   scope:
@@ -116,6 +120,7 @@ const HOP_BUCKETS = [50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 0.01, 0.05, 0.
 const OURS_BUCKETS = [
   50e-6, 100e-6, 200e-6, 300e-6, 500e-6, 750e-6, 1e-3, 2e-3, 5e-3, 0.01, 0.05, 0.25,
 ]
+const GUARD_BUCKETS = [1e-4, 1e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5]
 const STORE_BUCKETS = [10e-6, 25e-6, 50e-6, 100e-6, 500e-6, 2.5e-3, 0.01, 0.1, 1]
 const SHADOW_BUCKETS = [0.1, 0.25, 0.5, 1, 2, 5, 10, 30]
 const GAP_BUCKETS = [1e-3, 5e-3, 0.02, 0.05, 0.1, 0.25, 1, 5, 20]
@@ -130,7 +135,7 @@ export const DEFINITIONS = {
     help: 'Completed requests on the data plane, by route, status and outcome.',
   }),
   hops: histogram('sluice_hop_duration_seconds', ['hop'], {
-    maxSeries: 9,
+    maxSeries: 10,
     buckets: HOP_BUCKETS,
     help: 'Duration of each phase of a request in seconds; first_byte and relay include the upstream.',
   }),
@@ -369,6 +374,20 @@ export const DEFINITIONS = {
   logLinesLost: counter('sluice_log_lines_lost_total', [], {
     maxLines: 1,
     help: 'Log lines dropped because 8 MiB were already waiting, or the destination failed.',
+  }),
+  guardrailVerdicts: counter('sluice_guardrail_verdicts_total', ['guardrail', 'on', 'verdict'], {
+    maxLines: 120,
+    help: 'Judgements of guardrails, each verdict once for a request and once for its reply.',
+  }),
+  guardrailDuration: histogram('sluice_guardrail_duration_seconds', ['guardrail'], {
+    maxSeries: 10,
+    buckets: GUARD_BUCKETS,
+    help: 'Duration of judgements in seconds: a call of a guard server or plugin, or own rules on a request or reply.',
+  }),
+  guardrailBreaker: gauge('sluice_guardrail_breaker_state', ['guardrail'], {
+    maxLines: 20,
+    aggregator: 'max',
+    help: 'The circuit breaker of a guardrail: 0 closed, 1 half-open, 2 open; maximum over processes.',
   }),
   webhooks: counter('sluice_webhooks_total', ['event', 'result'], {
     maxLines: 16,

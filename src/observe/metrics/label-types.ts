@@ -9,6 +9,7 @@ export type Hop =
   | 'receive'
   | 'route'
   | 'admit'
+  | 'guard'
   | 'connect'
   | 'first_byte'
   | 'translate'

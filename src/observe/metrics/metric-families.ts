@@ -83,6 +83,7 @@ function counters(set: MetricSet) {
     workerRestarts: set.counter(DEFINITIONS.workerRestarts),
     logLinesLost: set.counter(DEFINITIONS.logLinesLost),
     webhooks: set.counter(DEFINITIONS.webhooks),
+    guardrailVerdicts: set.counter(DEFINITIONS.guardrailVerdicts),
     traceSpans: set.counter(DEFINITIONS.traceSpans),
   }
 }
@@ -91,6 +92,7 @@ function gauges(set: MetricSet) {
   return {
     inflight: set.gauge(DEFINITIONS.inflight),
     breakerState: set.gauge(DEFINITIONS.breakerState),
+    guardrailBreaker: set.gauge(DEFINITIONS.guardrailBreaker),
     breakerChanged: set.gauge(DEFINITIONS.breakerChanged),
     credentialsResting: set.gauge(DEFINITIONS.credentialsResting),
     canaryAborted: set.gauge(DEFINITIONS.canaryAborted),
@@ -112,6 +114,7 @@ function gauges(set: MetricSet) {
 function histograms(set: MetricSet) {
   return {
     hops: set.histogram(DEFINITIONS.hops),
+    guardrailDuration: set.histogram(DEFINITIONS.guardrailDuration),
     overhead: set.histogram(DEFINITIONS.overhead),
     shadowFirstContent: set.histogram(DEFINITIONS.shadowFirstContent),
     chunkGap: set.histogram(DEFINITIONS.chunkGap),

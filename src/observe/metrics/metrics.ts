@@ -32,6 +32,7 @@ export class Metrics {
   private readonly escrowSeries: (result: string) => Count
   private readonly limitSeries: (kind: string) => Count
   private readonly storeSeries: (op: string) => Distribution
+  private readonly guardSeries: (guardrail: string) => Distribution
   private readonly rowSeries: (kind: string) => Count
   private readonly costSeries: (upstream: string) => (model: string) => Count
   private readonly retrySeries: (upstream: string) => (reason: string) => Count
@@ -57,6 +58,7 @@ export class Metrics {
       receive: hop('receive'),
       route: hop('route'),
       admit: hop('admit'),
+      guard: hop('guard'),
       connect: hop('connect'),
       first_byte: hop('first_byte'),
       translate: hop('translate'),
@@ -67,6 +69,7 @@ export class Metrics {
     this.limitSeries = cached((kind) => this.families.limitRejections.child(kind))
     this.storeSeries = cached((op) => this.families.storeDuration.child(op))
     this.escrowSeries = cached((result) => this.families.escrow.child(result))
+    this.guardSeries = cached((name) => this.families.guardrailDuration.child(name))
     this.rowSeries = cached((kind) => this.families.usageRows.child(kind))
     this.costSeries = cached((upstream) =>
       cached((model) => this.families.cost.child(upstream, model)),
@@ -167,6 +170,21 @@ export class Metrics {
   /** A replaced worker process: it exited, or did not respond and was killed. */
   workerReplaced(reason: 'ended' | 'silent'): void {
     this.families.workerRestarts.child(reason).add()
+  }
+
+  /** A verdict of a guardrail; all labels are from the configuration or closed sets. */
+  verdict(guardrail: string, on: string, verdict: string): void {
+    this.families.guardrailVerdicts.child(guardrail, on, verdict).add()
+  }
+
+  /** The duration of a judgement. */
+  duration(guardrail: string, seconds: number): void {
+    this.guardSeries(guardrail).observe(seconds)
+  }
+
+  /** The state of a guardrail's breaker: 0 closed, 1 half-open, 2 open. */
+  breaker(guardrail: string, state: number): void {
+    this.families.guardrailBreaker.child(guardrail).set(state)
   }
 
   /** The result of a webhook or of one attempt to deliver it; `event` is its group. */

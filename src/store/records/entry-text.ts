@@ -11,7 +11,11 @@ const WITHOUT_EXPLANATION = 1
 
 /** The counts of `usage` in the order of the text; a new one goes to the end. */
 const COUNTS = ['input', 'output', 'cacheRead', 'cacheWrite', 'reasoning', 'cacheWrite1h'] as const
-const DURATIONS = entryHopsSchema.keyof().options
+/** In the order of the text; a new one goes to the end. */
+const DURATIONS = [
+  ...entryHopsSchema.keyof().exclude(['guard']).options,
+  ...entryHopsSchema.keyof().extract(['guard']).options,
+]
 
 type Field = keyof typeof entrySchema.shape
 

@@ -238,7 +238,8 @@ CREATE TABLE ledger_entries (
   cache_hit INTEGER,
   saved_nano_usd INTEGER,
   account_path TEXT,
-  identity TEXT
+  identity TEXT,
+  guardrails TEXT
 );
 CREATE INDEX entries_by_time ON ledger_entries (at_ms);
 CREATE INDEX entries_failed ON ledger_entries (at_ms) WHERE outcome <> 'ok';
@@ -260,7 +261,7 @@ CREATE VIEW entries AS SELECT
   cache_write_1h_tokens, reasoning_tokens, cost_nano_usd, cost_nano_usd / 1e9 AS cost_usd,
   tokens_after_disconnect, losses, generation, first_content_ms, overhead_ms, ingress, error_message,
   "limit", upstream_status, upstream_request_id, attempted, shadow_of, labels, client_request_id, price_version,
-  gateway, generation_hash, cache_hit, saved_nano_usd, account_path, identity,
+  gateway, generation_hash, cache_hit, saved_nano_usd, account_path, identity, guardrails,
   at_ms
 FROM ledger_entries;
 

@@ -265,7 +265,8 @@ export class MessageEncoder implements StreamEncoder {
     this.startMessage()
     this.close()
     if (!this.hasPinged) this.ping()
-    const { hasTool, refusal, seed } = this
+    const { hasTool, seed } = this
+    const refusal = event.blocked ?? this.refusal
     const stop = stopMembers({ ...event, origin: seed.origin, hasTool, refusal })
     this.frames.put(
       eventOf(

@@ -31,11 +31,14 @@ const STATUSES: Readonly<Record<number, string>> = {
 /** HTTP status and JSON body. */
 export function encodeError(error: WireError): { status: number; body: string } {
   const { status } = rowOf(error.kind)
-  const { kind, message, param, retryAfterSeconds, native } = renameErrorField(
+  const { kind, message, param, retryAfterSeconds, native, guardrail } = renameErrorField(
     withoutSecrets(error),
     fieldName,
   )
-  const details: JsonObject[] = [{ '@type': `${TYPE}ErrorInfo`, reason: kind, domain: 'sluice' }]
+  const metadata = guardrail === undefined ? {} : { metadata: { guardrail } }
+  const details: JsonObject[] = [
+    { '@type': `${TYPE}ErrorInfo`, reason: kind, domain: 'sluice', ...metadata },
+  ]
   if (param !== undefined) {
     const fieldViolations = [{ field: param, description: message }]
     details.push({ '@type': `${TYPE}BadRequest`, fieldViolations })

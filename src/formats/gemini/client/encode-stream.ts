@@ -179,7 +179,8 @@ export class GeminiEncoder implements StreamEncoder {
   }
 
   private finish(event: Extract<ChatEvent, { type: 'finish' }>): void {
-    const { seed, position, refusal } = this
+    const { seed, position } = this
+    const refusal = event.blocked ?? this.refusal
     const counts = position.isLast
       ? `"usageMetadata":${encodeUsage(this.usage, event.serviceTier)},${this.tail}`
       : this.tail

@@ -231,7 +231,8 @@ export class ChunkEncoder implements StreamEncoder {
     this.delta(`{"tool_calls":[{"index":${this.tools - 1},${members}}]}`)
   }
 
-  private finish({ reason, serviceTier }: Extract<ChatEvent, { type: 'finish' }>): void {
+  private finish({ reason, serviceTier, blocked }: Extract<ChatEvent, { type: 'finish' }>): void {
+    if (blocked !== undefined) this.delta(`{"refusal":${JSON.stringify(blocked)}}`)
     const word = encodeFinishReason(reason, this.tools > 0, this.legacy)
     // Most upstreams report the tier at the end of the stream.
     const tier = serviceTier === undefined ? '' : `,"service_tier":${JSON.stringify(serviceTier)}`

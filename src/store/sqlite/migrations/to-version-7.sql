@@ -51,6 +51,8 @@ ALTER TABLE ledger_entries ADD COLUMN saved_nano_usd INTEGER;
 ALTER TABLE ledger_entries ADD COLUMN account_path TEXT;
 -- The workload identity.
 ALTER TABLE ledger_entries ADD COLUMN identity TEXT;
+-- What guardrails did.
+ALTER TABLE ledger_entries ADD COLUMN guardrails TEXT;
 DROP VIEW entries;
 CREATE VIEW entries AS SELECT
   request_id, strftime('%Y-%m-%dT%H:%M:%fZ', at_ms / 1000.0, 'unixepoch') AS at, duration_ms,
@@ -59,7 +61,7 @@ CREATE VIEW entries AS SELECT
   cache_write_1h_tokens, reasoning_tokens, cost_nano_usd, cost_nano_usd / 1e9 AS cost_usd,
   tokens_after_disconnect, losses, generation, first_content_ms, overhead_ms, ingress, error_message,
   "limit", upstream_status, upstream_request_id, attempted, shadow_of, labels, client_request_id, price_version,
-  gateway, generation_hash, cache_hit, saved_nano_usd, account_path, identity,
+  gateway, generation_hash, cache_hit, saved_nano_usd, account_path, identity, guardrails,
   at_ms
 FROM ledger_entries;
 

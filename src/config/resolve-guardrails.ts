@@ -1,0 +1,271 @@
+/**
+ * Checks the rules of guardrails that span several keys, and resolves their values. The schema is in
+ * `guardrails-schema.ts`.
+ */
+import { validateHeaderName, validateHeaderValue } from 'node:http'
+import { builtInRule } from '../policy/rules/built-in-rules.js'
+import { compileExpression, ExpressionError } from '../policy/rules/expressions.js'
+import type { GuardrailConfig, GuardrailSource } from './guardrail-config.js'
+import type { Path, ReportFinding } from './problem.js'
+import { reportUnknown } from './resolve-routes.js'
+import type { FileValues } from './schema/config-file-schema.js'
+import type { GuardrailValues } from './schema/guardrails-schema.js'
+
+type Kind = GuardrailSource['kind']
+
+/** The keys that only some sources have. */
+const KEYS_OF: Readonly<Record<string, readonly Kind[]>> = {
+  protocol: ['server'],
+  headers: ['server'],
+  params: ['server'],
+  model: ['server'],
+  thresholds: ['server'],
+}
+
+/** Reports problems of the guardrails, and of the lists that name them. */
+export function checkGuardrails(values: FileValues, report: ReportFinding): void {
+  for (const [name, guardrail] of Object.entries(values.guardrails)) {
+    checkGuardrail(guardrail, ['guardrails', name], report)
+  }
+  const known = Object.keys(values.guardrails)
+  const checkNames = (names: readonly string[], path: Path): void => {
+    names.forEach((name, index) => {
+      const at = [...path, index]
+      if (!known.includes(name))
+        reportUnknown({ what: 'a guardrail', name, path: at }, known, report)
+      else if (names.indexOf(name) < index) report(at, 'is a duplicate')
+    })
+  }
+  values.routes.forEach((route, index) => {
+    checkNames(route.guardrails, ['routes', index, 'guardrails'])
+  })
+  for (const [name, { guardrails = [] }] of Object.entries(values.upstreams)) {
+    checkNames(guardrails, ['upstreams', name, 'guardrails'])
+  }
+  checkNative(values, report)
+}
+
+/** The kinds of sources that the guardrail has. */
+function kindsOf({ patterns, detect, deny_tools, url, plugin }: GuardrailValues): Kind[] {
+  const kinds: Kind[] = []
+  if (patterns !== undefined || detect !== undefined) kinds.push('rules')
+  if (deny_tools !== undefined) kinds.push('tools')
+  if (url !== undefined) kinds.push('server')
+  if (plugin !== undefined) kinds.push('plugin')
+  return kinds
+}
+
+function checkGuardrail(guardrail: GuardrailValues, path: Path, report: ReportFinding): void {
+  const [kind, ...others] = kindsOf(guardrail)
+  if (kind === undefined) {
+    report(path, 'has no source: add patterns, detect, deny_tools, url or plugin')
+    return
+  }
+  if (others.length > 0) {
+    report(path, 'must have one source: patterns and detect, deny_tools, url, or plugin')
+    return
+  }
+  for (const [key, kinds] of Object.entries(KEYS_OF)) {
+    if (key in guardrail && !kinds.includes(kind)) report([...path, key], 'is only for a url')
+  }
+  checkAction(guardrail, kind, path, report)
+  checkPatterns(guardrail, path, report)
+  if (kind === 'server') checkServer(guardrail, path, report)
+  const { window_chars: window, overlap_chars: overlap, on } = guardrail
+  if (overlap !== undefined && overlap >= window) {
+    report([...path, 'overlap_chars'], `must be less than window_chars (${window})`)
+  }
+  if (on !== undefined && new Set(on).size < on.length) report([...path, 'on'], 'has a duplicate')
+}
+
+function checkAction(
+  { action, on, protocol }: GuardrailValues,
+  kind: Kind,
+  path: Path,
+  report: ReportFinding,
+): void {
+  const at = [...path, 'action']
+  if (kind === 'tools') {
+    if (action === 'mask')
+      report(at, 'must be block or report: the call of a tool cannot be masked')
+    if (on?.includes('request') === true) {
+      report([...path, 'on'], 'must be [response]: only replies call tools')
+    }
+  } else if (kind === 'server' && protocol === 'moderations' && action === 'mask') {
+    report(at, 'must be report or absent: moderations cannot mask')
+  } else if (kind !== 'rules' && action !== undefined && action !== 'report') {
+    report(at, 'must be report or absent: the verdict decides')
+  }
+}
+
+function checkPatterns(
+  { patterns = [], deny_tools: denied = [] }: GuardrailValues,
+  path: Path,
+  report: ReportFinding,
+): void {
+  patterns.forEach((pattern, index) => {
+    const problem = problemOf(pattern)
+    if (problem !== null) report([...path, 'patterns', index], problem)
+  })
+  denied.forEach((tool, index) => {
+    const star = tool.indexOf('*')
+    if (star >= 0 && star < tool.length - 1) {
+      report([...path, 'deny_tools', index], 'may have a * only at the end')
+    }
+  })
+}
+
+function problemOf(pattern: string): string | null {
+  if (builtInRule(pattern) !== undefined) return null
+  try {
+    compileExpression(pattern)
+    return null
+  } catch (error) {
+    if (error instanceof ExpressionError) return error.message
+    throw error
+  }
+}
+
+function checkServer(guardrail: GuardrailValues, path: Path, report: ReportFinding): void {
+  const { url = '', protocol, headers = {} } = guardrail
+  const address = URL.canParse(url) ? new URL(url) : null
+  if (address === null || !/^https?:$/.test(address.protocol)) {
+    report([...path, 'url'], 'must be an http or https URL')
+  } else if (address.username !== '' || address.password !== '' || /[?#]/.test(url)) {
+    report([...path, 'url'], 'must have no user, query or fragment: use headers for a credential')
+  }
+  if (protocol === undefined) report([...path, 'protocol'], 'is required with url')
+  if ('params' in guardrail && protocol !== 'litellm') {
+    report([...path, 'params'], 'is only for the protocol litellm')
+  }
+  for (const key of ['model', 'thresholds'] as const) {
+    if (key in guardrail && protocol !== 'moderations') {
+      report([...path, key], 'is only for the protocol moderations')
+    }
+  }
+  for (const [name, value] of Object.entries(headers)) {
+    try {
+      validateHeaderName(name)
+      validateHeaderValue(name, value)
+    } catch {
+      report([...path, 'headers', name], 'is not a valid header')
+    }
+  }
+}
+
+/** Ends of POST rules whose bodies are known JSON. */
+const KNOWN_ENDS = [
+  '/chat/completions',
+  '/completions',
+  '/responses',
+  '/embeddings',
+  '/messages',
+  '/messages/count_tokens',
+  ':generateContent',
+  ':streamGenerateContent',
+  ':countTokens',
+  ':embedContent',
+  ':batchEmbedContents',
+]
+
+/** Native access is never exempt from guardrails in silence. */
+function checkNative(values: FileValues, report: ReportFinding): void {
+  const appliesAnywhere = Object.entries(values.guardrails).find(
+    ([, { apply_to }]) => apply_to !== undefined,
+  )?.[0]
+  for (const [name, { native, guardrails }] of Object.entries(values.upstreams)) {
+    if (native.length === 0) continue
+    const guarded = guardedRouteOf(values.routes, name)
+    const path = ['upstreams', name]
+    if (guardrails === undefined) {
+      const why =
+        guarded !== null
+          ? `routes[${guarded}] has guardrails and uses it`
+          : appliesAnywhere === undefined
+            ? null
+            : `the guardrail ${appliesAnywhere} has apply_to`
+      if (why === null) continue
+      report(
+        [...path, 'native'],
+        `the upstream ${name} has native access, and ${why}: add a list guardrails to the upstream, [] for none`,
+      )
+    } else if (guardrails.length > 0) {
+      native.forEach((rule, index) => {
+        if (isKnownBody(rule)) return
+        report(
+          [...path, 'native', index],
+          `the upstream ${name} has guardrails, which cannot read the bodies of this native rule: remove it, or set guardrails to []`,
+        )
+      })
+    }
+  }
+}
+
+function isKnownBody(rule: string): boolean {
+  return rule.startsWith('POST ') && KNOWN_ENDS.some((end) => rule.endsWith(end))
+}
+
+/** The index of a route with guardrails that uses the upstream; null if there is none. */
+function guardedRouteOf(routes: FileValues['routes'], upstream: string): number | null {
+  const index = routes.findIndex(
+    ({ guardrails, upstream: only, targets = [], fallback, shadow }) =>
+      guardrails.length > 0 &&
+      (only === upstream ||
+        shadow?.upstream === upstream ||
+        [...targets, ...fallback].some((target) => target.upstream === upstream)),
+  )
+  return index < 0 ? null : index
+}
+
+const DEFAULT_MODEL = 'omni-moderation-latest'
+const TIMEOUT_MS = 1_000
+const PLUGIN_TIMEOUT_MS = 50
+
+/** Only for values without findings of `checkGuardrails`. In file order. */
+export function guardrailsOf(values: FileValues['guardrails']): GuardrailConfig[] {
+  return Object.entries(values).map(([name, guardrail]) => {
+    const source = sourceOf(guardrail)
+    const isPlugin = source.kind === 'plugin'
+    return {
+      name,
+      source,
+      on: guardrail.on ?? (source.kind === 'tools' ? ['response'] : ['request', 'response']),
+      action: guardrail.action ?? 'block',
+      stream: guardrail.stream,
+      windowChars: guardrail.window_chars,
+      overlapChars: guardrail.overlap_chars ?? Math.floor(guardrail.window_chars / 4),
+      timeoutMs: guardrail.timeout_ms ?? (isPlugin ? PLUGIN_TIMEOUT_MS : TIMEOUT_MS),
+      onError: guardrail.on_error,
+      maxTextBytes: guardrail.max_text_bytes,
+      maxReplyBytes: guardrail.max_reply_bytes,
+      breaker: {
+        failures: guardrail.breaker.failures,
+        openMs: guardrail.breaker.open_seconds * 1_000,
+      },
+      unseen: guardrail.unseen,
+      applyTo: appliedTo(guardrail.apply_to),
+    }
+  })
+}
+
+function appliedTo(values: GuardrailValues['apply_to']): GuardrailConfig['applyTo'] {
+  if (values === undefined) return null
+  if (!('accounts' in values)) return values
+  return { accounts: values.accounts.map((account) => account.toLowerCase()) }
+}
+
+function sourceOf(guardrail: GuardrailValues): GuardrailSource {
+  const { patterns = [], detect = [], deny_tools, url, plugin } = guardrail
+  if (deny_tools !== undefined) return { kind: 'tools', deny: deny_tools }
+  if (plugin !== undefined) return { kind: 'plugin', plugin }
+  if (url === undefined) return { kind: 'rules', patterns, detect }
+  return {
+    kind: 'server',
+    url: url.endsWith('/') ? url.slice(0, -1) : url,
+    protocol: guardrail.protocol ?? 'webhook',
+    headers: guardrail.headers ?? {},
+    params: guardrail.params ?? {},
+    model: guardrail.model ?? DEFAULT_MODEL,
+    thresholds: guardrail.thresholds ?? null,
+  }
+}

@@ -1,0 +1,164 @@
+/**
+ * The keys of guardrails and plugins. Part of `config-file-schema.ts`; `resolve-guardrails.ts` checks and
+ * resolves the values.
+ */
+import { z } from 'zod'
+import { PERSONAL_NAMES } from '../../policy/rules/built-in-rules.js'
+import { DAY_MS, name, text, whole } from './value-types.js'
+
+const applyTo = z
+  .union(
+    [
+      z.strictObject({ all: z.literal(true) }),
+      z.strictObject({ labels: z.record(text(64), text(256)) }),
+      z.strictObject({ accounts: z.array(text(320)).min(1).max(10_000) }),
+    ],
+    { error: 'must be one of { all: true }, { labels: { NAME: VALUE } } or { accounts: [ … ] }' },
+  )
+  .describe(
+    'Judges these requests on every route, after the guardrails of the route: `{ all: true }`, `{ labels: { team: research } }` (labels of the API key, all of them) or `{ accounts: [ID or e-mail] }`.',
+  )
+
+const breaker = z
+  .strictObject({
+    failures: whole(1, 1_000)
+      .default(5)
+      .describe('Consecutive errors after which the server or plugin is not called.'),
+    open_seconds: z
+      .number()
+      .gt(0)
+      .max(86_400)
+      .default(10)
+      .describe('How long it is not called; then one call tests it.'),
+  })
+  .prefault({})
+  .describe(
+    'The circuit breaker of the guardrail. While it is open, no call is made and `on_error` decides at once.',
+  )
+
+/** `guardrails.NAME` */
+export const guardrailSchema = z.strictObject({
+  patterns: z
+    .array(text(4_096))
+    .min(1)
+    .max(256)
+    .optional()
+    .describe(
+      'Built-in rules (`aws_access_key`, `private_key`, `github_token`, `slack_token`, `google_api_key`, `llm_api_key`, `stripe_key`, `jwt`) or regular expressions in RE2 syntax. Look-around, back-references and expressions that match the empty text are refused.',
+    ),
+  detect: z
+    .array(z.enum(PERSONAL_NAMES))
+    .min(1)
+    .max(PERSONAL_NAMES.length)
+    .optional()
+    .describe('Built-in rules for personal data. `card` and `iban` check the checksum.'),
+  deny_tools: z
+    .array(text(256))
+    .min(1)
+    .max(1_000)
+    .optional()
+    .describe(
+      'Names of tools that replies may not call; `*` at the end matches any suffix. Only with `on: [response]` and `action: block` or `report`.',
+    ),
+  url: text(2_048)
+    .optional()
+    .describe('The address of a guard server. It may be private or loopback.'),
+  protocol: z
+    .enum(['webhook', 'litellm', 'moderations'])
+    .optional()
+    .describe(
+      "The protocol of the guard server: `webhook` (agentgateway: `URL/request`, `URL/response`), `litellm` (LiteLLM's generic guardrail API) or `moderations` (`URL/moderations`, as OpenAI's). Required with `url`.",
+    ),
+  plugin: z
+    .string()
+    .regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}\.[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, {
+      error: 'must be PLUGIN.NAME, as in acme.lunch',
+    })
+    .optional()
+    .describe('`PLUGIN.NAME`: a guardrail of a plugin that `plugins` loads.'),
+  on: z
+    .array(z.enum(['request', 'response']))
+    .min(1)
+    .max(2)
+    .optional()
+    .describe('What is judged. Default: both; with `deny_tools`: `[response]`.'),
+  action: z
+    .enum(['block', 'mask', 'report'])
+    .optional()
+    .describe(
+      'What a match does. `block`: the request or reply is refused. `mask`: the match is replaced by `[NAME]`. `report`: it is only noted. With `url` or `plugin` the verdict decides, and the only value is `report`. Default: `block`.',
+    ),
+  stream: z
+    .enum(['window', 'buffer'])
+    .default('window')
+    .describe(
+      'How streams are judged. `window`: at most `window_chars` are held back at a time. `buffer`: nothing is sent before the whole reply was judged.',
+    ),
+  window_chars: whole(16, 8_192)
+    .default(400)
+    .describe('Maximum number of characters of text or reasoning that are held back.'),
+  overlap_chars: whole(0, 8_191)
+    .optional()
+    .describe(
+      'The end of a judged window that is held back and judged again with what follows; less than `window_chars`. Default: a quarter of it.',
+    ),
+  timeout_ms: whole(1, DAY_MS)
+    .optional()
+    .describe(
+      'Maximum time of one judgement: connection, request and whole reply. Default: 1000, with `plugin` 50.',
+    ),
+  on_error: z
+    .enum(['open', 'closed'])
+    .default('closed')
+    .describe(
+      'What happens if the guard fails. `closed`: 503 `guardrail_unavailable`. `open`: the request continues, and the failure is noted.',
+    ),
+  max_text_bytes: whole(1, 67_108_864)
+    .default(1_048_576)
+    .describe('Maximum size of the text of one call to a guard server; more is an error.'),
+  max_reply_bytes: whole(1, 67_108_864)
+    .default(4_194_304)
+    .describe('Maximum size of the reply of a guard server; more is an error.'),
+  headers: z
+    .record(text(256), text(8_192))
+    .optional()
+    .describe('Headers for each call of the guard server.'),
+  params: z
+    .record(text(256), z.json())
+    .optional()
+    .describe('`additional_provider_specific_params` of the protocol `litellm`.'),
+  model: text(256)
+    .optional()
+    .describe('The model of the protocol `moderations`. Default: `omni-moderation-latest`.'),
+  thresholds: z
+    .record(text(256), z.number().min(0).max(1))
+    .optional()
+    .describe(
+      'Scores by category, for the protocol `moderations`: a score at or above its number blocks, and `flagged` is ignored.',
+    ),
+  breaker,
+  unseen: z
+    .enum(['report', 'block'])
+    .default('report')
+    .describe(
+      'What happens with content that the guardrail cannot read: images, audio, files and conversations that the provider holds.',
+    ),
+  apply_to: applyTo.optional(),
+})
+
+/** `guardrails:` */
+export const guardrailsSchema = z
+  .record(name, guardrailSchema)
+  .refine((value) => Object.keys(value).length <= 1_000, {
+    error: 'must have at most 1000 entries',
+  })
+  .default({})
+  .describe(
+    'Guardrails on the text of requests and replies, by a name of your choice. Each has one source: `patterns` and `detect`, `deny_tools`, `url`, or `plugin`.',
+  )
+
+/** A list of guardrails, of a route or an upstream. */
+export const guardrailNames = z.array(name).max(64)
+
+/** The checked values of a guardrail in the file's spelling. */
+export type GuardrailValues = z.output<typeof guardrailSchema>

@@ -1,0 +1,200 @@
+/**
+ * Judges an admitted request by the guardrails of its route and key, and replaces what they mask. Nothing is
+ * sent to an upstream before this.
+ */
+import { isDeepStrictEqual } from 'node:util'
+import type { Identity } from '../../accounts/account.js'
+import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import type { ChatRequest } from '../../formats/chat/request.js'
+import { parseExact, stringifyExact } from '../../formats/wire/json/exact-numbers.js'
+import { inputTokens, outputTokens, promptSizeOf } from '../../ledger/estimate-tokens.js'
+import type { Metrics } from '../../observe/metrics/metrics.js'
+import { GuardNotes } from '../../policy/guard-notes.js'
+import type { Guardrail, JudgedRequest } from '../../policy/guardrail.js'
+import { judgeRequest, partsOf, withTexts, type JudgedTexts } from '../../policy/judge-request.js'
+import { replyJudge } from '../../policy/reply-guard.js'
+import type { Exchange } from '../client-exchange.js'
+import { inTurns } from '../streams/in-turns.js'
+import type { Route } from './choose-route.js'
+import type { Results } from './phase-results.js'
+import { readAgain, type Call } from './receive.js'
+
+/** An admitted request, and the values that judging it uses. */
+export interface JudgeableRequest {
+  readonly call: Call
+  readonly identity: Identity
+  readonly results: Results
+  readonly metrics: Metrics
+}
+
+/**
+ * The call after the guardrails; null if none applies, which is decided at once. Rejects with
+ * `guardrail_blocked` and `guardrail_unavailable`.
+ */
+export function judge(
+  x: Exchange,
+  route: Pick<Route, 'guardrails'>,
+  request: JudgeableRequest,
+): Promise<Call> | null {
+  const { policy } = x.generation
+  if (policy === null) return null
+  const guardrails = policy.of(route.guardrails, request.identity)
+  return guardrails.length === 0 ? null : judgedCall(x, guardrails, request)
+}
+
+/** The call after these guardrails. Rejects as `judge`. */
+export async function judgedCall(
+  x: Exchange,
+  guardrails: readonly Guardrail[],
+  { call, identity, results, metrics }: JudgeableRequest,
+): Promise<Call> {
+  const beganMs = performance.now()
+  const notes = new GuardNotes(metrics)
+  results.guard = notes
+  const aborter = new AbortController()
+  x.cancellation.onCancel(() => aborter.abort())
+  const of: JudgedRequest = {
+    requestId: x.id,
+    accountId: identity.accountId,
+    keyId: identity.keyId,
+    labels: identity.labels,
+    request: call.request,
+    notes,
+    inTurns,
+    signal: aborter.signal,
+  }
+  try {
+    const texts = await judgeRequest(guardrails, of, (text) => pathOf(call.body, text))
+    x.cancellation.check()
+    const judged = texts === null ? call : await rewritten(call, texts)
+    return guarded(x, judged, guardrails, of)
+  } finally {
+    notes.requestMs = performance.now() - beganMs
+    x.cancellation.onCancel(null)
+  }
+}
+
+/** The call with the judge of its replies. */
+function guarded(
+  x: Exchange,
+  call: Call,
+  guardrails: readonly Guardrail[],
+  of: JudgedRequest,
+): Call {
+  const { request, endpoint } = call
+  if (request.embedding !== undefined || endpoint.operation === 'count') return call
+  const { family } = x.generation.facts(request.model)
+  const guard = replyJudge({
+    guardrails,
+    of: { ...of, request, signal: new AbortController().signal },
+    estimate: (size, reported) => ({
+      ...reported,
+      input: reported.input ?? inputTokens(promptSizeOf(request), family),
+      output: Math.max(reported.output ?? 0, outputTokens(size, family)),
+    }),
+  })
+  return guard === null ? call : { ...call, guard }
+}
+
+/** Members of bodies with texts that are judged. Definitions of tools are not among them. */
+const JUDGED_MEMBERS = [
+  'messages',
+  'system',
+  'input',
+  'instructions',
+  'prompt',
+  'contents',
+  'systemInstruction',
+  'system_instruction',
+  'content',
+  'requests',
+  'generateContentRequest',
+]
+/** Members with arguments or results of calls as JSON values. */
+const VALUE_MEMBERS: ReadonlySet<string> = new Set(['input', 'args', 'response'])
+
+/**
+ * The call with the masked texts: in the client's own body if the texts are found there, so that an upstream
+ * of the same format gets all other members unchanged; else in the canonical request alone.
+ */
+async function rewritten(call: Call, { before, after }: JudgedTexts): Promise<Call> {
+  const masked = new Map<string, string>()
+  before.forEach((text, index) => {
+    const next = after[index] ?? text
+    if (next !== text) masked.set(text, next)
+  })
+  const { maxOutputTokens } = call.request
+  const expected = withTexts(call.request, after)
+  const canonical = { ...call, request: expected, isRewritten: true as const }
+  if (call.history !== undefined || call.fetchedBytes !== undefined) return canonical
+  const body = { ...call.body }
+  for (const member of JUDGED_MEMBERS) {
+    const value = body[member]
+    if (value !== undefined) body[member] = replaced(value, member, masked)
+  }
+  try {
+    const own = await readAgain(call, Buffer.from(stringifyExact(body)))
+    const request: ChatRequest =
+      maxOutputTokens === undefined ? own.request : { ...own.request, maxOutputTokens }
+    const isSame = isDeepStrictEqual(partsOf(request), partsOf(expected))
+    return isSame ? { ...call, ...own, request } : canonical
+  } catch {
+    // The format refuses the masked text in its place.
+    return canonical
+  }
+}
+
+function replaced(
+  value: JsonValue,
+  member: string,
+  masked: ReadonlyMap<string, string>,
+): JsonValue {
+  if (typeof value === 'string') return masked.get(value) ?? value
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map((item) => replaced(item, '', masked))
+  if (VALUE_MEMBERS.has(member)) {
+    const next = masked.get(stringifyExact(value))
+    if (next !== undefined) return parseExact(next)
+  }
+  const next: JsonObject = {}
+  for (const [key, inner] of Object.entries(value)) {
+    next[key] = inner === undefined ? inner : replaced(inner, key, masked)
+  }
+  return next
+}
+
+/** The path of the part with a text in the client's body; undefined if the body does not have it. */
+function pathOf(body: JsonObject, text: string): string | undefined {
+  for (const member of JUDGED_MEMBERS) {
+    const value = body[member]
+    const path = value === undefined ? null : pathIn(value, member, { member, text })
+    if (path !== null) return path
+  }
+  return undefined
+}
+
+function pathIn(
+  value: JsonValue,
+  path: string,
+  of: { readonly member: string; readonly text: string },
+): string | null {
+  const { member, text } = of
+  if (typeof value === 'string') return value === text ? path : null
+  if (typeof value !== 'object' || value === null) return null
+  if (Array.isArray(value)) {
+    for (const [index, item] of value.entries()) {
+      const found = pathIn(item, `${path}[${index}]`, { member: '', text })
+      if (found !== null) return found
+    }
+    return null
+  }
+  if (VALUE_MEMBERS.has(member) && stringifyExact(value) === text) return path
+  for (const [key, inner] of Object.entries(value)) {
+    if (inner === undefined) continue
+    // The path of a part, not of its text.
+    const at = key === 'text' && path.endsWith(']') && isObject(value) ? path : `${path}.${key}`
+    const found = pathIn(inner, at, { member: key, text })
+    if (found !== null) return found
+  }
+  return null
+}

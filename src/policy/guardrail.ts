@@ -1,0 +1,290 @@
+/**
+ * One guardrail of a generation: own rules, a list of tools, a guard server or a plugin. Judges parts of
+ * requests and replies; what follows from a verdict is decided in `judge-request.ts` and `reply-guard.ts`.
+ */
+import type { GuardrailConfig, GuardSide } from '../config/guardrail-config.js'
+import { GatewayError } from '../errors.js'
+import type { ChatRequest } from '../formats/chat/request.js'
+import type { Steps } from '../formats/wire/steps.js'
+import { judgedArguments } from './json-strings.js'
+import type { GuardNotes } from './guard-notes.js'
+import { builtInRule, type Rule } from './rules/built-in-rules.js'
+import { RuleSet } from './rules/rule-set.js'
+import { TextScan } from './rules/text-scan.js'
+
+/** A text that is judged alone. */
+export interface Part {
+  readonly kind: 'text' | 'reasoning' | 'arguments'
+  readonly role: 'system' | 'user' | 'assistant' | 'tool'
+  readonly text: string
+  /** The arguments are JSON text; else free text. */
+  readonly isJson: boolean
+  /** The tool of arguments and results; null for any other part. */
+  readonly tool: string | null
+}
+
+/** The request that parts belong to. */
+export interface JudgedRequest {
+  readonly requestId: string
+  readonly accountId: string
+  readonly keyId: string
+  readonly labels: Readonly<Record<string, string>>
+  readonly request: ChatRequest
+  readonly notes: GuardNotes
+  /** Runs long work in several turns of the event loop. */
+  readonly inTurns: <T>(steps: Steps<T>) => Promise<T>
+  /** Aborted when the client has left. */
+  readonly signal: AbortSignal
+}
+
+/** The verdict on parts. */
+export type Verdict =
+  | { readonly kind: 'pass' }
+  /** A text for each part. */
+  | { readonly kind: 'mask'; readonly texts: readonly string[] }
+  /** `index`: the part; null if it is not known. */
+  | { readonly kind: 'block'; readonly reason: string | null; readonly index: number | null }
+  | { readonly kind: 'report' }
+
+export const PASS: Verdict = { kind: 'pass' }
+
+/** A guard that could not judge. The message is for the log and has no text of the request. */
+export class GuardError extends Error {}
+
+/** Judges parts elsewhere: a guard server, or a plugin. Rejects with `GuardError`. */
+export interface Judge {
+  judge(parts: readonly Part[], on: GuardSide, of: JudgedRequest): Promise<Verdict>
+  close(): Promise<void>
+}
+
+/** Requests have no window: the longest one is used. */
+export const REQUEST_LIMIT = 8_192
+/** A shorter text is scanned at once. */
+const SHORT = 4_096
+const MAX_REASON = 300
+
+/** A guardrail at run time. */
+export class Guardrail {
+  readonly config: GuardrailConfig
+  /** Null if it has no own rules. */
+  readonly rules: RuleSet | null
+  private readonly judgeElsewhere: Judge | null
+  private readonly breaker: GuardBreaker
+
+  /** `judge`: of a guard server or a plugin, else null. */
+  constructor(config: GuardrailConfig, judge: Judge | null, breaker: GuardBreaker) {
+    this.config = config
+    this.rules = rulesOf(config)
+    this.judgeElsewhere = judge
+    this.breaker = breaker
+  }
+
+  get name(): string {
+    return this.config.name
+  }
+
+  judges(side: GuardSide): boolean {
+    return this.config.on.includes(side)
+  }
+
+  /** Whether it reads texts; a list of tools does not. */
+  get readsText(): boolean {
+    return this.config.source.kind !== 'tools'
+  }
+
+  /** Whether a reply may call the tool. */
+  allowsTool(name: string): boolean {
+    const { source } = this.config
+    if (source.kind !== 'tools') return true
+    return !source.deny.some((denied) =>
+      denied.endsWith('*') ? name.startsWith(denied.slice(0, -1)) : name === denied,
+    )
+  }
+
+  /** Judges parts. Rejects with `GuardError`. */
+  async judge(parts: readonly Part[], on: GuardSide, of: JudgedRequest): Promise<Verdict> {
+    const { rules, judgeElsewhere } = this
+    if (parts.length === 0) return PASS
+    const beganMs = performance.now()
+    try {
+      if (rules !== null) return await this.judgeByRules(rules, parts, { on, of })
+      if (judgeElsewhere === null) return PASS
+      return await this.call(judgeElsewhere, parts, { on, of })
+    } finally {
+      of.notes.took(this.name, performance.now() - beganMs)
+    }
+  }
+
+  private judgeByRules(
+    rules: RuleSet,
+    parts: readonly Part[],
+    { on, of }: { readonly on: GuardSide; readonly of: JudgedRequest },
+  ): Promise<Verdict> | Verdict {
+    const limit = on === 'request' ? REQUEST_LIMIT : this.config.windowChars
+    const steps = verdictSteps(rules, parts, { action: this.config.action, limit })
+    const size = parts.reduce((sum, { text }) => sum + text.length, 0)
+    if (size > SHORT) return of.inTurns(steps)
+    for (;;) {
+      const { done, value } = steps.next()
+      if (done === true) return value
+    }
+  }
+
+  private async call(
+    judge: Judge,
+    parts: readonly Part[],
+    { on, of }: { readonly on: GuardSide; readonly of: JudgedRequest },
+  ): Promise<Verdict> {
+    const { breaker, name } = this
+    if (!breaker.begin()) throw new GuardError('its breaker is open')
+    const beganMs = performance.now()
+    let result = 'error'
+    try {
+      const verdict = await judge.judge(parts, on, of)
+      breaker.succeeded()
+      result = verdict.kind
+      return verdict
+    } catch (error) {
+      // A call that the client has ended says nothing about the guard.
+      if (of.signal.aborted) breaker.abandoned()
+      else breaker.failed()
+      throw error
+    } finally {
+      of.notes.calls.push({ guardrail: name, on, beganMs, endedMs: performance.now(), result })
+    }
+  }
+
+  /** The error of a request or reply that it blocks. */
+  blocked(reason: string | null, param?: string): GatewayError {
+    const own =
+      reason === null || reason === '' ? '' : ` ${Array.from(reason).slice(0, MAX_REASON).join('')}`
+    const message = `Blocked by the guardrail '${this.name}'.${own}`
+    return new GatewayError('guardrail_blocked', message, {
+      retryable: false,
+      guardrail: this.name,
+      ...(param === undefined ? {} : { param }),
+    })
+  }
+
+  /** The error of a request or reply that it could not judge, with `on_error: closed`. */
+  unavailable(cause: unknown): GatewayError {
+    return new GatewayError(
+      'guardrail_unavailable',
+      `The guardrail '${this.name}' could not judge the request; please try again.`,
+      {
+        guardrail: this.name,
+        native: { dialect: 'anthropic', type: 'api_error' },
+        cause,
+      },
+    )
+  }
+
+  async close(): Promise<void> {
+    await this.judgeElsewhere?.close()
+  }
+}
+
+function rulesOf({ name, source }: GuardrailConfig): RuleSet | null {
+  if (source.kind !== 'rules') return null
+  const rules = [...source.patterns, ...source.detect].map(
+    (pattern): Rule => builtInRule(pattern) ?? { name, expression: pattern },
+  )
+  return new RuleSet(rules)
+}
+
+/** How rules judge whole texts. */
+interface RuleUse {
+  readonly action: GuardrailConfig['action']
+  readonly limit: number
+}
+
+function* verdictSteps(
+  rules: RuleSet,
+  parts: readonly Part[],
+  { action, limit }: RuleUse,
+): Steps<Verdict> {
+  const texts: string[] = []
+  let isMasked = false
+  for (const [index, part] of parts.entries()) {
+    const judge = new WholeTexts(rules, action, limit)
+    texts.push(yield* judge.part(part))
+    if (judge.found && action === 'block') return { kind: 'block', reason: null, index }
+    if (judge.found && action === 'report') return { kind: 'report' }
+    isMasked ||= judge.found
+  }
+  return isMasked ? { kind: 'mask', texts } : PASS
+}
+
+/** Scans whole texts by own rules. */
+export class WholeTexts {
+  /** A text has matched. */
+  found = false
+  private readonly rules: RuleSet
+  private readonly mode: 'mask' | 'find'
+  private readonly limit: number
+
+  constructor(rules: RuleSet, action: GuardrailConfig['action'], limit: number) {
+    this.rules = rules
+    this.mode = action === 'mask' ? 'mask' : 'find'
+    this.limit = limit
+  }
+
+  /** The text of a part with what the rules mask. */
+  part({ text, isJson }: Pick<Part, 'text' | 'isJson'>): Steps<string> {
+    return isJson ? judgedArguments(text, (each) => this.text(each)) : this.text(text)
+  }
+
+  *text(text: string): Steps<string> {
+    const { rules, mode, limit } = this
+    const candidates = rules.candidatesIn(text)
+    if (candidates === null || (this.found && mode === 'find')) return text
+    const scan = new TextScan(rules, { mode, limit, candidates })
+    const masked = yield* scan.steps(text, true)
+    this.found ||= scan.found !== null
+    return masked
+  }
+}
+
+/** Opens after consecutive failures; then one call tests the guard. */
+export class GuardBreaker {
+  private failures = 0
+  private openUntilMs = 0
+  private isTesting = false
+  private readonly settings: GuardrailConfig['breaker']
+  private readonly report: (state: number) => void
+
+  /** `report` is called with the state: 0 closed, 1 half-open, 2 open. */
+  constructor(settings: GuardrailConfig['breaker'], report: (state: number) => void) {
+    this.settings = settings
+    this.report = report
+    report(0)
+  }
+
+  /** Whether a call may be made. */
+  begin(): boolean {
+    if (this.failures < this.settings.failures) return true
+    if (this.isTesting || performance.now() < this.openUntilMs) return false
+    this.isTesting = true
+    this.report(1)
+    return true
+  }
+
+  succeeded(): void {
+    if (this.failures >= this.settings.failures) this.report(0)
+    this.failures = 0
+    this.isTesting = false
+  }
+
+  failed(): void {
+    this.failures += 1
+    this.isTesting = false
+    if (this.failures < this.settings.failures) return
+    this.openUntilMs = performance.now() + this.settings.openMs
+    this.report(2)
+  }
+
+  /** The call ended without a result. */
+  abandoned(): void {
+    this.isTesting = false
+  }
+}

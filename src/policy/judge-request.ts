@@ -1,0 +1,228 @@
+/**
+ * Judges a request before it is sent: system text, message texts, reasoning, tool results, arguments of
+ * calls, inputs of embeddings and legacy prompts. Definitions of tools are not judged.
+ */
+import type { GatewayError } from '../errors.js'
+import type { ChatRequest, Message, TextPart, UserPart } from '../formats/chat/request.js'
+import { argumentsIn, plainArguments } from './json-strings.js'
+import { GuardError, type Guardrail, type JudgedRequest, type Part } from './guardrail.js'
+
+/** The result of judging a request that may be sent. */
+export interface JudgedTexts {
+  /** The texts of the request in order, before and after. */
+  readonly before: readonly string[]
+  readonly after: readonly string[]
+}
+
+/** Paths of the texts, for errors. */
+export type PathOf = (text: string, index: number) => string | undefined
+
+/**
+ * Runs the guardrails in order. Resolves with the texts if one of them was masked, else with null; rejects
+ * with `guardrail_blocked` or `guardrail_unavailable`.
+ */
+export async function judgeRequest(
+  guardrails: readonly Guardrail[],
+  of: JudgedRequest,
+  pathOf: PathOf,
+): Promise<JudgedTexts | null> {
+  const parts = partsOf(of.request)
+  const before = parts.map(({ text }) => text)
+  let current = parts
+  let isMasked = false
+  for (const guardrail of guardrails) {
+    if (!guardrail.judges('request') || !guardrail.readsText) continue
+    refuseUnseen(guardrail, of)
+    const judged = await judgedBy(guardrail, current, { of, pathOf })
+    if (judged === null) continue
+    isMasked = true
+    current = judged
+  }
+  return isMasked ? { before, after: current.map(({ text }) => text) } : null
+}
+
+/** The parts after one guardrail; null if it changes none. */
+async function judgedBy(
+  guardrail: Guardrail,
+  parts: readonly Part[],
+  { of, pathOf }: { readonly of: JudgedRequest; readonly pathOf: PathOf },
+): Promise<Part[] | null> {
+  const { notes } = of
+  const { name, config } = guardrail
+  const seen = parts.map((part, index) => ({ part: shownTo(guardrail, part), index }))
+  const judged = seen.filter(({ part }) => part.text !== '')
+  let verdict
+  try {
+    verdict = await guardrail.judge(
+      judged.map(({ part }) => part),
+      'request',
+      of,
+    )
+    if (verdict.kind === 'mask') checkMasked(judged, verdict.texts)
+  } catch (error) {
+    if (!(error instanceof GuardError)) throw error
+    notes.note(name, 'request', 'error')
+    if (config.onError === 'open') return null
+    throw guardrail.unavailable(error)
+  }
+  if (verdict.kind === 'pass') {
+    notes.note(name, 'request', 'pass')
+    return null
+  }
+  if (config.action === 'report' || verdict.kind === 'report') {
+    notes.note(name, 'request', 'report')
+    return null
+  }
+  notes.note(name, 'request', verdict.kind)
+  if (verdict.kind === 'block') {
+    const at = judged[verdict.index ?? (judged.length === 1 ? 0 : -1)]
+    const path = at === undefined ? undefined : pathOf(parts[at.index]?.text ?? '', at.index)
+    throw blockedAt(guardrail, verdict.reason, { path, of })
+  }
+  const masked = [...parts]
+  verdict.texts.forEach((text, at) => {
+    const { index } = judged[at] ?? { index: -1 }
+    const part = masked[index]
+    if (part !== undefined && text !== judged[at]?.part.text) masked[index] = { ...part, text }
+  })
+  return masked
+}
+
+function blockedAt(
+  guardrail: Guardrail,
+  reason: string | null,
+  { path, of }: { readonly path: string | undefined; readonly of: JudgedRequest },
+): GatewayError {
+  of.notes.place = path ?? null
+  return guardrail.blocked(reason, path)
+}
+
+/** Guard servers and plugins get arguments without escapes that JSON does not require. */
+function shownTo({ rules }: Guardrail, part: Part): Part {
+  return rules === null && part.isJson ? { ...part, text: plainArguments(part.text) } : part
+}
+
+/** Throws `GuardError` if masked arguments are not JSON any more. */
+export function checkMasked(
+  judged: readonly { readonly part: Part }[],
+  texts: readonly string[],
+): void {
+  judged.forEach(({ part }, index) => {
+    const text = texts[index]
+    if (text === undefined) throw new GuardError('its verdict has too few texts')
+    const isValid = !part.isJson || text === part.text || argumentsIn(text) !== undefined
+    if (!isValid) throw new GuardError('the masked arguments are not JSON')
+  })
+}
+
+/** Notes content that the guardrail cannot read. Throws `guardrail_blocked` with `unseen: block`. */
+function refuseUnseen(guardrail: Guardrail, { request, notes }: JudgedRequest): void {
+  const path = unseenIn(request)
+  if (path === null) return
+  const { name, config } = guardrail
+  notes.note(name, 'request', 'unseen')
+  if (config.unseen === 'report' || config.action === 'report') return
+  notes.note(name, 'request', 'block')
+  notes.place = path
+  throw guardrail.blocked('The request has content that it cannot read.', path)
+}
+
+/** The path of the first content that no guardrail can read; null if there is none. */
+function unseenIn(request: ChatRequest): string | null {
+  const [first] = request.unseen ?? []
+  if (first !== undefined) return first
+  if (request.tokenIds !== undefined && request.tokenIds > 0) return 'input'
+  for (const message of request.messages) {
+    const parts: readonly { readonly type: string }[] = message.parts
+    const at = parts.findIndex(({ type }) => type !== 'text' && type !== 'thinking')
+    if (at >= 0) return `messages[${message.index}].content[${at}]`
+  }
+  return null
+}
+
+/** The texts of the request in a fixed order. */
+export function partsOf(request: ChatRequest): Part[] {
+  const tools = new Map<string, string>()
+  return request.messages.flatMap((message) => partsOfMessage(message, tools))
+}
+
+function partsOfMessage(message: Message, tools: Map<string, string>): Part[] {
+  switch (message.role) {
+    case 'system':
+    case 'developer':
+      return textsOf(message.parts, 'system', null)
+    case 'user':
+      return textsOf(message.parts, 'user', null)
+    case 'tool':
+      return textsOf(message.parts, 'tool', tools.get(message.callId) ?? null)
+    case 'assistant':
+      return [
+        ...message.parts.flatMap((part): Part[] => {
+          if (part.type === 'opaque') return []
+          const kind = part.type === 'text' ? 'text' : 'reasoning'
+          return [{ kind, role: 'assistant', text: part.text, isJson: false, tool: null }]
+        }),
+        ...message.toolCalls.map((call): Part => {
+          tools.set(call.id, call.name)
+          const isJson = call.custom !== true && argumentsIn(call.arguments) !== undefined
+          const { arguments: text, name: tool } = call
+          return { kind: 'arguments', role: 'assistant', text, isJson, tool }
+        }),
+      ]
+    default:
+      return message satisfies never
+  }
+}
+
+function textsOf(parts: readonly UserPart[], role: Part['role'], tool: string | null): Part[] {
+  return parts.flatMap((part): Part[] =>
+    part.type === 'text' ? [{ kind: 'text', role, text: part.text, isJson: false, tool }] : [],
+  )
+}
+
+/** The request with other texts, in the order of `partsOf`. Masked reasoning loses its signature. */
+export function withTexts(request: ChatRequest, texts: readonly string[]): ChatRequest {
+  let next = 0
+  const take = (): string => texts[next++] ?? ''
+  const ofUser = (part: UserPart): UserPart =>
+    part.type === 'text' ? replaced(part, take()) : part
+  const messages = request.messages.map((message): Message => {
+    if (message.role === 'user' || message.role === 'tool') {
+      return { ...message, parts: message.parts.map(ofUser) }
+    }
+    if (message.role !== 'assistant') {
+      return { ...message, parts: message.parts.map((part) => replaced(part, take())) }
+    }
+    return {
+      ...message,
+      parts: message.parts.map((part) => {
+        if (part.type === 'opaque') return part
+        if (part.type === 'text') return replaced(part, take())
+        const text = take()
+        return text === part.text ? part : { type: 'thinking', text }
+      }),
+      toolCalls: message.toolCalls.map((call) => {
+        const text = take()
+        return text === call.arguments ? call : { ...call, arguments: text }
+      }),
+    }
+  })
+  const { embedding } = request
+  if (embedding === undefined) return { ...request, messages }
+  let input = 0
+  const inputs = embedding.inputs.map((each) =>
+    typeof each === 'string' ? (texts[input++] ?? each) : each,
+  )
+  return { ...request, messages, embedding: { ...embedding, inputs } }
+}
+
+function replaced(part: TextPart, text: string): TextPart {
+  if (text === part.text) return part
+  const { signature, cache } = part
+  return {
+    type: 'text',
+    text,
+    ...(signature === undefined ? {} : { signature }),
+    ...(cache === undefined ? {} : { cache }),
+  }
+}

@@ -1,0 +1,196 @@
+/**
+ * Judges a reply on canonical events, whole or as a stream: each guardrail is a stage that holds events back
+ * until they are judged. What follows a refusal never reaches the client, and what was sent before is never
+ * changed.
+ */
+import type { WireError } from '../errors.js'
+import { isContent, type ChatEvent, type FinishReason } from '../formats/chat/event.js'
+import { OutputMeter, type OutputSize } from '../formats/chat/output-size.js'
+import { mergeUsage, type Usage } from '../formats/chat/usage.js'
+import type { EventGuard } from '../formats/translated-stream.js'
+import type { Guardrail, JudgedRequest } from './guardrail.js'
+import { RuleStage } from './rule-stage.js'
+import { BufferStage, WindowStage } from './server-stages.js'
+import { stopFor, type Stage, type StageEvent } from './stage.js'
+
+/** Judges the replies to one request. */
+export interface ReplyJudge {
+  /** The guard of one reply; `isWhole`: the client gets nothing before its end. */
+  open(isWhole: boolean): EventGuard
+}
+
+/** The request of the replies, and its guardrails. */
+export interface GuardedReply {
+  readonly guardrails: readonly Guardrail[]
+  readonly of: JudgedRequest
+  /** What a reply of this size has used, for the client of a refused stream. */
+  readonly estimate: (size: OutputSize, reported: Usage) => Usage
+}
+
+/** The judge of the replies to a request; null if none of its guardrails judges replies. */
+export function replyJudge({ guardrails, of, estimate }: GuardedReply): ReplyJudge | null {
+  const own = guardrails.filter((guardrail) => guardrail.judges('response'))
+  if (own.length === 0) return null
+  return { open: (isWhole) => new ReplyGuard({ guardrails: own, of, estimate }, isWhole) }
+}
+
+/** The guard of one reply. */
+class ReplyGuard implements EventGuard {
+  blocked: EventGuard['blocked'] = undefined
+  private readonly stages: readonly Stage[]
+  private readonly reply: GuardedReply
+  private readonly isWhole: boolean
+  private readonly size = new OutputMeter()
+  private usage: Usage = {}
+  /** Why the upstream's reply ended; null before it has. */
+  private reason: FinishReason | null = null
+  private hasReleased = false
+  /** The block that the client has the beginning of. */
+  private open: { kind: 'text' | 'refusal' | 'thinking' | 'tool'; index: number } | null = null
+  private hasStopped = false
+  private isOff = false
+
+  constructor(reply: GuardedReply, isWhole: boolean) {
+    this.reply = reply
+    this.isWhole = isWhole
+    this.stages = reply.guardrails.map((guardrail) => stageOf(guardrail, reply.of, isWhole))
+  }
+
+  stop(): void {
+    this.isOff = true
+  }
+
+  take(events: readonly ChatEvent[]): readonly ChatEvent[] | Promise<readonly ChatEvent[]> {
+    if (this.isOff) return events
+    for (const event of events) this.measure(event)
+    if (this.hasStopped) return []
+    let current: readonly StageEvent[] = events
+    for (const [index, stage] of this.stages.entries()) {
+      const taken = stage.take(current)
+      if (taken instanceof Promise) return this.takeOn(taken, index + 1)
+      current = taken
+    }
+    return this.release(current)
+  }
+
+  private async takeOn(
+    waiting: Promise<readonly StageEvent[]>,
+    next: number,
+  ): Promise<readonly ChatEvent[]> {
+    let current = await waiting
+    for (const stage of this.stages.slice(next)) current = await stage.take(current)
+    return this.release(current)
+  }
+
+  private measure(event: ChatEvent): void {
+    this.size.add(event)
+    if (event.type === 'usage') this.usage = mergeUsage(this.usage, event.usage)
+    if (event.type === 'finish') this.reason = event.reason
+  }
+
+  private release(events: readonly StageEvent[]): readonly ChatEvent[] {
+    const released: ChatEvent[] = []
+    for (const event of events) {
+      if (event.type === 'stop') {
+        this.hasStopped = true
+        released.push(...this.ending(event.error))
+        return released
+      }
+      this.follow(event)
+      released.push(event)
+    }
+    return released
+  }
+
+  private follow(event: ChatEvent): void {
+    this.hasReleased ||= isContent(event)
+    switch (event.type) {
+      case 'text-start':
+      case 'refusal-start':
+      case 'thinking-start':
+      case 'tool-start':
+        this.open = { kind: kindOf(event), index: event.index }
+        return
+      case 'text-end':
+      case 'refusal-end':
+      case 'thinking-end':
+      case 'tool-end':
+        this.open = null
+        return
+      default:
+    }
+  }
+
+  /** An error before the client has any content; else the regular end of a refused reply. */
+  private ending(error: WireError): ChatEvent[] {
+    const isBlocked = error.kind === 'guardrail_blocked'
+    if (isBlocked) this.blocked = this.reason === null ? 'cut' : 'complete'
+    if (this.isWhole || !this.hasReleased || !isBlocked) {
+      return [{ type: 'error', error, ...(this.reason === null ? {} : { reason: this.reason }) }]
+    }
+    const { open, usage } = this
+    const ends: ChatEvent[] = open === null ? [] : [{ type: `${open.kind}-end`, index: open.index }]
+    const used = this.reply.estimate(this.size, usage)
+    return [
+      ...ends,
+      { type: 'usage', usage: this.reason === null ? used : usage },
+      { type: 'finish', reason: 'filter', raw: null, blocked: error.message },
+    ]
+  }
+}
+
+type Start = Extract<
+  ChatEvent,
+  { type: 'text-start' | 'refusal-start' | 'thinking-start' | 'tool-start' }
+>
+
+function kindOf({ type }: Start): 'text' | 'refusal' | 'thinking' | 'tool' {
+  switch (type) {
+    case 'text-start':
+      return 'text'
+    case 'refusal-start':
+      return 'refusal'
+    case 'thinking-start':
+      return 'thinking'
+    case 'tool-start':
+      return 'tool'
+    default:
+      return type satisfies never
+  }
+}
+
+function stageOf(guardrail: Guardrail, of: JudgedRequest, isWhole: boolean): Stage {
+  const { config, rules } = guardrail
+  const isBuffered = isWhole || config.stream === 'buffer'
+  if (rules !== null) return new RuleStage({ guardrail, rules, of, isBuffered })
+  if (config.source.kind === 'tools') return new ToolStage(guardrail, of)
+  return isBuffered ? new BufferStage(guardrail, of) : new WindowStage(guardrail, of)
+}
+
+/** Refuses calls of denied tools by their names. */
+class ToolStage implements Stage {
+  private readonly guardrail: Guardrail
+  private readonly of: JudgedRequest
+
+  constructor(guardrail: Guardrail, of: JudgedRequest) {
+    this.guardrail = guardrail
+    this.of = of
+  }
+
+  take(events: readonly StageEvent[]): readonly StageEvent[] {
+    const { guardrail, of } = this
+    const at = events.findIndex(
+      (event) => event.type === 'tool-start' && !guardrail.allowsTool(event.name),
+    )
+    if (at >= 0) {
+      if (guardrail.config.action === 'block') {
+        return [...events.slice(0, at), stopFor(guardrail, of, null)]
+      }
+      of.notes.note(guardrail.name, 'response', 'report')
+    }
+    if (events.some(({ type }) => type === 'finish')) {
+      of.notes.note(guardrail.name, 'response', 'pass')
+    }
+    return events
+  }
+}

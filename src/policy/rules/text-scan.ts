@@ -1,0 +1,417 @@
+/**
+ * Finds the matches of a set of rules in one text that arrives in parts, and replaces them. Each decision
+ * depends on the text alone, character by character, so the result is the same for every division into parts.
+ * Takes time linear in the text for each instruction of the rules, and never goes back further than `limit`.
+ */
+import type { Steps } from '../../formats/wire/steps.js'
+import { AT, OP } from './expressions.js'
+import type { RuleSet } from './rule-set.js'
+
+/** The end of released text that checks and conditions may still read, in code units. */
+const CONTEXT = 256
+/** Code units that are scanned in one step of a large text: at most a few milliseconds. */
+const STEP_UNITS = 1024
+/** No character: the beginning or the end of the text. */
+const NONE = -1
+
+/** A match so far. */
+interface Match {
+  readonly rule: number
+  readonly start: number
+  /** Raised while the match grows. */
+  end: number
+}
+
+/** Live positions in the program with the beginning of their match, in ascending order of it. */
+class Threads {
+  readonly at: Int32Array
+  readonly start: Float64Array
+  size = 0
+
+  constructor(capacity: number) {
+    this.at = new Int32Array(capacity)
+    this.start = new Float64Array(capacity)
+  }
+
+  add(at: number, start: number): void {
+    this.at[this.size] = at
+    this.start[this.size] = start
+    this.size += 1
+  }
+}
+
+/** What a match does: it is replaced, or only noted. */
+export type ScanMode = 'mask' | 'find'
+
+/** How a text is scanned. */
+export interface ScanOptions {
+  readonly mode: ScanMode
+  /** Maximum number of characters that are held back. */
+  readonly limit: number
+  /** Whether a rule may match, by its index; null or absent: any may. */
+  readonly candidates?: Uint8Array | null
+}
+
+/** The scan of one text. Positions are code units from its beginning. */
+export class TextScan {
+  /** The name of the first rule that matched; null if none has. */
+  found: string | null = null
+  private readonly rules: RuleSet
+  private readonly mode: ScanMode
+  /** Maximum number of characters that are held back. */
+  private readonly limit: number
+  /** The text from `base` on. */
+  private text = ''
+  private base = 0
+  /** The next character to read; what is before `released` was released. */
+  private at = 0
+  private released = 0
+  /** Characters from `released` to `at`. */
+  private held = 0
+  private before = NONE
+  private threads: Threads
+  private next: Threads
+  private readonly seen: Int32Array
+  private readonly stack: Int32Array
+  private round = 0
+  /** The character that threads are followed to, and the conditions before it. */
+  private char = NONE
+  private conditions = 0
+  private best: Match | null = null
+  /** A match that was replaced and still grows. */
+  private growing: Match | null = null
+  /** The text up to this one belongs to the match that was replaced last. */
+  private until: string | null = null
+  private ready = ''
+  private hasEnded = false
+
+  /** Whether a rule may match, by its index; null: any may. */
+  private readonly candidates: Uint8Array | null
+
+  constructor(rules: RuleSet, { mode, limit, candidates = null }: ScanOptions) {
+    this.rules = rules
+    this.candidates = candidates
+    this.mode = mode
+    this.limit = limit
+    const size = rules.op.length + 1
+    this.threads = new Threads(size)
+    this.next = new Threads(size)
+    this.seen = new Int32Array(size)
+    this.stack = new Int32Array(size * 2)
+  }
+
+  /** Takes a part of the text; returns what can be released of the text so far. */
+  write(part: string): string {
+    this.add(part)
+    while (!this.advance());
+    return this.take()
+  }
+
+  /** The text has ended: returns the rest. */
+  end(): string {
+    this.hasEnded = true
+    while (!this.advance());
+    return this.take()
+  }
+
+  /** `write`, or with `isLast` also `end`, in steps. */
+  *steps(part: string, isLast: boolean): Steps<string> {
+    this.add(part)
+    while (!this.advance()) yield
+    if (isLast) {
+      this.hasEnded = true
+      while (!this.advance()) yield
+    }
+    return this.take()
+  }
+
+  private add(part: string): void {
+    this.text += part
+  }
+
+  private take(): string {
+    const { ready } = this
+    this.ready = ''
+    const keptFrom = Math.max(this.base, Math.min(this.released, this.at) - CONTEXT)
+    if (keptFrom > this.base) {
+      this.text = this.text.slice(keptFrom - this.base)
+      this.base = keptFrom
+    }
+    return ready
+  }
+
+  /** Scans one step; true if all that has arrived was scanned. */
+  private advance(): boolean {
+    const stepEnd = this.at + STEP_UNITS
+    for (;;) {
+      if (this.isDone) {
+        this.releaseTo(this.textEnd)
+        this.at = this.textEnd
+        return true
+      }
+      if (this.until !== null && !this.passTail(this.until)) return true
+      if (this.isIdle) this.skip()
+      if (this.at >= stepEnd) return false
+      const char = this.peek()
+      if (char === null) return true
+      if (char !== NONE) {
+        this.step(char)
+        continue
+      }
+      this.expand(NONE)
+      this.threads.size = 0
+      if (!this.decide(true)) {
+        this.releaseTo(this.textEnd)
+        return true
+      }
+    }
+  }
+
+  private get textEnd(): number {
+    return this.base + this.text.length
+  }
+
+  /** Only the first match counts. */
+  private get isDone(): boolean {
+    return this.mode === 'find' && this.found !== null
+  }
+
+  private get isIdle(): boolean {
+    return this.threads.size === 0 && this.best === null && this.growing === null
+  }
+
+  /** The next character; `NONE` at the end of the text; null if more of the text must arrive first. */
+  private peek(): number | null {
+    const index = this.at - this.base
+    if (index >= this.text.length) return this.hasEnded ? NONE : null
+    const char = this.text.codePointAt(index) ?? NONE
+    const isHalf = char >= 0xd800 && char <= 0xdbff && index + 1 === this.text.length
+    return isHalf && !this.hasEnded ? null : char
+  }
+
+  /** Passes characters that begin no match. */
+  private skip(): void {
+    const { text, base } = this
+    const { mayBegin } = this.rules
+    let index = this.at - base
+    for (; index < text.length; index += 1) {
+      const unit = text.charCodeAt(index)
+      if (mayBegin[unit < 128 ? unit : 128] === 1) break
+      this.before = unit
+    }
+    this.at = base + index
+    this.releaseTo(this.at)
+    this.held = 0
+  }
+
+  /** Reads one character. */
+  private step(char: number): void {
+    this.expand(char)
+    const { threads, next } = this
+    this.threads = next
+    this.next = threads
+    next.size = this.sizeBefore(next)
+    this.at += char > 0xffff ? 2 : 1
+    this.held += 1
+    this.before = char
+    if (this.isDone) return
+    if (this.growing !== null) {
+      if (next.size === 0 || this.held >= this.limit) this.restart(this.growing.end)
+      return
+    }
+    if (this.decide(false)) return
+    const first = next.size === 0 ? this.at : (next.start[0] ?? this.at)
+    this.releaseTo(Math.min(first, this.best?.start ?? first))
+    while (this.held > this.limit) this.releaseOne()
+  }
+
+  /** The number of threads that begin no later than the best match. */
+  private sizeBefore({ size, start }: Threads): number {
+    if (this.best === null) return size
+    const last = this.best.start
+    let kept = size
+    while (kept > 0 && (start[kept - 1] ?? 0) > last) kept -= 1
+    return kept
+  }
+
+  /** Follows all threads to the next character, which `char` is, and starts those that it begins. */
+  private expand(char: number): void {
+    const { threads, next, best, growing, rules } = this
+    this.round += 1
+    next.size = 0
+    this.char = char
+    this.conditions = conditionsBetween(this.before, char)
+    for (let index = 0; index < threads.size; index += 1) {
+      this.follow(threads.at[index] ?? 0, threads.start[index] ?? 0)
+    }
+    if (best !== null || growing !== null || char === NONE) return
+    for (const first of rules.startsAt(char)) {
+      if (this.candidates?.[rules.ruleOf[first] ?? 0] === 0) continue
+      const { standsAlone } = rules.rules[rules.ruleOf[first] ?? 0] ?? {}
+      if (standsAlone === true && isDigit(this.before)) continue
+      this.follow(first, this.at)
+    }
+  }
+
+  private follow(from: number, start: number): void {
+    const { rules, seen, stack, round, next, char, conditions } = this
+    const { op, out } = rules
+    let depth = 0
+    stack[depth++] = from
+    while (depth > 0) {
+      const at = stack[--depth] ?? 0
+      if (seen[at] === round) continue
+      seen[at] = round
+      switch (op[at]) {
+        case OP.char:
+          if (char !== NONE && rules.takes(at, char)) next.add(out[at] ?? 0, start)
+          break
+        case OP.fork:
+          stack[depth++] = rules.other[at] ?? 0
+          stack[depth++] = out[at] ?? 0
+          break
+        case OP.empty: {
+          const needed = rules.conditions[at] ?? 0
+          if ((needed & ~conditions) === 0) stack[depth++] = out[at] ?? 0
+          break
+        }
+        case OP.pass:
+          stack[depth++] = out[at] ?? 0
+          break
+        case OP.match:
+          this.matched(rules.ruleOf[at] ?? 0, start, char)
+          break
+        default:
+      }
+    }
+  }
+
+  /** A candidate ends before `char`. */
+  private matched(rule: number, start: number, char: number): void {
+    const { best, growing } = this
+    const { standsAlone, check, name = '' } = this.rules.rules[rule] ?? {}
+    if (standsAlone === true && isDigit(char)) return
+    if (growing !== null) {
+      if (start !== growing.start) return
+      growing.end = this.at
+      this.released = this.at
+      this.held = 0
+      return
+    }
+    if (best !== null && (start > best.start || (start === best.start && best.end >= this.at))) {
+      return
+    }
+    if (check?.(this.slice(start, this.at)) === false) return
+    this.found ??= name
+    this.best = { rule, start, end: this.at }
+  }
+
+  /**
+   * Replaces the best match if no other can take its place, or if the held text is full. True if the scan
+   * continues at another place.
+   */
+  private decide(isEnd: boolean): boolean {
+    const { best, threads } = this
+    if (best === null) return false
+    const isFull = this.held >= this.limit && this.released >= best.start
+    if (!isEnd && !isFull && threads.size > 0) return false
+    this.best = null
+    this.releaseTo(Math.max(best.start, this.released))
+    const rule = this.rules.rules[best.rule]
+    this.ready += `[${rule?.name ?? ''}]`
+    this.released = best.end
+    if (rule?.until !== undefined) {
+      this.until = rule.until(this.slice(best.start, best.end))
+      this.restart(best.end)
+      return true
+    }
+    const grows = isEnd ? 0 : keepOnly(threads, best.start)
+    if (grows === 0) {
+      this.restart(best.end)
+      return true
+    }
+    this.growing = best
+    this.held = this.count(best.end, this.at)
+    return true
+  }
+
+  /** Continues behind a match. */
+  private restart(at: number): void {
+    this.growing = null
+    this.threads.size = 0
+    this.at = at
+    this.released = at
+    this.held = 0
+    this.before = this.text.charCodeAt(at - 1 - this.base)
+  }
+
+  /** Drops the text up to `tail`; false if it has not arrived. */
+  private passTail(tail: string): boolean {
+    const index = this.text.indexOf(tail, this.at - this.base)
+    const found = index >= 0
+    const end = found
+      ? this.base + index + tail.length
+      : Math.max(this.at, this.textEnd - (this.hasEnded ? 0 : tail.length - 1))
+    if (found) this.until = null
+    if (end > this.at) this.restart(end)
+    return found
+  }
+
+  private releaseTo(end: number): void {
+    if (end <= this.released) return
+    this.held -= this.count(this.released, end)
+    this.ready += this.text.slice(this.released - this.base, end - this.base)
+    this.released = end
+  }
+
+  private releaseOne(): void {
+    const char = this.text.codePointAt(this.released - this.base) ?? 0
+    this.releaseTo(this.released + (char > 0xffff ? 2 : 1))
+  }
+
+  /** The number of characters. */
+  private count(from: number, to: number): number {
+    let units = to - from
+    for (let index = from - this.base; index < to - this.base; index += 1) {
+      const unit = this.text.charCodeAt(index)
+      if (unit >= 0xdc00 && unit <= 0xdfff && index > 0) units -= 1
+    }
+    return units
+  }
+
+  private slice(from: number, to: number): string {
+    return this.text.slice(Math.max(0, from - this.base), to - this.base)
+  }
+}
+
+/** Keeps the threads of one match; returns their number. */
+function keepOnly(threads: Threads, start: number): number {
+  let kept = 0
+  for (let index = 0; index < threads.size; index += 1) {
+    if (threads.start[index] !== start) continue
+    threads.at[kept] = threads.at[index] ?? 0
+    threads.start[kept] = start
+    kept += 1
+  }
+  threads.size = kept
+  return kept
+}
+
+function isDigit(char: number): boolean {
+  return char >= 48 && char <= 57
+}
+
+function isWord(char: number): boolean {
+  return isDigit(char) || (char >= 65 && char <= 90) || (char >= 97 && char <= 122) || char === 95
+}
+
+const NEWLINE = 10
+
+function conditionsBetween(before: number, char: number): number {
+  let met = isWord(before) === isWord(char) ? AT.noWordBoundary : AT.wordBoundary
+  if (before === NONE) met |= AT.textStart | AT.lineStart
+  if (before === NEWLINE) met |= AT.lineStart
+  if (char === NONE) met |= AT.textEnd | AT.lineEnd
+  if (char === NEWLINE) met |= AT.lineEnd
+  return met
+}
