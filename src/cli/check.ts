@@ -15,13 +15,14 @@ import {
 } from '../config/config.js'
 import { needsRestart } from '../config/generations/diff-configs.js'
 import { loadConfig, type LoadResult } from '../config/load-config.js'
-import { excerpt, formatProblem, type ConfigProblem } from '../config/problem.js'
+import { excerpt, formatProblem, problemOfFile, type ConfigProblem } from '../config/problem.js'
 import { baseUrlNote } from '../config/resolve-upstream.js'
 import { plainSecretNotes } from '../config/secret-settings.js'
 import { isHarmless } from '../formats/chat/hosted-tools.js'
 import { createRouter } from '../gateway/routing/router.js'
 import { dialectsByRequest } from '../gateway/upstreams/choose-openai-endpoint.js'
 import { Prices } from '../ledger/find-price.js'
+import { loadPlugins, PluginError } from '../policy/plugins.js'
 import { configPath, type Command } from './command.js'
 import { Budgets, hasBudget, termsText } from './explain/explain-budgets.js'
 import { notCarried } from './explain/explain-route.js'
@@ -278,13 +279,26 @@ Example:
       },
     })
     const config = configPath(values.config, 'sluice check')
-    const loaded = loadConfig(config, process.env)
+    const loaded = await withPlugins(loadConfig(config, process.env))
     const notes = loaded.ok ? notesOf(loaded) : []
     const isAccepted = loaded.ok && !(values.strict && notes.length > 0)
     const found = { loaded, notes, isAccepted, restart: await restartSettingsOf(loaded) }
     console.log(values.json ? JSON.stringify(resultOf(found)) : resultText(found))
     return isAccepted ? 0 : 1
   },
+}
+
+/** The result with the problem of a plugin that does not load, as a running gateway finds it. */
+async function withPlugins(loaded: LoadResult): Promise<LoadResult> {
+  if (!loaded.ok || loaded.config.plugins.length === 0) return loaded
+  try {
+    await loadPlugins(loaded.config)
+    return loaded
+  } catch (error) {
+    if (!(error instanceof PluginError)) throw error
+    const { sources } = loaded
+    return { ok: false, errors: [problemOfFile(sources.path, error.message)], sources }
+  }
 }
 
 interface Found {

@@ -11,7 +11,7 @@ import type { LogLevel } from '../observe/log.js'
 import type { NotifyGroup } from '../observe/notification.js'
 import type { CacheConfig, CacheControlConfig, RouteCacheConfig } from './schema/cache-schema.js'
 import type { WorkloadIdentity } from './schema/identity-schema.js'
-import type { GuardrailConfig } from './guardrail-config.js'
+import type { GuardrailConfig, PluginConfig } from './guardrail-config.js'
 
 /**
  * Thresholds for refusing requests that the process cannot serve in time. Lists have one threshold per level.
@@ -222,6 +222,8 @@ export interface LimitingConfig {
   }
 }
 
+export type { PluginConfig }
+
 /** The whole configuration of one generation. */
 export interface Config {
   readonly server: ServerConfig
@@ -252,6 +254,8 @@ export interface Config {
   readonly routes: readonly RouteConfig[]
   /** In file order. */
   readonly guardrails: readonly GuardrailConfig[]
+  /** In file order. */
+  readonly plugins: readonly PluginConfig[]
   /** In the order of the file. */
   readonly plans: Readonly<Record<PlanName, PlanConfig>>
   readonly limits: readonly LimitConfig[]
@@ -338,6 +342,8 @@ export interface WhenConfig {
   readonly images: boolean | null
   readonly tools: boolean | null
   readonly minPromptTokens: number | null
+  /** `PLUGIN.NAME` */
+  readonly plugin: string | null
 }
 
 /** Retries of a request before its first content. */

@@ -61,3 +61,11 @@ export interface GuardrailConfig {
   /** Null: only on routes that name it. */
   readonly applyTo: AppliedTo | null
 }
+
+/** A module of the operator. */
+export interface PluginConfig {
+  /** Absolute. */
+  readonly path: string
+  /** Identifies its content. */
+  readonly hash: string
+}

@@ -69,6 +69,7 @@ export function shownConfig(config: Config): JsonObject {
     upstreams: mapValues(config.upstreams, maskedUpstream),
     routes: config.routes.map((route) => shownRoute(route)),
     guardrails: Object.fromEntries(config.guardrails.map(shownGuardrail)),
+    plugins: config.plugins.map(({ path, hash }) => `${path} ${hash}`),
     plans: mapValues(config.plans, ({ priceUsd, maxKeys, limits }) => {
       const shown = { price_usd: priceUsd, max_keys: maxKeys ?? 'unlimited' }
       return { ...shown, limits: shownAmounts(limits) }

@@ -9,7 +9,7 @@ import type { Config, PlanConfig } from './config.js'
 import { checkIdentities, identitiesOf } from './resolve-identities.js'
 import { amountsOf, checkLimits, limitingOf, limitsOf } from './resolve-limits.js'
 import type { Finding, Path, ReportFinding } from './problem.js'
-import { checkGuardrails, guardrailsOf } from './resolve-guardrails.js'
+import { checkGuardrails, guardrailsOf, pluginsOf } from './resolve-guardrails.js'
 import { checkRoutes, routesOf } from './resolve-routes.js'
 import { checkDashboard, dashboardOf } from './schema/dashboard-schema.js'
 import { afterDisconnectOf, ledgerOf } from './schema/ledger-schema.js'
@@ -53,8 +53,9 @@ export function resolveConfig(
   checkRoutes(values.routes, Object.keys(values.upstreams), report)
   checkLimits(values, report)
   checkGuardrails(values, report)
+  const plugins = pluginsOf(values.plugins, context, report)
   if (findings.length > 0 || store === null) return { config: null, findings }
-  return { config: configOf(values, store, context), findings }
+  return { config: { ...configOf(values, store, context), plugins }, findings }
 }
 
 const FORMER_STORE =
@@ -80,7 +81,11 @@ function storeOf(store: string, folder: string, report: ReportFinding): string |
   return null
 }
 
-function configOf(values: FileValues, store: string, context: ResolveContext): Config {
+function configOf(
+  values: FileValues,
+  store: string,
+  context: ResolveContext,
+): Omit<Config, 'plugins'> {
   const { auth, escrow, plans, responses } = values
   const server = serverOf(values.server, context.folder)
   return {

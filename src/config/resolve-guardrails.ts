@@ -2,10 +2,12 @@
  * Checks the rules of guardrails that span several keys, and resolves their values. The schema is in
  * `guardrails-schema.ts`.
  */
+import { createHash } from 'node:crypto'
 import { validateHeaderName, validateHeaderValue } from 'node:http'
+import { resolve } from 'node:path'
 import { builtInRule } from '../policy/rules/built-in-rules.js'
 import { compileExpression, ExpressionError } from '../policy/rules/expressions.js'
-import type { GuardrailConfig, GuardrailSource } from './guardrail-config.js'
+import type { GuardrailConfig, GuardrailSource, PluginConfig } from './guardrail-config.js'
 import type { Path, ReportFinding } from './problem.js'
 import { reportUnknown } from './resolve-routes.js'
 import type { FileValues } from './schema/config-file-schema.js'
@@ -43,6 +45,39 @@ export function checkGuardrails(values: FileValues, report: ReportFinding): void
     checkNames(guardrails, ['upstreams', name, 'guardrails'])
   }
   checkNative(values, report)
+  if (values.plugins.length > 0) return
+  for (const [name, { plugin }] of Object.entries(values.guardrails)) {
+    if (plugin !== undefined) report(['guardrails', name, 'plugin'], NO_PLUGINS)
+  }
+  values.routes.forEach(({ when }, index) => {
+    if (when?.plugin !== undefined) report(['routes', index, 'when', 'plugin'], NO_PLUGINS)
+  })
+}
+
+const NO_PLUGINS = 'needs plugins: list the file of the plugin there'
+
+/** A file that plugins name. */
+export interface PluginFiles {
+  readonly folder: string
+  readonly readFile: (path: string) => string | null
+  readonly whyUnreadable: (path: string) => string
+}
+
+/** The plugins with absolute paths; reports those that cannot be read. */
+export function pluginsOf(
+  names: readonly string[],
+  { folder, readFile, whyUnreadable }: PluginFiles,
+  report: ReportFinding,
+): PluginConfig[] {
+  return names.flatMap((name, index) => {
+    const path = resolve(folder, name)
+    const text = readFile(path)
+    if (text === null) {
+      report(['plugins', index], `the file ${whyUnreadable(path)}`)
+      return []
+    }
+    return [{ path, hash: createHash('sha256').update(text).digest('hex').slice(0, 16) }]
+  })
 }
 
 /** The kinds of sources that the guardrail has. */

@@ -65,7 +65,10 @@ function checkMatch(route: RouteValues, path: Path, report: ReportFinding): void
     report([...path, 'prefix'], 'must not be empty: an empty prefix would match every model')
   }
   if (route.when !== undefined && whenOf(route.when) === null) {
-    report([...path, 'when'], 'has no condition: add labels, images, tools or min_prompt_tokens')
+    report(
+      [...path, 'when'],
+      'has no condition: add labels, images, tools, min_prompt_tokens or plugin',
+    )
   }
 }
 
@@ -190,10 +193,11 @@ function whenOf(when: RouteValues['when']): WhenConfig | null {
     images: when?.images ?? null,
     tools: when?.tools ?? null,
     minPromptTokens: when?.min_prompt_tokens ?? null,
+    plugin: when?.plugin ?? null,
   }
-  const { images, tools, minPromptTokens } = conditions
-  const isEmpty =
-    labels.length === 0 && images === null && tools === null && minPromptTokens === null
+  const { images, tools, minPromptTokens, plugin } = conditions
+  const isAny = images === null && tools === null && minPromptTokens === null && plugin === null
+  const isEmpty = labels.length === 0 && isAny
   return isEmpty ? null : conditions
 }
 

@@ -21,6 +21,7 @@ import { Generation, generationProblem } from './generation.js'
 import { OverloadMonitor, type Overload } from './overload.js'
 import { RecentHeads, type RequestHead } from './report/recent-requests.js'
 import { clientTrace } from './report/forward-client-trace.js'
+import { arePluginsLoaded, loadPlugins } from '../policy/plugins.js'
 import { serve, type Services } from './pipeline.js'
 import { Shadows } from './shadows.js'
 import type { IdentityWatch } from './upstreams/identities/identity.js'
@@ -53,6 +54,8 @@ export class Gateway {
   /** The cache of routes that have one; null before its first use. */
   private caching: Caching | null = null
   private openingCaching: Promise<Caching> | null = null
+  /** The number of the generation that was adopted last. */
+  private adopting = 0
   /** Set while `close` waits for the last exchange. */
   private onIdle: (() => void) | null = null
   /** Generations retire in order: an older one may share pools with those after it. */
@@ -185,6 +188,22 @@ export class Gateway {
 
   /** Makes the generation current. Running requests keep theirs. */
   adopt(snapshot: Snapshot): void {
+    const isNewest = (): boolean => this.adopting === snapshot.generation
+    this.adopting = snapshot.generation
+    if (arePluginsLoaded(snapshot.config)) {
+      this.replace(snapshot)
+      return
+    }
+    // Another process has tried them out already.
+    loadPlugins(snapshot.config).then(
+      () => {
+        if (isNewest()) this.replace(snapshot)
+      },
+      (error: unknown) => this.services.log.error('plugins not loaded', error),
+    )
+  }
+
+  private replace(snapshot: Snapshot): void {
     const previous = this.current
     this.current = new Generation(snapshot, this.services.metrics, previous)
     this.current.identities.start(this.identityWatch)

@@ -25,6 +25,7 @@ import { priceVersionOf } from '../ledger/price-version.js'
 import { Rules } from '../limits/find-limits.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
 import type { TargetSeries } from '../observe/metrics/target-series.js'
+import { arePluginsLoaded, loadPlugins, Plugins, type CalledFor } from '../policy/plugins.js'
 import { policyOf, type Policy } from '../policy/policy.js'
 import { hideSecrets } from '../secrets.js'
 import { startHealthProbes, type HealthProbe } from './health-probe.js'
@@ -59,6 +60,8 @@ export interface Target {
 export interface RoutedKey {
   readonly keyId: string | null
   readonly labels: Readonly<Record<string, string>>
+  /** For conditions of plugins. */
+  readonly calledFor?: CalledFor
 }
 
 /** The route of a request, and its targets in the order in which they are tried. */
@@ -86,6 +89,8 @@ export class Generation {
   readonly hash: string
   readonly budgetPrices: BudgetPrices
   readonly limits: Rules
+  /** Null without plugins. */
+  readonly plugins: Plugins | null
   /** Null without guardrails. */
   readonly policy: Policy | null
   /** The proxies whose `X-Forwarded-For` header is trusted. */
@@ -124,7 +129,9 @@ export class Generation {
     this.hash = shownHash(snapshot.fileHash)
     this.budgetPrices = new BudgetPrices(snapshot.config.limiting)
     this.limits = new Rules(snapshot.config)
-    this.policy = policyOf(snapshot.config, metrics)
+    const { config } = snapshot
+    this.plugins = config.plugins.length === 0 ? null : new Plugins(config.plugins, metrics)
+    this.policy = policyOf(config, metrics, this.plugins)
     this.proxies = new TrustedProxies(snapshot.config.server.trustedProxies)
     const { fetchMedia } = snapshot.config
     this.media = fetchMedia.enabled ? new MediaFetcher(fetchMedia) : null
@@ -164,7 +171,11 @@ export class Generation {
   route(request: ChatRequest, key: RoutedKey): Routed | null {
     const { model } = request
     const promptTokens = (): number => inputTokens(promptSizeOf(request), this.facts(model).family)
-    const route = this.router.find(model, traitsOf(request, key.labels, promptTokens))
+    const { labels, calledFor } = key
+    const { plugins } = this
+    const plugin = (hook: string): boolean =>
+      plugins !== null && calledFor !== undefined && plugins.holds(hook, request, calledFor)
+    const route = this.router.find(model, traitsOf(request, labels, promptTokens, plugin))
     if (route === null) return null
     const stickyKey = stickyKeyOf(route.config.sticky, request, key.keyId)
     const { random } = this.states.clock
@@ -455,6 +466,7 @@ export async function generationProblem(
 ): Promise<string | null> {
   let trial: Generation | null = null
   try {
+    if (!arePluginsLoaded(snapshot.config)) await loadPlugins(snapshot.config)
     trial = new Generation(snapshot, metrics, current)
     trial.stopProbes()
     Object.values(snapshot.config.upstreams).forEach(checkHeaders)

@@ -31,7 +31,7 @@ import { serveStoredResponse, type StoredResponses } from './stored-responses.js
 import { choose, unknownModel, type Route } from './phases/choose-route.js'
 import { identify, type Identified } from './phases/identify.js'
 import { Intake, receive, type Call } from './phases/receive.js'
-import { judge } from './phases/judge.js'
+import { calledForOf, judge } from './phases/judge.js'
 import { permitTools } from './phases/permit-tools.js'
 import { relay, sent, type Delivery } from './phases/relay.js'
 import { errorHeaders, replyHeaders } from './phases/reply-headers.js'
@@ -134,7 +134,9 @@ async function serveEndpoint(
   const resumed = resuming instanceof Promise ? await resuming : resuming
   results.call = resumed
   const call = withReplyReader(resumed, identity, objects)
-  const chosen = choose(call, identity, x.generation)
+  const { plugins } = x.generation
+  const calledFor = plugins === null ? undefined : calledForOf(x, identity, services)
+  const chosen = choose(call, identity, x.generation, calledFor)
   const permitted = permitTools(chosen, call, { identity, generation: x.generation })
   results.route = permitted
   const { accountId } = identity
@@ -144,9 +146,9 @@ async function serveEndpoint(
   assertRecordable(services.ledgerWriter)
   const { clientRequestId } = identified
   const routed = { x, identity, clientRequestId, call, candidates: route.candidates }
-  const { metrics } = services
+  const { metrics, log } = services
   if (resolved.endpoint.operation === 'count') {
-    const judging = judge(x, route, { call, identity, results, metrics })
+    const judging = judge(x, route, { call, identity, results, metrics, log })
     const counted = judging === null ? routed : { ...routed, call: await judging }
     return countTokens(counted, settlement, services)
   }
@@ -156,7 +158,7 @@ async function serveEndpoint(
   if (admission.kind === 'refused') throw admission.error
   x.limitReservation = admission.limitReservation
   x.cancellation.check()
-  const judging = judge(x, route, { call: admission.call, identity, results, metrics })
+  const judging = judge(x, route, { call: admission.call, identity, results, metrics, log })
   const judged = judging === null ? admission.call : await judging
   if (judging !== null) results.call = judged
   const admitted = { identity, identified, admission, call: judged, route, held, settlement }

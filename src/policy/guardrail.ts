@@ -35,6 +35,8 @@ export interface JudgedRequest {
   readonly inTurns: <T>(steps: Steps<T>) => Promise<T>
   /** Aborted when the client has left. */
   readonly signal: AbortSignal
+  /** Writes a line of a plugin to the log. */
+  readonly log: (message: string) => void
 }
 
 /** The verdict on parts. */

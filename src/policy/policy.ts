@@ -4,6 +4,7 @@ import type { AppliedTo, GuardrailConfig } from '../config/guardrail-config.js'
 import type { GuardMetrics } from './guard-notes.js'
 import { GuardServer } from './guard-server.js'
 import { GuardBreaker, Guardrail, type Judge } from './guardrail.js'
+import type { Plugins } from './plugins.js'
 
 /** The key and account of a request. */
 export interface GuardedKey {
@@ -13,8 +14,12 @@ export interface GuardedKey {
 }
 
 /** Null if the configuration has no guardrails. */
-export function policyOf(config: Config, metrics: GuardMetrics): Policy | null {
-  return config.guardrails.length === 0 ? null : new Policy(config, metrics)
+export function policyOf(
+  config: Config,
+  metrics: GuardMetrics,
+  plugins: Plugins | null,
+): Policy | null {
+  return config.guardrails.length === 0 ? null : new Policy(config, metrics, plugins)
 }
 
 const NONE: readonly Guardrail[] = []
@@ -25,13 +30,13 @@ export class Policy {
   /** Those with `apply_to`, in file order. */
   private readonly applied: readonly Guardrail[]
 
-  constructor({ guardrails }: Config, metrics: GuardMetrics) {
+  constructor({ guardrails }: Config, metrics: GuardMetrics, plugins: Plugins | null) {
     this.byName = new Map(
       guardrails.map((config) => {
         const breaker = new GuardBreaker(config.breaker, (state) =>
           metrics.breaker(config.name, state),
         )
-        return [config.name, new Guardrail(config, judgeOf(config), breaker)]
+        return [config.name, new Guardrail(config, judgeOf(config, plugins), breaker)]
       }),
     )
     this.applied = [...this.byName.values()].filter(({ config }) => config.applyTo !== null)
@@ -60,9 +65,10 @@ export class Policy {
   }
 }
 
-function judgeOf(config: GuardrailConfig): Judge | null {
+function judgeOf(config: GuardrailConfig, plugins: Plugins | null): Judge | null {
   const { source } = config
-  return source.kind === 'server' ? new GuardServer(config, source) : null
+  if (source.kind === 'server') return new GuardServer(config, source)
+  return source.kind === 'plugin' ? (plugins?.judge(config, source.plugin) ?? null) : null
 }
 
 function applies({ applyTo }: GuardrailConfig, key: GuardedKey): boolean {

@@ -9,6 +9,7 @@ import { OutputMeter, type OutputSize } from '../formats/chat/output-size.js'
 import { mergeUsage, type Usage } from '../formats/chat/usage.js'
 import type { EventGuard } from '../formats/translated-stream.js'
 import type { Guardrail, JudgedRequest } from './guardrail.js'
+import type { ObservedExchange } from './plugins.js'
 import { RuleStage } from './rule-stage.js'
 import { BufferStage, WindowStage } from './server-stages.js'
 import { stopFor, type Stage, type StageEvent } from './stage.js'
@@ -23,15 +24,18 @@ export interface ReplyJudge {
 export interface GuardedReply {
   readonly guardrails: readonly Guardrail[]
   readonly of: JudgedRequest
+  /** Gets the events that the client gets; null if no plugin observes the request. */
+  readonly observed: ObservedExchange | null
   /** What a reply of this size has used, for the client of a refused stream. */
   readonly estimate: (size: OutputSize, reported: Usage) => Usage
 }
 
 /** The judge of the replies to a request; null if none of its guardrails judges replies. */
-export function replyJudge({ guardrails, of, estimate }: GuardedReply): ReplyJudge | null {
-  const own = guardrails.filter((guardrail) => guardrail.judges('response'))
-  if (own.length === 0) return null
-  return { open: (isWhole) => new ReplyGuard({ guardrails: own, of, estimate }, isWhole) }
+export function replyJudge(reply: GuardedReply): ReplyJudge | null {
+  const guardrails = reply.guardrails.filter((guardrail) => guardrail.judges('response'))
+  const isObserved = reply.observed?.readsEvents === true
+  if (guardrails.length === 0 && !isObserved) return null
+  return { open: (isWhole) => new ReplyGuard({ ...reply, guardrails }, isWhole) }
 }
 
 /** The guard of one reply. */
@@ -89,6 +93,13 @@ class ReplyGuard implements EventGuard {
   }
 
   private release(events: readonly StageEvent[]): readonly ChatEvent[] {
+    const released = this.released(events)
+    const { observed } = this.reply
+    if (observed !== null) for (const event of released) observed.event(event)
+    return released
+  }
+
+  private released(events: readonly StageEvent[]): readonly ChatEvent[] {
     const released: ChatEvent[] = []
     for (const event of events) {
       if (event.type === 'stop') {

@@ -31,6 +31,7 @@ import { BudgetWatch } from '../limits/budget-watch.js'
 import type { Logger } from '../observe/log.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
 import type { Notify } from '../observe/notification.js'
+import { loadPlugins } from '../policy/plugins.js'
 import type { Store } from '../store/store.js'
 import { FleetWatch } from './fleet-watch.js'
 import { LazyDashboard } from './lazy-dashboard.js'
@@ -99,6 +100,7 @@ export async function openDataPlane(
 ): Promise<DataPlane> {
   const { log, metrics, reportCanaries, notify } = options
   let current = snapshot
+  await loadPlugins(snapshot.config)
   const store = await openObservedStore(snapshot, log, metrics)
   const tracing = await openTracing(snapshot.config.telemetry, log, metrics)
   const notices = watchFor(notify, store, () => current)

@@ -60,6 +60,8 @@ export interface TestGateway {
   readonly plans: Snapshot['config']['plans']
   /** Loads the current configuration file and applies it. */
   reload(): Snapshot
+  /** Loads the current configuration file. */
+  load(): Snapshot
   /** `fetch` of an API path with the valid key and a JSON body. */
   chat(body: unknown, init?: RequestInit): Promise<Response>
 }
@@ -103,6 +105,7 @@ export async function startGateway(t: Test, settings: GatewaySettings = {}): Pro
     folder,
     store: first.config.store,
     plans: first.config.plans,
+    load,
     reload() {
       generation += 1
       const next = load()

@@ -53,6 +53,8 @@ function traitsFor(values: TraitValues, { body, model, catalogue }: TraitSources
     hasImages: () => values.images || sent?.hasImages() === true,
     hasTools: () => values.tools || sent?.hasTools() === true,
     promptTokens: () => Math.max(tokens, sent?.promptTokens() ?? 0),
+    // Plugins run only in a gateway.
+    plugin: () => false,
   }
 }
 

@@ -46,6 +46,7 @@ export class ComparedConfig {
       hasImages: () => hasImages,
       hasTools: () => sketch.tools.length > 0,
       promptTokens: () => head.promptTokens,
+      plugin: () => false,
     })
     const targets = (found?.targets ?? []).filter(({ weight }) => weight > 0)
     const total = targets.reduce((sum, { weight }) => sum + weight, 0)

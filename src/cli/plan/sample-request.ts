@@ -242,7 +242,13 @@ function choiceOf(text: string | undefined, [first]: readonly Tool[]): { toolCho
 /** Prompt and reply tokens of each sample, for the comparison of costs. */
 export const SAMPLE_TOKENS = 1_000
 
-const PLAIN: WhenConfig = { labels: {}, images: null, tools: null, minPromptTokens: null }
+const PLAIN: WhenConfig = {
+  labels: {},
+  images: null,
+  tools: null,
+  minPromptTokens: null,
+  plugin: null,
+}
 
 /**
  * One request for each model and condition of the two files.

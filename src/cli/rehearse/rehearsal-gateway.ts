@@ -125,6 +125,8 @@ function configOf({ config, upstream, model }: RehearsalOptions, folder: string)
       routeTo(deniedUpstream, WITH_WRONG_KEY, model),
     ],
     limits: [],
+    guardrails: [],
+    plugins: [],
     limiting: { ...limiting, unknownPrice: 'allow' },
     plans: { ...config.plans, max: { priceUsd: 0, maxKeys: null, limits: {} } },
   }

@@ -9,7 +9,7 @@ import { identitySchema } from './identity-schema.js'
 import { GUESSABLE, isGuessable, DAY_MS, name, text, whole } from './value-types.js'
 import { limitingSchema, limitSchema, planLimitsSchema } from './limits-schema.js'
 import { afterDisconnectSchema, ledgerSchema, onDisconnectSchema } from './ledger-schema.js'
-import { guardrailsSchema } from './guardrails-schema.js'
+import { guardrailsSchema, pluginsSchema } from './guardrails-schema.js'
 import { routeSchema } from './route-schema.js'
 import { serverSchema } from './server-schema.js'
 import { metricsSchema, notifySchema, telemetrySchema } from './telemetry-schema.js'
@@ -196,6 +196,7 @@ export const fileSchema = z.strictObject({
       'Which upstreams serve which model: an exact `model` wins, then the longest `prefix`.',
     ),
   guardrails: guardrailsSchema,
+  plugins: pluginsSchema,
   models: text(4_096)
     .optional()
     .describe(

@@ -6,6 +6,22 @@ import { z } from 'zod'
 import { PERSONAL_NAMES } from '../../policy/rules/built-in-rules.js'
 import { DAY_MS, name, text, whole } from './value-types.js'
 
+/** `PLUGIN.NAME` */
+export const pluginHook = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}\.[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, {
+    error: 'must be PLUGIN.NAME, as in acme.lunch',
+  })
+
+/** `plugins:` */
+export const pluginsSchema = z
+  .array(text(4_096))
+  .max(64)
+  .default([])
+  .describe(
+    'ES modules with guardrails, conditions of routes and observers, as `sluice/pipeline` describes them. A relative path starts at this file. They run in the process of the gateway and are trusted.',
+  )
+
 const applyTo = z
   .union(
     [
@@ -69,11 +85,7 @@ export const guardrailSchema = z.strictObject({
     .describe(
       "The protocol of the guard server: `webhook` (agentgateway: `URL/request`, `URL/response`), `litellm` (LiteLLM's generic guardrail API) or `moderations` (`URL/moderations`, as OpenAI's). Required with `url`.",
     ),
-  plugin: z
-    .string()
-    .regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}\.[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, {
-      error: 'must be PLUGIN.NAME, as in acme.lunch',
-    })
+  plugin: pluginHook
     .optional()
     .describe('`PLUGIN.NAME`: a guardrail of a plugin that `plugins` loads.'),
   on: z

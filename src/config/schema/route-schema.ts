@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import { cacheControlSchema, routeCacheSchema } from './cache-schema.js'
-import { guardrailNames } from './guardrails-schema.js'
+import { guardrailNames, pluginHook } from './guardrails-schema.js'
 import { DAY_MS, modelText, name, share, text, whole } from './value-types.js'
 
 const upstreamName = name.describe('A name under `upstreams`.')
@@ -64,6 +64,9 @@ const when = z
     min_prompt_tokens: whole(1, 1_000_000_000)
       .optional()
       .describe('Minimum size of the prompt, in tokens as the gateway estimates them.'),
+    plugin: pluginHook
+      .optional()
+      .describe('`PLUGIN.NAME`: a condition of a plugin that `plugins` loads.'),
   })
   .describe(
     'Conditions. The route takes a request only if all of them hold. Of several routes with the same `model` or `prefix`, those with `when` are tried first, in file order, then the one without. If none fits, the next shorter prefix is tried.',

@@ -16,6 +16,7 @@ import {
 import { withoutSecrets } from '../../formats/wire/openai/error-body.js'
 import { parseReply } from '../../formats/wire/json/parse-body.js'
 import { beginReply, truncateReply } from '../../http/respond.js'
+import type { Logger } from '../../observe/log.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
 import { callIn } from '../phases/receive.js'
 import type { HeldMemory } from '../body-memory.js'
@@ -35,6 +36,7 @@ export interface NativeJudging {
   readonly identity: Identity
   readonly results: Results
   readonly metrics: Metrics
+  readonly log: Pick<Logger, 'info'>
   readonly held: HeldMemory
 }
 
@@ -71,7 +73,7 @@ export function judgeNative(x: Exchange, judging: NativeJudging): Promise<Judged
 async function judged(
   x: Exchange,
   guardrails: Parameters<typeof judgedCall>[1],
-  { call, body, identity, results, metrics, held }: NativeJudging,
+  { call, body, identity, results, metrics, log, held }: NativeJudging,
 ): Promise<JudgedNative> {
   if (call.headers['content-encoding'] !== undefined) {
     throw new GatewayError(
@@ -87,7 +89,7 @@ async function judged(
   }
   const raw = Buffer.concat(chunks)
   const known = await callIn(raw, endpointOf(call), x.req.headers)
-  const request = { call: known, identity, results, metrics }
+  const request = { call: known, identity, results, metrics, log }
   const after = await judgedCall(x, guardrails, request)
   if (after.isRewritten === true) {
     throw new GatewayError(

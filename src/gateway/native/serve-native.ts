@@ -8,6 +8,7 @@ import { gatewayError, GatewayError } from '../../errors.js'
 import { readNative } from '../../http/native-proxy.js'
 import type { LedgerWriter } from '../../ledger/ledger-writer.js'
 import type { Limiter } from '../../limits/limiter.js'
+import type { Logger } from '../../observe/log.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
 import { AttemptResult, SendResult } from '../attempts/attempt-result.js'
 import type { BodyMemory, HeldMemory } from '../body-memory.js'
@@ -50,6 +51,7 @@ export interface NativeServices {
   readonly objects: OwnedObjects
   readonly limiter: Limiter
   readonly metrics: Metrics
+  readonly log: Pick<Logger, 'info' | 'warn'>
   readonly ledgerWriter: Pick<LedgerWriter, 'isRefusing' | 'settle'>
 }
 
@@ -108,9 +110,9 @@ export async function serveNative(
     const { deadlines } = services
     const { replies } = guarded
     const { held } = intake
-    const { metrics } = services
+    const { metrics, log } = services
     const unjudged = { call, body: guarded.body, reply: null }
-    const judging = { call, body: guarded.body, identity, results, metrics, held }
+    const judging = { call, body: guarded.body, identity, results, metrics, log, held }
     const judged = client === null ? ((await judgeNative(x, judging)) ?? unjudged) : unjudged
     const { call: authorized, body } = await authorize(judged.call, judged.body, held)
     x.cancellation.check()

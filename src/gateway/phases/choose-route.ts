@@ -8,6 +8,7 @@ import type { HedgeConfig, RetryConfig, RouteConfig } from '../../config/config.
 import type { PeakEwma } from '../routing/latency-average.js'
 import type { RouteShadow } from '../routing/router.js'
 import type { HedgeBudget } from '../attempts/retry-and-hedge-budgets.js'
+import type { CalledFor } from '../../policy/plugins.js'
 import type { Generation, Target } from '../generation.js'
 import type { Call } from './receive.js'
 
@@ -51,11 +52,20 @@ export interface Route {
  * Chooses the route and its candidates. Throws `unknown_model` if no route matches the model, `forbidden` if
  * the key is not allowed to use it, and `untranslatable` if none of its upstreams supports the operation.
  */
-export function choose(call: Call, identity: Identity, generation: Generation): Route {
+export function choose(
+  call: Call,
+  identity: Identity,
+  generation: Generation,
+  calledFor?: CalledFor,
+): Route {
   const beganMs = performance.now()
   const { request } = call
   const { keyId, labels } = identity
-  const routed = generation.route(request, { keyId, labels })
+  const routed = generation.route(request, {
+    keyId,
+    labels,
+    ...(calledFor === undefined ? {} : { calledFor }),
+  })
   if (routed === null) throw unknownModel(request.model)
   assertModelAllowed(identity, request.model)
   const { config } = routed.route

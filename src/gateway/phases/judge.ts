@@ -8,11 +8,13 @@ import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/js
 import type { ChatRequest } from '../../formats/chat/request.js'
 import { parseExact, stringifyExact } from '../../formats/wire/json/exact-numbers.js'
 import { inputTokens, outputTokens, promptSizeOf } from '../../ledger/estimate-tokens.js'
+import type { Logger } from '../../observe/log.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
 import { GuardNotes } from '../../policy/guard-notes.js'
 import type { Guardrail, JudgedRequest } from '../../policy/guardrail.js'
 import { judgeRequest, partsOf, withTexts, type JudgedTexts } from '../../policy/judge-request.js'
-import { replyJudge } from '../../policy/reply-guard.js'
+import type { CalledFor } from '../../policy/plugins.js'
+import { replyJudge, type GuardedReply } from '../../policy/reply-guard.js'
 import type { Exchange } from '../client-exchange.js'
 import { inTurns } from '../streams/in-turns.js'
 import type { Route } from './choose-route.js'
@@ -25,7 +27,28 @@ export interface JudgeableRequest {
   readonly identity: Identity
   readonly results: Results
   readonly metrics: Metrics
+  readonly log: Pick<Logger, 'info'>
 }
+
+/** What plugins get of a request. */
+export function calledForOf(
+  x: Exchange,
+  { accountId, keyId, labels }: Identity,
+  { log }: { readonly log: Pick<Logger, 'info'> },
+): CalledFor {
+  const aborter = new AbortController()
+  return {
+    requestId: x.id,
+    accountId,
+    keyId,
+    labels,
+    signal: aborter.signal,
+    log: (message) => log.info('plugin', { request_id: x.id, reason: message.slice(0, MAX_LINE) }),
+  }
+}
+
+/** Maximum length of a line of a plugin. */
+const MAX_LINE = 500
 
 /**
  * The call after the guardrails; null if none applies, which is decided at once. Rejects with
@@ -36,38 +59,35 @@ export function judge(
   route: Pick<Route, 'guardrails'>,
   request: JudgeableRequest,
 ): Promise<Call> | null {
-  const { policy } = x.generation
-  if (policy === null) return null
-  const guardrails = policy.of(route.guardrails, request.identity)
-  return guardrails.length === 0 ? null : judgedCall(x, guardrails, request)
+  const { policy, plugins } = x.generation
+  const guardrails = policy?.of(route.guardrails, request.identity) ?? []
+  const isObserved = plugins !== null && plugins.observes
+  return guardrails.length === 0 && !isObserved ? null : judgedCall(x, guardrails, request)
 }
 
 /** The call after these guardrails. Rejects as `judge`. */
 export async function judgedCall(
   x: Exchange,
   guardrails: readonly Guardrail[],
-  { call, identity, results, metrics }: JudgeableRequest,
+  { call, identity, results, metrics, log }: JudgeableRequest,
 ): Promise<Call> {
   const beganMs = performance.now()
   const notes = new GuardNotes(metrics)
-  results.guard = notes
+  if (guardrails.length > 0) results.guard = notes
   const aborter = new AbortController()
   x.cancellation.onCancel(() => aborter.abort())
-  const of: JudgedRequest = {
-    requestId: x.id,
-    accountId: identity.accountId,
-    keyId: identity.keyId,
-    labels: identity.labels,
-    request: call.request,
-    notes,
-    inTurns,
-    signal: aborter.signal,
-  }
+  const calledFor = calledForOf(x, identity, { log })
+  const { signal } = aborter
+  const of: JudgedRequest = { ...calledFor, request: call.request, notes, inTurns, signal }
   try {
     const texts = await judgeRequest(guardrails, of, (text) => pathOf(call.body, text))
     x.cancellation.check()
     const judged = texts === null ? call : await rewritten(call, texts)
-    return guarded(x, judged, guardrails, of)
+    const { plugins } = x.generation
+    const isObserved = plugins !== null && plugins.observes
+    const observed = isObserved ? plugins.observe(judged.request, calledFor) : null
+    results.observed = observed
+    return guarded(x, judged, { guardrails, of: { ...of, signal: calledFor.signal }, observed })
   } finally {
     notes.requestMs = performance.now() - beganMs
     x.cancellation.onCancel(null)
@@ -78,15 +98,15 @@ export async function judgedCall(
 function guarded(
   x: Exchange,
   call: Call,
-  guardrails: readonly Guardrail[],
-  of: JudgedRequest,
+  { guardrails, of, observed }: Omit<GuardedReply, 'estimate'>,
 ): Call {
   const { request, endpoint } = call
   if (request.embedding !== undefined || endpoint.operation === 'count') return call
   const { family } = x.generation.facts(request.model)
   const guard = replyJudge({
     guardrails,
-    of: { ...of, request, signal: new AbortController().signal },
+    of: { ...of, request },
+    observed,
     estimate: (size, reported) => ({
       ...reported,
       input: reported.input ?? inputTokens(promptSizeOf(request), family),

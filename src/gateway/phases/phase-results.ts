@@ -15,6 +15,7 @@ import type { Delivery } from './relay.js'
 import type { Exchange } from '../client-exchange.js'
 import type { ReplyResult } from '../../formats/translated-stream.js'
 import type { GuardNotes } from '../../policy/guard-notes.js'
+import type { ObservedExchange } from '../../policy/plugins.js'
 
 /** A member is null until its phase has returned. */
 export class Results {
@@ -29,6 +30,8 @@ export class Results {
   sent: SendResult | null = null
   /** What guardrails did; null if none applies. */
   guard: GuardNotes | null = null
+  /** The observers of plugins; null if there are none. */
+  observed: ObservedExchange | null = null
   /** The shadow request; null if there is none. */
   shadow: { originalEnded(entry: LedgerEntry): void } | null = null
   delivery: Delivery | null = null

@@ -229,6 +229,14 @@ export class Settlement {
     const head = recent.takes(beganMs) ? headOf(x, results) : null
     if (head !== null) recent.add(head)
     this.services.tracing?.end(x, results, end)
+    const usage = results.replyResult?.usage ?? {}
+    results.observed?.end({
+      request_id: x.id,
+      status,
+      outcome,
+      input_tokens: usage.input ?? null,
+      output_tokens: usage.output ?? null,
+    })
     metrics.hops.settle.observe((results.entryMs + performance.now() - beganMs) / 1000)
     const failure = results.sent?.failure ?? results.failure ?? null
     if (failure !== null) log.error('unforeseen failure', failure, { request_id: x.id })

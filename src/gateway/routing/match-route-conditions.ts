@@ -10,6 +10,8 @@ export interface RequestTraits {
   hasTools(): boolean
   /** An estimate of the prompt tokens. */
   promptTokens(): number
+  /** Whether a condition of a plugin holds. */
+  plugin(hook: string): boolean
 }
 
 /** A request without labels, images and tools, with the shortest prompt. */
@@ -18,6 +20,7 @@ export const PLAIN_REQUEST: RequestTraits = {
   hasImages: () => false,
   hasTools: () => false,
   promptTokens: () => 0,
+  plugin: () => false,
 }
 
 /** The traits of a request; `promptTokens` is called once or never. */
@@ -25,6 +28,7 @@ export function traitsOf(
   request: Pick<ChatRequest, 'messages' | 'tools'>,
   labels: Readonly<Record<string, string>>,
   promptTokens: () => number,
+  plugin: (hook: string) => boolean = () => false,
 ): RequestTraits {
   let tokens: number | null = null
   return {
@@ -32,18 +36,20 @@ export function traitsOf(
     hasImages: () => hasImages(request),
     hasTools: () => request.tools.length > 0,
     promptTokens: () => (tokens ??= promptTokens()),
+    plugin,
   }
 }
 
 /** Whether all conditions hold. */
 export function holds(when: WhenConfig, traits: RequestTraits): boolean {
-  const { labels, images, tools, minPromptTokens } = when
+  const { labels, images, tools, minPromptTokens, plugin } = when
   for (const [name, value] of Object.entries(labels)) {
     if (!Object.hasOwn(traits.labels, name) || traits.labels[name] !== value) return false
   }
   if (tools !== null && tools !== traits.hasTools()) return false
   if (images !== null && images !== traits.hasImages()) return false
-  return minPromptTokens === null || traits.promptTokens() >= minPromptTokens
+  if (minPromptTokens !== null && traits.promptTokens() < minPromptTokens) return false
+  return plugin === null || traits.plugin(plugin)
 }
 
 function hasImages({ messages }: Pick<ChatRequest, 'messages'>): boolean {
@@ -55,10 +61,11 @@ function hasImages({ messages }: Pick<ChatRequest, 'messages'>): boolean {
 }
 
 /** The conditions in words, for `sluice explain`: `labels team=research, images, no tools`. */
-export function whenText({ labels, images, tools, minPromptTokens }: WhenConfig): string {
+export function whenText({ labels, images, tools, minPromptTokens, plugin }: WhenConfig): string {
   const texts = Object.entries(labels).map(([name, value]) => `label ${name}=${value}`)
   if (images !== null) texts.push(images ? 'with images' : 'without images')
   if (tools !== null) texts.push(tools ? 'with tools' : 'without tools')
   if (minPromptTokens !== null) texts.push(`prompt of at least ${minPromptTokens} tokens`)
+  if (plugin !== null) texts.push(`plugin ${plugin}`)
   return texts.join(', ')
 }

@@ -85,6 +85,8 @@ export const LABELS: Readonly<Record<string, string>> = {
   resource: '`delay` (of the event loop), `heap`, `open_files`, `in_flight` (requests in flight)',
   hop: 'authenticate, receive, route, admit, guard, connect, first_byte, translate, relay, settle',
   guardrail: 'a guardrail of the configuration',
+  plugin: 'the name of a plugin of the configuration',
+  hook: 'a hook of the plugin: `guardrails.NAME`, `conditions.NAME` or `observers.NAME`',
   on: '`request` or `response`',
   verdict:
     '`pass`, `mask`, `block`, `report`, `error` (it could not judge), `unseen` (content that it cannot read)',
@@ -383,6 +385,10 @@ export const DEFINITIONS = {
     maxSeries: 10,
     buckets: GUARD_BUCKETS,
     help: 'Duration of judgements in seconds: a call of a guard server or plugin, or own rules on a request or reply.',
+  }),
+  pluginErrors: counter('sluice_plugin_errors_total', ['plugin', 'hook'], {
+    maxLines: 40,
+    help: 'Calls of plugins that threw, were late or returned another shape.',
   }),
   guardrailBreaker: gauge('sluice_guardrail_breaker_state', ['guardrail'], {
     maxLines: 20,

@@ -83,6 +83,7 @@ function counters(set: MetricSet) {
     workerRestarts: set.counter(DEFINITIONS.workerRestarts),
     logLinesLost: set.counter(DEFINITIONS.logLinesLost),
     webhooks: set.counter(DEFINITIONS.webhooks),
+    pluginErrors: set.counter(DEFINITIONS.pluginErrors),
     guardrailVerdicts: set.counter(DEFINITIONS.guardrailVerdicts),
     traceSpans: set.counter(DEFINITIONS.traceSpans),
   }

@@ -182,6 +182,11 @@ export class Metrics {
     this.guardSeries(guardrail).observe(seconds)
   }
 
+  /** A call of a plugin that failed; both are names from the configuration and its plugins. */
+  pluginError(plugin: string, hook: string): void {
+    this.families.pluginErrors.child(plugin, hook).add()
+  }
+
   /** The state of a guardrail's breaker: 0 closed, 1 half-open, 2 open. */
   breaker(guardrail: string, state: number): void {
     this.families.guardrailBreaker.child(guardrail).set(state)

@@ -81,12 +81,19 @@ void t.test(
 )
 
 void t.test('labels with the names of object members are ordinary labels', (t) => {
-  const when = { labels: { constructor: 'x' }, images: null, tools: null, minPromptTokens: null }
+  const none = { images: null, tools: null, minPromptTokens: null, plugin: null }
+  const when = { labels: { constructor: 'x' }, ...none }
   t.equal(holds(when, traits({})), false)
   t.equal(holds(when, traits({ labels: { constructor: 'x' } })), true)
   t.equal(
-    whenText({ labels: { team: 'a' }, images: true, tools: false, minPromptTokens: 5 }),
-    'label team=a, with images, without tools, prompt of at least 5 tokens',
+    whenText({
+      labels: { team: 'a' },
+      images: true,
+      tools: false,
+      minPromptTokens: 5,
+      plugin: 'acme.weekend',
+    }),
+    'label team=a, with images, without tools, prompt of at least 5 tokens, plugin acme.weekend',
   )
   t.end()
 })
