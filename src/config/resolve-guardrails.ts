@@ -110,6 +110,10 @@ function checkGuardrail(guardrail: GuardrailValues, path: Path, report: ReportFi
   if (overlap !== undefined && overlap >= window) {
     report([...path, 'overlap_chars'], `must be less than window_chars (${window})`)
   }
+  const { apply_to } = guardrail
+  if (apply_to !== undefined && Object.keys(apply_to).length !== 1) {
+    report([...path, 'apply_to'], 'must have one of all, labels and accounts')
+  }
   if (on !== undefined && new Set(on).size < on.length) report([...path, 'on'], 'has a duplicate')
 }
 
@@ -285,8 +289,10 @@ export function guardrailsOf(values: FileValues['guardrails']): GuardrailConfig[
 
 function appliedTo(values: GuardrailValues['apply_to']): GuardrailConfig['applyTo'] {
   if (values === undefined) return null
-  if (!('accounts' in values)) return values
-  return { accounts: values.accounts.map((account) => account.toLowerCase()) }
+  const { labels, accounts } = values
+  if (labels !== undefined) return { labels }
+  if (accounts === undefined) return { all: true }
+  return { accounts: accounts.map((account) => account.toLowerCase()) }
 }
 
 function sourceOf(guardrail: GuardrailValues): GuardrailSource {

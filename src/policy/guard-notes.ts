@@ -13,6 +13,16 @@ export interface GuardCall {
   readonly result: string
 }
 
+/** What a guardrail refused, without any of the text. */
+export interface Refusal {
+  /** The message for the client. */
+  readonly message: string
+  /** The path of the part, or `reply`; null if it is not known. */
+  readonly place: string | null
+  /** The built-in rule that matched; null for any other guardrail. */
+  readonly rule: string | null
+}
+
 /** Counts verdicts and durations. */
 export interface GuardMetrics {
   verdict(guardrail: string, on: GuardSide, verdict: GuardVerdict): void
@@ -29,8 +39,8 @@ export class GuardNotes {
   requestMs = 0
   /** Calls of guard servers and plugins. */
   readonly calls: GuardCall[] = []
-  /** Where a guardrail blocked, as the path of the part; null if it is not known. */
-  place: string | null = null
+  /** The refusal of a guardrail; null if none has refused. */
+  refusal: Refusal | null = null
   private readonly metrics: GuardMetrics
   private readonly items: string[] = []
   private readonly counted = new Set<string>()

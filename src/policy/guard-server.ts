@@ -148,8 +148,8 @@ function webhookVerdict(reply: JsonObject, parts: readonly Part[], on: GuardSide
   if (body === undefined) return status === undefined ? PASS : null
   if (typeof body === 'string') {
     if (status !== undefined && typeof status !== 'number') return null
-    const said = body === '' ? (reason ?? null) : body
-    return { kind: 'block', reason: said, index: null }
+    const stated = body === '' ? (reason ?? null) : body
+    return { kind: 'block', reason: stated, index: null }
   }
   if (!isObject(body) || status !== undefined) return null
   const texts = maskedTexts(body, parts, on)

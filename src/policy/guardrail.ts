@@ -45,9 +45,16 @@ export type Verdict =
   /** A text for each part. */
   | { readonly kind: 'mask'; readonly texts: readonly string[] }
   /** `index`: the part; null if it is not known. */
-  | { readonly kind: 'block'; readonly reason: string | null; readonly index: number | null }
+  | {
+      readonly kind: 'block'
+      readonly reason: string | null
+      readonly index: number | null
+      /** The own rule that matched. */
+      readonly rule?: string | null
+    }
   | { readonly kind: 'report' }
 
+/** The part may pass. */
 export const PASS: Verdict = { kind: 'pass' }
 
 /** A guard that could not judge. The message is for the log and has no text of the request. */
@@ -210,7 +217,9 @@ function* verdictSteps(
   for (const [index, part] of parts.entries()) {
     const judge = new WholeTexts(rules, action, limit)
     texts.push(yield* judge.part(part))
-    if (judge.found && action === 'block') return { kind: 'block', reason: null, index }
+    if (judge.found && action === 'block') {
+      return { kind: 'block', reason: null, index, rule: judge.rule }
+    }
     if (judge.found && action === 'report') return { kind: 'report' }
     isMasked ||= judge.found
   }
@@ -219,8 +228,8 @@ function* verdictSteps(
 
 /** Scans whole texts by own rules. */
 export class WholeTexts {
-  /** A text has matched. */
-  found = false
+  /** The rule of the first match; null if there is none. */
+  rule: string | null = null
   private readonly rules: RuleSet
   private readonly mode: 'mask' | 'find'
   private readonly limit: number
@@ -242,8 +251,12 @@ export class WholeTexts {
     if (candidates === null || (this.found && mode === 'find')) return text
     const scan = new TextScan(rules, { mode, limit, candidates })
     const masked = yield* scan.steps(text, true)
-    this.found ||= scan.found !== null
+    this.rule ??= scan.found
     return masked
+  }
+
+  get found(): boolean {
+    return this.rule !== null
   }
 }
 

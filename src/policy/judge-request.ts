@@ -2,7 +2,6 @@
  * Judges a request before it is sent: system text, message texts, reasoning, tool results, arguments of
  * calls, inputs of embeddings and legacy prompts. Definitions of tools are not judged.
  */
-import type { GatewayError } from '../errors.js'
 import type { ChatRequest, Message, TextPart, UserPart } from '../formats/chat/request.js'
 import { argumentsIn, plainArguments } from './json-strings.js'
 import { GuardError, type Guardrail, type JudgedRequest, type Part } from './guardrail.js'
@@ -77,7 +76,10 @@ async function judgedBy(
   if (verdict.kind === 'block') {
     const at = judged[verdict.index ?? (judged.length === 1 ? 0 : -1)]
     const path = at === undefined ? undefined : pathOf(parts[at.index]?.text ?? '', at.index)
-    throw blockedAt(guardrail, verdict.reason, { path, of })
+    const error = guardrail.blocked(verdict.reason, path)
+    const { rule = null } = verdict
+    notes.refusal = { message: error.message, place: path ?? null, rule }
+    throw error
   }
   const masked = [...parts]
   verdict.texts.forEach((text, at) => {
@@ -86,15 +88,6 @@ async function judgedBy(
     if (part !== undefined && text !== judged[at]?.part.text) masked[index] = { ...part, text }
   })
   return masked
-}
-
-function blockedAt(
-  guardrail: Guardrail,
-  reason: string | null,
-  { path, of }: { readonly path: string | undefined; readonly of: JudgedRequest },
-): GatewayError {
-  of.notes.place = path ?? null
-  return guardrail.blocked(reason, path)
 }
 
 /** Guard servers and plugins get arguments without escapes that JSON does not require. */
@@ -123,8 +116,9 @@ function refuseUnseen(guardrail: Guardrail, { request, notes }: JudgedRequest): 
   notes.note(name, 'request', 'unseen')
   if (config.unseen === 'report' || config.action === 'report') return
   notes.note(name, 'request', 'block')
-  notes.place = path
-  throw guardrail.blocked('The request has content that it cannot read.', path)
+  const error = guardrail.blocked('The request has content that it cannot read.', path)
+  notes.refusal = { message: error.message, place: path, rule: null }
+  throw error
 }
 
 /** The path of the first content that no guardrail can read; null if there is none. */

@@ -71,7 +71,7 @@ async function loadPlugin({ path, hash }: PluginConfig): Promise<Plugin> {
   let module: unknown
   try {
     // The hash makes each content a module of its own.
-    module = await import(`${pathToFileURL(path).href}?content=${hash}`)
+    module = (await import(`${pathToFileURL(path).href}?content=${hash}`)) as unknown
   } catch (error) {
     const line =
       error instanceof SyntaxError ? await syntaxErrorLine(path) : lineIn(stackOf(error), path)

@@ -153,7 +153,7 @@ export class RuleStage implements Stage {
   private released(scan: TextScan, event: TextEvent, text: string): StageEvent | null {
     const { action } = this.guardrail.config
     if (scan.found !== null) {
-      if (action === 'block') return stopFor(this.guardrail, this.of, null)
+      if (action === 'block') return stopFor(this.guardrail, this.of, null, scan.found)
       this.of.notes.note(this.guardrail.name, 'response', action)
     }
     // With `report`, nothing is held back.
@@ -211,7 +211,7 @@ export class RuleStage implements Stage {
     const judged = yield* judge.part({ text: json, isJson: start.custom !== true })
     const { found } = judge
     if (found) {
-      if (action === 'block') return stopFor(guardrail, this.of, null)
+      if (action === 'block') return stopFor(guardrail, this.of, null, judge.rule)
       this.of.notes.note(guardrail.name, 'response', action)
     }
     const { index } = start

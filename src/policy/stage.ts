@@ -29,9 +29,16 @@ export interface HeldCall {
 }
 
 /** The end of a reply that a guardrail refuses, or could not judge. */
-export function stopFor(guardrail: Guardrail, of: JudgedRequest, reason: string | null): Stop {
+export function stopFor(
+  guardrail: Guardrail,
+  of: JudgedRequest,
+  reason: string | null,
+  rule: string | null = null,
+): Stop {
   of.notes.note(guardrail.name, 'response', 'block')
-  return { type: 'stop', error: guardrail.blocked(reason).wire }
+  const { wire } = guardrail.blocked(reason)
+  of.notes.refusal = { message: wire.message, place: 'reply', rule }
+  return { type: 'stop', error: wire }
 }
 
 /** Notes a failure; the end of the reply with `on_error: closed`, else null. */

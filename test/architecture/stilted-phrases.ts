@@ -35,7 +35,6 @@ const WORDS: readonly (readonly [words: string, instead: string])[] = [
   ['hears?|heard', 'receives, received'],
   ['remembers?|remembered|forgets|forgotten|forgot', 'keeps, caches, drops'],
   ['nobody|somebody|anybody|whoever|whomever', 'no client, no caller, the caller that'],
-  ['judges?|judged|judgement|verdicts?', 'authenticate, decide, decision, result'],
   ['leftovers?', 'remaining, drained'],
   ['pieces?', 'chunk, fragment, part'],
   ['dies|died|dead|(?<!keep )alive', 'exits, exited, closed, running'],

@@ -112,7 +112,7 @@ void t.test('I-136: a wrong type in a field is always reported', (t) => {
     ['object', ['null', '.nan', '-1', '"x"', 'true']],
   ])
   for (const path of pathsOf(whole)) {
-    if (path.includes('set')) continue
+    if (path.includes('set') || path.includes('params')) continue
     const at = path.reduce<JsonValue | undefined>(
       (value, step) => (Array.isArray(value) ? value[Number(step)] : objectOf(value)[String(step)]),
       whole,

@@ -58,7 +58,8 @@ function textsOf({ body }: Call): string[] {
   const list = inner['messages'] ?? inner['choices']
   return (Array.isArray(list) ? list : []).map((item) => {
     const message = objectOf(objectOf(item)['message'] ?? item)
-    return String(message['content'])
+    const { content } = message
+    return typeof content === 'string' ? content : ''
   })
 }
 
@@ -118,7 +119,7 @@ void t.test('webhook', async (t) => {
         action: { body: isRequest ? { messages: list } : { choices: list }, reason: 'cats' },
       }
     }
-    provider.says = { text: 'A cat sat. '.repeat(20), split: (text) => Array.from(text) }
+    provider.reply = { text: 'A cat sat. '.repeat(20), split: (text) => Array.from(text) }
     for (const format of CLIENT_FORMATS) {
       for (const stream of [false, true]) {
         const reply = await ask(format, 'gpt-5.4', { text: 'my cat', stream })
@@ -140,7 +141,7 @@ void t.test('webhook', async (t) => {
       textsOf(call).some((text) => text.includes('war'))
         ? { action: { body: 'No politics here.', status_code: 451, reason: 'politics' } }
         : PASS
-    provider.says = { text: 'peace' }
+    provider.reply = { text: 'peace' }
     const request = await ask('chat', 'gpt-5.4', { text: 'war' })
     t.equal(request.status, 400, 'the client’s status stays')
     t.match(request.error, {
@@ -148,7 +149,7 @@ void t.test('webhook', async (t) => {
       kind: 'guardrail_blocked',
       param: 'messages[0].content',
     })
-    provider.says = {
+    provider.reply = {
       text: `${'peace '.repeat(20)}war ${'x'.repeat(200)}`,
       split: (text) => Array.from(text),
     }
@@ -188,7 +189,7 @@ void t.test('webhook', async (t) => {
       t.equal(headers.get('x-sluice-guardrails'), 'topics:error')
       // A success closes the breaker.
       guard.answer = () => PASS
-      provider.says = { text: '' }
+      provider.reply = { text: '' }
       await ask('chat', 'gpt-5.4')
     }
     const anthropic = async (): Promise<string> => {
@@ -281,7 +282,7 @@ void t.test('a guard that fails in a stream ends it with an error event', async 
     t,
     `  shut: { url: '${guard.url}', protocol: webhook, on: [response], window_chars: 20, apply_to: { all: true } }`,
   )
-  provider.says = { text: 'words '.repeat(40), split: (text) => Array.from(text) }
+  provider.reply = { text: 'words '.repeat(40), split: (text) => Array.from(text) }
   for (const format of CLIENT_FORMATS) {
     calls = 0
     const reply = await ask(format, 'gpt-5.4', { stream: true })
@@ -299,7 +300,7 @@ void t.test('litellm', async (t) => {
     `  lite: { url: '${guard.url}', protocol: litellm, params: { level: 2 }, stream: buffer, apply_to: { all: true } }`,
   )
   const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object' } } }]
-  provider.says = { text: 'It rains.', call: { name: 'f', arguments: '{"a":1}' } }
+  provider.reply = { text: 'It rains.', call: { name: 'f', arguments: '{"a":1}' } }
   const response = await post('/v1/chat/completions', {
     model: 'gpt-5.4',
     tools,

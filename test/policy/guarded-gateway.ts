@@ -19,7 +19,7 @@ export interface Read {
   readonly text: string
   /** Arguments of calls. */
   readonly calls: readonly string[]
-  /** Why the reply ended, in the words of the format; null if it does not say. */
+  /** Why the reply ended, as the format names it; null if it has no reason. */
   readonly finish: string | null
   /** The error; an empty object if there is none. */
   readonly error: JsonObject
@@ -33,7 +33,7 @@ export interface Scene {
   readonly post: (path: string, body: object) => Promise<Response>
 }
 
-/** What a client asks. */
+/** The request of a client. */
 export interface Asked {
   readonly text?: string
   readonly stream?: boolean

@@ -76,7 +76,7 @@ void t.test('native requests and replies are judged', async (t) => {
     return [response, await response.text()]
   }
   for (const stream of [false, true]) {
-    provider.says = { text: 'It is joe@example.com.' }
+    provider.reply = { text: 'It is joe@example.com.' }
     const [masked, text] = await ask('I am a@example.com', stream)
     t.equal(masked.status, 200)
     t.match(JSON.stringify(provider.bodies.at(-1)), /I am \[email\]/)
@@ -86,11 +86,11 @@ void t.test('native requests and replies are judged', async (t) => {
     const [refused, body] = await ask('FORBIDDEN', stream)
     t.equal(refused.status, 400)
     t.match(body, /guardrail_blocked/)
-    provider.says = { text: 'A FORBIDDEN word' }
+    provider.reply = { text: 'A FORBIDDEN word' }
     const [blocked] = await ask('hi', stream)
     t.equal(blocked.status, 400)
   }
-  provider.says = { text: `${'long '.repeat(8)}FORBIDDEN`, split: (text) => Array.from(text) }
+  provider.reply = { text: `${'long '.repeat(8)}FORBIDDEN`, split: (text) => Array.from(text) }
   const [, cut] = await ask('hi', true)
   t.match(cut, /content_filter/)
   t.match(cut, /\[DONE\]\n\n$/)

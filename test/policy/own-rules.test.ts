@@ -112,7 +112,7 @@ void t.test('own rules', async (t) => {
   })
 
   await t.test('a reply is masked alike, whole and as a stream', async (t) => {
-    provider.says = { text: 'Ask joe@example.com or use sk_abcdefgh12 today.', split: each }
+    provider.reply = { text: 'Ask joe@example.com or use sk_abcdefgh12 today.', split: each }
     for (const format of CLIENT_FORMATS) {
       for (const model of MODELS) {
         for (const stream of [false, true]) {
@@ -124,7 +124,7 @@ void t.test('own rules', async (t) => {
   })
 
   await t.test('a refusal before the first byte is 400, also of a stream', async (t) => {
-    provider.says = { text: 'It is FORBIDDEN.', split: each }
+    provider.reply = { text: 'It is FORBIDDEN.', split: each }
     for (const format of CLIENT_FORMATS) {
       for (const model of MODELS) {
         for (const stream of [false, true]) {
@@ -146,7 +146,7 @@ void t.test('own rules', async (t) => {
 
   await t.test('after the first byte a stream ends regularly in its format', async (t) => {
     const lead = 'A text that is longer than a window. '
-    provider.says = { text: `${lead}FORBIDDEN and what follows`, split: each }
+    provider.reply = { text: `${lead}FORBIDDEN and what follows`, split: each }
     const finishes = {
       chat: 'content_filter',
       messages: 'refusal',
@@ -197,7 +197,7 @@ void t.test('own rules', async (t) => {
   await t.test('arguments of calls are judged decoded and stay valid JSON', async (t) => {
     const json =
       '{"to":"jo\\u0065@example.com","list":[1,"sk_abcdefgh12"],"card":4111111111111111,"joe@example.com":true}'
-    provider.says = { call: { name: 'send', arguments: json }, split: each }
+    provider.reply = { call: { name: 'send', arguments: json }, split: each }
     const masked = { to: '[email]', list: [1, '[secrets]'], card: '[card]', '[email]': true }
     for (const format of CLIENT_FORMATS) {
       for (const model of MODELS) {
@@ -215,7 +215,7 @@ void t.test('own rules', async (t) => {
       ['mcp__files__read', 400],
       ['shell2', 200],
     ] as const) {
-      provider.says = { call: { name, arguments: '{}' } }
+      provider.reply = { call: { name, arguments: '{}' } }
       for (const stream of [false, true]) {
         t.equal((await ask('messages', 'gpt-5.4', { stream })).status, status, name)
       }
@@ -223,18 +223,18 @@ void t.test('own rules', async (t) => {
   })
 
   await t.test('masked reasoning has no signature', async (t) => {
-    provider.says = { reasoning: 'The user is joe@example.com.', text: 'Hello.' }
+    provider.reply = { reasoning: 'The user is joe@example.com.', text: 'Hello.' }
     for (const stream of [false, true]) {
       const reply = await ask('messages', 'claude-opus-5', { stream })
       t.match(reply.raw, /The user is/)
       t.notMatch(reply.raw, /joe@|c2ln/)
     }
-    provider.says = { reasoning: 'The user is Joe.', text: 'Hello.' }
+    provider.reply = { reasoning: 'The user is Joe.', text: 'Hello.' }
     t.match((await ask('messages', 'claude-opus-5', { stream: true })).raw, /"signature":"[^"]+"/)
   })
 
   await t.test('a report changes nothing', async (t) => {
-    provider.says = { text: 'It is a rumour.' }
+    provider.reply = { text: 'It is a rumour.' }
     const reply = await ask('chat', 'gpt-5.4', { text: 'a rumour?' })
     t.equal(reply.text, 'It is a rumour.')
     t.equal(reply.headers.get('x-sluice-guardrails'), 'seen:report')

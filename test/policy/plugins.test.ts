@@ -77,7 +77,7 @@ guardrails:
   t.match(await blocked.json(), {
     error: { message: "Blocked by the guardrail 'lunch'. Not now." },
   })
-  provider.says = { text: 'A soup. ' }
+  provider.reply = { text: 'A soup. ' }
   const masked = await ask('soup')
   t.match(JSON.stringify(provider.bodies.at(-1)), /\*\*\*\*/)
   t.match(await masked.json(), { choices: [{ message: { content: 'A ****. ' } }] })
@@ -143,7 +143,7 @@ void t.test('the examples load and work', async (t) => {
     `  names: { plugin: office.project_names, apply_to: { all: true }, timeout_ms: 1000 }`,
     `plugins: ${JSON.stringify(files)}`,
   )
-  provider.says = { text: 'Nightjar is late.' }
+  provider.reply = { text: 'Nightjar is late.' }
   t.equal((await ask('messages', 'gpt-5.4', { stream: true })).text, '[project] is late.')
   t.equal((await ask('chat', 'gpt-5.4', { text: 'The launch date of Blue Heron?' })).status, 400)
   await until(() =>

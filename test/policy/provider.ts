@@ -5,7 +5,7 @@ import type { Test } from 'tap'
 import { isObject, objectOf, type JsonObject } from '../../src/formats/chat/json.js'
 
 /** The reply of the provider. */
-export interface Said {
+export interface Scripted {
   readonly text?: string
   readonly reasoning?: string
   readonly call?: { readonly name: string; readonly arguments: string }
@@ -20,17 +20,20 @@ export interface Provider {
   readonly origin: string
   /** The bodies of the requests, newest last. */
   readonly bodies: JsonObject[]
-  says: Said
+  reply: Scripted
   /** Number of connections that the gateway closed before the end of a reply. */
   closedEarly: number
 }
 
 /** Starts the provider on a free port; it ends with the test. */
-export async function startProvider(t: Test, says: Said = { text: 'Hello.' }): Promise<Provider> {
-  const provider: { origin: string; bodies: JsonObject[]; says: Said; closedEarly: number } = {
+export async function startProvider(
+  t: Test,
+  reply: Scripted = { text: 'Hello.' },
+): Promise<Provider> {
+  const provider: { origin: string; bodies: JsonObject[]; reply: Scripted; closedEarly: number } = {
     origin: '',
     bodies: [],
-    says,
+    reply,
     closedEarly: 0,
   }
   const server = createServer((req, res) => {
@@ -40,7 +43,7 @@ export async function startProvider(t: Test, says: Said = { text: 'Hello.' }): P
       res.once('close', () => {
         if (!res.writableFinished) provider.closedEarly += 1
       })
-      await reply(req.url ?? '', body, { res, said: provider.says })
+      await answer(req.url ?? '', body, { res, scripted: provider.reply })
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -58,29 +61,29 @@ export async function startProvider(t: Test, says: Said = { text: 'Hello.' }): P
 
 interface Answering {
   readonly res: ServerResponse
-  readonly said: Said
+  readonly scripted: Scripted
 }
 
-async function reply(url: string, body: JsonObject, { res, said }: Answering): Promise<void> {
+async function answer(url: string, body: JsonObject, { res, scripted }: Answering): Promise<void> {
   const format = formatOf(url)
   const isStream = body['stream'] === true || url.includes(':streamGenerateContent')
   if (!isStream) {
     res.writeHead(200, { 'content-type': 'application/json' })
-    res.end(JSON.stringify(format.whole(said)))
+    res.end(JSON.stringify(format.whole(scripted)))
     return
   }
   res.writeHead(200, { 'content-type': 'text/event-stream' })
-  for (const event of format.stream(said)) {
+  for (const event of format.stream(scripted)) {
     if (res.destroyed) return
-    await said.pace?.()
+    await scripted.pace?.()
     res.write(event)
   }
   res.end()
 }
 
 interface Format {
-  whole(said: Said): JsonObject
-  stream(said: Said): Iterable<string>
+  whole(scripted: Scripted): JsonObject
+  stream(scripted: Scripted): Iterable<string>
 }
 
 function formatOf(url: string): Format {
@@ -90,7 +93,7 @@ function formatOf(url: string): Format {
   return chat
 }
 
-function pieces({ split = (text) => [text] }: Said, text: string): readonly string[] {
+function fragments({ split = (text) => [text] }: Scripted, text: string): readonly string[] {
   return split(text)
 }
 
@@ -117,8 +120,8 @@ const chat: Format = {
     const choices = [{ index: 0, message, finish_reason: finish }]
     return { ...CHAT, object: 'chat.completion', choices, usage: CHAT_USAGE }
   },
-  *stream(said) {
-    const { text = '', reasoning = '', call } = said
+  *stream(scripted) {
+    const { text = '', reasoning = '', call } = scripted
     const chunk = (delta: object, finish: string | null = null): string =>
       data({
         ...CHAT,
@@ -126,14 +129,14 @@ const chat: Format = {
         choices: [{ index: 0, delta, finish_reason: finish }],
       })
     yield chunk({ role: 'assistant', content: '' })
-    for (const each of pieces(said, reasoning))
+    for (const each of fragments(scripted, reasoning))
       if (each !== '') yield chunk({ reasoning_content: each })
-    for (const each of pieces(said, text)) if (each !== '') yield chunk({ content: each })
+    for (const each of fragments(scripted, text)) if (each !== '') yield chunk({ content: each })
     if (call !== undefined) {
       const { name } = call
       const fn = { name, arguments: '' }
       yield chunk({ tool_calls: [{ index: 0, id: 'call_1', type: 'function', function: fn }] })
-      for (const each of pieces(said, call.arguments)) {
+      for (const each of fragments(scripted, call.arguments)) {
         yield chunk({ tool_calls: [{ index: 0, function: { arguments: each } }] })
       }
     }
@@ -165,8 +168,8 @@ const anthropic: Format = {
     const usage = { input_tokens: 5, output_tokens: 7 }
     return { ...MESSAGE, content, stop_reason: call === undefined ? 'end_turn' : 'tool_use', usage }
   },
-  *stream(said) {
-    const { text = '', reasoning = '', call } = said
+  *stream(scripted) {
+    const { text = '', reasoning = '', call } = scripted
     const event = (value: { type: string } & Record<string, unknown>): string =>
       `event: ${value.type}\n${data(value)}`
     let index = 0
@@ -194,7 +197,7 @@ const anthropic: Format = {
     if (reasoning !== '') {
       yield* block(
         { type: 'thinking', thinking: '', signature: '' },
-        pieces(said, reasoning),
+        fragments(scripted, reasoning),
         (part) => ({
           type: 'thinking_delta',
           thinking: part,
@@ -202,14 +205,14 @@ const anthropic: Format = {
       )
     }
     if (text !== '') {
-      yield* block({ type: 'text', text: '' }, pieces(said, text), (part) => ({
+      yield* block({ type: 'text', text: '' }, fragments(scripted, text), (part) => ({
         type: 'text_delta',
         text: part,
       }))
     }
     if (call !== undefined) {
       const start = { type: 'tool_use', id: 'toolu_1', name: call.name, input: {} }
-      yield* block(start, pieces(said, call.arguments), (part) => ({
+      yield* block(start, fragments(scripted, call.arguments), (part) => ({
         type: 'input_json_delta',
         partial_json: part,
       }))
@@ -223,7 +226,7 @@ const anthropic: Format = {
 const RESPONSE = { id: 'resp_1', object: 'response', created_at: 1, model: 'gpt-4.1', error: null }
 const RESPONSE_USAGE = { input_tokens: 5, output_tokens: 7, total_tokens: 12 }
 
-function outputOf({ text = '', call }: Said): JsonObject[] {
+function outputOf({ text = '', call }: Scripted): JsonObject[] {
   const output: JsonObject[] = []
   if (text !== '') {
     const content = [{ type: 'output_text', text, annotations: [], logprobs: [] }]
@@ -238,23 +241,23 @@ function outputOf({ text = '', call }: Said): JsonObject[] {
 }
 
 const responses: Format = {
-  whole(said) {
+  whole(scripted) {
     return {
       ...RESPONSE,
       status: 'completed',
       incomplete_details: null,
-      output: outputOf(said),
+      output: outputOf(scripted),
       usage: RESPONSE_USAGE,
     }
   },
-  *stream(said) {
-    const { text = '', call } = said
+  *stream(scripted) {
+    const { text = '', call } = scripted
     let number = 0
     const event = (type: string, members: object): string =>
       `event: ${type}\n${data({ type, sequence_number: number++, ...members })}`
     const begun = { ...RESPONSE, status: 'in_progress', incomplete_details: null, output: [] }
     yield event('response.created', { response: begun })
-    const output = outputOf(said)
+    const output = outputOf(scripted)
     for (const [index, item] of output.entries()) {
       const at = { output_index: index }
       if (item['type'] === 'message') {
@@ -265,7 +268,7 @@ const responses: Format = {
         })
         const empty = { type: 'output_text', text: '', annotations: [], logprobs: [] }
         yield event('response.content_part.added', { ...place, part: empty })
-        for (const delta of pieces(said, text)) {
+        for (const delta of fragments(scripted, text)) {
           if (delta !== '')
             yield event('response.output_text.delta', { ...place, delta, logprobs: [] })
         }
@@ -277,7 +280,7 @@ const responses: Format = {
           ...at,
           item: { ...item, arguments: '', status: 'in_progress' },
         })
-        for (const delta of pieces(said, call.arguments)) {
+        for (const delta of fragments(scripted, call.arguments)) {
           if (delta !== '')
             yield event('response.function_call_arguments.delta', { ...place, delta })
         }
@@ -289,7 +292,7 @@ const responses: Format = {
       }
       yield event('response.output_item.done', { ...at, item })
     }
-    yield event('response.completed', { response: responses.whole(said) })
+    yield event('response.completed', { response: responses.whole(scripted) })
   },
 }
 
@@ -306,14 +309,14 @@ const gemini: Format = {
       responseId: 'r1',
     }
   },
-  *stream(said) {
-    const { text = '' } = said
-    for (const part of pieces(said, text)) {
+  *stream(scripted) {
+    const { text = '' } = scripted
+    for (const part of fragments(scripted, text)) {
       if (part === '') continue
       const content = { role: 'model', parts: [{ text: part }] }
       yield data({ candidates: [{ content, index: 0 }], modelVersion: 'gemini-2.5-flash' })
     }
-    const { call } = said
+    const { call } = scripted
     yield data(gemini.whole(call === undefined ? { text: '' } : { text: '', call }))
   },
 }

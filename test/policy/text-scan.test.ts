@@ -1,5 +1,5 @@
 /**
- * Goal: the built-in rules and own expressions find the same matches in any text, however it is divided.
+ * Goal: the built-in rules and own expressions find the same matches in any text, for any division of it.
  * Method: examples of each rule; random divisions; a comparison with `re2js` on whole texts; and large texts
  * that keep many matches open.
  */
@@ -109,7 +109,7 @@ void t.test('every division of a text gives the same result, at any limit', (t) 
   const filler = ['words ', '12 ', 'x@', 'A-', '😀 ', '+1', 'eyJ', '\n', '4', 'é']
   for (let round = 0; round < 300; round += 1) {
     let text = ''
-    for (let piece = 0; piece < 30; piece += 1) {
+    for (let fragment = 0; fragment < 30; fragment += 1) {
       const from = random() < 0.3 ? MATCHES.map(([, match]) => match) : filler
       text += from[Math.floor(random() * from.length)] ?? ''
     }

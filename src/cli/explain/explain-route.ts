@@ -17,6 +17,7 @@ import {
 } from '../../config/config.js'
 import type { DialectName } from '../../formats/dialect.js'
 import { whenText } from '../../gateway/routing/match-route-conditions.js'
+import type { GuardrailConfig } from '../../config/guardrail-config.js'
 import type { ModelRoute, RouteShadow, RouteTarget } from '../../gateway/routing/router.js'
 import {
   dialectsByRequest,
@@ -64,6 +65,41 @@ export interface RouteExplanation {
   readonly shadow: ShadowExplanation | null
   /** In file order: the targets, then the fallback. */
   readonly candidates: readonly CandidateExplanation[]
+}
+
+/** A guardrail of the route, or one that applies to the key. */
+export interface GuardrailExplanation {
+  readonly name: string
+  readonly on: readonly string[]
+  /** Of guard servers and plugins: `block` if their verdict decides, else `report`. */
+  readonly action: string
+}
+
+/** `pii (request and response, mask), …` */
+export function guardrailsText(guardrails: readonly GuardrailExplanation[]): string {
+  return guardrails
+    .map(({ name, on, action }) => `${name} (${on.join(' and ')}, ${action})`)
+    .join(', ')
+}
+
+/** The guardrails of a request for a key with these labels. */
+export function guardrailsFor(
+  names: readonly string[],
+  guardrails: readonly GuardrailConfig[],
+  labels: Readonly<Record<string, string>>,
+): GuardrailExplanation[] {
+  const named = names.flatMap((name) => guardrails.filter((each) => each.name === name))
+  const applied = guardrails.filter((each) => !named.includes(each) && appliesTo(each, labels))
+  return [...named, ...applied].map(({ name, on, action }) => ({ name, on, action }))
+}
+
+function appliesTo(
+  { applyTo }: GuardrailConfig,
+  labels: Readonly<Record<string, string>>,
+): boolean {
+  if (applyTo === null || 'accounts' in applyTo) return false
+  if ('all' in applyTo) return true
+  return Object.entries(applyTo.labels).every(([name, value]) => labels[name] === value)
 }
 
 /** The target of copies, and their share. */

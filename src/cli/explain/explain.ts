@@ -20,7 +20,14 @@ import { configPath, type Command } from '../command.js'
 import { UsageError } from '../usage-error.js'
 import { explainBody, requestOf, type BodyExplanation } from './explain-body.js'
 import { Budgets, termsText, type BudgetTerms } from './explain-budgets.js'
-import { explainRoute, routeRows, type RouteExplanation } from './explain-route.js'
+import {
+  explainRoute,
+  guardrailsFor,
+  guardrailsText,
+  routeRows,
+  type GuardrailExplanation,
+  type RouteExplanation,
+} from './explain-route.js'
 
 /** The options about the conditions of routes. */
 export interface TraitValues {
@@ -184,7 +191,8 @@ Example:
     const refusal = refusalOf(model)
     const found = refusal === null ? router.find(model, traits) : null
     const all = refusal === null ? router.all(model) : []
-    const explained = explain(model, found, { all, ...loaded })
+    const { labels } = traits
+    const explained = explain(model, found, { all, ...loaded, labels })
     const explanation = refusal === null ? explained : { ...explained, why: refusal }
     if (read === null || found === null) {
       if (values.json) printJson(explanationJson(explanation))
@@ -287,6 +295,8 @@ interface Explanation {
   readonly upstream_model: string | null
   /** How the route handles its requests; null if no route matches the id. */
   readonly routing: RouteExplanation | null
+  /** In the order in which they judge; those with `apply_to` for accounts are left out. */
+  readonly guardrails: readonly GuardrailExplanation[]
   readonly catalogue: { readonly match: string; readonly facts: ModelFacts } | null
   /** How budgets count it; null if no route matches the id. */
   readonly budget: BudgetTerms | null
@@ -298,12 +308,14 @@ interface Loaded {
   readonly catalogue: Catalogue
   /** All routes that match the model under any condition. */
   readonly all: readonly ModelRoute[]
+  /** The labels of the key. */
+  readonly labels: Readonly<Record<string, string>>
 }
 
 function explain(
   model: string,
   found: ModelRoute | null,
-  { all, config, catalogue }: Loaded,
+  { all, config, catalogue, labels }: Loaded,
 ): Explanation {
   const target = found?.targets[0]
   const requested = target?.model ?? model
@@ -329,6 +341,8 @@ function explain(
     api_key_source: upstream?.apiKeySource ?? null,
     upstream_model: target === undefined ? null : requested,
     routing: found === null ? null : explainRoute(found, model, catalogue),
+    guardrails:
+      found === null ? [] : guardrailsFor(found.config.guardrails, config.guardrails, labels),
     catalogue: facts === null ? null : { match: catalogueMatch(requested, facts), facts },
     budget,
     budget_text: budget === null ? '' : termsText(budget, config),
@@ -361,6 +375,8 @@ function explanationText(explanation: Explanation, unrouted = 404): string {
     rows.push(['key', keyText(explanation)])
     rows.push(['sent as', explanation.upstream_model ?? ''])
     if (explanation.routing !== null) rows.push(...routeRows(explanation.routing))
+    const { guardrails } = explanation
+    if (guardrails.length > 0) rows.push(['guardrails', guardrailsText(guardrails)])
   }
   rows.push(['catalogue', catalogueText(explanation)])
   if (explanation.budget !== null) rows.push(['budgets', explanation.budget_text])

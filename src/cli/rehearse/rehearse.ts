@@ -1,4 +1,11 @@
 /** `sluice rehearse`: a conformance run against a live upstream, for each client format. */
+import {
+  guardrailsFor,
+  guardrailsText,
+  type GuardrailExplanation,
+} from '../explain/explain-route.js'
+import { PLAIN_REQUEST } from '../../gateway/routing/match-route-conditions.js'
+import { createRouter } from '../../gateway/routing/router.js'
 import { parseArgs } from 'node:util'
 import { factsFor } from '../../config/catalogue.js'
 import { isConfigured, type Config, type UpstreamConfig } from '../../config/config.js'
@@ -242,6 +249,8 @@ interface Report {
   readonly max_cost_usd: number
   /** Whether the cost is calculated with `limiting.assumed_price`, because the model has no price. */
   readonly assumed_price: boolean
+  /** The guardrails of the model's route, which the rehearsal leaves out. */
+  readonly guardrails: readonly GuardrailExplanation[]
 }
 
 interface Options {
@@ -279,6 +288,11 @@ async function rehearsal(
       cost_usd: ceiling.spentUsd,
       max_cost_usd: maxUsd,
       assumed_price: !ceiling.isPriced,
+      guardrails: guardrailsFor(
+        createRouter(config).find(model, PLAIN_REQUEST)?.config.guardrails ?? [],
+        config.guardrails,
+        {},
+      ),
     }
   } finally {
     await gateway.close()
@@ -316,6 +330,9 @@ function reportText({ upstream, model, results, ...report }: Report): string {
     '',
     `${count('pass')} passed, ${count('loss')} with losses, ${count('fail')} failed, ${count('skipped')} skipped`,
     `Cost ${report.cost_usd.toFixed(6)} USD of at most ${report.max_cost_usd} USD${assumed}`,
+    ...(report.guardrails.length === 0
+      ? []
+      : [`Without the guardrails of the route: ${guardrailsText(report.guardrails)}`]),
     ...(isStopped
       ? [`Stopped by the cost ceiling with ${count('not run')} checks left: raise --max-cost-usd`]
       : []),

@@ -23,16 +23,21 @@ export const pluginsSchema = z
   )
 
 const applyTo = z
-  .union(
-    [
-      z.strictObject({ all: z.literal(true) }),
-      z.strictObject({ labels: z.record(text(64), text(256)) }),
-      z.strictObject({ accounts: z.array(text(320)).min(1).max(10_000) }),
-    ],
-    { error: 'must be one of { all: true }, { labels: { NAME: VALUE } } or { accounts: [ … ] }' },
-  )
+  .strictObject({
+    all: z.literal(true).optional().describe('All requests.'),
+    labels: z
+      .record(text(64), text(256))
+      .optional()
+      .describe('Requests whose API key has these labels, all of them.'),
+    accounts: z
+      .array(text(320))
+      .min(1)
+      .max(10_000)
+      .optional()
+      .describe('Requests of these accounts, by id or e-mail address.'),
+  })
   .describe(
-    'Judges these requests on every route, after the guardrails of the route: `{ all: true }`, `{ labels: { team: research } }` (labels of the API key, all of them) or `{ accounts: [ID or e-mail] }`.',
+    'Judges these requests on every route, after the guardrails of the route: one of `all`, `labels` and `accounts`.',
   )
 
 const breaker = z

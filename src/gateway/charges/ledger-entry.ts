@@ -148,8 +148,9 @@ function explanationOf(
   return {
     ...UNEXPLAINED,
     ingress: identified?.format ?? null,
-    errorMessage:
-      errorMessages && wire !== null ? messageIn(wire, dialect).slice(0, maxLength) : null,
+    errorMessage: errorMessages
+      ? messageOf(results, wire === null ? null : messageIn(wire, dialect).slice(0, maxLength))
+      : null,
     limit: admission?.kind === 'refused' ? admission.limit : null,
     upstreamStatus: status,
     upstreamRequestId: attempt?.requestId?.slice(0, MAX_NAME) ?? null,
@@ -160,6 +161,19 @@ function explanationOf(
     labels: labelsText(results.authenticated?.identity.labels ?? NO_LABELS),
   }
 }
+
+/** The message, and for a refusal of a guardrail the place and the rule, without any of the text. */
+function messageOf({ guard }: Results, message: string | null): string | null {
+  const refusal = guard?.refusal ?? null
+  if (refusal === null) return message
+  const { place, rule } = refusal
+  const isPlain = place !== null && PLAIN_PLACE.test(place)
+  const where = isPlain ? ` Where: ${place}${rule === null ? '' : `, rule ${rule}`}.` : ''
+  return (message ?? refusal.message) + where
+}
+
+/** Names in a path may be the client's. */
+const PLAIN_PLACE = /^[A-Za-z_]{1,32}(?:\[\d+\]|\.[A-Za-z_]{1,32}){0,8}$/
 
 /**
  * The message in the client's format, which may begin with the error's name or have other names of fields.

@@ -3,6 +3,7 @@
  * Loaded only if traces are exported. A span starts when its context is needed, and gets its attributes from
  * the request's results at the end.
  */
+import type { GuardCall } from '../../policy/guard-notes.js'
 import type { IncomingHttpHeaders } from 'node:http'
 import {
   SpanKind,
@@ -92,7 +93,22 @@ class TracedRequest implements RequestTrace {
       if (attemptSpan?.isRecording() === true) this.describeAttempt(attemptSpan, attempt, ended)
       attemptSpan?.end(this.wallMs(attempt.endedAtMs ?? endMs))
     }
+    for (const call of results.guard?.calls ?? []) this.addGuardSpan(call)
     span.end(this.wallMs(endMs))
+  }
+
+  /** One call of a guard server or plugin. */
+  private addGuardSpan({ guardrail, on, beganMs, endedMs, result }: GuardCall): void {
+    const startTime = this.wallMs(beganMs)
+    const options = { kind: SpanKind.CLIENT, startTime }
+    const span = this.tracer.startSpan(`guard ${guardrail}`, options, this.context)
+    span.setAttributes({
+      'sluice.guardrail': guardrail,
+      'sluice.guardrail.on': on,
+      'sluice.guardrail.verdict': result,
+    })
+    if (result === 'error') span.setStatus({ code: SpanStatusCode.ERROR, message: result })
+    span.end(this.wallMs(endedMs))
   }
 
   private describe(x: Exchange, results: Results, end: End): void {
@@ -146,7 +162,9 @@ class TracedRequest implements RequestTrace {
     }
     if (!this.capturesContent || call === null) return
     span.setAttributes(inputAttributes(call.request))
-    if (attempt.captured instanceof CapturedReply) {
+    // The reply of the upstream may have text that guardrails have masked or refused.
+    const isGuarded = results.guard !== null
+    if (!isGuarded && attempt.captured instanceof CapturedReply) {
       span.setAttributes(
         attempt.captured.attributes(attempt.candidate.target.upstreamCodec, call.request),
       )
@@ -231,6 +249,7 @@ function serverAttributes(x: Exchange, results: Results, end: End): Attributes {
     'sluice.route': candidate?.target.route,
     'sluice.upstream': candidate?.target.upstream.config.name,
     'sluice.generation': generation.snapshot.generation,
+    'sluice.guardrails': results.guard?.list.join(' '),
     'sluice.attempts': sent?.attempts.length ?? 0,
     'sluice.overhead_ms': end.overheadMs,
   }

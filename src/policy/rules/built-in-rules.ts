@@ -10,7 +10,7 @@ export interface Rule {
   /** In RE2 syntax. */
   readonly expression: string
   /** No digit may be directly before or after a match. */
-  readonly standsAlone?: true
+  readonly isSeparate?: true
   /** Whether a candidate is a match. */
   readonly check?: (candidate: string) => boolean
   /** The match continues to the end of this text, which follows it, else to the end of the whole text. */
@@ -83,12 +83,12 @@ const PERSONAL: readonly Rule[] = [
     expression:
       String.raw`\+[(]?[0-9](?:${PHONE_GAP}[0-9]){7,14}` +
       String.raw`|(?:\([0-9]{3}\) |[0-9]{3}-)[0-9]{3}-[0-9]{4}|[0-9]{3}\.[0-9]{3}\.[0-9]{4}`,
-    standsAlone: true,
+    isSeparate: true,
   },
   {
     name: 'card',
     expression: '[2-6](?:[ -]?[0-9]){12,18}',
-    standsAlone: true,
+    isSeparate: true,
     check: (candidate) => isLuhnValid(candidate.replace(/[ -]/g, '')),
   },
   {
@@ -99,7 +99,7 @@ const PERSONAL: readonly Rule[] = [
   {
     name: 'us_ssn',
     expression: '[0-9]{3}(?:-[0-9]{2}-| [0-9]{2} )[0-9]{4}',
-    standsAlone: true,
+    isSeparate: true,
     check: isSocialSecurityNumber,
   },
 ]

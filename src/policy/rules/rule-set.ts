@@ -94,8 +94,8 @@ export class RuleSet {
   /** The rules that a whole text may match, by a quick look at it; null if none does. */
   candidatesIn(text: string): Uint8Array | null {
     const hasDigit = /[0-9]/.test(text)
-    const candidates = Uint8Array.from(this.rules, ({ needs, standsAlone }) => {
-      if (needs === undefined) return standsAlone !== true || hasDigit ? 1 : 0
+    const candidates = Uint8Array.from(this.rules, ({ needs, isSeparate }) => {
+      if (needs === undefined) return isSeparate !== true || hasDigit ? 1 : 0
       return needs.some((needed) => text.includes(needed)) ? 1 : 0
     })
     return candidates.includes(1) ? candidates : null

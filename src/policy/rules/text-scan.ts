@@ -247,8 +247,8 @@ export class TextScan {
     if (best !== null || growing !== null || char === NONE) return
     for (const first of rules.startsAt(char)) {
       if (this.candidates?.[rules.ruleOf[first] ?? 0] === 0) continue
-      const { standsAlone } = rules.rules[rules.ruleOf[first] ?? 0] ?? {}
-      if (standsAlone === true && isDigit(this.before)) continue
+      const { isSeparate } = rules.rules[rules.ruleOf[first] ?? 0] ?? {}
+      if (isSeparate === true && isDigit(this.before)) continue
       this.follow(first, this.at)
     }
   }
@@ -289,8 +289,8 @@ export class TextScan {
   /** A candidate ends before `char`. */
   private matched(rule: number, start: number, char: number): void {
     const { best, growing } = this
-    const { standsAlone, check, name = '' } = this.rules.rules[rule] ?? {}
-    if (standsAlone === true && isDigit(char)) return
+    const { isSeparate, check, name = '' } = this.rules.rules[rule] ?? {}
+    if (isSeparate === true && isDigit(char)) return
     if (growing !== null) {
       if (start !== growing.start) return
       growing.end = this.at

@@ -208,7 +208,7 @@ const MISTAKES: readonly Mistake[] = [
   [
     'conditions without a condition',
     routeWith('prefix: gpt-, upstream: openai, when: {}'),
-    '4:45: routes[0].when: has no condition: add labels, images, tools or min_prompt_tokens',
+    '4:45: routes[0].when: has no condition: add labels, images, tools, min_prompt_tokens or plugin',
   ],
   [
     'the same port twice',

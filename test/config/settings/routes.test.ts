@@ -99,6 +99,7 @@ routes:
       nanoUsdPerDay: 2_500_000_000,
       concurrent: 16,
     },
+    guardrails: [],
   })
   t.end()
 })
@@ -159,7 +160,7 @@ const RULES: [string, string, string][] = [
   [
     'when without a condition',
     changed('upstream: openai }', 'upstream: openai, when: {} }'),
-    ':7:45: routes[0].when: has no condition: add labels, images, tools or min_prompt_tokens',
+    ':7:45: routes[0].when: has no condition: add labels, images, tools, min_prompt_tokens or plugin',
   ],
   [
     'the same conditions twice',

@@ -36,6 +36,10 @@ const ADVICE: Readonly<Record<string, string>> = {
   malformed_request: 'Correct the field that the message names.',
   untranslatable:
     'Remove the field that the message names, or use a model whose provider supports it.',
+  guardrail_blocked:
+    'The message names the guardrail, and where it found what it refuses. Change the request, or the rule.',
+  guardrail_unavailable:
+    'Check the guard server or plugin, or set on_error: open. Nothing was sent to the upstream again.',
   context_too_long: 'Shorten the conversation, or use a model with a larger context.',
   upstream_rejected: 'Correct the request. The message of the provider names the problem.',
   upstream_busy: 'Retry later, or add a fallback to the route.',

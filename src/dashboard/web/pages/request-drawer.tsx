@@ -107,6 +107,7 @@ function RequestFacts({ row }: { readonly row: RequestRow }) {
           ))
         )}
       </Fact>
+      {row.guardrails === null ? null : <Fact name="Guardrails">{row.guardrails}</Fact>}
       {row.labels === null ? null : <Fact name="Labels">{row.labels}</Fact>}
       <Fact name="Configuration">
         generation {row.generation}
