@@ -16,6 +16,9 @@ const RANDOM_LENGTH = 38
 const CHECKSUM_LENGTH = 6
 const SECRET_LENGTH = PREFIX.length + RANDOM_LENGTH + CHECKSUM_LENGTH
 const FORM = /^sk_[0-9A-Za-z]{44}$/
+/** Tokens of the admin API have the same form with another prefix. */
+const TOKEN_PREFIX = 'sat_'
+const TOKEN_FORM = /^sat_[0-9A-Za-z]{44}$/
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 /** Larger bytes would favour the first characters: 248 is the largest multiple of 62. */
 const FAIR_BYTES = 248
@@ -24,6 +27,18 @@ const FAIR_BYTES = 248
 export function newSecret(random: RandomBytes = randomBytes): string {
   const body = PREFIX + randomBase62(RANDOM_LENGTH, random)
   return body + checksumOf(body)
+}
+
+/** Creates a token of the admin API. */
+export function newAdminSecret(random: RandomBytes = randomBytes): string {
+  const body = TOKEN_PREFIX + randomBase62(RANDOM_LENGTH, random)
+  return body + checksumOf(body)
+}
+
+/** Whether the text has the form of a token of the admin API, its checksum included. */
+export function isAdminSecret(text: string): boolean {
+  if (!TOKEN_FORM.test(text)) return false
+  return checksumOf(text.slice(0, -CHECKSUM_LENGTH)) === text.slice(-CHECKSUM_LENGTH)
 }
 
 /** Whether prefix, alphabet and length are right: the cheap part of the check. */

@@ -92,7 +92,7 @@ export async function createKey(store: Store, newKey: NewKey): Promise<CreatedKe
 }
 
 /** Throws `forbidden` if the configuration does not have the plan. */
-function maxKeysOf(plans: Plans, name: PlanName): number {
+export function maxKeysOf(plans: Plans, name: PlanName): number {
   const plan = planNamed(plans, name)
   if (plan === null) throw planMissing(name)
   return plan.maxKeys ?? UNLIMITED_KEYS
@@ -153,7 +153,7 @@ const PAGE = 100
  * Revokes replaced keys that have expired. A rotation may exceed the plan's number of keys for a time;
  * afterwards the old key no longer counts.
  */
-async function revokeReplacedKeys(
+export async function revokeReplacedKeys(
   store: Pick<Store, 'listKeys' | 'revokeKey'>,
   accountId: string,
   nowMs: number,

@@ -239,8 +239,12 @@ export function commandEntry(
   what: Pick<AuditEntry, 'accountId' | 'action' | 'target' | 'detail' | 'before' | 'after'>,
 ): AuditEntry {
   const atMs = Date.now()
-  const actor = `command line (${systemUser()})`
-  return { id: newRequestId(atMs), atMs, actor, address: null, ...what }
+  return { id: newRequestId(atMs), atMs, ...commandActor(), ...what }
+}
+
+/** Who runs the command. */
+export function commandActor(): Pick<AuditEntry, 'actor' | 'address'> {
+  return { actor: `command line (${systemUser()})`, address: null }
 }
 
 /** The name of the user, or the number if it has no name, as in a container with `--user 10001`. */

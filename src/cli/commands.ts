@@ -4,6 +4,8 @@ import type { Command } from './command.js'
 /** Commands by name, loaded on demand, so that `sluice keys` does not load the gateway. */
 export const COMMANDS: Record<string, () => Promise<Command>> = {
   accounts: async () => (await import('./accounts.js')).command,
+  'admin-tokens': async () => (await import('./admin-tokens.js')).command,
+  apply: async () => (await import('./apply/apply.js')).command,
   audit: async () => (await import('./audit.js')).command,
   backup: async () => (await import('./backup.js')).command,
   check: async () => (await import('./check.js')).command,
@@ -11,6 +13,7 @@ export const COMMANDS: Record<string, () => Promise<Command>> = {
   demo: async () => (await import('./demo.js')).command,
   emulate: async () => (await import('./emulate.js')).command,
   explain: async () => (await import('./explain/explain.js')).command,
+  export: async () => (await import('./export.js')).command,
   generations: async () => (await import('./generations.js')).command,
   identity: async () => (await import('./identity.js')).command,
   keys: async () => (await import('./keys.js')).command,

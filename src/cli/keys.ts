@@ -4,6 +4,7 @@
  */
 import type { Account, ApiKey, KeyLimits } from '../accounts/account.js'
 import { keyChange, keyRotation, type AuditChange } from '../accounts/audit-changes.js'
+import { newSecret } from '../accounts/key-secret.js'
 import { checkedName, createKey, revokeKey, rotateKey } from '../accounts/keys.js'
 import {
   checkedLabels,
@@ -26,7 +27,14 @@ import { parseAction, type Command, type OptionValues } from './command.js'
 import { printList } from './print-table-or-json.js'
 import { unknownModelWarnings } from './unknown-models.js'
 import { UsageError } from './usage-error.js'
-import { namedAccount, openingFor, required, withStore, type StoreSession } from './with-store.js'
+import {
+  namedAccount,
+  openingFor,
+  processTerminal,
+  required,
+  withStore,
+  type StoreSession,
+} from './with-store.js'
 
 /** The options for `parseArgs`. */
 const KEY_OPTIONS = {
@@ -152,7 +160,7 @@ function overlapOf(text: string): number {
   )
 }
 
-/** `12h`, `30d`, a date (its start, UTC) or a time. */
+/** Ms since 1970 of `12h`, `30d`, a date (its start, UTC) or a time. Throws `UsageError`. */
 export function expiryOf(text: string, nowMs: number): number {
   const [, digits, unit] = /^(\d{1,6})([hd])$/.exec(text) ?? []
   const lastsMs = unit === 'h' || unit === 'd' ? Number(digits) * UNITS_MS[unit] : null
@@ -189,11 +197,15 @@ export const command: Command = {
   name: 'keys',
   summary: "create, list, edit, rotate and revoke an account's keys",
   help: `
-Usage: sluice keys create --account ACCOUNT --name NAME [limits] [--config FILE]
+Usage: sluice keys generate
+       sluice keys create --account ACCOUNT --name NAME [limits] [--config FILE]
        sluice keys list   --account ACCOUNT [--json] [--config FILE]
        sluice keys edit   --account ACCOUNT --key ID [--name NAME] [limits] [--config FILE]
        sluice keys rotate --account ACCOUNT --key ID [--overlap TIME] [--config FILE]
        sluice keys revoke --account ACCOUNT --key ID [--config FILE]
+
+'generate' prints a secret of the right form, for a vault that owns it: the admin API and 'sluice apply' take
+its SHA-256 as secret_sha256. It makes no key and needs no store.
 
 'create' and 'rotate' print only the secret on standard output, and only once; messages go to standard
 error. 'rotate' makes a new key with the name, limits, models, tools, labels and expiry of the old one,
@@ -231,6 +243,7 @@ Example:
 `,
   run(argv) {
     const { action, values } = parseKeys(argv)
+    if (action === 'generate') return generate({ terminal: processTerminal })
     return withStore(openingFor('sluice keys', values.config), (session) =>
       runKeys(session, action, values),
     )
@@ -238,9 +251,10 @@ Example:
 }
 
 /** The action of `sluice keys`. */
-export type KeysAction = 'create' | 'list' | 'edit' | 'rotate' | 'revoke'
+export type KeysAction = 'generate' | 'create' | 'list' | 'edit' | 'rotate' | 'revoke'
 
 const ALLOWED: Record<KeysAction, readonly string[]> = {
+  generate: [],
   create: ['config', 'account', 'name', ...Object.keys(KEY_OPTIONS)],
   list: ['config', 'account', 'json'],
   edit: ['config', 'account', 'key', 'name', ...Object.keys(KEY_OPTIONS)],
@@ -249,6 +263,7 @@ const ALLOWED: Record<KeysAction, readonly string[]> = {
 }
 
 const NEEDED: Record<KeysAction, readonly string[]> = {
+  generate: [],
   create: ['--account ACCOUNT', '--name NAME'],
   list: ['--account ACCOUNT'],
   edit: ['--account ACCOUNT', '--key ID'],
@@ -289,7 +304,12 @@ export function runKeys(
   action: KeysAction,
   values: KeysValues,
 ): Promise<number> {
-  return { create, list, edit, rotate, revoke }[action](session, values)
+  return { generate, create, list, edit, rotate, revoke }[action](session, values)
+}
+
+function generate({ terminal }: Pick<StoreSession, 'terminal'>): Promise<number> {
+  terminal.out(newSecret())
+  return Promise.resolve(0)
 }
 
 async function create(session: StoreSession, values: KeysValues): Promise<number> {

@@ -29,8 +29,11 @@ export interface Terminal {
   ready(): Promise<void>
   /** Prints a message for the user: one line to standard error. */
   err(line: string): void
-  /** Reads all of standard input. Throws `UsageError` if it is a terminal. */
-  input(): Promise<string>
+  /**
+   * Reads all of standard input, by default at most as much as a password may have. Throws `UsageError` if it
+   * is a terminal.
+   */
+  input(maxChars?: number): Promise<string>
 }
 
 /** The open store, parts of the configuration, and the terminal of a command. */
@@ -76,15 +79,15 @@ export const processTerminal: Terminal = {
   out: printLine,
   ready: outputReady,
   err: (line) => console.error(line),
-  async input() {
+  async input(maxChars = MAX_INPUT) {
     if (process.stdin.isTTY) {
-      throw new UsageError('standard input is a terminal: pipe the password into this command')
+      throw new UsageError('standard input is a terminal: pipe the text into this command')
     }
     let text = ''
     process.stdin.setEncoding('utf8')
     for await (const chunk of process.stdin) {
       text += String(chunk)
-      if (text.length > MAX_INPUT) throw new UsageError('standard input is longer than a password')
+      if (text.length > maxChars) throw new UsageError('standard input is too long')
     }
     return text
   },

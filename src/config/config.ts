@@ -236,6 +236,8 @@ export interface Config {
   /** How long responses are stored that clients can continue by id; 0 if they are not stored. */
   readonly responses: { readonly storeSeconds: number }
   readonly dashboard: DashboardConfig
+  /** `listen`: the port that serves it. */
+  readonly adminApi: { readonly enabled: boolean; readonly listen: 'data' | 'ops' }
   readonly log: LogConfig
   readonly metrics: MetricsConfig
   readonly telemetry: TelemetryConfig

@@ -55,6 +55,7 @@ export function shownConfig(config: Config): JsonObject {
     identity: config.identity.map((each) => ({ ...each, limits: shownAmounts(each.limits) })),
     escrow: maskedEscrow(config.escrow),
     dashboard: shownDashboard(config.dashboard),
+    admin_api: snakeKeys(config.adminApi),
     log: snakeKeys(config.log),
     metrics: {
       labels: Object.fromEntries(config.metrics.labels.map(({ name, values }) => [name, values])),

@@ -103,6 +103,7 @@ function configOf(
       memoryBytes: escrow.memory_bytes,
     },
     dashboard: dashboardOf(values.dashboard),
+    adminApi: values.admin_api,
     log: {
       level: values.log.level,
       file: values.log.file === undefined ? null : resolve(context.folder, values.log.file),

@@ -8,7 +8,9 @@ import {
   isScalar,
   isSeq,
   LineCounter,
+  parseAllDocuments,
   parseDocument,
+  stringify,
   visit,
   type Document,
 } from 'yaml'
@@ -66,6 +68,60 @@ export function parseYaml(file: string, text: string): YamlFile {
     const message = 'is not valid YAML: too deeply nested, or too many aliases'
     return { value: null, errors: [syntaxProblem(0, message)], locate }
   }
+}
+
+/** A document of a file that may have several. `at` is the position of a part: line and column. */
+export interface YamlDocument {
+  readonly value: unknown
+  readonly at: (path: Path, atKey: boolean) => { readonly line: number; readonly column: number }
+}
+
+/** The documents of a file, without empty ones, or its syntax errors. Never throws. */
+export function parseYamlDocuments(
+  file: string,
+  text: string,
+): { readonly documents: YamlDocument[]; readonly errors: ConfigProblem[] } {
+  const lines = new LineCounter()
+  const placeOf = (offset: number): { line: number; column: number } => {
+    const { line, col } = lines.linePos(offset)
+    return { line: Math.max(1, line), column: Math.max(1, col) }
+  }
+  const problem = (offset: number, message: string): ConfigProblem => {
+    return { file, ...placeOf(offset), path: '', message, suggestion: null }
+  }
+  try {
+    const options = {
+      schema: 'core',
+      version: '1.2',
+      uniqueKeys: true,
+      prettyErrors: false,
+    } as const
+    const parsed = parseAllDocuments(text, { ...options, logLevel: 'error', lineCounter: lines })
+    const all = 'empty' in parsed ? [] : parsed
+    const errors = all.flatMap((document) => {
+      return syntaxFaults(document, lines, text).map(([offset, message]) =>
+        problem(offset, message),
+      )
+    })
+    if (errors.length > 0) return { documents: [], errors: errors.slice(0, MAX_PROBLEMS) }
+    const documents = all
+      .filter(({ contents }) => contents !== null)
+      .map((document) => ({
+        value: document.toJS({ maxAliasCount: MAX_ALIASES }) as unknown,
+        at: (path: Path, atKey: boolean) => placeOf(offsetOf(document, path, atKey)),
+      }))
+      // `key:` alone is a value; a document of comments is none.
+      .filter(({ value }) => value !== null)
+    return { documents, errors: [] }
+  } catch {
+    const message = 'is not valid YAML: too deeply nested, or too many aliases'
+    return { documents: [], errors: [problem(0, message)] }
+  }
+}
+
+/** The text of a file with these documents. */
+export function yamlText(documents: readonly unknown[]): string {
+  return documents.map((document) => stringify(document, { lineWidth: 0 })).join('---\n')
 }
 
 /** The problems with their positions, in file order; at most `MAX_PROBLEMS`. */

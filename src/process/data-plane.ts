@@ -34,6 +34,7 @@ import type { Notify } from '../observe/notification.js'
 import { loadPlugins } from '../policy/plugins.js'
 import type { Store } from '../store/store.js'
 import { FleetWatch } from './fleet-watch.js'
+import { LazyAdminApi } from './lazy-admin-api.js'
 import { LazyDashboard } from './lazy-dashboard.js'
 import { openTracing } from './open-tracing.js'
 import { WorkloadIdentities } from './workload-identities.js'
@@ -121,10 +122,15 @@ export async function openDataPlane(
       gateway.handleAs(req, res, playgroundOf(account, ancestors, path)),
     addressOf: (req) => proxies.addressOf(req),
   })
+  const admin = new LazyAdminApi({
+    ...{ listen: 'data', openStore: () => store, log, snapshot: () => current },
+    configControl: statusSources(options).configControl,
+    addressOf: (req) => proxies.addressOf(req),
+  })
   const server = await openServer({
     ...listenerOf(snapshot.config.server, log, metrics),
     ...(snapshot.config.identity.length === 0 ? {} : { maxHeadBytes: MAX_HEAD_BYTES_WITH_TOKEN }),
-    ...requestHandlers(dashboard, gateway, () => current),
+    ...requestHandlers({ dashboard, admin, gateway }, () => current),
     onRefused: countRefusal(metrics, log),
     closesConnections: () => gateway.overload.closesConnections,
   })
@@ -222,18 +228,26 @@ function statusSources({ gatewayStatus, configControl }: DataPlaneOptions) {
   }
 }
 
-/** Routes a request to the dashboard or the gateway, and sets the headers of its reply. */
+/** Routes a request to the dashboard, the admin API or the gateway, and sets the headers of its reply. */
 function requestHandlers(
-  dashboard: LazyDashboard,
-  gateway: Gateway,
+  to: {
+    readonly dashboard: LazyDashboard
+    readonly admin: LazyAdminApi
+    readonly gateway: Gateway
+  },
   snapshot: () => Snapshot,
 ): Pick<ServerOptions, 'handler' | 'replyHeaders'> {
+  const { dashboard, admin, gateway } = to
   return {
-    handler: (req, res, upgrade) =>
-      (dashboard.handles(req) ? dashboard : gateway).handle(req, res, upgrade),
+    handler: (req, res, upgrade) => {
+      if (dashboard.handles(req)) dashboard.handle(req, res)
+      else if (admin.handles(req)) admin.handle(req, res)
+      else gateway.handle(req, res, upgrade)
+    },
     replyHeaders: (req) => {
       const { origins } = snapshot().config.server.cors
-      return origins.length === 0 || dashboard.handles(req) ? [] : corsHeaders(req, origins)
+      if (origins.length === 0 || dashboard.handles(req) || admin.handles(req)) return []
+      return corsHeaders(req, origins)
     },
   }
 }

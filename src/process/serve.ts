@@ -20,6 +20,7 @@ import { FirstValues } from '../observe/metrics/label-metrics.js'
 import { Metrics } from '../observe/metrics/metrics.js'
 import { runPrimary, type Primary } from './cluster/primary.js'
 import type { DataPlane } from './data-plane.js'
+import { LazyAdminApi } from './lazy-admin-api.js'
 import { watchErrorRate } from './error-rate-watch.js'
 import { serviceManager, type ServiceManager } from './notify-systemd.js'
 import { Notifier } from './open-webhooks.js'
@@ -241,9 +242,20 @@ interface OpsPages extends Pick<OpsOptions, 'metrics' | 'ready' | 'workers' | 'r
   readonly canaries: () => readonly CanaryState[]
 }
 
-function openOpsPort({ source, log }: Opened, { canaries, ...pages }: OpsPages): Promise<Ops> {
+async function openOpsPort(opened: Opened, { canaries, ...pages }: OpsPages): Promise<Ops> {
+  const { source, log, metrics } = opened
   const { opsHost: host, opsPort: port } = source.current().config.server
   const tokens = new AdminTokens(source, log)
+  const admin = new LazyAdminApi({
+    ...{ listen: 'ops', log, snapshot: () => source.current() },
+    async openStore() {
+      // A primary that does not serve the API loads no store.
+      const { openObservedStore } = await import('./store-services.js')
+      return openObservedStore(source.current(), log, metrics)
+    },
+    configControl: localConfigControl(source, log),
+    addressOf: (req) => req.socket.remoteAddress ?? '',
+  })
   const options = {
     host,
     port,
@@ -252,11 +264,22 @@ function openOpsPort({ source, log }: Opened, { canaries, ...pages }: OpsPages):
     config: () => configPage(source, canaries()),
     generations: (req: IncomingMessage) => answerGenerations({ source, log, tokens }, req),
     isOperator: (req: IncomingMessage) => tokens.accepts(req),
+    admin,
   }
-  return openOps(options).catch(async (error: unknown) => {
+  const ops = await openOps(options).catch(async (error: unknown) => {
     await source.close()
     throw error
   })
+  return {
+    get port() {
+      return ops.port
+    },
+    move: (address) => ops.move(address),
+    async close() {
+      await ops.close()
+      await admin.close()
+    },
+  }
 }
 
 /**

@@ -8,9 +8,14 @@ export interface AuditEntry {
   /** A UUID of version 7: ids sort by time. */
   readonly id: string
   readonly atMs: number
-  /** The account that changed. */
+  /** The account that changed; empty for a change of the gateway, such as an admin token. */
   readonly accountId: string
-  /** An account's e-mail, or `command line (USER)` with the user of the operating system. */
+  /** The account's name at the time; absent in entries of earlier versions. */
+  readonly account?: string
+  /**
+   * A user's e-mail address, `command line (USER)` with the user of the operating system, or `token:NAME` of
+   * the admin API.
+   */
   readonly actor: string
   /** Such as `key.revoke`. */
   readonly action: string

@@ -41,6 +41,7 @@ export interface StoreParts extends Pick<
   | 'users'
   | 'transact'
   | 'signInTokens'
+  | 'adminTokens'
   | 'auditTrail'
   | 'throttle'
   | 'providerObjects'

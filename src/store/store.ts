@@ -4,6 +4,7 @@
  */
 import type { Account, ApiKey, KeyLimits, KeyReference, Member, User } from '../accounts/account.js'
 import type { Labels } from '../accounts/labels.js'
+import type { AdminTokens } from './admin-tokens.js'
 import type {
   AccountChange,
   AccountChangeResult,
@@ -234,6 +235,8 @@ export interface Store {
   /** Limits, budgets and usage. */
   readonly ledger: Ledger
   readonly signInTokens: SignInTokens
+  /** Tokens of the admin API. */
+  readonly adminTokens: AdminTokens
   readonly auditTrail: AuditTrail
   readonly throttle: ThrottleStore
   /** The owners of objects at providers. */

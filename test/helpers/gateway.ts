@@ -177,6 +177,7 @@ function lazyDesk(t: Test, file: string, log: Logger): ConfigControl {
     list: async () => (await control()).list(),
     show: async (generation, from) => (await control()).show(generation, from),
     rollBack: async (wish) => (await control()).rollBack(wish),
+    plan: async (text) => (await control()).plan(text),
   }
 }
 

@@ -2,12 +2,13 @@
 import { parseArgs } from 'node:util'
 import type { Catalogue, Config } from '../../config/config.js'
 import { isConfigured } from '../../config/config.js'
-import { loadConfig } from '../../config/load-config.js'
+import { loadConfig, loadConfigAs } from '../../config/load-config.js'
 import type { ConfigProblem } from '../../config/problem.js'
 import { needsRestart } from '../../config/generations/diff-configs.js'
 import { problemLines } from '../check.js'
 import { UsageError } from '../usage-error.js'
 import { configPath, type Command } from '../command.js'
+import { processTerminal } from '../with-store.js'
 import { capabilitiesOf, withNames, planText, type Plan } from './print-plan.js'
 import { compare, type Comparison } from './compare-configs.js'
 import { sampleHeads } from './sample-request.js'
@@ -27,6 +28,8 @@ Compares the configuration file NEW with the current one on the last 1,000 reque
 model that they used, features that the new upstream does not support, and the difference in cost at
 catalogue prices. For each request the gateway keeps the model, key id, client format, sizes and kinds of
 content, but no contents. No side effects.
+
+NEW may be '-': the text comes from standard input, and its relative paths start at the current file.
 
 If no gateway runs, or with --offline or two files, the comparison uses one sample request for each routed
 model, and lists the features that the new upstreams' dialects lack.
@@ -64,7 +67,10 @@ Example:
       throw new UsageError('--live needs the running gateway: remove --offline and OLD')
     }
     const before = loadConfig(files.before, process.env)
-    const after = loadConfig(files.after, process.env)
+    const after =
+      files.after === '-'
+        ? loadConfigAs(files.before, await processTerminal.input(MAX_BYTES), process.env)
+        : loadConfig(files.after, process.env)
     const errors = [before, after].flatMap((loaded) => (loaded.ok ? [] : loaded.errors))
     if (!before.ok || !after.ok) return printErrors(errors, values.json)
     const paths = { from_file: files.before, to_file: files.after }
@@ -75,6 +81,9 @@ Example:
     return plan.breaks.length === 0 ? 0 : 1
   },
 }
+
+/** As large as a file may be. */
+const MAX_BYTES = 4 * 1024 * 1024
 
 function filesOf(
   positionals: readonly string[],

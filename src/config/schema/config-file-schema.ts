@@ -110,6 +110,20 @@ export const fileSchema = z.strictObject({
   dashboard: dashboardSchema
     .prefault({})
     .describe('The web page where account holders create keys and see their usage.'),
+  admin_api: z
+    .strictObject({
+      enabled: z.boolean().default(false).describe('Whether `/admin/v1/` is served.'),
+      listen: z
+        .enum(['data', 'ops'])
+        .default('data')
+        .describe(
+          'The port that serves it: `data` (`server.port`) or `ops` (`server.ops_port`, loopback by default).',
+        ),
+    })
+    .prefault({})
+    .describe(
+      'The admin API: accounts, members, keys, usage and the configuration by HTTP, for programs with a token (`sluice admin-tokens create`).',
+    ),
   log: z
     .strictObject({
       level: z

@@ -3,12 +3,17 @@
  * rollbacks. Requests and results travel between processes as JSON.
  */
 import type { SettingChange } from '../../config/config.js'
+import type { JsonObject } from '../../formats/chat/json.js'
 import type { GenerationRecord } from '../../config/generations/history.js'
 import type { Override } from '../../config/generations/config-source.js'
 
 /** The generations, and how the one in force relates to the files. */
 export interface GenerationList {
+  /** The path of the file. */
+  readonly file: string
   readonly inForce: number
+  /** The generation of the settings that need a restart. */
+  readonly startedGeneration: number
   /**
    * Why the configuration in force differs from the files; null if it does not, or if only a later change was
    * refused.
@@ -24,6 +29,9 @@ export interface GenerationList {
 /** One generation, compared with another. */
 export interface GenerationDetail {
   readonly record: GenerationRecord
+  readonly isInForce: boolean
+  /** All values, secrets masked. */
+  readonly values: JsonObject
   /** Null for the oldest generation that is kept. */
   readonly comparedWith: number | null
   /** The settings that differ from `comparedWith`, secrets masked. */
@@ -61,7 +69,12 @@ export interface ConfigControl {
   /** Compares with `from`, or with the generation before it. Also null if there is no such generation. */
   show(generation: number, from: number | null): Promise<GenerationDetail | null>
   rollBack(wish: RollbackRequest): Promise<RollbackResult | null>
+  /** Compares the text of a file with the configuration in force, as `sluice plan` does. */
+  plan(text: string): Promise<PlanResult | null>
 }
+
+/** The comparison as `sluice plan --json` prints it, or the problems of the file. */
+export type PlanResult = { readonly plan: JsonObject } | { readonly problems: readonly string[] }
 
 /** A request from one process to another. */
 export type ControlRequest =
@@ -69,6 +82,7 @@ export type ControlRequest =
   | { readonly type: 'generations' }
   | { readonly type: 'generation'; readonly generation: number; readonly from: number | null }
   | ({ readonly type: 'rollback' } & RollbackRequest)
+  | { readonly type: 'plan'; readonly text: string }
 
 /** Sends each request to another process of the same program; `ask` resolves to null if it does not reply. */
 export function remoteConfigControl(
@@ -79,5 +93,6 @@ export function remoteConfigControl(
     show: async (generation, from) =>
       (await ask({ type: 'generation', generation, from })) as GenerationDetail | null,
     rollBack: async (wish) => (await ask({ type: 'rollback', ...wish })) as RollbackResult | null,
+    plan: async (text) => (await ask({ type: 'plan', text })) as PlanResult | null,
   }
 }

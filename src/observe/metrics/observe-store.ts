@@ -82,20 +82,24 @@ export function observeStore(store: Store, metrics: Metrics, onFailure: OnFailur
       all: () => store.providerObjects.all(),
       sweep: (nowMs) => timed('sweep', () => store.providerObjects.sweep(nowMs)),
     },
-    denials: {
-      create: (denial, auditEntries) =>
-        timed('denials', () => store.denials.create(denial, auditEntries)),
-      byId: (id) => timed('denials', () => store.denials.byId(id)),
-      list: (query) => timed('denials', () => store.denials.list(query)),
-      remove: (id, auditEntries) => timed('denials', () => store.denials.remove(id, auditEntries)),
-      isDenied: (token, nowMs) => now('denials', () => store.denials.isDenied(token, nowMs)),
-      sweep: (nowMs) => timed('sweep', () => store.denials.sweep(nowMs)),
-    },
+    denials: observedDenials(store.denials, timed, now),
     ledger: observedLedger(store.ledger, timed),
   }
 }
 
 type Timed = <Value>(op: string, call: () => Promise<Value>) => Promise<Value>
+type Now = <Value>(op: string, call: () => Value | Promise<Value>) => Value | Promise<Value>
+
+function observedDenials(denials: Store['denials'], timed: Timed, now: Now): Store['denials'] {
+  return {
+    create: (denial, auditEntries) => timed('denials', () => denials.create(denial, auditEntries)),
+    byId: (id) => timed('denials', () => denials.byId(id)),
+    list: (query) => timed('denials', () => denials.list(query)),
+    remove: (id, auditEntries) => timed('denials', () => denials.remove(id, auditEntries)),
+    isDenied: (token, nowMs) => now('denials', () => denials.isDenied(token, nowMs)),
+    sweep: (nowMs) => timed('sweep', () => denials.sweep(nowMs)),
+  }
+}
 
 function observedLedger(ledger: Ledger, timed: Timed): Ledger {
   return {
@@ -123,10 +127,18 @@ function observedLedger(ledger: Ledger, timed: Timed): Ledger {
 }
 
 function observedHolders(
-  { users, signInTokens: passes, auditTrail: trail, throttle: attempts, fleet }: Store,
+  { users, signInTokens: passes, adminTokens, auditTrail: trail, throttle: attempts, fleet }: Store,
   timed: Timed,
-): Pick<Store, 'users' | 'signInTokens' | 'auditTrail' | 'throttle' | 'fleet'> {
+): Pick<Store, 'users' | 'signInTokens' | 'adminTokens' | 'auditTrail' | 'throttle' | 'fleet'> {
   return {
+    adminTokens: {
+      add: (token, entries) => timed('passes', () => adminTokens.add(token, entries)),
+      byDigest: (digest) => timed('passes', () => adminTokens.byDigest(digest)),
+      byId: (id) => timed('passes', () => adminTokens.byId(id)),
+      page: (after, limit) => timed('passes', () => adminTokens.page(after, limit)),
+      change: (id, edit, entries) => timed('passes', () => adminTokens.change(id, edit, entries)),
+      remove: (ids) => timed('passes', () => adminTokens.remove(ids)),
+    },
     users: {
       create: (user, auditEntries) => timed('accounts', () => users.create(user, auditEntries)),
       byId: (id) => timed('accounts', () => users.byId(id)),

@@ -2,7 +2,9 @@
  * The part of `ConfigControl` in the process that reads the configuration: lists generations and rolls back,
  * for this process and for requests of workers.
  */
-import { isObject } from '../../formats/chat/json.js'
+import { spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { isObject, type JsonValue } from '../../formats/chat/json.js'
 import { generationFields, type Snapshot } from '../../config/config.js'
 import { differencesOf } from '../../config/generations/diff-configs.js'
 import type { ConfigSource } from '../../config/generations/config-source.js'
@@ -11,6 +13,7 @@ import type {
   ConfigControl,
   GenerationList,
   ControlRequest,
+  PlanResult,
   RollbackResult,
 } from '../../dashboard/server/config-control.js'
 import type { Logger } from '../../observe/log.js'
@@ -33,7 +36,9 @@ export function localConfigControl(source: ConfigSource, log: Logger): ConfigCon
       const comparedWith = from ?? previous(source, generation)
       const former = comparedWith === null ? null : await source.history.content(comparedWith)
       const changes = former === null ? [] : differencesOf(former.shown, content.shown)
-      return { record, comparedWith: former === null ? null : comparedWith, changes }
+      const isInForce = source.current().generation === generation
+      const shown = { isInForce, values: content.shown }
+      return { record, ...shown, comparedWith: former === null ? null : comparedWith, changes }
     },
     async rollBack({ generation, author, reason }) {
       const result = resultOf(generation, await source.rollBack(generation, { author, reason }))
@@ -43,6 +48,62 @@ export function localConfigControl(source: ConfigSource, log: Logger): ConfigCon
       }
       return result
     },
+    plan: (text) => planInChild(source.path, text),
+  }
+}
+
+/** The program, beside this file in the build and in the package. */
+const PROGRAM = fileURLToPath(new URL('../../main.js', import.meta.url))
+/** Shorter than a worker waits for the reply. */
+const PLAN_MS = 9_000
+const MAX_PLANS = 2
+let plans = 0
+
+/**
+ * Runs `sluice plan` in a process of its own, because comparing a thousand requests takes longer than a turn
+ * of the event loop may. Null if it fails, takes too long, or two run already.
+ */
+async function planInChild(path: string, text: string): Promise<PlanResult | null> {
+  if (plans >= MAX_PLANS) return null
+  plans += 1
+  try {
+    const child = spawn(process.execPath, [PROGRAM, 'plan', '-', '--config', path, '--json'], {
+      stdio: ['pipe', 'pipe', 'ignore'],
+      timeout: PLAN_MS,
+    })
+    let output = ''
+    child.stdout.setEncoding('utf8').on('data', (chunk: string) => (output += chunk))
+    child.stdin.on('error', () => undefined).end(text)
+    await new Promise<void>((resolve) => {
+      child.once('error', () => resolve()).once('close', () => resolve())
+    })
+    return planIn(output)
+  } finally {
+    plans -= 1
+  }
+}
+
+function planIn(output: string): PlanResult | null {
+  const value = jsonIn(output)
+  if (!isObject(value)) return null
+  const { errors } = value
+  if (!Array.isArray(errors)) return { plan: value }
+  const problems = errors.filter(isObject).map(({ line, column, path, message }) => {
+    const place = path === '' ? '' : ` ${shownText(path)}:`
+    return `${shownText(line)}:${shownText(column)}:${place} ${shownText(message)}`
+  })
+  return { problems }
+}
+
+function shownText(value: JsonValue | undefined): string {
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : ''
+}
+
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
   }
 }
 
@@ -59,6 +120,8 @@ export async function answerControlRequest(
       return control.show(request.generation, request.from)
     case 'rollback':
       return control.rollBack(request)
+    case 'plan':
+      return control.plan(request.text)
     case 'gatewayStatus':
       return undefined
     default:
@@ -76,7 +139,9 @@ export function generationList(source: ConfigSource): GenerationList {
   const { override, lastError, history } = source
   const { generation, waitingForRestart } = source.current()
   return {
+    file: source.path,
     inForce: generation,
+    startedGeneration: source.startedGeneration,
     held: override,
     problems: lastError === null ? null : lastError.map(formatProblem),
     waitingForRestart,

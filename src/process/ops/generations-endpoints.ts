@@ -45,10 +45,7 @@ export async function answerGenerations(
     if (digits === undefined) return generationsPage(source)
     const from = /(?:^|&)from=(\d{1,15})(?:&|$)/.exec(query ?? '')?.[1]
     const generation = Number(digits)
-    return generationPage(source, control, {
-      generation,
-      from: from === undefined ? null : Number(from),
-    })
+    return generationPage(control, generation, from === undefined ? null : Number(from))
   }
   if (req.method !== 'POST') throw new GatewayError('method_not_allowed', 'This path accepts POST.')
   const generation = Number(digits)
@@ -116,11 +113,12 @@ function malformed(message: string): GatewayError {
 
 /** The page `/generations` of the ops port. */
 function generationsPage(source: ConfigSource): JsonObject {
-  const { inForce, held, problems, waitingForRestart, generations } = generationList(source)
+  const list = generationList(source)
+  const { inForce, held, problems, waitingForRestart, generations } = list
   return {
-    file: source.path,
+    file: list.file,
     generation: inForce,
-    started_generation: source.startedGeneration,
+    started_generation: list.startedGeneration,
     held,
     last_error: problems === null ? null : [...problems],
     waiting_for_restart: [...waitingForRestart],
@@ -133,13 +131,12 @@ function generationsPage(source: ConfigSource): JsonObject {
 
 /** The page of one generation, with all its values, secrets masked. Rejects with `not_found`. */
 async function generationPage(
-  source: ConfigSource,
   control: ConfigControl,
-  { generation, from }: { readonly generation: number; readonly from: number | null },
+  generation: number,
+  from: number | null,
 ): Promise<JsonObject> {
   const detail = await control.show(generation, from)
-  const content = await source.history.content(generation)
-  if (detail === null || content === null) {
+  if (detail === null) {
     throw new GatewayError(
       'not_found',
       `There is no generation ${generation}: GET /generations lists the stored ones.`,
@@ -147,10 +144,10 @@ async function generationPage(
   }
   return {
     ...shownRecord(detail.record),
-    in_force: source.current().generation === generation,
+    in_force: detail.isInForce,
     compared_with: detail.comparedWith,
     changes: detail.changes.map(({ path, before, after }) => ({ path, before, after })),
-    config: content.shown,
+    config: detail.values,
   }
 }
 

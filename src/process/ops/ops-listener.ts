@@ -28,6 +28,11 @@ export interface OpsOptions {
   generations?: (req: IncomingMessage) => Promise<object>
   /** The heads of the last requests of all processes, for `sluice plan`; absent: none. */
   recentRequests?: () => Promise<readonly unknown[]>
+  /** Serves the requests that it handles (`admin_api.listen: ops`); absent: none. */
+  admin?: {
+    handles(req: IncomingMessage): boolean
+    handle(req: IncomingMessage, res: ServerResponse): void
+  }
   /** Whether the request has the token of an operator; absent: none has. Throws `GatewayError`. */
   isOperator?: (req: IncomingMessage) => boolean
 }
@@ -170,6 +175,11 @@ async function answer(
   req: IncomingMessage,
   res: ServerResponse,
 ): Promise<void> {
+  const { admin } = options
+  if (admin?.handles(req) === true && isOwnHost(options, req)) {
+    admin.handle(req, res)
+    return
+  }
   const page = await choose(options, req).catch((error: unknown) =>
     error instanceof GatewayError
       ? refusal(error.kind, error.message, error.wire.retryAfterSeconds)
@@ -188,6 +198,15 @@ async function answer(
       : {}),
   })
   res.end(req.method === 'HEAD' ? undefined : page.body)
+}
+
+function isOwnHost(options: OpsOptions, req: IncomingMessage): boolean {
+  try {
+    assertHost(options, req)
+    return true
+  } catch {
+    return false
+  }
 }
 
 /**

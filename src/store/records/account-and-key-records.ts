@@ -12,6 +12,7 @@ import {
   type User,
 } from '../../accounts/account.js'
 import { isObject } from '../../formats/chat/json.js'
+import type { AdminToken } from '../admin-tokens.js'
 import type { AuditEntry } from '../audit-trail.js'
 import type { Denial } from '../denials.js'
 import type { SignInToken } from '../sign-in-tokens.js'
@@ -118,10 +119,25 @@ const signInTokenSchema = z.object({
   text: z.string(),
 })
 
+const adminTokenSchema = z.object({
+  id: z.string(),
+  name: z.string(),
+  digest: z.string(),
+  lastFour: z.string(),
+  scopes: z.array(z.string()),
+  accountId: z.string().nullable(),
+  expiresAtMs: count,
+  createdBy: z.string(),
+  createdAtMs: count,
+  revokedAtMs: count.exactOptional(),
+  lastUsedAtMs: count.exactOptional(),
+})
+
 const auditEntrySchema = z.object({
   id: z.string(),
   atMs: count,
   accountId: z.string(),
+  account: z.string().exactOptional(),
   actor: z.string(),
   action: z.string(),
   target: z.string(),
@@ -189,6 +205,16 @@ function versionOf({ expiresAtMs, models, allowTools, limits, labels }: ApiKey):
 /** The text of a sign-in token. */
 export function writeSignInToken(token: SignInToken): string {
   return JSON.stringify({ v: VERSION, ...token })
+}
+
+/** The text of a token of the admin API. */
+export function writeAdminToken(token: AdminToken): string {
+  return JSON.stringify({ v: VERSION, ...token })
+}
+
+/** Throws an Error naming the field that is damaged, never its value. */
+export function readAdminToken(text: string): AdminToken {
+  return read(adminTokenSchema, text)
 }
 
 /** The text of an entry of the audit trail. */

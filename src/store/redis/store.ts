@@ -11,6 +11,7 @@ import { RedisFleet, RedisThrottle, RedisSharedCache } from './shared-state.js'
 import { AccountTree } from './keys/account-tree.js'
 import { RedisAccounts } from './keys/accounts.js'
 import { RedisDenials } from './keys/denials.js'
+import { RedisAdminTokens } from './keys/admin-tokens.js'
 import { RedisAuditTrail } from './keys/audit-trail.js'
 import { RedisKeys } from './keys/keys.js'
 import { RedisProviderObjects } from './keys/provider-objects.js'
@@ -75,6 +76,7 @@ function assemble(
     cache,
     ledger,
     signInTokens: new RedisSignInTokens(engine),
+    adminTokens: new RedisAdminTokens(engine, auditTrail),
     auditTrail,
     throttle: new RedisThrottle(engine),
     providerObjects: new RedisProviderObjects(engine, capacity),

@@ -74,6 +74,14 @@ CREATE TABLE passes (
 CREATE INDEX passes_by_account ON passes (account_id, kind);
 CREATE INDEX passes_by_end ON passes (expires_at_ms);
 
+-- Tokens of the admin API, in the order of creation.
+CREATE TABLE admin_tokens (
+  place INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  digest TEXT NOT NULL UNIQUE,
+  record TEXT NOT NULL
+);
+
 -- Throttles, such as those of sign-ins: the time at which the bucket of attempts is full.
 CREATE TABLE attempts (
   name TEXT PRIMARY KEY,

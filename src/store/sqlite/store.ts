@@ -7,6 +7,7 @@ import { unavailable } from '../errors.js'
 import { STORE_CAPACITY, type Store, type StoreOptions } from '../store.js'
 import { SqliteAccounts } from './keys/accounts.js'
 import { SqliteDenials } from './keys/denials.js'
+import { SqliteAdminTokens } from './keys/admin-tokens.js'
 import { SqliteNotifications } from './keys/notifications.js'
 import { Engine } from './engine.js'
 import { SqliteKeys } from './keys/keys.js'
@@ -43,6 +44,7 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
     cache: new SqliteSharedCache(engine),
     ledger: new SqliteLedger(engine, options),
     signInTokens: new SqliteSignInTokens(engine),
+    adminTokens: new SqliteAdminTokens(engine, auditTrail),
     auditTrail,
     throttle: new SqliteThrottle(engine),
     providerObjects: new SqliteProviderObjects(engine, capacity),

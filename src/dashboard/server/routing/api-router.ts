@@ -9,6 +9,7 @@ import { GatewayError, gatewayError, rowOf, type ErrorKind } from '../../../erro
 import { parseObject } from '../../../formats/wire/json/parse-body.js'
 import { errorBody } from '../../../formats/wire/openai/error-body.js'
 import { headerOf, hostOf, type HttpRequest, type HttpResponse } from '../../../http/message.js'
+import { readBody } from '../../../http/read-body.js'
 import { newRequestId } from '../../../http/request-id.js'
 import { abortReply, isClosed, sendReply, setHeaders } from '../../../http/respond.js'
 import type { Logger } from '../../../observe/log.js'
@@ -81,7 +82,7 @@ export class ApiRouter {
     const body =
       route.body === null || route.body === 'raw'
         ? undefined
-        : parseBody(await readBody(req, res), route.body)
+        : parseBody(await readBody(req, res, MAX_BYTES), route.body)
     const address = this.options.addressOf(req)
     // The reply of a raw handler must not be cached, either.
     if (route.body === 'raw') setHeaders(res, ['cache-control', 'no-store'])
@@ -274,34 +275,6 @@ async function send({ req, res, requestId }: ApiExchange, reply: Reply): Promise
 /** Maximum body size. The largest valid body is a password of 1,024 bytes in JSON's longest spelling. */
 const MAX_BYTES = 65_536
 
-/**
- * Reads the whole body. Rejects with `body_too_large` at the first byte over the limit, or with
- * `client_gone`.
- */
-function readBody(req: HttpRequest, res: HttpResponse): Promise<Buffer> {
-  const length = headerOf(req, 'content-length')
-  if (length !== undefined && Number(length) > MAX_BYTES) return Promise.reject(tooLarge())
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
-    let bytes = 0
-    const refused = (error: GatewayError): void => {
-      req.off('data', take).off('end', finish).pause()
-      reject(error)
-    }
-    const take = (chunk: Buffer): void => {
-      bytes += chunk.length
-      if (bytes > MAX_BYTES) refused(tooLarge())
-      else chunks.push(chunk)
-    }
-    const finish = (): void => resolve(Buffer.concat(chunks))
-    res.onRefused = refused
-    res.once('close', () => {
-      reject(new GatewayError('client_gone', 'The client closed the connection.'))
-    })
-    req.on('data', take).once('end', finish)
-  })
-}
-
 /** Parses and validates the body. Throws `malformed_request` that names the field. */
 function parseBody(bytes: Buffer, schema: z.ZodType): unknown {
   const { value } = parseObject(bytes, { maxDepth: 8, maxTokens: 5_000 })
@@ -347,8 +320,4 @@ function clippedName(name: string): string {
 
 function malformed(message: string, param: string): GatewayError {
   return new GatewayError('malformed_request', message, param === '' ? {} : { param })
-}
-
-function tooLarge(): GatewayError {
-  return new GatewayError('body_too_large', `The body must not be larger than ${MAX_BYTES} bytes.`)
 }

@@ -27,6 +27,9 @@ const ABANDONED_AFTER_MS = 600_000
 /** Announcements that one reader handles. */
 const MAX_COLLECTED = 1_000
 
+/** Stands for an account in announcements of changes that belong to none, such as those of admin tokens. */
+export const GATEWAY_CHANGES = 'gateway'
+
 const ADD = loadScript('records/audit-entry', 'records/add-audit-entry')
 
 /** A change of an account: the keys and arguments of its script, without those of the audit entries. */
@@ -144,6 +147,7 @@ export class RedisAuditTrail implements AuditTrail {
    * purged account existed.
    */
   private async isFinished(what: string, id: string): Promise<boolean> {
+    if (id === GATEWAY_CHANGES) return true
     const { admin } = this.engine
     if ((await admin.send(what, 'hexists', [TREE_KEYS[0], id])) === 1) return true
     if ((await admin.send(what, 'hexists', [accountKey(id), 'purged'])) === 1) return true

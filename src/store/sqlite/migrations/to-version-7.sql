@@ -65,6 +65,13 @@ CREATE VIEW entries AS SELECT
   at_ms
 FROM ledger_entries;
 
+-- Tokens of the admin API, in the order of creation.
+CREATE TABLE admin_tokens (
+  place INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  digest TEXT NOT NULL UNIQUE,
+  record TEXT NOT NULL
+);
 -- Accounts have names, parents and members, and keys have unique names; schema.ts writes the values.
 ALTER TABLE accounts RENAME COLUMN email TO name;
 ALTER TABLE accounts ADD COLUMN parent_id TEXT;

@@ -1,0 +1,356 @@
+/**
+ * `sluice apply`: makes accounts, members and keys as documents describe them. Prints the plan, then applies
+ * it; `dashboard/admin/planner.ts` has the rules.
+ */
+import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { createInterface } from 'node:readline/promises'
+import { parseArgs } from 'node:util'
+import { planJson } from '../../dashboard/admin/apply.js'
+import { freshKey, type FreshKey } from '../../dashboard/admin/changes.js'
+import { titleOf, type WantedObject } from '../../dashboard/admin/documents.js'
+import { textIn } from '../../dashboard/admin/fields.js'
+import type { PlannedChange } from '../../dashboard/admin/planner.js'
+import { yamlText } from '../../config/yaml.js'
+import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import { hideSecrets } from '../../secrets.js'
+import type { Command, OptionValues } from '../command.js'
+import { UsageError, usageMessage } from '../usage-error.js'
+import { openingFor, processTerminal, withStore, type Terminal } from '../with-store.js'
+import { errorLine, placed, readFiles, type FileDocument, type PlacedError } from './read-files.js'
+import {
+  checkedManager,
+  objectsOf,
+  ServerRefused,
+  serverTarget,
+  storeTarget,
+  writesSecret,
+  type AppliedResult,
+  type PlannedResult,
+  type Target,
+} from './targets.js'
+
+const HELP = `
+Usage: sluice apply -f FILE|DIR|- [-f …] [--dry-run] [--prune [--yes]] [--managed-by NAME] [--json]
+                    [--config FILE | --server URL [--token TOKEN]]
+
+Makes accounts, members and keys as YAML documents describe them (kind: Account, Member, Key). Prints a plan
+(+ create, ~ change, - remove), then applies it: an account with its members and keys is one transaction. A
+second run changes nothing. Errors of the documents have a file, line and column, and nothing is applied.
+
+Options:
+  -f, --file PATH    a file, a folder (*.yaml and *.yml in it and below), or - for standard input
+  --dry-run          print the plan only
+  --prune            revoke keys, remove members and disable accounts that have the label managed-by=NAME and
+                     that no document names; asks, or needs --yes
+  --yes              do not ask
+  --managed-by NAME  the label of what is created (default: apply)
+  --config FILE      the configuration file (default: the variable SLUICE_CONFIG)
+  --server URL       the admin API of a gateway, instead of the store of the configuration
+  --token TOKEN      its token, with the scopes accounts:write and keys:write (default: SLUICE_TOKEN)
+  --json             print JSON: { create, change, remove, unchanged, applied, errors }
+
+Secrets of new keys go to the 'secret_file' of their document (mode 0600), or as a Kubernetes Secret to
+standard output ('kubernetes_secret'; everything else then goes to standard error).
+
+Exit status: 0 applied, or no differences with --dry-run; 2 differences with --dry-run; 1 everything else.
+
+Example:
+  sluice apply -f platform/ --config config/gateway.yaml --prune --yes
+`
+
+const OPTIONS = {
+  file: { type: 'string', short: 'f', multiple: true },
+  'dry-run': { type: 'boolean' },
+  prune: { type: 'boolean' },
+  yes: { type: 'boolean' },
+  'managed-by': { type: 'string' },
+  config: { type: 'string' },
+  server: { type: 'string' },
+  token: { type: 'string' },
+  json: { type: 'boolean' },
+} as const
+
+/** The options. */
+export type ApplyValues = OptionValues<typeof OPTIONS>
+
+/** `sluice apply`. */
+export const command: Command = {
+  name: 'apply',
+  summary: 'make accounts, members and keys as files describe them',
+  help: HELP,
+  async run(argv) {
+    const terminal = processTerminal
+    try {
+      const { values } = parseArgs({ args: [...argv], options: OPTIONS })
+      return await runApplyCommand(values, terminal, process.env['SLUICE_TOKEN'])
+    } catch (error) {
+      // Wrong usage is 1 here: 2 means differences.
+      const message = error instanceof UsageError ? error.message : usageMessage(error, HELP)
+      if (message === null) throw error
+      terminal.err(`sluice: ${message}`)
+      terminal.err("'sluice apply --help' describes it")
+      return 1
+    }
+  },
+}
+
+/** Runs the command. Throws `UsageError`. */
+export async function runApplyCommand(
+  values: ApplyValues,
+  terminal: Terminal,
+  tokenVariable?: string,
+): Promise<number> {
+  const { file: paths = [], server, config } = values
+  if (paths.length === 0) throw new UsageError("'sluice apply' needs -f FILE, DIR or -")
+  if (server !== undefined && config !== undefined) {
+    throw new UsageError("'sluice apply' accepts --config or --server, not both")
+  }
+  const managedBy = checkedManager(values['managed-by'] ?? 'apply')
+  if (values.prune === true && values['dry-run'] !== true && values.yes !== true) {
+    if (!process.stdin.isTTY) throw new UsageError('--prune without a terminal needs --yes')
+  }
+  const { documents, errors } = await readFiles(paths, terminal)
+  const work = new Work(values, terminal, documents)
+  if (errors.length > 0) return work.fail(errors)
+  const settings = {
+    values: documents.map(({ value }) => value),
+    ...{ prune: values.prune === true, managedBy },
+  }
+  if (server !== undefined) {
+    const token = values.token ?? tokenVariable
+    if (token === undefined || token === '') {
+      throw new UsageError('--server needs --token TOKEN, or the variable SLUICE_TOKEN')
+    }
+    const { objects, faults } = objectsOf(settings.values, null)
+    if (faults.length > 0) return work.fail(faults.map((fault) => placed(documents, fault)))
+    return work.run(serverTarget({ url: server, token }, objects, settings), objects)
+  }
+  const opening = { ...openingFor('sluice apply', config), terminal }
+  return withStore(opening, async (session) => {
+    const { objects, faults } = objectsOf(settings.values, session.plans)
+    if (faults.length > 0) return work.fail(faults.map((fault) => placed(documents, fault)))
+    return work.run(storeTarget(session, objects, settings), objects)
+  })
+}
+
+/** One run of the command after its documents were read. */
+class Work {
+  private readonly values: ApplyValues
+  private readonly terminal: Terminal
+  private readonly documents: readonly FileDocument[]
+  /** Manifests alone go to standard output, if there are any. */
+  private readonly hasManifests: boolean
+
+  constructor(values: ApplyValues, terminal: Terminal, documents: readonly FileDocument[]) {
+    this.values = values
+    this.terminal = terminal
+    this.documents = documents
+    this.hasManifests = documents.some(({ value }) => secretOf(value) !== null)
+  }
+
+  /** Prints the errors; nothing was applied. */
+  fail(errors: readonly PlacedError[]): number {
+    const inOrder = [...errors].sort((a, b) => {
+      const byPlace = a.line - b.line || a.column - b.column
+      return a.file === b.file ? byPlace : this.orderOf(a.file) - this.orderOf(b.file)
+    })
+    for (const error of inOrder) this.terminal.err(hideSecrets(errorLine(error)))
+    if (this.values.json === true) {
+      const none = planJson({ changes: [], unchanged: 0 }, false)
+      this.print(JSON.stringify({ ...none, errors: inOrder }))
+    }
+    return 1
+  }
+
+  async run(target: Target, objects: readonly WantedObject[]): Promise<number> {
+    const isDryRun = this.values['dry-run'] === true
+    const isJson = this.values.json === true
+    try {
+      const plan = await target.plan()
+      if (plan.faults.length > 0) {
+        return this.fail(plan.faults.map((fault) => placed(this.documents, fault)))
+      }
+      if (!isJson) this.printPlan(plan)
+      if (isDryRun) {
+        if (isJson) this.print(JSON.stringify(planJson(plan, false)))
+        return plan.changes.length === 0 ? 0 : 2
+      }
+      if (!(await this.isConfirmed(plan))) return 1
+      return await this.apply(target, plan, objects)
+    } catch (error) {
+      if (!(error instanceof ServerRefused)) throw error
+      if (error.faults.length > 0) {
+        return this.fail(error.faults.map((fault) => placed(this.documents, fault)))
+      }
+      this.terminal.err(hideSecrets(`sluice: ${error.message}`))
+      return 1
+    }
+  }
+
+  private async apply(
+    target: Target,
+    { changes }: PlannedResult,
+    objects: readonly WantedObject[],
+  ): Promise<number> {
+    const made = changes.filter(({ action, kind }) => action === 'create' && kind === 'Key')
+    const fresh = new Map<number, FreshKey>()
+    const files = new Map<number, string>()
+    for (const { index } of made) {
+      const document = index === null ? undefined : this.documents[index]
+      if (index === null || document === undefined || !writesSecret(document.value)) continue
+      const key = freshKey()
+      fresh.set(index, key)
+      const file = this.writeSecret(document, key)
+      if (typeof file === 'object' && file !== null) {
+        for (const path of files.values()) rmSync(path, { force: true })
+        return this.fail([file])
+      }
+      if (file !== null) files.set(index, file)
+    }
+    const applied = await target.apply(fresh)
+    this.finish(applied, { fresh, files, objects })
+    return applied.failures.length === 0 ? 0 : 1
+  }
+
+  /** Prints the result, and the manifests of keys that were made; removes the files of the others. */
+  private finish(
+    { changes, unchanged, failures }: AppliedResult,
+    { fresh, files, objects }: Secrets,
+  ): void {
+    const created = new Set(
+      changes.flatMap(({ action, kind, index }) => {
+        return action === 'create' && kind === 'Key' && index !== null ? [index] : []
+      }),
+    )
+    const manifests: JsonObject[] = []
+    for (const { index } of objects) {
+      const secret = fresh.get(index)?.secret ?? null
+      const wanted = secretOf(this.documents[index]?.value)
+      const file = files.get(index)
+      if (created.has(index) && secret !== null && wanted !== null) {
+        manifests.push(manifestOf(wanted, secret))
+      } else if (!created.has(index) && file !== undefined) rmSync(file, { force: true })
+    }
+    for (const { account, message } of failures) {
+      this.terminal.err(hideSecrets(`Failed: account ${account}: ${message}`))
+    }
+    if (this.values.json === true) {
+      const errors = failures.map(({ account, message }) => {
+        const at = objects.find((object) => object.account === account)
+        const place =
+          at === undefined
+            ? { file: null, line: null, column: null }
+            : placed(this.documents, {
+                index: at.index,
+                path: ['metadata', 'name'],
+                atKey: false,
+                message,
+              })
+        return { ...place, message: `account ${account}: ${message}` }
+      })
+      const isApplied = failures.length === 0
+      this.print(JSON.stringify({ ...planJson({ changes, unchanged }, isApplied), errors }))
+    } else {
+      const count = (action: string): number =>
+        changes.filter((each) => each.action === action).length
+      const [made, changed, removed] = ['create', 'change', 'remove'].map(count)
+      this.print(
+        `Applied: ${made} created, ${changed} changed, ${removed} removed, ${unchanged} unchanged.`,
+      )
+    }
+    if (manifests.length > 0) this.terminal.out(yamlText(manifests).replace(/\n$/, ''))
+  }
+
+  private printPlan({ changes, unchanged }: PlannedResult): void {
+    for (const change of changes) this.print(planLine(change))
+    const count = (action: string): number =>
+      changes.filter((each) => each.action === action).length
+    const [create, change, remove] = ['create', 'change', 'remove'].map(count)
+    this.print(
+      `Plan: ${create} to create, ${change} to change, ${remove} to remove, ${unchanged} unchanged.`,
+    )
+  }
+
+  private async isConfirmed({ changes }: PlannedResult): Promise<boolean> {
+    const { prune, yes } = this.values
+    const removed = changes.filter(({ action }) => action === 'remove').length
+    if (prune !== true || yes === true || removed === 0) return true
+    const prompt = createInterface({ input: process.stdin, output: process.stderr })
+    try {
+      const reply = await prompt.question(`Remove ${removed} objects? Only "yes" is accepted: `)
+      return reply.trim() === 'yes'
+    } finally {
+      prompt.close()
+    }
+  }
+
+  /** The file that was written; null if the secret goes elsewhere. */
+  private writeSecret(document: FileDocument, { secret }: FreshKey): string | PlacedError | null {
+    const { value, folder, file, at } = document
+    const spec = isObject(value) && isObject(value['spec']) ? value['spec'] : {}
+    const { secret_file: target } = spec
+    if (typeof target !== 'string' || secret === null) return null
+    const path = resolve(folder, target)
+    try {
+      mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+      writeFileSync(`${path}.new`, secret, { mode: 0o600 })
+      chmodSync(`${path}.new`, 0o600)
+      renameSync(`${path}.new`, path)
+      return path
+    } catch (error) {
+      const code = error instanceof Error && 'code' in error ? String(error.code) : 'failed'
+      const message = `the file cannot be written (${code})`
+      return { file, ...at(['spec', 'secret_file'], false), message }
+    }
+  }
+
+  private print(line: string): void {
+    if (this.hasManifests) this.terminal.err(line)
+    else this.terminal.out(line)
+  }
+
+  private orderOf(file: string): number {
+    return this.documents.findIndex((document) => document.file === file)
+  }
+}
+
+interface Secrets {
+  readonly fresh: ReadonlyMap<number, FreshKey>
+  readonly files: ReadonlyMap<number, string>
+  readonly objects: readonly WantedObject[]
+}
+
+const SIGNS = { create: '+', change: '~', remove: '-' } as const
+
+/** `~ account search (limits.usd_per_day: 50 → 80)` */
+export function planLine({ action, kind, name, account, changes }: PlannedChange): string {
+  const title = titleOf({ kind, name, account })
+  const fields = Object.entries(changes).map(([field, [old, next]]) => {
+    return field === 'secret' ? 'secret' : `${field}: ${shown(old)} → ${shown(next)}`
+  })
+  const details = action === 'change' && fields.length > 0 ? ` (${fields.join(', ')})` : ''
+  return `${SIGNS[action]} ${title}${details}`
+}
+
+function shown(value: JsonValue): string {
+  if (value === null) return 'none'
+  if (Array.isArray(value)) return `[${value.map(shown).join(', ')}]`
+  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+}
+
+function secretOf(value: JsonValue | undefined): JsonObject | null {
+  const spec = isObject(value) ? value['spec'] : undefined
+  const secret = isObject(spec) ? spec['kubernetes_secret'] : undefined
+  return isObject(secret) ? secret : null
+}
+
+function manifestOf({ name, namespace, key }: JsonObject, secret: string): JsonObject {
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: name ?? null, namespace: namespace ?? null },
+    type: 'Opaque',
+    stringData: { [textIn(key)]: secret },
+  }
+}

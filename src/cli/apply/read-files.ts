@@ -1,0 +1,94 @@
+/** Reads the documents of `sluice apply` from files, folders and standard input, with the place of each. */
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { parseYamlDocuments, type YamlDocument } from '../../config/yaml.js'
+import type { JsonValue } from '../../formats/chat/json.js'
+import type { DocumentFault } from '../../dashboard/admin/documents.js'
+import type { Terminal } from '../with-store.js'
+
+/** Larger input is refused: 16 MiB are about 100,000 keys. */
+const MAX_CHARS = 16 * 1024 * 1024
+
+/** A document, and where it is. */
+export interface FileDocument {
+  readonly file: string
+  /** The folder of the file, from which `secret_file` starts. */
+  readonly folder: string
+  readonly value: JsonValue
+  readonly at: YamlDocument['at']
+}
+
+/** An error with its place. */
+export interface PlacedError {
+  readonly file: string
+  readonly line: number
+  readonly column: number
+  readonly message: string
+}
+
+/** The documents of all paths, or what cannot be read. */
+export async function readFiles(
+  paths: readonly string[],
+  terminal: Terminal,
+): Promise<{ documents: FileDocument[]; errors: PlacedError[] }> {
+  const documents: FileDocument[] = []
+  const errors: PlacedError[] = []
+  for (const path of paths) {
+    for (const file of path === '-' ? ['-'] : filesAt(path, errors)) {
+      const text = file === '-' ? await terminal.input(MAX_CHARS) : textOf(file, errors)
+      if (text === null) continue
+      const parsed = parseYamlDocuments(file, text)
+      errors.push(
+        ...parsed.errors.map(({ line, column, message }) => ({ file, line, column, message })),
+      )
+      const folder = file === '-' ? '.' : dirname(file)
+      for (const { value, at } of parsed.documents) {
+        // The parser makes only values of JSON from YAML's core schema.
+        documents.push({ file, folder, value: value as JsonValue, at })
+      }
+    }
+  }
+  return { documents, errors }
+}
+
+/** The file, or the YAML files of a folder and those below it, by name. */
+function filesAt(path: string, errors: PlacedError[]): string[] {
+  try {
+    if (!statSync(path).isDirectory()) return [path]
+    const names = readdirSync(path, { recursive: true, withFileTypes: true })
+    const files = names.filter((entry) => !entry.isDirectory() && /\.ya?ml$/.test(entry.name))
+    return files.map((entry) => join(entry.parentPath, entry.name)).sort()
+  } catch (error) {
+    errors.push(unreadable(path, error))
+    return []
+  }
+}
+
+function textOf(file: string, errors: PlacedError[]): string | null {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    errors.push(unreadable(file, error))
+    return null
+  }
+}
+
+function unreadable(file: string, error: unknown): PlacedError {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
+  return { file, line: 1, column: 1, message: `cannot be read (${code})` }
+}
+
+/** The place of a wrong part. */
+export function placed(
+  documents: readonly FileDocument[],
+  { index, path, atKey, message }: DocumentFault,
+): PlacedError {
+  const document = documents[index]
+  if (document === undefined) return { file: '-', line: 1, column: 1, message }
+  return { file: document.file, ...document.at(path, atKey), message }
+}
+
+/** `file:line:column: message` */
+export function errorLine({ file, line, column, message }: PlacedError): string {
+  return `${file}:${line}:${column}: ${message}`
+}

@@ -1,0 +1,341 @@
+/**
+ * The admin API of one process. A request passes the checks of this file in order: path and method, token,
+ * rate, scope, query, body; then its handler runs. It keeps no state that another process would need.
+ */
+import { grants, tokenState, type Scope } from '../../accounts/admin-tokens.js'
+import { digestOf, isAdminSecret } from '../../accounts/key-secret.js'
+import type { JsonObject, JsonValue } from '../../formats/chat/json.js'
+import { parseObject } from '../../formats/wire/json/parse-body.js'
+import { headerOf, type HttpRequest, type HttpResponse } from '../../http/message.js'
+import { readBody } from '../../http/read-body.js'
+import { newRequestId } from '../../http/request-id.js'
+import { abortReply, beginReply, isClosed, sendReply } from '../../http/respond.js'
+import type { AdminToken } from '../../store/admin-tokens.js'
+import { GatewayError } from '../../errors.js'
+import { conditionsOf, isUnchanged } from './conditions.js'
+import { choiceType, Faults } from './fields.js'
+import { openapiDocument } from './openapi.js'
+import { faulty, Problem, problemOf } from './problem.js'
+import type { AdminReply, AdminRequest, AdminRoute, CsvReply, Parameters } from './route.js'
+import { adminRoutes } from './routes.js'
+import type { AdminServices } from './services.js'
+
+/** The path prefix of the API. */
+export const PREFIX = '/admin/v1'
+
+const MAX_BYTES = 1_048_576
+/** `malformed_request` for a body that is nested deeper. */
+const MAX_DEPTH = 8
+/** Requests of one token: 50 at once, then 50 a second, over all gateways of the store. */
+const RATE = { burst: 50, everyMs: 20 } as const
+/** The time of a token's last use is written at most once in this time. */
+const USE_MS = 60_000
+
+interface Found {
+  readonly route: AdminRoute
+  readonly path: Readonly<Record<string, string>>
+}
+
+interface Exchange {
+  readonly requestId: string
+  readonly req: HttpRequest
+  readonly res: HttpResponse
+}
+
+/** Serves `/admin/v1`. */
+export class AdminApi {
+  private readonly services: AdminServices
+  private readonly routes: readonly AdminRoute[]
+  private document: string | null = null
+
+  constructor(services: AdminServices) {
+    this.services = services
+    this.routes = adminRoutes(services)
+  }
+
+  /** Serves one request whose path, without the query, is or begins with `PREFIX`. Never rejects. */
+  async handle(path: string, req: HttpRequest, res: HttpResponse): Promise<void> {
+    const exchange = { requestId: newRequestId(this.services.now()), req, res }
+    try {
+      if (path === `${PREFIX}/openapi.json` && isRead(req)) {
+        this.document ??= JSON.stringify(openapiDocument(this.routes, this.services.version))
+        return send(exchange, { status: 200, text: this.document, headers: [] })
+      }
+      await this.serve(path.slice(PREFIX.length), exchange)
+    } catch (error) {
+      this.refuse(exchange, error)
+    }
+  }
+
+  private async serve(path: string, exchange: Exchange): Promise<void> {
+    const { requestId, req, res } = exchange
+    const found = this.find(path, req.method ?? '')
+    const { route } = found
+    const token = await this.authenticate(req)
+    await this.takeTurn(token)
+    assertScope(route, token)
+    const query = readQuery(req.url ?? '', route)
+    const { format, ...others } = query
+    const body = route.body === undefined ? {} : await readJson(route, exchange)
+    const conditions = conditionsOf(req)
+    const accept = headerOf(req, 'accept') ?? ''
+    const request: AdminRequest = {
+      ...{ requestId, req, res, token, conditions, body, path: found.path, query: others },
+      address: this.services.addressOf(req),
+      wantsCsv: format === undefined ? /\btext\/csv\b/i.test(accept) : format === 'csv',
+    }
+    const reply = await route.handle(request)
+    if (isClosed(res)) return
+    await answer(exchange, reply, request)
+  }
+
+  private find(path: string, method: string): Found {
+    const parts = path.split('/').slice(1)
+    const matching = this.routes.flatMap((route): Found[] => {
+      const values = matched(route.path.split('/').slice(1), parts)
+      return values === null ? [] : [{ route, path: values }]
+    })
+    if (matching.length === 0) {
+      throw new Problem('unknown_endpoint', 'The admin API has no endpoint at this path.', {
+        fix: `Read ${PREFIX}/openapi.json, which lists them.`,
+      })
+    }
+    // HEAD gets the reply of GET without the body.
+    const wanted = method === 'HEAD' ? 'GET' : method
+    const found = matching.find(({ route }) => route.method === wanted)
+    if (found !== undefined) return found
+    const allowed = matching.flatMap(({ route }) => {
+      return route.method === 'GET' ? ['GET', 'HEAD'] : [route.method]
+    })
+    const detail = `This path takes ${allowed.join(', ')}, not ${method}.`
+    throw new Problem('method_not_allowed', detail, {}, ['allow', allowed.join(', ')])
+  }
+
+  private async authenticate(req: HttpRequest): Promise<AdminToken> {
+    const { store, now } = this.services
+    const secret = /^bearer +(\S+) *$/i.exec(headerOf(req, 'authorization') ?? '')?.[1] ?? ''
+    const token = isAdminSecret(secret) ? await store.adminTokens.byDigest(digestOf(secret)) : null
+    const nowMs = now()
+    if (token === null || tokenState(token, nowMs) !== 'live') throw unauthenticated()
+    if (nowMs - (token.lastUsedAtMs ?? 0) >= USE_MS) {
+      const used = await store.adminTokens.change(token.id, (stored) => {
+        const isOlder = nowMs - (stored.lastUsedAtMs ?? 0) >= USE_MS
+        return isOlder && stored.revokedAtMs === undefined
+          ? { ...stored, lastUsedAtMs: nowMs }
+          : null
+      })
+      if (used === null || tokenState(used, nowMs) !== 'live') throw unauthenticated()
+    }
+    return token
+  }
+
+  private async takeTurn({ id }: AdminToken): Promise<void> {
+    const { store, now } = this.services
+    const [waitMs = 0] = await store.throttle.take([{ name: `admin:${id}`, ...RATE }], now())
+    if (waitMs <= 0) return
+    const detail = 'This token has sent more than 50 requests in a second.'
+    const fix = 'Wait for the time of the header Retry-After, then send the request again.'
+    const seconds = String(Math.ceil(waitMs / 1000))
+    throw new Problem('rate_limited', detail, { fix }, ['retry-after', seconds])
+  }
+
+  private refuse(exchange: Exchange, error: unknown): void {
+    const { requestId, res } = exchange
+    const isGone = error instanceof GatewayError && error.kind === 'client_gone'
+    const problem = problemOf(error)
+    if (problem.kind === 'bug') {
+      const cause = error instanceof Error ? (error.cause ?? error) : error
+      this.services.log.error('the admin API failed', cause, { request_id: requestId })
+    }
+    if (isGone || isClosed(res) || res.headersSent) {
+      abortReply(res)
+      return
+    }
+    const { status, headers } = problem
+    const text = JSON.stringify(problem.body(requestId))
+    send(exchange, { status, text, headers, type: 'application/problem+json' })
+  }
+}
+
+function isRead({ method }: HttpRequest): boolean {
+  return method === 'GET' || method === 'HEAD'
+}
+
+/** The values of the pattern's variable parts; null if the path has another form. */
+function matched(
+  pattern: readonly string[],
+  parts: readonly string[],
+): Record<string, string> | null {
+  if (pattern.length !== parts.length) return null
+  const values: Record<string, string> = {}
+  for (const [at, expected] of pattern.entries()) {
+    const part = parts[at] ?? ''
+    if (!expected.startsWith('{')) {
+      if (part !== expected) return null
+      continue
+    }
+    const value = decoded(part)
+    if (value === null || value === '') return null
+    values[expected.slice(1, -1)] = value
+  }
+  return values
+}
+
+function decoded(part: string): string | null {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return null
+  }
+}
+
+function unauthenticated(): Problem {
+  return new Problem(
+    'unauthenticated',
+    'No valid admin token was given: send one as "Authorization: Bearer sat_…".',
+    { fix: 'Create a token with `sluice admin-tokens create`.' },
+    ['www-authenticate', 'Bearer'],
+  )
+}
+
+function assertScope({ scopes, needsAll }: AdminRoute, token: AdminToken): void {
+  const needed = scopes ?? []
+  const missing = needed.filter((scope) => !grants(token.scopes, scope))
+  const isAllowed = needsAll === true ? missing.length === 0 : missing.length < needed.length
+  if (isAllowed || needed.length === 0) return
+  throw insufficient(missing[0] ?? 'accounts:read')
+}
+
+function insufficient(scope: Scope): Problem {
+  const fix = `Use a token with the scope ${scope}.`
+  const detail = `This token lacks the scope ${scope}.`
+  return new Problem('insufficient_scope', detail, { required_scope: scope, fix }, [
+    'www-authenticate',
+    'Bearer error="insufficient_scope"',
+  ])
+}
+
+const FORMAT = choiceType(['json', 'csv'])
+
+/** The values of the query. Throws a `Problem` that names every wrong parameter. */
+function readQuery(url: string, { query = {}, hasCsv }: AdminRoute): JsonObject {
+  const at = url.indexOf('?')
+  const given = new URLSearchParams(at === -1 ? '' : url.slice(at + 1))
+  const known: Parameters =
+    hasCsv === true ? { ...query, format: { type: FORMAT, means: '' } } : query
+  const faults = new Faults()
+  const read: Record<string, JsonValue> = {}
+  for (const name of new Set(given.keys())) {
+    const shown = name.slice(0, 64)
+    const parameter = Object.hasOwn(known, name) ? known[name] : undefined
+    if (parameter === undefined) {
+      faults.unknown(shown, name, Object.keys(known), 'query parameter')
+      continue
+    }
+    const values = given.getAll(name)
+    if (values.length > 1 && parameter.isRepeatable !== true) {
+      faults.report(shown, `The query has "${shown}" more than once.`, 'Send it once.')
+      continue
+    }
+    const items = values.map((text) => {
+      const value = parameter.isNumber === true && /^-?\d+$/.test(text) ? Number(text) : text
+      return parameter.type.read(value, name, faults)
+    })
+    const [first] = items
+    if (parameter.isRepeatable === true) read[name] = items.filter((item) => item !== undefined)
+    else if (first !== undefined) read[name] = first
+  }
+  if (faults.all.length > 0) throw faulty(faults.all)
+  return read
+}
+
+/** The body as a JSON object, read strictly. */
+async function readJson({ body }: AdminRoute, { req, res }: Exchange): Promise<JsonObject> {
+  const type = headerOf(req, 'content-type')
+  const isEmpty =
+    headerOf(req, 'transfer-encoding') === undefined &&
+    Number(headerOf(req, 'content-length') ?? 0) === 0 &&
+    (req.httpVersion !== '2.0' || req.complete)
+  if (body?.isOptional === true && isEmpty) return {}
+  const kinds = body?.isPatch === true ? '(?:merge-patch\\+)?json' : 'json'
+  const isJson = new RegExp(`^application/${kinds}(?:\\s*;\\s*charset="?utf-8"?)?$`, 'i')
+  const encoding = headerOf(req, 'content-encoding') ?? 'identity'
+  if (type === undefined || !isJson.test(type.trim()) || encoding !== 'identity') {
+    const types =
+      body?.isPatch === true
+        ? 'application/merge-patch+json or application/json'
+        : 'application/json'
+    const detail = `The body must be ${types}, without a content-encoding.`
+    throw new Problem('unsupported_media_type', detail, { fix: 'Set the header Content-Type.' })
+  }
+  const bytes = await readBody(req, res, MAX_BYTES)
+  try {
+    return parseObject(bytes, { maxDepth: MAX_DEPTH }).value
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    throw new Problem('malformed_request', `${error.message}.`, { fix: 'Send one JSON object.' })
+  }
+}
+
+async function answer(
+  exchange: Exchange,
+  reply: AdminReply,
+  { conditions }: AdminRequest,
+): Promise<void> {
+  if (reply === 'none') return send(exchange, { status: 204, text: '', headers: [] })
+  if ('csv' in reply) return sendCsv(exchange, reply)
+  const { status, json, etag, location } = reply
+  const headers = [
+    ...(etag === undefined ? [] : ['etag', etag]),
+    ...(location === undefined ? [] : ['location', PREFIX + location]),
+  ]
+  if (etag !== undefined && isRead(exchange.req) && isUnchanged(conditions, etag)) {
+    return send(exchange, { status: 304, text: '', headers })
+  }
+  send(exchange, { status, text: JSON.stringify(json), headers })
+}
+
+const COMMON = ['cache-control', 'no-store', 'x-content-type-options', 'nosniff'] as const
+
+interface Text {
+  readonly status: number
+  readonly text: string
+  readonly headers: readonly string[]
+  readonly type?: string
+}
+
+function send({ requestId, res }: Exchange, { status, text, headers, type }: Text): void {
+  const content = text === '' ? [] : ['content-type', type ?? 'application/json']
+  const all = [...content, 'x-request-id', requestId, ...COMMON, ...headers]
+  sendReply(res, { status, headers: all, body: text })
+}
+
+/** Sends the batches as they arrive, so that memory use is constant. */
+async function sendCsv(
+  { requestId, req, res }: Exchange,
+  { csv, fileName, next = null }: CsvReply,
+): Promise<void> {
+  const path = (req.url ?? '').split('?', 1)[0] ?? ''
+  beginReply(res, 200, [
+    ...['content-type', 'text/csv; charset=utf-8', 'x-request-id', requestId, ...COMMON],
+    ...['content-disposition', `attachment; filename="${fileName}"`],
+    ...(next === null ? [] : ['link', `<${path}?${next}>; rel="next"`]),
+  ])
+  if (req.method !== 'HEAD') {
+    for await (const text of csv) {
+      if (isClosed(res)) return
+      if (!res.write(text)) await drained(res)
+    }
+  }
+  res.end()
+}
+
+function drained(res: HttpResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      res.off('drain', done).off('close', done)
+      resolve()
+    }
+    res.once('drain', done).once('close', done)
+  })
+}

@@ -1,0 +1,207 @@
+/** `POST /admin/v1/apply`: what `sluice apply --server` sends. */
+import type { Account } from '../../accounts/account.js'
+import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import { unmet } from './conditions.js'
+import { readDocuments, titleOf, type DocumentFault, type WantedObject } from './documents.js'
+import {
+  FLAG,
+  Faults,
+  readObject,
+  textIn,
+  textType,
+  type Fields,
+  type FieldType,
+} from './fields.js'
+import { beyond, limitsAbove } from './keys.js'
+import { NO_SECRET, planApply, runApply, type Applied, type Plan } from './planner.js'
+import { faulty, Problem, type FieldFault } from './problem.js'
+import type { AdminReply, AdminRequest, AdminRoute } from './route.js'
+import { actorOf, sees, type AdminServices } from './services.js'
+import { LABEL_VALUE } from '../../accounts/labels.js'
+
+/** The most documents of one request. */
+const MAX_DOCUMENTS = 10_000
+
+const DOCUMENTS: FieldType = {
+  schema: { type: 'array', items: { type: 'object' }, maxItems: MAX_DOCUMENTS },
+  read(value, path, faults) {
+    if (Array.isArray(value) && value.length <= MAX_DOCUMENTS) return value as JsonValue[]
+    faults.report(path, '"documents" is not valid.', `Send a list of at most ${MAX_DOCUMENTS}.`)
+    return undefined
+  },
+}
+
+/** The body. */
+export const APPLY_FIELDS: Fields = {
+  documents: { type: DOCUMENTS, means: 'Documents of the kinds Account, Member and Key.' },
+  dry_run: { type: FLAG, means: 'Only plan.', default: false },
+  prune: { type: FLAG, means: 'Remove what has the label and no document.', default: false },
+  managed_by: {
+    type: textType((text) => LABEL_VALUE.test(text), {
+      fix: 'Send 1 to 64 printable ASCII characters without spaces and commas.',
+    }),
+    means: 'The value of the label `managed-by`.',
+    default: 'apply',
+  },
+}
+
+/** The route. */
+export function applyRoutes(services: AdminServices): AdminRoute[] {
+  return [
+    {
+      ...{
+        method: 'POST',
+        path: '/apply',
+        scopes: ['accounts:write', 'keys:write'],
+        needsAll: true,
+      },
+      summary: 'Make accounts, members and keys as the documents describe them',
+      body: { name: 'Apply', fields: APPLY_FIELDS },
+      replies: { 200: 'ApplyResult' },
+      handle: (request) => apply(services, request),
+    },
+  ]
+}
+
+async function apply(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
+  const { store, snapshot, now } = services
+  const faults = new Faults()
+  const values = readObject(APPLY_FIELDS, request.body, { current: null, faults })
+  if (faults.all.length > 0) throw faulty(faults.all)
+  const failed = unmet(request.conditions, null)
+  if (failed !== null) throw failed
+  const documents = Array.isArray(values['documents']) ? values['documents'] : []
+  const { plans } = snapshot().config
+  const { objects, faults: wrong } = readDocuments(documents, plans)
+  refuseFaults(wrong)
+  refuseFaults(localSecrets(documents))
+  const options = {
+    ...{ store, plans, now, objects, actor: actorOf(request) },
+    prune: values['prune'] === true,
+    managedBy: textIn(values['managed_by']),
+    refusal: refusalOf(services, request),
+  }
+  assertPrune(options.prune, request)
+  const plan = await planApply(options)
+  refuseFaults([...plan.faults, ...withoutSecret(plan, objects)])
+  if (values['dry_run'] === true) return { status: 200, json: planJson(plan, false) }
+  const applied = await runApply(options, plan)
+  return { status: 200, json: appliedJson(applied) }
+}
+
+/** A token with an account would remove objects of accounts that it does not see. */
+function assertPrune(prune: boolean, { token }: AdminRequest): void {
+  if (!prune || token.accountId === null) return
+  throw new Problem('forbidden', 'A token with an account cannot prune.', {
+    field: 'prune',
+    fix: 'Use a token without an account.',
+  })
+}
+
+/** What a token with an account may not change. */
+function refusalOf(services: AdminServices, { token }: AdminRequest) {
+  return async (object: WantedObject, account: Account | null): Promise<Problem | null> => {
+    if (token.accountId === null) return null
+    const { kind, name, values } = object
+    const title = titleOf(object)
+    if (account !== null && !(await sees(services, token, account))) {
+      return new Problem('name_taken', `${title}: the name "${object.account}" is in use`)
+    }
+    if (kind === 'Account') {
+      if (account?.id === token.accountId) {
+        return new Problem('forbidden', `${title}: a token does not change its own account`)
+      }
+      const { parent } = values
+      const above = typeof parent === 'string' ? await services.store.accountByName(parent) : null
+      const isBelow = above !== null && (await sees(services, token, above))
+      const isNew = typeof parent === 'string' && above === null
+      if (!isBelow && !isNew) {
+        return new Problem(
+          'forbidden',
+          `${title}: the parent must be the token's account, or below it`,
+        )
+      }
+    }
+    if (kind === 'Key' && account !== null) {
+      const current = await services.store.keyByName(account.id, name)
+      const before = current === null ? {} : { labels: { ...current.labels } }
+      const refusal = beyond(token, values, before, await limitsAbove(services, account))
+      if (refusal !== null) return new Problem('forbidden', `${title}: ${refusal.message}`)
+    }
+    return null
+  }
+}
+
+/** New keys that have no secret. */
+export function withoutSecret(
+  { changes }: Plan,
+  objects: readonly WantedObject[],
+  hasOwn: (object: WantedObject) => boolean = () => false,
+): DocumentFault[] {
+  return changes.flatMap(({ action, kind, index }) => {
+    if (action !== 'create' || kind !== 'Key' || index === null) return []
+    const object = objects.find((each) => each.index === index)
+    const hasDigest = object?.digest !== null || object.newDigest !== null
+    if (object === undefined || hasDigest || hasOwn(object)) return []
+    const message = `${titleOf(object)} ${NO_SECRET}`
+    return [{ index, path: ['metadata', 'name'], atKey: false, message }]
+  })
+}
+
+/** Secrets that only the command can write. */
+function localSecrets(documents: readonly JsonValue[]): DocumentFault[] {
+  return documents.flatMap((document, index) => {
+    const spec = isObject(document) && isObject(document['spec']) ? document['spec'] : {}
+    const name = ['secret_file', 'kubernetes_secret'].find((each) => spec[each] !== undefined)
+    if (name === undefined) return []
+    const message = 'is for `sluice apply`, which writes the secret: send secret_sha256'
+    return [{ index, path: ['spec', name], atKey: true, message }]
+  })
+}
+
+function refuseFaults(faults: readonly DocumentFault[]): void {
+  if (faults.length === 0) return
+  throw faulty(
+    faults.map(({ index, path, atKey, message }): FieldFault => {
+      const field = [`documents[${index}]`, ...path].join('.')
+      const isUnknown = atKey && message.startsWith('unknown field')
+      const kind = isUnknown ? 'unknown_field' : 'invalid_field'
+      return { kind, field, detail: `${field}: ${message}.`, fix: 'Correct the document.' }
+    }),
+  )
+}
+
+/** The plan in the form of `--json`. */
+export function planJson(
+  { changes, unchanged }: Pick<Plan, 'changes' | 'unchanged'>,
+  applied: boolean,
+): JsonObject {
+  const of = (action: string): JsonObject[] => {
+    return changes
+      .filter((change) => change.action === action)
+      .map(({ kind, name, account, changes: fields }) => ({
+        ...{ kind, name, account },
+        changes: Object.fromEntries(
+          Object.entries(fields).map(([field, pair]) => [field, [...pair]]),
+        ),
+      }))
+  }
+  return {
+    ...{ create: of('create'), change: of('change'), remove: of('remove'), unchanged },
+    ...{ applied, errors: [] },
+  }
+}
+
+/** The result in the same form. */
+export function appliedJson({ changes, unchanged, failures }: Applied): JsonObject {
+  const errors = failures.map(({ account, message }) => {
+    return {
+      file: null,
+      line: null,
+      column: null,
+      account,
+      message: `account ${account}: ${message}`,
+    }
+  })
+  return { ...planJson({ changes, unchanged }, failures.length === 0), errors }
+}

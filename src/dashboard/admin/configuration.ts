@@ -1,0 +1,173 @@
+/** The configuration in the admin API: in force, its generations, rollbacks, comparisons with another. */
+import { maskedConfig } from '../../config/masked-config.js'
+import type { GenerationRecord } from '../../config/generations/history.js'
+import type { JsonObject } from '../../formats/chat/json.js'
+import { unmet } from './conditions.js'
+import { Faults, readObject, textIn, textType, type Fields, type FieldType } from './fields.js'
+import { faulty, invalid, notFound, Problem } from './problem.js'
+import type { AdminReply, AdminRequest, AdminRoute } from './route.js'
+import { actorOf, entryOf, timeText, type AdminServices } from './services.js'
+
+const REASON = textType((text) => text.length <= 500 && !/\p{Cc}/u.test(text), {
+  fix: 'Send one line of at most 500 characters.',
+  schema: { maxLength: 500 },
+})
+const YAML = textType((text) => text !== '', { fix: 'Send the text of a configuration file.' })
+const GENERATION: FieldType = textType((text) => /^\d{1,15}$/.test(text), {
+  fix: 'Send the number of a generation.',
+})
+
+/** The body of a rollback. */
+export const ROLLBACK_FIELDS: Fields = {
+  reason: { type: REASON, means: 'Why, for the list of generations.', default: '' },
+}
+
+/** The body of a comparison. */
+export const PLAN_FIELDS: Fields = {
+  config: { type: YAML, means: 'The YAML text of the other configuration.' },
+}
+
+/** The routes. */
+export function configurationRoutes(services: AdminServices): AdminRoute[] {
+  return [
+    {
+      ...{ method: 'GET', path: '/config', scopes: ['config:read'] },
+      summary: 'The configuration in force; secrets are masked',
+      replies: { 200: 'Config' },
+      handle: () => configuration(services),
+    },
+    {
+      ...{ method: 'GET', path: '/generations', scopes: ['config:read'] },
+      summary: 'The kept generations of the configuration',
+      replies: { 200: 'Generations' },
+      handle: () => generations(services),
+    },
+    {
+      ...{ method: 'GET', path: '/generations/{n}', scopes: ['config:read'] },
+      summary: 'One generation with its values and its differences; secrets are masked',
+      query: { from: { type: GENERATION, means: 'The generation to compare it with.' } },
+      replies: { 200: 'Generation' },
+      handle: (request) => generation(services, request),
+    },
+    {
+      ...{ method: 'POST', path: '/generations/{n}/rollback', scopes: ['config:write'] },
+      summary: 'Make the content of a generation the configuration in force',
+      body: { name: 'Rollback', fields: ROLLBACK_FIELDS, isOptional: true },
+      replies: { 200: 'RolledBack' },
+      handle: (request) => rollBack(services, request),
+    },
+    {
+      ...{ method: 'POST', path: '/plan', scopes: ['config:read'] },
+      summary: 'Compare a configuration with the one in force on recent requests',
+      body: { name: 'Plan', fields: PLAN_FIELDS },
+      replies: { 200: 'PlanResult' },
+      handle: (request) => plan(services, request),
+    },
+  ]
+}
+
+async function configuration({ configControl, snapshot }: AdminServices): Promise<AdminReply> {
+  const list = await configControl.list()
+  if (list === null) throw unanswered()
+  const { held, problems } = list
+  const last = problems === null ? null : [...problems]
+  return { status: 200, json: { ...maskedConfig(snapshot()), held, last_error: last } }
+}
+
+async function generations({ configControl }: AdminServices): Promise<AdminReply> {
+  const list = await configControl.list()
+  if (list === null) throw unanswered()
+  const { inForce, held, problems, waitingForRestart } = list
+  const json: JsonObject = {
+    file: list.file,
+    generation: inForce,
+    started_generation: list.startedGeneration,
+    held,
+    last_error: problems === null ? null : [...problems],
+    waiting_for_restart: [...waitingForRestart],
+    generations: list.generations.map((record) => {
+      return { ...shownRecord(record), in_force: record.generation === inForce }
+    }),
+  }
+  return { status: 200, json }
+}
+
+function shownRecord(record: GenerationRecord): JsonObject {
+  const { generation: n, hash, atMs, author, reason, origin, contentOf } = record
+  return { generation: n, hash, at: timeText(atMs), author, reason, origin, content_of: contentOf }
+}
+
+async function generation(
+  { configControl }: AdminServices,
+  { path, query }: AdminRequest,
+): Promise<AdminReply> {
+  const { from } = query
+  const detail = await configControl.show(
+    numberIn(path),
+    typeof from === 'string' ? Number(from) : null,
+  )
+  if (detail === null) throw notFound()
+  const { record, comparedWith, changes, isInForce, values } = detail
+  const json: JsonObject = {
+    ...shownRecord(record),
+    in_force: isInForce,
+    compared_with: comparedWith,
+    changes: changes.map(({ path: setting, before, after }) => ({ path: setting, before, after })),
+    config: values,
+  }
+  return { status: 200, json }
+}
+
+async function rollBack(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
+  const faults = new Faults()
+  const values = readObject(ROLLBACK_FIELDS, request.body, { current: null, faults })
+  if (faults.all.length > 0) throw faulty(faults.all)
+  const failed = unmet(request.conditions, null)
+  if (failed !== null) throw failed
+  const number = numberIn(request.path)
+  const reason = textIn(values['reason']).trim()
+  const { actor } = actorOf(request)
+  const answer = await services.configControl.rollBack({
+    generation: number,
+    author: actor,
+    reason,
+  })
+  if (answer === null) throw unanswered()
+  if (answer.result === 'unknown') throw notFound()
+  if (answer.result !== 'applied') throw invalid('n', answer.message, 'Choose another generation.')
+  const { generation: made, gateway, message } = answer
+  const nowMs = services.now()
+  await services.store.auditTrail.add(
+    entryOf(nowMs, actorOf(request), {
+      accountId: '',
+      action: 'configuration.rollback',
+      target: String(number),
+      detail: `generation ${made} of ${gateway}: ${reason}`,
+    }),
+  )
+  const json = { generation: made, content_of: number, scope: 'gateway', gateway, message }
+  return { status: 200, json }
+}
+
+async function plan(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
+  const faults = new Faults()
+  const values = readObject(PLAN_FIELDS, request.body, { current: null, faults })
+  if (faults.all.length > 0) throw faulty(faults.all)
+  const answer = await services.configControl.plan(textIn(values['config']))
+  if (answer === null) throw unanswered()
+  if ('problems' in answer) {
+    const detail = `The configuration is not valid: ${answer.problems.join('; ')}`
+    throw invalid('config', detail, 'Correct the file; `sluice check` shows the same problems.')
+  }
+  return { status: 200, json: answer.plan }
+}
+
+function numberIn({ n = '' }: AdminRequest['path']): number {
+  if (!/^\d{1,15}$/.test(n)) throw notFound()
+  return Number(n)
+}
+
+function unanswered(): Problem {
+  const detail = 'The process that reads the configuration does not answer.'
+  return new Problem('store_unavailable', detail, { fix: 'Try again.' }, ['retry-after', '1'])
+}

@@ -1,0 +1,169 @@
+/** Denied workload identities in the admin API: list, deny, read, allow again. */
+import { denialFields, denyIdentity } from '../../accounts/denials.js'
+import { nearest } from '../../config/problem.js'
+import type { JsonObject } from '../../formats/chat/json.js'
+import type { Denial } from '../../store/denials.js'
+import type { AuditEntry } from '../../store/audit-trail.js'
+import { etagOf, unmet } from './conditions.js'
+import { Faults, orNull, readObject, textIn, textType, TIME, type Fields } from './fields.js'
+import { SHOWN_TEXT } from './objects.js'
+import { faulty, invalid, notFound, Problem } from './problem.js'
+import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
+import {
+  actorOf,
+  cursorOf,
+  entryOf,
+  PAGE_PARAMETERS,
+  pageOf,
+  timeText,
+  type AdminServices,
+} from './services.js'
+
+const SUBJECT = textType((text) => text !== '' && text.length <= 4_096, {
+  fix: 'Send 1 to 4096 characters.',
+})
+const REASON = textType((text) => text.length <= 500 && !/\p{Cc}/u.test(text), {
+  fix: 'Send one line of at most 500 characters.',
+})
+
+/** The fields of a denial. */
+export const DENIAL_FIELDS: Fields = {
+  id: { type: SHOWN_TEXT, means: 'The id of the denial.', readOnly: true },
+  identity: { type: SUBJECT, means: 'An entry of `identity` in the configuration.' },
+  sub: { type: SUBJECT, means: 'The subject of tokens; or `jti`.', optional: true },
+  jti: { type: SUBJECT, means: 'The id of one token; or `sub`.', optional: true },
+  reason: { type: REASON, means: 'Why.', default: '' },
+  expires_at: { type: orNull(TIME), means: 'When it ends; null: for ever.', default: null },
+  created_at: { type: TIME, means: 'When it was made.', readOnly: true },
+  etag: { type: SHOWN_TEXT, means: 'The entity tag.', readOnly: true },
+}
+
+/** The routes. */
+export function denialRoutes(services: AdminServices): AdminRoute[] {
+  const scopes = ['keys:write'] as const
+  const one = { path: '/denials/{id}', scopes }
+  return [
+    {
+      ...{ method: 'GET', path: '/denials', scopes, query: PAGE_PARAMETERS },
+      summary: 'The denied workload identities, newest first',
+      replies: { 200: 'DenialList' },
+      handle: (request) => list(services, request),
+    },
+    {
+      ...{ method: 'POST', path: '/denials', scopes },
+      summary: 'Deny a workload identity, on every gateway within a second',
+      body: { name: 'Denial', fields: DENIAL_FIELDS },
+      replies: { 201: 'Denial' },
+      handle: (request) => create(services, request),
+    },
+    {
+      ...{ method: 'GET', ...one, summary: 'One denial' },
+      replies: { 200: 'Denial' },
+      handle: async (request) => replyOf(await named(services, request)),
+    },
+    {
+      ...{ method: 'DELETE', ...one, summary: 'Remove a denial' },
+      replies: { 204: null },
+      handle: (request) => remove(services, request),
+    },
+  ]
+}
+
+function replyOf(denial: Denial): JsonReply {
+  const json = objectOf(denial)
+  return { status: 200, json, etag: textIn(json['etag']) }
+}
+
+function objectOf(denial: Denial): JsonObject {
+  const { id, createdAtMs } = denial
+  const fields = denialFields(denial)
+  return { id, ...fields, created_at: timeText(createdAtMs), etag: etagOf('denial', id, fields) }
+}
+
+async function named({ store }: AdminServices, { path, token }: AdminRequest): Promise<Denial> {
+  assertWholeGateway(token)
+  const denial = await store.denials.byId(path['id'] ?? '')
+  if (denial === null) throw notFound()
+  return denial
+}
+
+/** An identity may lead to any account, so that a token with an account sees no denials. */
+function assertWholeGateway({ accountId }: AdminRequest['token']): void {
+  if (accountId === null) return
+  throw new Problem('forbidden', 'A token with an account cannot use denials.', {
+    fix: 'Use a token without an account.',
+  })
+}
+
+async function list({ store }: AdminServices, request: AdminRequest): Promise<AdminReply> {
+  assertWholeGateway(request.token)
+  const { after, limit } = pageOf(request)
+  const page = await store.denials.list({ order: 'newest_first', after, limit })
+  const next = page.next === null ? null : cursorOf(page.next)
+  return { status: 200, json: { items: page.items.map(objectOf), next_cursor: next } }
+}
+
+async function create(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
+  const { store, snapshot, now } = services
+  assertWholeGateway(request.token)
+  const faults = new Faults()
+  const values = readObject(DENIAL_FIELDS, request.body, { current: null, faults })
+  const { sub, jti, expires_at: end } = values
+  if (faults.all.length === 0 && (sub === undefined) === (jti === undefined)) {
+    faults.report('sub', 'A denial has one of "sub" and "jti".', 'Send exactly one of them.')
+  }
+  if (typeof end === 'string' && Date.parse(end) <= now()) {
+    faults.report('expires_at', 'A denial cannot end in the past.', 'Send a later time, or null.')
+  }
+  if (faults.all.length > 0) throw faulty(faults.all)
+  const failed = unmet(request.conditions, null)
+  if (failed !== null) throw failed
+  const identity = textIn(values['identity'])
+  const known = snapshot().config.identity.map(({ name }) => name)
+  if (!known.includes(identity)) {
+    const best = nearest(identity, known)
+    const fix = best === null ? 'Send the name of an entry of `identity`.' : `Use "${best}".`
+    throw invalid('identity', `The configuration has no identity "${identity}".`, fix)
+  }
+  const denial = await denyIdentity(
+    store,
+    {
+      identity,
+      sub: typeof sub === 'string' ? sub : null,
+      jti: typeof jti === 'string' ? jti : null,
+      reason: textIn(values['reason']),
+      expiresAtMs: typeof end === 'string' ? Date.parse(end) : null,
+    },
+    (made) => [denialEntry(services, request, 'denial.create', made)],
+  )
+  return { ...replyOf(denial), status: 201, location: `/denials/${denial.id}` }
+}
+
+async function remove(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
+  const found = await named(services, request)
+  // A denial never changes, so that its tag cannot, either.
+  const failed = unmet(request.conditions, textIn(objectOf(found)['etag']))
+  if (failed !== null) throw failed
+  const removed = await services.store.denials.remove(found.id, (denial) => [
+    denialEntry(services, request, 'denial.remove', denial),
+  ])
+  if (removed === null) throw notFound()
+  return 'none'
+}
+
+function denialEntry(
+  { now }: AdminServices,
+  request: AdminRequest,
+  action: 'denial.create' | 'denial.remove',
+  denial: Denial,
+): AuditEntry {
+  const fields = denialFields(denial)
+  const { identity, sub, jti } = denial
+  const detail = `${identity}: ${sub === null ? `jti ${jti ?? ''}` : `sub ${sub}`}`.slice(0, 1_000)
+  const change =
+    action === 'denial.create' ? { before: null, after: fields } : { before: fields, after: null }
+  return entryOf(now(), actorOf(request), {
+    ...{ accountId: '', action, target: denial.id, detail },
+    ...change,
+  })
+}

@@ -1,0 +1,313 @@
+/**
+ * The documents of `sluice apply` and of `POST /admin/v1/apply`: accounts, members and keys as they should
+ * be. Reads them strictly and checks them against each other; every error has the path of the wrong part,
+ * from which the command makes a line and a column. Pure.
+ */
+import { isEmail } from '../../accounts/accounts.js'
+import { ACCOUNT_NAME } from '../../accounts/names.js'
+import type { Plans } from '../../accounts/plans.js'
+import { nearest } from '../../config/problem.js'
+import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import { Faults, readObject, type Fields } from './fields.js'
+import { accountFields, DIGEST, isShownName, KEY_FIELDS, MEMBER_FIELDS } from './objects.js'
+
+/** The kinds of documents, in the order in which those of one account are applied. */
+export const KINDS = ['Account', 'Member', 'Key'] as const
+/** A kind of document. */
+export type DocumentKind = (typeof KINDS)[number]
+
+/** The label with the name of who made an object. */
+export const MANAGED_BY = 'managed-by'
+
+/** A checked document. */
+export interface WantedObject {
+  /** Its place in the list of documents. */
+  readonly index: number
+  readonly kind: DocumentKind
+  readonly name: string
+  /** The name of the account: its own, or that of the member or key. */
+  readonly account: string
+  /** The writable values, defaults and labels included. */
+  readonly values: JsonObject
+  /** The digest of the secret that the key must have. */
+  readonly digest: string | null
+  /** The digest of the secret with which a key is made; one that exists keeps its own. */
+  readonly newDigest: string | null
+}
+
+/** A wrong part of a document. */
+export interface DocumentFault {
+  readonly index: number
+  /** The keys from the document to the part; empty for the document as a whole. */
+  readonly path: readonly string[]
+  /** Set if the key itself is wrong, and not its value. */
+  readonly atKey: boolean
+  readonly message: string
+}
+
+/** Where the secret of a new key goes; only the command handles the first two. */
+export const SECRET_FIELDS = [
+  'secret_file',
+  'kubernetes_secret',
+  'secret_sha256',
+  'new_secret_sha256',
+] as const
+
+const TOP = ['apiVersion', 'kind', 'metadata', 'spec']
+const METADATA: Readonly<Record<DocumentKind, readonly string[]>> = {
+  Account: ['name', 'labels'],
+  Member: ['name', 'account', 'labels'],
+  Key: ['name', 'account', 'labels'],
+}
+const API_VERSION = 'sluice/v1'
+
+/** Collects the faults of one document. */
+class Reader {
+  readonly faults: DocumentFault[] = []
+  private readonly index: number
+
+  constructor(index: number) {
+    this.index = index
+  }
+
+  report(path: readonly string[], message: string, atKey = false): void {
+    this.faults.push({ index: this.index, path, atKey, message })
+  }
+
+  unknown(path: readonly string[], known: readonly string[]): void {
+    const name = path.at(-1) ?? ''
+    const best = nearest(name, known)
+    const advice = best === null ? `use one of ${known.join(', ')}` : `did you mean "${best}"?`
+    this.report(path, `unknown field "${name.slice(0, 64)}": ${advice}`, true)
+  }
+
+  /** The faults of fields, at their places below `start`. */
+  take(start: readonly string[], { all }: Faults): void {
+    for (const { kind, field, detail, fix } of all) {
+      const path = field === '' ? start : [...start, ...pathOf(field)]
+      this.report(path, `${withoutDot(detail)}: ${withoutDot(fix)}`, kind === 'unknown_field')
+    }
+  }
+}
+
+/** `models[0]`, `limits.usd_per_day` → the keys. */
+function pathOf(field: string): string[] {
+  // Names of labels may have dots.
+  const [, map = '', member = ''] = /^(labels)\.(.*)$/s.exec(field) ?? []
+  if (map !== '') return [map, member]
+  return field.split(/[.[\]]+/).filter((part) => part !== '')
+}
+
+function withoutDot(text: string): string {
+  return text.replace(/\.$/, '')
+}
+
+/** The objects in the values, and every fault of the documents themselves. */
+export function readDocuments(
+  values: readonly JsonValue[],
+  plans: Plans,
+): { readonly objects: WantedObject[]; readonly faults: DocumentFault[] } {
+  const objects: WantedObject[] = []
+  const faults: DocumentFault[] = []
+  const seen = new Map<string, number>()
+  for (const [index, value] of values.entries()) {
+    const reader = new Reader(index)
+    const object = readDocument(value, { reader, plans, index })
+    if (object !== null) {
+      const identity = JSON.stringify([object.kind, object.account, object.name])
+      if (seen.has(identity)) {
+        reader.report(['metadata', 'name'], `${titleOf(object)} is in the documents twice`)
+      }
+      seen.set(identity, index)
+      if (reader.faults.length === 0) objects.push(object)
+    }
+    faults.push(...reader.faults)
+  }
+  return { objects, faults }
+}
+
+/** `account research`, `key ci of research` */
+export function titleOf({
+  kind,
+  name,
+  account,
+}: Pick<WantedObject, 'kind' | 'name' | 'account'>): string {
+  return kind === 'Account' ? `account ${name}` : `${kind.toLowerCase()} ${name} of ${account}`
+}
+
+interface Reading {
+  readonly reader: Reader
+  readonly plans: Plans
+  readonly index: number
+}
+
+function readDocument(value: JsonValue, reading: Reading): WantedObject | null {
+  const { reader, index } = reading
+  if (!isObject(value)) {
+    reader.report([], 'is not a document: write kind, metadata and spec')
+    return null
+  }
+  for (const name of Object.keys(value)) if (!TOP.includes(name)) reader.unknown([name], TOP)
+  const version = value['apiVersion']
+  if (version !== undefined && version !== API_VERSION) {
+    reader.report(['apiVersion'], `must be ${API_VERSION}`)
+  }
+  const kind = KINDS.find((each) => each === value['kind'])
+  if (kind === undefined) {
+    const given = value['kind']
+    const best = typeof given === 'string' ? nearest(given, KINDS) : null
+    const advice = best === null ? '' : `: did you mean "${best}"?`
+    reader.report(['kind'], `must be one of ${KINDS.join(', ')}${advice}`)
+    return null
+  }
+  const metadata = mapAt(value, 'metadata', reader, true)
+  const spec = mapAt(value, 'spec', reader, kind === 'Member')
+  if (metadata === null || spec === null) return null
+  for (const name of Object.keys(metadata)) {
+    if (!METADATA[kind].includes(name)) reader.unknown(['metadata', name], METADATA[kind])
+  }
+  const name = nameIn(kind, metadata, reader)
+  const account = kind === 'Account' ? name : accountIn(metadata, reader)
+  const read = readSpec(kind, { spec, metadata, name: name ?? '' }, reading)
+  if (name === null || account === null) return null
+  return { index, kind, name, account, ...read }
+}
+
+function mapAt(
+  value: JsonObject,
+  name: string,
+  reader: Reader,
+  isRequired: boolean,
+): JsonObject | null {
+  const map = value[name]
+  if (isObject(map)) return map
+  if ((map === undefined || map === null) && !isRequired) return {}
+  reader.report(
+    map === undefined ? [] : [name],
+    map === undefined ? `"${name}" is required` : 'must be a map',
+  )
+  return null
+}
+
+function nameIn(kind: DocumentKind, { name }: JsonObject, reader: Reader): string | null {
+  const path = ['metadata', 'name']
+  if (name === undefined) {
+    reader.report(['metadata'], '"name" is required')
+    return null
+  }
+  const rules = {
+    Account: [
+      ACCOUNT_NAME,
+      'must be 1 to 63 characters of a-z, 0-9 and "-", which is neither first nor last',
+    ],
+    Member: [null, 'must be an e-mail address'],
+    Key: [null, 'must be 1 to 100 characters, without control characters'],
+  } as const
+  const [pattern, rule] = rules[kind]
+  const isText = typeof name === 'string'
+  const fits =
+    isText &&
+    (kind === 'Member'
+      ? isEmail(name)
+      : kind === 'Key'
+        ? isShownName(name)
+        : pattern?.test(name) === true)
+  if (fits) return kind === 'Member' ? name.trim().toLowerCase() : name
+  reader.report(path, rule)
+  return null
+}
+
+function accountIn({ account }: JsonObject, reader: Reader): string | null {
+  if (typeof account === 'string' && ACCOUNT_NAME.test(account)) return account
+  if (account === undefined) reader.report(['metadata'], '"account" is required')
+  else reader.report(['metadata', 'account'], 'must be the name of an account')
+  return null
+}
+
+function readSpec(
+  kind: DocumentKind,
+  from: { readonly spec: JsonObject; readonly metadata: JsonObject; readonly name: string },
+  { reader, plans }: Reading,
+): Pick<WantedObject, 'values' | 'digest' | 'newDigest'> {
+  const { spec, metadata, name } = from
+  const secrets = kind === 'Key' ? readSecrets(spec, reader) : { digest: null, newDigest: null }
+  const all = fieldsOf(kind, name, plans)
+  const { labels: labelField, ...specFields } = all
+  const own = Object.entries(spec).filter(([field]) => {
+    return kind !== 'Key' || !SECRET_FIELDS.some((each) => each === field)
+  })
+  const faults = new Faults()
+  // The list of known fields in an error has the secrets, too.
+  const extra = kind === 'Key' ? SECRET_FIELDS.slice(0, 3) : []
+  for (const [field] of own) {
+    if (!Object.hasOwn(specFields, field)) {
+      reader.unknown(['spec', field], [...Object.keys(specFields), ...extra])
+    }
+  }
+  const known = own.filter(([field]) => Object.hasOwn(specFields, field))
+  const values = readObject(specFields, Object.fromEntries(known), { current: null, faults })
+  reader.take(['spec'], faults)
+  const labelFaults = new Faults()
+  const labels =
+    metadata['labels'] === undefined || labelField === undefined
+      ? {}
+      : labelField.type.read(metadata['labels'], 'labels', labelFaults)
+  reader.take(['metadata'], labelFaults)
+  return { ...secrets, values: { ...values, labels: labels ?? {} } }
+}
+
+/** The fields that a document may set. */
+function fieldsOf(kind: DocumentKind, name: string, plans: Plans): Fields {
+  const all =
+    kind === 'Account' ? accountFields(name, plans) : kind === 'Member' ? MEMBER_FIELDS : KEY_FIELDS
+  return Object.fromEntries(
+    Object.entries(all).filter(([, { readOnly, writeOnly }]) => {
+      return readOnly !== true && writeOnly !== true
+    }),
+  )
+}
+
+function readSecrets(spec: JsonObject, reader: Reader): Pick<WantedObject, 'digest' | 'newDigest'> {
+  const given = SECRET_FIELDS.filter((name) => spec[name] !== undefined)
+  const [, second] = given
+  if (second !== undefined) {
+    reader.report(
+      ['spec', second],
+      `a key has one of ${SECRET_FIELDS.slice(0, 3).join(', ')}`,
+      true,
+    )
+  }
+  const faults = new Faults()
+  const digestAt = (name: string): string | null => {
+    const value = spec[name]
+    return value === undefined ? null : (DIGEST.read(value, name, faults) ?? null)
+  }
+  const digests = { digest: digestAt('secret_sha256'), newDigest: digestAt('new_secret_sha256') }
+  reader.take(['spec'], faults)
+  const file = spec['secret_file']
+  if (file !== undefined && (typeof file !== 'string' || file === '')) {
+    reader.report(['spec', 'secret_file'], 'must be the path of a file')
+  }
+  checkKubernetesSecret(spec['kubernetes_secret'], reader)
+  return digests
+}
+
+const SECRET_MEMBERS = ['name', 'namespace', 'key']
+
+function checkKubernetesSecret(secret: JsonValue | undefined, reader: Reader): void {
+  if (secret === undefined) return
+  const path = ['spec', 'kubernetes_secret']
+  if (!isObject(secret)) {
+    reader.report(path, 'must be a map with name, namespace and key')
+    return
+  }
+  for (const name of Object.keys(secret)) {
+    if (!SECRET_MEMBERS.includes(name)) reader.unknown([...path, name], SECRET_MEMBERS)
+  }
+  for (const name of SECRET_MEMBERS) {
+    const value = secret[name]
+    const isFit = typeof value === 'string' && /^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$/.test(value)
+    if (value === undefined) reader.report(path, `"${name}" is required`)
+    else if (!isFit) reader.report([...path, name], 'must be a name of Kubernetes')
+  }
+}

@@ -1,0 +1,321 @@
+/** Members of accounts in the admin API: people with a role. A new person gets a one-time link. */
+import type { Account, Member, User } from '../../accounts/account.js'
+import { isEmail } from '../../accounts/accounts.js'
+import { randomBase62 } from '../../accounts/key-secret.js'
+import type { JsonObject } from '../../formats/chat/json.js'
+import type { AdminToken } from '../../store/admin-tokens.js'
+import { hostOf } from '../../http/message.js'
+import { newSignInSecret, signInTokenIdOf } from '../server/sign-in/sessions.js'
+import { surplusLabels } from './accounts.js'
+import { changeEntry, conflictProblem, decideMember, memberRemoval } from './changes.js'
+import { unmet } from './conditions.js'
+import { Faults, patchedObject, readObject, readPatch } from './fields.js'
+import { LABEL_FILTER, matchesLabels, readLabelFilters } from './label-filters.js'
+import { MEMBER_FIELDS, memberObject, memberTag, memberValues } from './objects.js'
+import { faulty, invalid, notFound, Problem } from './problem.js'
+import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
+import {
+  accountNamed,
+  actorOf,
+  cursorOf,
+  PAGE_PARAMETERS,
+  pageOf,
+  sees,
+  timeText,
+  type AdminServices,
+} from './services.js'
+
+/** Lifetime of an invitation. */
+const INVITATION_MS = 86_400_000
+
+/** The routes. */
+export function memberRoutes(services: AdminServices): AdminRoute[] {
+  const own = { path: '/accounts/{name}/members/{email}', scopes: ['accounts:write'] } as const
+  return [
+    {
+      ...{ method: 'GET', path: '/accounts/{name}/members', scopes: ['accounts:read'] },
+      summary: 'The members of an account, by e-mail address',
+      query: { ...PAGE_PARAMETERS, label: LABEL_FILTER },
+      replies: { 200: 'MemberList' },
+      handle: (request) => list(services, request),
+    },
+    {
+      ...{ method: 'GET', path: own.path, scopes: ['accounts:read'], summary: 'One member' },
+      replies: { 200: 'Member' },
+      async handle(request) {
+        const { account, member } = await existing(services, request)
+        return replyOf(services, account, member)
+      },
+    },
+    {
+      ...{ method: 'PUT', ...own },
+      summary: 'Make a person a member; a new person gets an invitation',
+      body: { name: 'Member', fields: MEMBER_FIELDS },
+      replies: { 200: 'Member', 201: 'Member' },
+      handle: (request) => put(services, request),
+    },
+    {
+      ...{ method: 'PATCH', ...own, summary: 'Change the role or the labels of a member' },
+      body: { name: 'Member', fields: MEMBER_FIELDS, isPatch: true },
+      replies: { 200: 'Member' },
+      handle: (request) => put(services, request),
+    },
+    {
+      ...{ method: 'DELETE', ...own, summary: 'Remove a member' },
+      replies: { 204: null },
+      handle: (request) => remove(services, request),
+    },
+    {
+      ...{ method: 'POST', path: `${own.path}/invite`, scopes: own.scopes },
+      summary: 'A new one-time link with which the person sets a password',
+      body: { name: 'Invite', fields: {}, isOptional: true },
+      replies: { 201: 'Invitation' },
+      handle: (request) => invite(services, request),
+    },
+  ]
+}
+
+async function list(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
+  const { token, path, query } = request
+  const account = await accountNamed(services, token, path['name'] ?? '')
+  const { after, limit } = pageOf(request)
+  const filters = readLabelFilters(query['label'])
+  const members = (await services.store.membersOf(account.id)).filter(({ email, labels }) => {
+    return email > (after ?? '') && matchesLabels(labels, filters)
+  })
+  const page = members.slice(0, limit)
+  const items: JsonObject[] = []
+  for (const member of page) items.push(await objectOf(services, account, member))
+  const last = members.length > limit ? page.at(-1) : undefined
+  return {
+    status: 200,
+    json: { items, next_cursor: last === undefined ? null : cursorOf(last.email) },
+  }
+}
+
+async function objectOf(
+  { store }: AdminServices,
+  { name: account }: Account,
+  member: Member,
+): Promise<JsonObject> {
+  return memberObject(member, { account, user: await store.users.byId(member.userId) })
+}
+
+async function replyOf(
+  services: AdminServices,
+  account: Account,
+  member: Member,
+): Promise<JsonReply> {
+  return { status: 200, json: await objectOf(services, account, member), etag: memberTag(member) }
+}
+
+function emailIn({ path }: AdminRequest): string {
+  return (path['email'] ?? '').trim().toLowerCase()
+}
+
+async function existing(
+  services: AdminServices,
+  request: AdminRequest,
+): Promise<{ account: Account; member: Member }> {
+  const account = await accountNamed(services, request.token, request.path['name'] ?? '')
+  const member = await services.store.memberOf(account.id, emailIn(request))
+  if (member === null) throw notFound()
+  return { account, member }
+}
+
+async function put(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
+  const { store, now } = services
+  const { token, body, conditions } = request
+  const isPatch = request.req.method === 'PATCH'
+  const account = await accountNamed(services, token, request.path['name'] ?? '')
+  const email = emailIn(request)
+  const found = await store.memberOf(account.id, email)
+  if (found === null && isPatch) throw notFound()
+  if (!isEmail(email)) {
+    throw invalid('email', `"${email.slice(0, 100)}" is no e-mail address.`, 'Use one in the path.')
+  }
+  const current =
+    found === null ? { account: account.name, email } : await objectOf(services, account, found)
+  const faults = new Faults()
+  const given = (isPatch ? readPatch : readObject)(MEMBER_FIELDS, body, { current, faults })
+  if (faults.all.length > 0) throw faulty(faults.all)
+  // Checked before a user is made for nothing; the transaction checks it again.
+  const early = unmet(conditions, found === null ? null : memberTag(found))
+  if (early !== null) throw early
+  const { user, isNew } = await userOf(services, request, { email, account })
+  const nowMs = now()
+  const context = { nowMs, actor: actorOf(request), accountId: account.id, account: account.name }
+  const result = await store.transact<Problem | { readonly unchanged: Member }>({
+    ...{ accountId: account.id, nowMs, reads: { members: [email] } },
+    decide({ account: stored, members }) {
+      const former = members.get(email) ?? null
+      if (stored === null || (isPatch && former === null)) return { refuse: notFound() }
+      const failed = unmet(conditions, former === null ? null : memberTag(former))
+      if (failed !== null) return { refuse: failed }
+      const before = former === null ? {} : memberValues(former)
+      const values = isPatch ? patchedObject(MEMBER_FIELDS, before, given) : given
+      const surplus = surplusLabels(values)
+      if (surplus !== null) return { refuse: surplus }
+      const { kind, item, audit } = decideMember(
+        former,
+        values,
+        { userId: user.id, email },
+        context,
+      )
+      if (kind === 'unchanged') return { refuse: { unchanged: item } }
+      return { write: { members: [item], audit } }
+    },
+  })
+  if (result.kind === 'conflict') throw conflictProblem(result.conflict, email)
+  if (result.kind === 'refused') {
+    if (result.reason instanceof Problem) throw result.reason
+    return replyOf(services, account, result.reason.unchanged)
+  }
+  const [member] = result.writes.members ?? []
+  if (member === undefined) throw notFound()
+  const reply = await replyOf(services, account, member)
+  if (result.before.members.has(email)) return reply
+  const invitation = isNew ? { invitation: await newInvitation(services, request, user) } : {}
+  const location = `/accounts/${account.name}/members/${encodeURIComponent(email)}`
+  return { ...reply, status: 201, json: { ...reply.json, ...invitation }, location }
+}
+
+/** The user with the address; a new one has no password and signs in with its invitation. */
+async function userOf(
+  { store, now }: AdminServices,
+  request: AdminRequest,
+  { email, account }: { readonly email: string; readonly account: Account },
+): Promise<{ user: User; isNew: boolean }> {
+  const actor = actorOf(request)
+  const { user, isNew } = await ensureUser(store, email, {
+    ...{ nowMs: now(), actor, accountId: account.id, account: account.name },
+  })
+  return { user, isNew }
+}
+
+/** The user with the address, made if there is none. */
+export async function ensureUser(
+  { users }: Pick<AdminServices['store'], 'users'>,
+  email: string,
+  context: Parameters<typeof changeEntry>[0],
+): Promise<{ user: User; isNew: boolean }> {
+  for (;;) {
+    const known = await users.byEmail(email)
+    if (known !== null) return { user: known, isNew: false }
+    const { nowMs } = context
+    const user: User = {
+      ...{ id: `usr_${randomBase62(16)}`, email, role: null, passwordHash: '' },
+      ...{ disabled: false, createdAtMs: nowMs },
+    }
+    const change = { before: null, after: { email } }
+    const entry = changeEntry(context, {
+      action: 'user.create',
+      target: user.id,
+      detail: email,
+      ...change,
+    })
+    const outcome = await users.create(user, [{ ...entry, accountId: user.id }])
+    if (outcome === 'created') return { user, isNew: true }
+    if (outcome === 'bad_name') {
+      throw invalid('email', 'The e-mail address cannot be stored.', 'Use another one.')
+    }
+  }
+}
+
+async function remove(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
+  const { store, now } = services
+  const { account, member: found } = await existing(services, request)
+  const { email } = found
+  const nowMs = now()
+  const context = { nowMs, actor: actorOf(request), accountId: account.id, account: account.name }
+  const result = await store.transact<Problem>({
+    ...{ accountId: account.id, nowMs, reads: { members: [email] } },
+    decide({ members }) {
+      const member = members.get(email)
+      if (member === undefined) return { refuse: notFound() }
+      const failed = unmet(request.conditions, memberTag(member))
+      if (failed !== null) return { refuse: failed }
+      return { write: { removedMembers: [email], audit: [memberRemoval(member, context)] } }
+    },
+  })
+  if (result.kind === 'refused') throw result.reason
+  if (result.kind === 'conflict') throw conflictProblem(result.conflict, email)
+  await signOutWithoutRole(store, found.userId)
+  return 'none'
+}
+
+/** Ends the sessions of a user who has no role any more. */
+export async function signOutWithoutRole(
+  { users, signInTokens }: Pick<AdminServices['store'], 'users' | 'signInTokens'>,
+  userId: string,
+): Promise<void> {
+  const user = await users.byId(userId)
+  const hasRole = user !== null && (user.role !== null || user.groupRole !== undefined)
+  if (hasRole || (await users.memberships(userId)).length > 0) return
+  await signInTokens.end('session', userId, null)
+}
+
+async function invite(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
+  const { store, now } = services
+  const { account, member } = await existing(services, request)
+  const faults = new Faults()
+  readObject({}, request.body, { current: null, faults })
+  if (faults.all.length > 0) throw faulty(faults.all)
+  const failed = unmet(request.conditions, memberTag(member))
+  if (failed !== null) throw failed
+  const user = await store.users.byId(member.userId)
+  if (user === null) throw notFound()
+  await assertMayInvite(services, request.token, user)
+  const context = {
+    nowMs: now(),
+    actor: actorOf(request),
+    accountId: account.id,
+    account: account.name,
+  }
+  const what = { action: 'member.invite', target: member.email, detail: member.email }
+  // The entry is stored first: a link without an entry is worse than an entry without a link.
+  await store.auditTrail.add(changeEntry(context, { ...what, before: null, after: null }))
+  return { status: 201, json: await newInvitation(services, request, user) }
+}
+
+/**
+ * A link sets the password of the user, who may have more rights than the token: no token gets one for an
+ * administrator or auditor, and a token with an account none for a user who has signed in, or is a member of
+ * an account that it does not see.
+ */
+async function assertMayInvite(
+  services: AdminServices,
+  token: AdminToken,
+  user: User,
+): Promise<void> {
+  const { store } = services
+  let isAllowed = user.role === null && user.groupRole === undefined
+  if (token.accountId !== null) {
+    isAllowed &&= user.signedInAtMs === undefined
+    for (const { accountId } of await store.users.memberships(user.id)) {
+      const account = await store.accountById(accountId)
+      isAllowed &&= account === null || (await sees(services, token, account))
+    }
+  }
+  if (isAllowed) return
+  throw new Problem('forbidden', 'This token cannot make a link for a user with other rights.', {
+    fix: 'Ask an administrator, or let the user sign in with the password.',
+  })
+}
+
+/** Replaces the user's link. The secret follows `#`, so that it reaches no server and no log. */
+async function newInvitation(
+  { store, snapshot, now }: AdminServices,
+  { req }: AdminRequest,
+  { id }: User,
+): Promise<JsonObject> {
+  const { server, dashboard } = snapshot().config
+  await store.signInTokens.end('reset', id, null)
+  const secret = newSignInSecret()
+  const expiresAtMs = now() + INVITATION_MS
+  const token = { id: signInTokenIdOf(secret), kind: 'reset', accountId: id } as const
+  await store.signInTokens.add({ ...token, expiresAtMs, text: '' })
+  const own = `${server.tls === null ? 'http' : 'https'}://${hostOf(req) ?? 'localhost'}`
+  const base = dashboard.publicUrl ?? own
+  return { url: `${base}/dashboard/reset#${secret}`, expires_at: timeText(expiresAtMs) }
+}

@@ -1,0 +1,391 @@
+/**
+ * Accounts, members and keys as objects of the admin API and of `sluice apply`: their fields, their values in
+ * the spelling of the API, and the records that follow from values. Pure.
+ */
+import {
+  roleOf,
+  type Account,
+  type ApiKey,
+  type KeyLimits,
+  type Member,
+  type User,
+} from '../../accounts/account.js'
+import { LABEL_NAME, LABEL_VALUE, MAX_LABELS } from '../../accounts/labels.js'
+import { displayNameOf } from '../../accounts/names.js'
+import { isPlanOf, planOfNewAccounts, type Plans } from '../../accounts/plans.js'
+import { amountsOf, shownAmounts } from '../../config/resolve-limits.js'
+import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import { etagOf } from './conditions.js'
+import {
+  choiceType,
+  FLAG,
+  listType,
+  numberType,
+  objectType,
+  orNull,
+  textIn,
+  textType,
+  TIME,
+  without,
+  type Faults,
+  type Fields,
+  type FieldType,
+} from './fields.js'
+
+/** The same maximums as in the configuration's `limits`. */
+const COUNT = numberType(1, 1_000_000_000)
+const USD = numberType(0, 1_000_000, { isWhole: false })
+
+/** The fields of limits. */
+export const LIMIT_FIELDS: Fields = {
+  requests_per_minute: { type: COUNT, means: 'Requests per minute.', optional: true },
+  tokens_per_minute: {
+    type: numberType(1, 1_000_000_000_000),
+    means: 'Tokens per minute, of prompts and replies together.',
+    optional: true,
+  },
+  concurrent: { type: numberType(1, 1_000_000), means: 'Concurrent requests.', optional: true },
+  usd_per_day: { type: USD, means: 'US dollars per calendar day (UTC).', optional: true },
+  usd_per_week: { type: USD, means: 'US dollars per calendar week (UTC).', optional: true },
+  usd_per_month: { type: USD, means: 'US dollars per calendar month (UTC).', optional: true },
+}
+const LIMITS = objectType(LIMIT_FIELDS)
+
+/** A text that only replies have. */
+export const SHOWN_TEXT = textType(() => true, { fix: 'Send a text.' })
+
+const LABELS: FieldType<JsonObject> = {
+  schema: {
+    type: 'object',
+    additionalProperties: { type: 'string', pattern: LABEL_VALUE.source },
+    maxProperties: MAX_LABELS,
+  },
+  isMap: true,
+  read(value, path, faults) {
+    if (!isObject(value)) {
+      faults.report(path, `The value of "${path}" is not an object.`, 'Send {"name": "value"}.')
+      return undefined
+    }
+    const entries = Object.entries(value)
+    const before = faults.all.length
+    assertCount(entries.length, path, faults)
+    for (const [name, text] of entries) {
+      const place = `${path}.${name.slice(0, 64)}`
+      if (!LABEL_NAME.test(name)) {
+        const fix = "Use 1 to 32 characters of a-z, 0-9, '_', '.' and '-'."
+        faults.report(place, `"${name.slice(0, 64)}" is no name of a label.`, fix)
+      } else if (typeof text !== 'string' || !LABEL_VALUE.test(text)) {
+        const fix = 'Send a text of 1 to 64 printable ASCII characters without spaces and commas.'
+        faults.report(place, `The value of "${place}" is not valid.`, fix)
+      }
+    }
+    const sorted = entries.sort(([a], [b]) => (a < b ? -1 : 1))
+    return faults.all.length === before ? Object.fromEntries(sorted) : undefined
+  },
+}
+
+/** Reports too many labels; a merge patch may add some to those that there are. */
+export function assertCount(count: number, path: string, faults: Faults): void {
+  if (count <= MAX_LABELS) return
+  faults.report(path, `"${path}" has ${count} labels.`, `Send at most ${MAX_LABELS}.`)
+}
+
+const MODEL = textType((text) => /^[!-~]{1,256}$/.test(text) && !text.slice(0, -1).includes('*'), {
+  fix: 'Send the id of a model, or the beginning of ids and a "*".',
+})
+/** Control characters, and characters that reorder text. */
+const HIDDEN = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/u
+
+/** Whether a text may be the name of a key, or the name of an account that people see. */
+export function isShownName(text: string): boolean {
+  const { length } = Array.from(text)
+  return text.trim() === text && length >= 1 && length <= 100 && !HIDDEN.test(text)
+}
+
+const NAMED = textType(isShownName, {
+  fix: 'Send 1 to 100 characters, without control characters and without spaces at the ends.',
+})
+const TIMES: Fields = {
+  created_at: { type: TIME, means: 'When it was made.', readOnly: true },
+  updated_at: { type: TIME, means: 'The last change of a writable field.', readOnly: true },
+}
+const ETAG: Fields = { etag: { type: SHOWN_TEXT, means: 'The entity tag.', readOnly: true } }
+const ACCOUNT_NAMED: Fields = {
+  account: { type: SHOWN_TEXT, means: 'The name of the account.', readOnly: true },
+}
+
+/** The fields of an account; the defaults depend on its name and on the plans. */
+export function accountFields(name: string, plans: Plans): Fields {
+  const names = Object.keys(plans)
+  const plan = textType((text) => isPlanOf(plans, text), { fix: `Use ${names.join(', ')}.` })
+  return {
+    id: { type: SHOWN_TEXT, means: 'The id of the account.', readOnly: true },
+    name: { type: SHOWN_TEXT, means: 'Its name, which never changes.', readOnly: true },
+    display_name: { type: NAMED, means: 'The name that people see.', default: name },
+    plan: { type: plan, means: 'A plan of the configuration.', default: planOfNewAccounts(plans) },
+    parent: {
+      type: orNull(SHOWN_TEXT),
+      means: 'The name of the account whose limits count for this one, too.',
+      default: null,
+    },
+    labels: { type: LABELS, means: 'Labels.', default: {} },
+    limits: { type: LIMITS, means: 'Limits of the account and of all below it.', default: {} },
+    disabled: { type: FLAG, means: 'Whether its keys are refused.', default: false },
+    ...TIMES,
+    ...ETAG,
+  }
+}
+
+/** The fields of the limits of an account, as an object of their own. */
+export const ACCOUNT_LIMIT_FIELDS: Fields = { ...ACCOUNT_NAMED, ...LIMIT_FIELDS, ...ETAG }
+
+/** The fields of a member. */
+export const MEMBER_FIELDS: Fields = {
+  ...ACCOUNT_NAMED,
+  email: { type: SHOWN_TEXT, means: 'The e-mail address, in lower case.', readOnly: true },
+  role: { type: choiceType(['owner', 'member', 'viewer']), means: 'The role in the account.' },
+  labels: { type: LABELS, means: 'Labels.', default: {} },
+  state: {
+    type: choiceType(['active', 'invited']),
+    means: '`invited` before the first sign-in.',
+    readOnly: true,
+  },
+  ...TIMES,
+  ...ETAG,
+}
+
+/** The digest of a secret. */
+export const DIGEST = textType((text) => /^[0-9a-f]{64}$/.test(text), {
+  fix: 'Send 64 lower-case hex digits: the SHA-256 of the secret.',
+  schema: { pattern: '^[0-9a-f]{64}$' },
+})
+
+/** The fields of a key. */
+export const KEY_FIELDS: Fields = {
+  id: { type: SHOWN_TEXT, means: 'The id of the key.', readOnly: true },
+  ...ACCOUNT_NAMED,
+  name: { type: SHOWN_TEXT, means: 'Its name, unique among the live keys.', readOnly: true },
+  models: {
+    type: orNull(listType(MODEL, { least: 1, most: 100 })),
+    means: 'The models that it may use; null: all.',
+    default: null,
+  },
+  limits: { type: LIMITS, means: 'Limits of the key.', default: {} },
+  labels: { type: LABELS, means: 'Labels.', default: {} },
+  expires_at: { type: orNull(TIME), means: 'When it ends; null: never.', default: null },
+  state: {
+    type: choiceType(['live', 'expired', 'revoked']),
+    means: 'Whether it works.',
+    readOnly: true,
+  },
+  prefix: { type: orNull(SHOWN_TEXT), means: 'Its first characters.', readOnly: true },
+  last_four: { type: orNull(SHOWN_TEXT), means: 'Its last characters.', readOnly: true },
+  created_by: { type: orNull(SHOWN_TEXT), means: 'Who made it.', readOnly: true },
+  ...TIMES,
+  last_used_at: {
+    type: orNull(TIME),
+    means: 'The last request with it.',
+    readOnly: true,
+    isVolatile: true,
+  },
+  ...ETAG,
+  secret_sha256: {
+    type: DIGEST,
+    means: 'The SHA-256 of the secret, instead of a generated one.',
+    optional: true,
+    writeOnly: true,
+  },
+}
+
+/** The writable values of an account. */
+export function accountValues(account: Account, parent: string | null): JsonObject {
+  const { plan, labels = {}, limits = {}, disabled } = account
+  return {
+    display_name: displayNameOf(account),
+    plan,
+    parent,
+    labels: { ...labels },
+    limits: shownAmounts(limits),
+    disabled,
+  }
+}
+
+/** The object of an account. */
+export function accountObject(account: Account, parent: string | null): JsonObject {
+  const { id, name, createdAtMs, updatedAtMs = createdAtMs } = account
+  return {
+    id,
+    name,
+    ...accountValues(account, parent),
+    created_at: timeOfMs(createdAtMs),
+    updated_at: timeOfMs(updatedAtMs),
+    etag: accountTag(account, parent),
+  }
+}
+
+/** The entity tag of an account. */
+export function accountTag(account: Account, parent: string | null): string {
+  const { id, createdAtMs, updatedAtMs = createdAtMs } = account
+  return etagOf('account', id, updatedAtMs, accountValues(account, parent))
+}
+
+/** The account with these values; `former` is the record before, or the start of a new one. */
+export function accountWith(
+  former: Pick<Account, 'id' | 'name' | 'createdAtMs'> & Partial<Account>,
+  values: JsonObject,
+  { parentId, nowMs }: { readonly parentId: string | null; readonly nowMs: number },
+): Account {
+  const { display_name: displayName, plan, disabled } = values
+  const labels = labelsIn(values)
+  const limits = limitsIn(values['limits'])
+  return {
+    ...without(former, 'displayName', 'parentId', 'labels', 'limits'),
+    ...(displayName === former.name ? {} : { displayName: textIn(displayName) }),
+    plan: textIn(plan),
+    ...(parentId === null ? {} : { parentId }),
+    ...(labels === null ? {} : { labels }),
+    ...(limits === null ? {} : { limits }),
+    disabled: disabled === true,
+    updatedAtMs: laterThan(former.updatedAtMs, nowMs),
+  }
+}
+
+/** The object of an account's limits. */
+export function limitsObject({ id, name, limits = {} }: Account): JsonObject {
+  const values = shownAmounts(limits)
+  return { account: name, ...values, etag: etagOf('limits', id, values) }
+}
+
+/** The writable values of a member. */
+export function memberValues(member: Member): JsonObject {
+  return { role: roleOf(member), labels: { ...member.labels } }
+}
+
+/** The entity tag of a member. */
+export function memberTag(member: Member): string {
+  const { accountId, userId, createdAtMs, updatedAtMs = createdAtMs } = member
+  return etagOf('member', accountId, userId, updatedAtMs, memberValues(member))
+}
+
+/** The object of a member. */
+export function memberObject(
+  member: Member,
+  { account, user }: { readonly account: string; readonly user: User | null },
+): JsonObject {
+  const { email, createdAtMs, updatedAtMs = createdAtMs } = member
+  return {
+    account,
+    email,
+    ...memberValues(member),
+    state: user?.signedInAtMs === undefined ? 'invited' : 'active',
+    created_at: timeOfMs(createdAtMs),
+    updated_at: timeOfMs(updatedAtMs),
+    etag: memberTag(member),
+  }
+}
+
+/** The member with these values. */
+export function memberWith(
+  former: Member | null,
+  values: JsonObject,
+  as: Pick<Member, 'accountId' | 'userId' | 'email'> & { readonly nowMs: number },
+): Member {
+  const { nowMs, ...owner } = as
+  const { role } = values
+  const labels = labelsIn(values)
+  const start: Omit<Member, 'role'> = former ?? { ...owner, createdAtMs: nowMs }
+  return {
+    ...without(start, 'labels'),
+    role: role === 'owner' || role === 'member' ? role : 'viewer',
+    ...(labels === null ? {} : { labels }),
+    updatedAtMs: laterThan(former?.updatedAtMs, nowMs),
+  }
+}
+
+/** The writable values of a key. */
+export function keyValues({ models, limits = {}, labels = {}, expiresAtMs }: ApiKey): JsonObject {
+  return {
+    models: models === undefined ? null : [...models],
+    limits: shownAmounts(limits),
+    labels: { ...labels },
+    expires_at: expiresAtMs === undefined ? null : timeOfMs(expiresAtMs),
+  }
+}
+
+/** The entity tag of a key. */
+export function keyTag(key: ApiKey): string {
+  const { id, digest, revokedAtMs = null, createdAtMs, updatedAtMs = createdAtMs } = key
+  return etagOf('key', id, digest, updatedAtMs, revokedAtMs, keyValues(key))
+}
+
+/** The object of a key. */
+export function keyObject(
+  key: ApiKey,
+  of: { readonly account: string; readonly lastUsedAtMs: number | null; readonly nowMs: number },
+): JsonObject {
+  const { id, name, prefix, lastFour, createdBy, createdAtMs } = key
+  const { account, lastUsedAtMs, nowMs } = of
+  return {
+    ...{ id, account, name },
+    ...keyValues(key),
+    state: keyState(key, nowMs),
+    prefix: prefix === '' ? null : prefix,
+    last_four: lastFour === '' ? null : lastFour,
+    created_by: createdBy ?? null,
+    created_at: timeOfMs(createdAtMs),
+    updated_at: timeOfMs(key.updatedAtMs ?? createdAtMs),
+    last_used_at: lastUsedAtMs === null ? null : timeOfMs(lastUsedAtMs),
+    etag: keyTag(key),
+  }
+}
+
+/** Whether a key works, or why not. */
+export function keyState(
+  { revokedAtMs, expiresAtMs }: ApiKey,
+  nowMs: number,
+): 'live' | 'expired' | 'revoked' {
+  if (revokedAtMs !== undefined) return 'revoked'
+  return expiresAtMs !== undefined && expiresAtMs <= nowMs ? 'expired' : 'live'
+}
+
+/** The key with these values; `former` is the record before, or the start of a new one. */
+export function keyWith(former: ApiKey, values: JsonObject, nowMs: number): ApiKey {
+  const { models, expires_at: end } = values
+  const limits = limitsIn(values['limits'])
+  const labels = labelsIn(values)
+  return {
+    ...without(former, 'models', 'limits', 'labels', 'expiresAtMs'),
+    ...(Array.isArray(models) ? { models: models.map(String) } : {}),
+    ...(limits === null ? {} : { limits }),
+    ...(labels === null ? {} : { labels }),
+    ...(typeof end === 'string' ? { expiresAtMs: Date.parse(end) } : {}),
+    updatedAtMs: laterThan(former.updatedAtMs, nowMs),
+  }
+}
+
+/** The limits in values; null for none. */
+export function limitsIn(values: JsonValue | undefined): KeyLimits | null {
+  const given = isObject(values) ? values : {}
+  const numbers = Object.entries(given).filter((pair): pair is [string, number] => {
+    return typeof pair[1] === 'number'
+  })
+  const limits = amountsOf(Object.fromEntries(numbers))
+  return Object.keys(limits).length === 0 ? null : limits
+}
+
+/** The labels in values, sorted; null for none. */
+export function labelsIn({ labels }: JsonObject): Record<string, string> | null {
+  const given = isObject(labels) ? Object.entries(labels) : []
+  if (given.length === 0) return null
+  const sorted = given.sort(([a], [b]) => (a < b ? -1 : 1))
+  return Object.fromEntries(sorted.map(([name, value]) => [name, textIn(value)]))
+}
+
+/** The time of a change, later than the one before. */
+function laterThan(formerMs: number | undefined, nowMs: number): number {
+  return Math.max(nowMs, (formerMs ?? 0) + 1)
+}
+
+function timeOfMs(ms: number): string {
+  return new Date(ms).toISOString()
+}

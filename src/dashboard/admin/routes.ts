@@ -1,0 +1,25 @@
+/** The route table of the admin API: every path and method with the scopes that it needs. */
+import { accountRoutes } from './accounts.js'
+import { applyRoutes } from './apply.js'
+import { configurationRoutes } from './configuration.js'
+import { denialRoutes } from './denials.js'
+import { keyRoutes } from './keys.js'
+import { memberRoutes } from './members.js'
+import type { AdminRoute } from './route.js'
+import type { AdminServices } from './services.js'
+import { tokenRoutes } from './tokens.js'
+import { usageRoutes } from './usage.js'
+
+/** All routes. */
+export function adminRoutes(services: AdminServices): AdminRoute[] {
+  return [
+    ...accountRoutes(services),
+    ...memberRoutes(services),
+    ...keyRoutes(services),
+    ...tokenRoutes(services),
+    ...denialRoutes(services),
+    ...usageRoutes(services),
+    ...configurationRoutes(services),
+    ...applyRoutes(services),
+  ]
+}

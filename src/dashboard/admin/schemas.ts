@@ -1,0 +1,136 @@
+/** The schemas of the replies of the admin API, for its OpenAPI document. */
+import { isObject, type JsonObject } from '../../formats/chat/json.js'
+import { COLUMNS } from '../../ledger/export-columns.js'
+import { DENIAL_FIELDS } from './denials.js'
+import { schemaOf, type Fields } from './fields.js'
+import { ACCOUNT_LIMIT_FIELDS, accountFields, KEY_FIELDS, MEMBER_FIELDS } from './objects.js'
+import { TOKEN_FIELDS } from './tokens.js'
+
+/** The schema of a list of objects. */
+function listSchema(item: JsonObject): JsonObject {
+  return {
+    type: 'object',
+    properties: {
+      items: { type: 'array', items: item },
+      next_cursor: { type: ['string', 'null'] },
+    },
+    required: ['items', 'next_cursor'],
+  }
+}
+
+/** The schema of an object as replies have it. */
+function replySchema(fields: Fields, more: JsonObject = {}): JsonObject {
+  const shown = Object.entries(fields).filter(([, { writeOnly }]) => writeOnly !== true)
+  const { properties } = schemaOf(Object.fromEntries(shown))
+  return {
+    type: 'object',
+    properties: { ...(isObject(properties) ? properties : {}), ...more },
+    required: shown.filter(([, { optional }]) => optional !== true).map(([name]) => name),
+  }
+}
+
+const TEXT: JsonObject = { type: 'string' }
+const COUNT: JsonObject = { type: 'integer', minimum: 0 }
+
+const INVITATION: JsonObject = {
+  type: 'object',
+  properties: { url: TEXT, expires_at: { type: 'string', format: 'date-time' } },
+}
+
+const FIGURES: JsonObject = {
+  requests: COUNT,
+  failed: COUNT,
+  input_tokens: COUNT,
+  output_tokens: COUNT,
+  cost_nano_usd: COUNT,
+  cost_usd: { type: 'string', description: 'The same in dollars, with nine digits' },
+  unpriced_requests: { ...COUNT, description: 'Requests of unknown price' },
+}
+
+const AUDIT_LINE: JsonObject = {
+  type: 'object',
+  properties: {
+    id: TEXT,
+    at: { type: 'string', format: 'date-time' },
+    actor: { type: 'string', description: 'An e-mail address, `command line` or `token:NAME`' },
+    address: { type: ['string', 'null'] },
+    request_id: { type: ['string', 'null'] },
+    action: TEXT,
+    account: { type: ['string', 'null'] },
+    target: TEXT,
+    before: { type: ['object', 'null'] },
+    after: { type: ['object', 'null'] },
+  },
+}
+
+const PLANNED: JsonObject = {
+  type: 'object',
+  properties: {
+    kind: { type: 'string', enum: ['Account', 'Member', 'Key'] },
+    name: TEXT,
+    account: TEXT,
+    changes: { type: 'object', description: 'Old and new value by field' },
+  },
+}
+
+/** By name. */
+export const REPLY_SCHEMAS: Readonly<Record<string, JsonObject>> = {
+  Account: replySchema(accountFields('', {})),
+  AccountList: listSchema({ $ref: '#/components/schemas/Account' }),
+  Limits: replySchema(ACCOUNT_LIMIT_FIELDS),
+  Member: replySchema(MEMBER_FIELDS, {
+    invitation: { ...INVITATION, description: 'Only in the reply that made a new user' },
+  }),
+  MemberList: listSchema({ $ref: '#/components/schemas/Member' }),
+  Invitation: INVITATION,
+  Key: replySchema(KEY_FIELDS, {
+    secret: { type: 'string', description: 'The secret; only in the reply that made it' },
+    previous: {
+      type: 'object',
+      properties: { id: TEXT, expires_at: { type: 'string', format: 'date-time' } },
+      description: 'The replaced key; only in the reply of a rotation',
+    },
+  }),
+  KeyList: listSchema({ $ref: '#/components/schemas/Key' }),
+  Token: replySchema(TOKEN_FIELDS, {
+    token: { type: 'string', description: 'The token; only in the reply that made it' },
+  }),
+  TokenList: listSchema({ $ref: '#/components/schemas/Token' }),
+  Denial: replySchema(DENIAL_FIELDS),
+  DenialList: listSchema({ $ref: '#/components/schemas/Denial' }),
+  Usage: {
+    type: 'object',
+    properties: {
+      from: { type: 'string', format: 'date-time' },
+      to: { type: 'string', format: 'date-time' },
+      by: TEXT,
+      rows: {
+        type: 'array',
+        items: { type: 'object', properties: { group: TEXT, ...FIGURES } },
+      },
+      total: { type: 'object', properties: FIGURES },
+    },
+  },
+  RequestList: listSchema({
+    type: 'object',
+    properties: Object.fromEntries(COLUMNS.map(([name, means]) => [name, { description: means }])),
+  }),
+  AuditLine: AUDIT_LINE,
+  AuditList: listSchema({ $ref: '#/components/schemas/AuditLine' }),
+  ApplyResult: {
+    type: 'object',
+    properties: {
+      create: { type: 'array', items: PLANNED },
+      change: { type: 'array', items: PLANNED },
+      remove: { type: 'array', items: PLANNED },
+      unchanged: COUNT,
+      applied: { type: 'boolean' },
+      errors: { type: 'array', items: { type: 'object' } },
+    },
+  },
+  Config: { type: 'object' },
+  Generations: { type: 'object' },
+  Generation: { type: 'object' },
+  RolledBack: { type: 'object' },
+  PlanResult: { type: 'object' },
+}

@@ -1,0 +1,118 @@
+/**
+ * What the handlers of the admin API depend on, and functions that several of them share.
+ */
+import type { Account } from '../../accounts/account.js'
+import type { Snapshot } from '../../config/config.js'
+import type { HttpRequest } from '../../http/message.js'
+import { newRequestId } from '../../http/request-id.js'
+import type { Logger } from '../../observe/log.js'
+import type { AdminToken } from '../../store/admin-tokens.js'
+import type { AuditEntry } from '../../store/audit-trail.js'
+import type { Store } from '../../store/store.js'
+import type { ConfigControl } from '../server/config-control.js'
+import { numberType, textType } from './fields.js'
+import { invalid, notFound } from './problem.js'
+import type { AdminRequest, Parameters } from './route.js'
+
+/** The dependencies of the handlers. */
+export interface AdminServices {
+  readonly store: Store
+  /** The generation in force. */
+  readonly snapshot: () => Snapshot
+  readonly log: Logger
+  /** Ms since 1970. */
+  readonly now: () => number
+  readonly version: string
+  readonly configControl: ConfigControl
+  /** The client's address. */
+  readonly addressOf: (req: HttpRequest) => string
+}
+
+/** Who makes a change, for the audit trail. */
+export interface Actor {
+  readonly actor: string
+  readonly address: string | null
+  readonly requestId?: string
+}
+
+/** The actor of a request. */
+export function actorOf({ token, address, requestId }: AdminRequest): Actor {
+  return { actor: `token:${token.name}`, address, requestId }
+}
+
+/** An entry of the audit trail for an action. The change itself must store it. */
+export function entryOf(
+  nowMs: number,
+  actor: Actor,
+  what: Pick<AuditEntry, 'accountId' | 'action' | 'target' | 'detail' | 'before' | 'after'>,
+): AuditEntry {
+  return { id: newRequestId(nowMs), atMs: nowMs, ...actor, ...what }
+}
+
+/**
+ * Whether the token sees the account: it has no account, or this account is its own or below it.
+ */
+export async function sees(
+  { store }: Pick<AdminServices, 'store'>,
+  token: AdminToken,
+  account: Account,
+): Promise<boolean> {
+  const { accountId } = token
+  if (accountId === null || accountId === account.id) return true
+  const above = await store.ancestorsOf(account)
+  return above.some(({ id }) => id === accountId)
+}
+
+/** The account with the name, if the token sees it. Throws `not_found`. */
+export async function accountNamed(
+  services: Pick<AdminServices, 'store'>,
+  token: AdminToken,
+  name: string,
+): Promise<Account> {
+  const account = await services.store.accountByName(name)
+  if (account === null || !(await sees(services, token, account))) throw notFound()
+  return account
+}
+
+/** The parameters of a list. */
+export const PAGE_PARAMETERS: Parameters = {
+  cursor: {
+    type: textType((text) => text !== '' && text.length <= 400, {
+      fix: 'Send the `next_cursor` of the page before.',
+    }),
+    means: 'The `next_cursor` of the page before.',
+  },
+  limit: { type: numberType(1, 500), means: '1 to 500, default 100.', isNumber: true },
+}
+
+/** Which page a request wants. `after`: what the cursor of the page before stands for. */
+export function pageOf({ query }: AdminRequest): { after: string | null; limit: number } {
+  const { cursor, limit } = query
+  return {
+    after: typeof cursor === 'string' ? readCursor(cursor) : null,
+    limit: typeof limit === 'number' ? limit : 100,
+  }
+}
+
+/** The text that a page ended with, as a cursor that only this API reads. */
+export function cursorOf(text: string): string {
+  return Buffer.from(`c1:${text}`).toString('base64url')
+}
+
+function readCursor(cursor: string): string {
+  const text = Buffer.from(cursor, 'base64url').toString()
+  if (/^[\w-]+$/.test(cursor) && text.startsWith('c1:') && cursorOf(text.slice(3)) === cursor) {
+    return text.slice(3)
+  }
+  throw invalid('cursor', 'This is no cursor.', 'Send the `next_cursor` of the page before.')
+}
+
+/** A time in ms as text; null without one. */
+export function timeText(ms: number | undefined | null): string | null {
+  return ms === undefined || ms === null ? null : new Date(ms).toISOString()
+}
+
+/** Ends the turn of the event loop, so that requests of the data plane are served in between. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}

@@ -1,0 +1,264 @@
+/** Tokens of the admin API: list, create, read, revoke. */
+import {
+  createAdminToken,
+  grants,
+  revokeAdminToken,
+  SCOPES,
+  tokenFields,
+  tokenState,
+  TOKEN_DAYS,
+  type Scope,
+} from '../../accounts/admin-tokens.js'
+import type { JsonObject } from '../../formats/chat/json.js'
+import type { AdminToken } from '../../store/admin-tokens.js'
+import type { AuditEntry } from '../../store/audit-trail.js'
+import { etagOf, unmet } from './conditions.js'
+import {
+  choiceType,
+  Faults,
+  listType,
+  orNull,
+  readObject,
+  textIn,
+  textType,
+  TIME,
+  type Fields,
+} from './fields.js'
+import { faulty, invalid, notFound, Problem } from './problem.js'
+import type { AdminRequest, AdminRoute } from './route.js'
+import {
+  accountNamed,
+  actorOf,
+  cursorOf,
+  entryOf,
+  PAGE_PARAMETERS,
+  pageOf,
+  sees,
+  timeText,
+  type Actor,
+  type AdminServices,
+} from './services.js'
+
+const NAME = textType((text) => text.trim() === text && text !== '' && text.length <= 100, {
+  fix: 'Send 1 to 100 characters without spaces at the ends.',
+  schema: { minLength: 1, maxLength: 100 },
+})
+const ANY_TEXT = textType(() => true, { fix: 'Send a text.' })
+
+/** The fields of a token. */
+export const TOKEN_FIELDS: Fields = {
+  id: { type: ANY_TEXT, means: 'The id of the token.', readOnly: true },
+  name: { type: NAME, means: 'Stands as `token:NAME` in the audit trail.' },
+  scopes: {
+    type: listType(choiceType(SCOPES), { least: 1, most: SCOPES.length }),
+    means: 'What the token may do; `X:write` includes `X:read`, `keys:write` also reads keys.',
+  },
+  account: {
+    type: orNull(ANY_TEXT),
+    means: 'The name of the account that it sees, with all below it; null: all accounts.',
+    default: null,
+  },
+  expires_at: {
+    type: TIME,
+    means: `When it ends: at most ${TOKEN_DAYS.most} days from now. Default: in ${TOKEN_DAYS.usual} days.`,
+    optional: true,
+  },
+  state: { type: choiceType(['live', 'expired', 'revoked']), means: 'Its state.', readOnly: true },
+  last_four: { type: ANY_TEXT, means: 'The last characters of the token.', readOnly: true },
+  created_by: { type: ANY_TEXT, means: 'Who made it.', readOnly: true },
+  created_at: { type: TIME, means: 'When it was made.', readOnly: true },
+  last_used_at: { type: orNull(TIME), means: 'The last use, to the minute.', readOnly: true },
+  etag: { type: ANY_TEXT, means: 'The entity tag.', readOnly: true },
+}
+
+/** The routes. */
+export function tokenRoutes(services: AdminServices): AdminRoute[] {
+  const scopes: readonly Scope[] = ['tokens:write']
+  return [
+    {
+      ...{ method: 'GET', path: '/tokens', scopes, query: PAGE_PARAMETERS },
+      summary: 'The tokens, newest first; revoked ones stay in the list for 30 days',
+      replies: { 200: 'TokenList' },
+      handle: (request) => list(services, request),
+    },
+    {
+      ...{ method: 'POST', path: '/tokens', scopes },
+      summary: 'Create a token; only this reply has its secret',
+      body: { name: 'Token', fields: TOKEN_FIELDS },
+      replies: { 201: 'Token' },
+      handle: (request) => create(services, request),
+    },
+    {
+      ...{ method: 'GET', path: '/tokens/{id}', scopes, summary: 'One token' },
+      replies: { 200: 'Token' },
+      async handle({ token, path }) {
+        const found = await visible(services, token, path['id'] ?? '')
+        const { json, etag } = await viewOf(services, found)
+        return { status: 200, json, etag }
+      },
+    },
+    {
+      ...{ method: 'DELETE', path: '/tokens/{id}', scopes },
+      summary: 'Revoke a token: it answers 401 within a second, on every gateway',
+      replies: { 204: null },
+      handle: (request) => revoke(services, request),
+    },
+  ]
+}
+
+async function list(services: AdminServices, request: AdminRequest) {
+  const { after, limit } = pageOf(request)
+  const items: JsonObject[] = []
+  let cursor = after
+  // Tokens that this one does not see are left out, so that several pages of the store may be needed.
+  for (;;) {
+    const page = await services.store.adminTokens.page(cursor, limit - items.length)
+    for (const token of page.items) {
+      if (await isVisible(services, request.token, token)) {
+        items.push((await viewOf(services, token)).json)
+      }
+    }
+    cursor = page.next
+    if (cursor === null || items.length >= limit) break
+  }
+  const next = cursor === null ? null : cursorOf(cursor)
+  return { status: 200, json: { items, next_cursor: next } }
+}
+
+async function create(services: AdminServices, request: AdminRequest) {
+  const { store, now } = services
+  const { token: own, body } = request
+  const faults = new Faults()
+  const values = readObject(TOKEN_FIELDS, body, { current: null, faults })
+  if (faults.all.length > 0) throw faulty(faults.all)
+  const failed = unmet(request.conditions, null)
+  if (failed !== null) throw failed
+  const scopes = Array.isArray(values['scopes']) ? values['scopes'].map(String) : []
+  const account = typeof values['account'] === 'string' ? values['account'] : null
+  const accountId = account === null ? null : await accountIdOf(services, own, account)
+  assertWithin(own, scopes, accountId)
+  const { expires_at: expires, name } = values
+  const { token, secret } = await createAdminToken(store, {
+    name: textIn(name),
+    scopes,
+    accountId,
+    ...(typeof expires === 'string' ? { expiresAtMs: Date.parse(expires) } : {}),
+    createdBy: actorOf(request).actor,
+    now,
+    audit: (made) => [tokenEntry(now(), actorOf(request), { made, account })],
+  })
+  const { json, etag } = await viewOf(services, token)
+  const location = `/tokens/${token.id}`
+  return { status: 201, json: { ...json, token: secret }, etag, location }
+}
+
+/** An account that the token does not see is refused like one that does not exist. */
+async function accountIdOf(
+  services: AdminServices,
+  own: AdminToken,
+  name: string,
+): Promise<string> {
+  const account = await accountNamed(services, own, name).catch((error: unknown) => {
+    const isMissing = error instanceof Problem && error.kind === 'not_found'
+    throw isMissing
+      ? invalid('account', `There is no account "${name}".`, 'Send the name of an account.')
+      : error
+  })
+  return account.id
+}
+
+/** A token makes only tokens with scopes and account within its own. */
+function assertWithin(own: AdminToken, scopes: readonly string[], accountId: string | null): void {
+  const beyond = scopes.find((scope) => {
+    return !SCOPES.some((known) => known === scope && grants(own.scopes, known))
+  })
+  if (beyond !== undefined) {
+    throw new Problem('forbidden', `This token lacks the scope ${beyond}, so it cannot give it.`, {
+      field: 'scopes',
+      fix: 'Leave the scope out, or use a token that has it.',
+    })
+  }
+  if (own.accountId !== null && accountId === null) {
+    throw new Problem('forbidden', 'This token makes only tokens of its account.', {
+      field: 'account',
+      fix: 'Send the name of its account, or of one below it.',
+    })
+  }
+}
+
+/** The audit entry of a new token. */
+export function tokenEntry(
+  nowMs: number,
+  actor: Actor,
+  { made, account }: { readonly made: AdminToken; readonly account: string | null },
+): AuditEntry {
+  const change = { before: null, after: tokenFields(made, account) }
+  const { id: target, name: detail } = made
+  const accountId = made.accountId ?? ''
+  return entryOf(nowMs, actor, { accountId, action: 'token.create', target, detail, ...change })
+}
+
+/** The audit entry of a revoked token. */
+export function revocationEntry(nowMs: number, actor: Actor, token: AdminToken): AuditEntry {
+  const change = { before: { revoked_at: null }, after: { revoked_at: timeText(nowMs) } }
+  const { id: target, name: detail } = token
+  const accountId = token.accountId ?? ''
+  return entryOf(nowMs, actor, { accountId, action: 'token.revoke', target, detail, ...change })
+}
+
+async function revoke(services: AdminServices, request: AdminRequest): Promise<'none'> {
+  const { store, now } = services
+  const found = await visible(services, request.token, request.path['id'] ?? '')
+  const failed = unmet(request.conditions, tagOf(found))
+  if (failed !== null) throw failed
+  const nowMs = now()
+  const isRevoked = await revokeAdminToken(store, found.id, {
+    nowMs,
+    audit: (token) => [revocationEntry(nowMs, actorOf(request), token)],
+  })
+  if (!isRevoked) throw notFound()
+  return 'none'
+}
+
+/** The token with the id; a revoked one is gone. Throws `not_found`. */
+async function visible(services: AdminServices, own: AdminToken, id: string): Promise<AdminToken> {
+  const found = await services.store.adminTokens.byId(id)
+  const isThere = found !== null && found.revokedAtMs === undefined
+  if (!isThere || !(await isVisible(services, own, found))) throw notFound()
+  return found
+}
+
+/** A token with an account sees those of this account and below. */
+async function isVisible(
+  services: AdminServices,
+  own: AdminToken,
+  { accountId }: AdminToken,
+): Promise<boolean> {
+  if (own.accountId === null) return true
+  const account = accountId === null ? null : await services.store.accountById(accountId)
+  return account !== null && sees(services, own, account)
+}
+
+function tagOf({ id, name, scopes, accountId, expiresAtMs }: AdminToken): string {
+  return etagOf(id, name, scopes, accountId, expiresAtMs)
+}
+
+async function viewOf({ store, now }: AdminServices, token: AdminToken) {
+  const { accountId } = token
+  const account = accountId === null ? null : await store.accountById(accountId)
+  const etag = tagOf(token)
+  const json: JsonObject = {
+    id: token.id,
+    name: token.name,
+    scopes: [...token.scopes],
+    account: account?.name ?? null,
+    expires_at: timeText(token.expiresAtMs),
+    state: tokenState(token, now()),
+    last_four: token.lastFour,
+    created_by: token.createdBy,
+    created_at: timeText(token.createdAtMs),
+    last_used_at: timeText(token.lastUsedAtMs),
+    etag,
+  }
+  return { json, etag }
+}

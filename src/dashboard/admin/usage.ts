@@ -1,0 +1,531 @@
+/** Usage of the admin API: sums by a group, single requests, the audit trail; as JSON or CSV. */
+import type { Account } from '../../accounts/account.js'
+import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import type { LedgerEntry } from '../../ledger/entry.js'
+import { COLUMNS, csvCell, csvHeader, csvLine, usd } from '../../ledger/export-columns.js'
+import type { AdminToken } from '../../store/admin-tokens.js'
+import type { AuditEntry } from '../../store/audit-trail.js'
+import { everyAccount } from '../../store/list-all.js'
+import type { EntryFilter } from '../../store/usage-queries.js'
+import { numberType, textType, TIME } from './fields.js'
+import { invalid } from './problem.js'
+import type { AdminReply, AdminRequest, AdminRoute, Parameters } from './route.js'
+import {
+  accountNamed,
+  cursorOf,
+  nextTurn,
+  PAGE_PARAMETERS,
+  pageOf,
+  timeText,
+  type AdminServices,
+} from './services.js'
+
+const GROUPINGS = [
+  'account',
+  'parent',
+  'root',
+  'member',
+  'key',
+  'model',
+  'upstream',
+  'day',
+  'month',
+]
+const LABEL = /^label:[a-z0-9_.-]{1,32}$/
+const DAY_MS = 86_400_000
+
+const BY = textType((text) => GROUPINGS.includes(text) || LABEL.test(text), {
+  fix: `Send one of ${GROUPINGS.join(', ')}, label:NAME.`,
+})
+const ANY = textType((text) => text.length <= 400, { fix: 'Send a shorter text.' })
+const TRUE = textType((text) => text === 'true' || text === 'false', { fix: 'Send true or false.' })
+
+const PERIOD: Parameters = {
+  from: { type: TIME, means: 'The first moment.' },
+  to: { type: TIME, means: 'The moment after the last.' },
+}
+const OF_ACCOUNT: Parameters = {
+  account: { type: ANY, means: 'The name of an account.' },
+  tree: { type: TRUE, means: 'With `account`: with all accounts below it.' },
+}
+
+/** The filters of single requests that are compared for equality, and their names in the code. */
+const SAME = {
+  key_id: 'keyId',
+  model: 'model',
+  upstream: 'upstream',
+  status: 'status',
+  outcome: 'outcome',
+  label: 'label',
+} as const
+
+/** The routes. */
+export function usageRoutes(services: AdminServices): AdminRoute[] {
+  return [
+    {
+      ...{ method: 'GET', path: '/usage', scopes: ['usage:read'], hasCsv: true },
+      summary: 'Requests, tokens and cost by a group',
+      query: {
+        by: { type: BY, means: `One of ${GROUPINGS.join(', ')}, label:NAME; default: account.` },
+        ...PERIOD,
+        ...OF_ACCOUNT,
+      },
+      replies: { 200: 'Usage' },
+      handle: (request) => usage(services, request),
+    },
+    {
+      ...{ method: 'GET', path: '/requests', scopes: ['usage:read'], hasCsv: true },
+      summary: 'Single requests, newest first, with the columns of the export of the ledger',
+      query: {
+        ...PAGE_PARAMETERS,
+        ...PERIOD,
+        ...OF_ACCOUNT,
+        key_id: { type: ANY, means: 'The id of a key.' },
+        model: { type: ANY, means: 'A model.' },
+        upstream: { type: ANY, means: 'An upstream.' },
+        status: { type: numberType(100, 599), means: 'The HTTP status.', isNumber: true },
+        outcome: { type: ANY, means: '`ok`, `lost`, or a kind of error.' },
+        label: { type: ANY, means: 'One label, as NAME=VALUE.' },
+      },
+      replies: { 200: 'RequestList' },
+      handle: (request) => requests(services, request),
+    },
+    {
+      ...{ method: 'GET', path: '/audit', scopes: ['audit:read'], hasCsv: true },
+      summary: 'The audit trail, newest first',
+      query: {
+        ...PAGE_PARAMETERS,
+        account: { type: ANY, means: 'The name of an account.' },
+        actor: { type: ANY, means: 'Who: an e-mail address, `command line`, `token:NAME`.' },
+        action: { type: ANY, means: 'What, such as `key.create`.' },
+        target: { type: ANY, means: 'The id or name of what changed.' },
+      },
+      replies: { 200: 'AuditList' },
+      handle: (request) => audit(services, request),
+    },
+  ]
+}
+
+/** The accounts of a query: their ids, or null for all, those of purged accounts included. */
+async function accountsOf(
+  services: AdminServices,
+  token: AdminToken,
+  { account, tree }: JsonObject,
+): Promise<Set<string> | null> {
+  const { store } = services
+  if (typeof account === 'string') {
+    const found = await accountNamed(services, token, account)
+    return tree === 'true' ? withBelow(services, found.id) : new Set([found.id])
+  }
+  if (tree !== undefined) {
+    throw invalid('tree', '"tree" needs "account".', 'Add the name of an account.')
+  }
+  const own = token.accountId === null ? null : await store.accountById(token.accountId)
+  return token.accountId === null ? null : withBelow(services, own?.id ?? token.accountId)
+}
+
+/** The ids of the account and of all below it. */
+export async function withBelow(
+  { store }: Pick<AdminServices, 'store'>,
+  accountId: string,
+): Promise<Set<string>> {
+  const found = new Set([accountId])
+  for (const id of found) for (const child of await store.childrenOf(id)) found.add(child)
+  return found
+}
+
+/** Figures of a group. */
+export interface Figures {
+  requests: number
+  failed: number
+  inputTokens: number
+  outputTokens: number
+  costNanoUsd: number
+  unpriced: number
+}
+
+/** Figures of nothing. */
+export function noFigures(): Figures {
+  return { requests: 0, failed: 0, inputTokens: 0, outputTokens: 0, costNanoUsd: 0, unpriced: 0 }
+}
+
+/** Adds figures. */
+export function addFigures(to: Figures, more: Figures): void {
+  to.requests += more.requests
+  to.failed += more.failed
+  to.inputTokens += more.inputTokens
+  to.outputTokens += more.outputTokens
+  to.costNanoUsd += more.costNanoUsd
+  to.unpriced += more.unpriced
+}
+
+/** The figures of one entry. */
+export function figuresOfEntry({
+  outcome,
+  usage: used,
+  costNanoUsd,
+  source,
+}: LedgerEntry): Figures {
+  return {
+    requests: 1,
+    failed: outcome === 'ok' ? 0 : 1,
+    inputTokens: used.input ?? 0,
+    outputTokens: used.output ?? 0,
+    costNanoUsd: costNanoUsd ?? 0,
+    unpriced: costNanoUsd === null && source !== 'none' ? 1 : 0,
+  }
+}
+
+/** Figures in the spelling of the API. */
+export function shownFigures(figures: Figures): JsonObject {
+  return {
+    requests: figures.requests,
+    failed: figures.failed,
+    input_tokens: figures.inputTokens,
+    output_tokens: figures.outputTokens,
+    cost_nano_usd: figures.costNanoUsd,
+    cost_usd: usd(figures.costNanoUsd),
+    unpriced_requests: figures.unpriced,
+  }
+}
+
+/** Which requests a sum counts. */
+interface Selection {
+  readonly by: string
+  readonly fromMs: number
+  /** Exclusive. */
+  readonly toMs: number
+  readonly accounts: ReadonlySet<string> | null
+}
+
+async function usage(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
+  const { query, token } = request
+  const nowMs = services.now()
+  const { fromMs, toMs } = periodOf(query, nowMs)
+  const accounts = await accountsOf(services, token, query)
+  const by = typeof query['by'] === 'string' ? query['by'] : 'account'
+  const groups = new Map<string, Figures>()
+  const total = noFigures()
+  const groupOf = await groupingOf(services, by)
+  const selection = { by, fromMs, toMs, accounts }
+  for await (const { figures, ...of } of figuresIn(services, selection, nowMs)) {
+    const group = await groupOf(of)
+    const sum = groups.get(group) ?? noFigures()
+    groups.set(group, sum)
+    addFigures(sum, figures)
+    addFigures(total, figures)
+  }
+  const rows = ordered(groups, by)
+  if (request.wantsCsv) {
+    const names = ['group', ...Object.keys(shownFigures(total))]
+    return csvReply('usage', names, rows)
+  }
+  const period = { from: timeText(fromMs), to: timeText(toMs) }
+  return { status: 200, json: { ...period, by, rows, total: shownFigures(total) } }
+}
+
+/** By default the current month (UTC). */
+function periodOf(query: JsonObject, nowMs: number): { fromMs: number; toMs: number } {
+  const now = new Date(nowMs)
+  const { from, to } = query
+  const monthMs = Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1)
+  const toMs = typeof to === 'string' ? Date.parse(to) : Math.max(nowMs, monthMs + 1)
+  const fromMs = typeof from === 'string' ? Date.parse(from) : Math.min(monthMs, toMs - 1)
+  if (fromMs < toMs) return { fromMs, toMs }
+  throw invalid('to', 'The field "to" must be later than "from".', 'Send a later time.')
+}
+
+function ordered(groups: ReadonlyMap<string, Figures>, by: string): JsonObject[] {
+  const isTime = by === 'day' || by === 'month'
+  return [...groups]
+    .sort(([a, one], [b, other]) => {
+      const byName = a < b ? -1 : 1
+      return isTime ? byName : other.costNanoUsd - one.costNanoUsd || byName
+    })
+    .map(([group, figures]) => ({ group, ...shownFigures(figures) }))
+}
+
+/** What a group depends on. */
+interface Grouped {
+  readonly atMs: number
+  readonly accountId: string
+  readonly keyId: string
+  readonly model: string
+  readonly entry: LedgerEntry | null
+}
+
+/**
+ * The figures of the selection in parts: daily sums if the groups and the period allow it, else the entries.
+ * A part is as much as one turn of the event loop should read.
+ */
+async function* figuresIn(
+  { store }: AdminServices,
+  selection: Selection,
+  nowMs: number,
+): AsyncGenerator<Grouped & { readonly figures: Figures }> {
+  const { by, fromMs, toMs, accounts } = selection
+  const isOfDays = fromMs % DAY_MS === 0 && (toMs % DAY_MS === 0 || toMs >= nowMs)
+  if (by === 'upstream' || by.startsWith('label:') || !isOfDays) {
+    for await (const entries of store.ledger.export(fromMs)) {
+      for (const entry of entries) {
+        const { atMs, accountId, keyId, model } = entry
+        if (atMs < fromMs || atMs >= toMs || accounts?.has(accountId) === false) continue
+        yield { atMs, accountId, keyId, model, entry, figures: figuresOfEntry(entry) }
+      }
+      await nextTurn()
+    }
+    return
+  }
+  const perModel = by === 'model' || by === 'day' || by === 'month'
+  for (const accountId of accounts ?? [null]) {
+    const sums = await store.ledger.sums({
+      ...{ accountId, by: 'day', fromMs, toMs: toMs - 1 },
+      ...(perModel ? { per: 'model' } : {}),
+    })
+    for (const sum of sums) {
+      const { startMs: atMs, keyId, model, requests, errors, unpriced } = sum
+      const { inputTokens, outputTokens, costNanoUsd } = sum
+      const tokens = { inputTokens, outputTokens }
+      const figures = { requests, failed: errors, ...tokens, costNanoUsd, unpriced }
+      yield { atMs, accountId: sum.accountId, keyId, model, entry: null, figures }
+    }
+    await nextTurn()
+  }
+}
+
+/** The function that names the group of a sum or an entry. */
+async function groupingOf(
+  { store }: AdminServices,
+  by: string,
+): Promise<(of: Grouped) => string | Promise<string>> {
+  if (by.startsWith('label:')) {
+    const start = `${by.slice('label:'.length)}=`
+    return ({ entry }) => {
+      const pair = entry?.labels?.split(' ').find((each) => each.startsWith(start))
+      return pair?.slice(start.length) ?? '(none)'
+    }
+  }
+  switch (by) {
+    case 'model':
+      return ({ model }) => model
+    case 'upstream':
+      return ({ entry }) => entry?.upstream ?? '(none)'
+    case 'day':
+      return ({ atMs }) => new Date(atMs).toISOString().slice(0, 10)
+    case 'month':
+      return ({ atMs }) => new Date(atMs).toISOString().slice(0, 7)
+    case 'key':
+      return ({ keyId }) => keyId
+    case 'member': {
+      const makers = new Map<string, string>()
+      return async ({ accountId, keyId }) => {
+        const known = makers.get(keyId)
+        if (known !== undefined) return known
+        const maker = (await store.keyById(accountId, keyId))?.createdBy ?? '(none)'
+        makers.set(keyId, maker)
+        return maker
+      }
+    }
+    default: {
+      const accounts = new Map<string, Account>()
+      for await (const account of everyAccount(store)) accounts.set(account.id, account)
+      return ({ accountId }) => accountGroup(accounts, accountId, by)
+    }
+  }
+}
+
+/** `account`, `parent` or `root`; an account that was purged has its id. */
+function accountGroup(
+  accounts: ReadonlyMap<string, Account>,
+  accountId: string,
+  by: string,
+): string {
+  const own = accounts.get(accountId)
+  let group = own
+  for (let above = own; above?.parentId !== undefined && by !== 'account';) {
+    above = accounts.get(above.parentId)
+    group = above ?? group
+    if (by === 'parent') break
+  }
+  return group?.name ?? accountId
+}
+
+async function requests(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
+  const { store } = services
+  const { query, token, wantsCsv } = request
+  const accounts = await accountsOf(services, token, query)
+  const filter: EntryFilter = Object.fromEntries(
+    Object.entries(SAME).flatMap(([name, member]) => {
+      return query[name] === undefined ? [] : [[member, query[name]]]
+    }),
+  )
+  const { from, to } = query
+  const [only = null, ...others] = accounts ?? []
+  const span = {
+    ...filter,
+    accountId: others.length === 0 ? only : null,
+    ...(typeof from === 'string' ? { fromMs: Date.parse(from) } : {}),
+    ...(typeof to === 'string' ? { toMs: Date.parse(to) } : {}),
+  }
+  const read = async (start: string | null, most: number) => {
+    const { entries, next } = await store.ledger.entries({ ...span, after: start, limit: most })
+    const own = entries.filter(({ accountId }) => accounts?.has(accountId) !== false)
+    return { items: own, next }
+  }
+  const { after, limit } = pageOf(request)
+  if (wantsCsv && query['limit'] === undefined && query['cursor'] === undefined) {
+    return { csv: csvOfAll(read), fileName: fileNameOf(services, 'requests') }
+  }
+  const { items, next } = await filled(read, after, limit)
+  if (wantsCsv) {
+    const text = [csvHeader(), ...items.map(csvLine), ''].join('\r\n')
+    const fileName = fileNameOf(services, 'requests')
+    return { csv: once(text), fileName, next: nextQuery(request, next) }
+  }
+  const rows = items.map((entry) => {
+    return Object.fromEntries(COLUMNS.map(([name, , cell]) => [name, cell(entry)]))
+  })
+  return { status: 200, json: { items: rows, next_cursor: next === null ? null : cursorOf(next) } }
+}
+
+type ReadPage<Item> = (
+  after: string | null,
+  limit: number,
+) => Promise<{ readonly items: readonly Item[]; readonly next: string | null }>
+
+/** A full page of a list whose pages may be short because items are left out. */
+async function filled<Item>(
+  read: ReadPage<Item>,
+  after: string | null,
+  limit: number,
+): Promise<{ items: Item[]; next: string | null }> {
+  const items: Item[] = []
+  for (let next = after; ;) {
+    const page = await read(next, limit - items.length)
+    items.push(...page.items)
+    next = page.next
+    if (next === null || items.length >= limit) return { items, next }
+    await nextTurn()
+  }
+}
+
+/** More lines are not in one file. */
+const MAX_LINES = 1_000_000
+
+async function* csvOfAll(read: ReadPage<LedgerEntry>): AsyncGenerator<string> {
+  yield `${csvHeader()}\r\n`
+  let after: string | null = null
+  for (let count = 0; count < MAX_LINES;) {
+    const { items, next }: Awaited<ReturnType<typeof read>> = await read(after, 500)
+    yield items.map((entry) => `${csvLine(entry)}\r\n`).join('')
+    count += items.length
+    if (next === null) return
+    after = next
+    await nextTurn()
+  }
+}
+
+async function* once(text: string): AsyncGenerator<string> {
+  await Promise.resolve()
+  yield text
+}
+
+function nextQuery({ req }: AdminRequest, next: string | null): string | null {
+  if (next === null) return null
+  const query = new URLSearchParams((req.url ?? '').split('?', 2)[1] ?? '')
+  query.set('cursor', cursorOf(next))
+  return query.toString()
+}
+
+function fileNameOf({ now }: Pick<AdminServices, 'now'>, name: string): string {
+  return `${name}-${new Date(now()).toISOString().slice(0, 10)}.csv`
+}
+
+/** A CSV reply of rows with these names; values that are no text or number are JSON. */
+export function csvReply(
+  fileName: string,
+  names: readonly string[],
+  rows: readonly JsonObject[],
+  next: string | null = null,
+): AdminReply {
+  const lines = rows.map((row) => names.map((name) => cellOf(row[name])).join(','))
+  const text = [names.join(','), ...lines, ''].join('\r\n')
+  return { csv: once(text), fileName: `${fileName}.csv`, next }
+}
+
+function cellOf(value: JsonValue | undefined): string {
+  if (value === undefined || value === null) return ''
+  return csvCell(isObject(value) || Array.isArray(value) ? JSON.stringify(value) : value)
+}
+
+/** Entries that one page of the audit trail reads at most, so that a rare filter ends. */
+const AUDIT_READS = 500
+
+async function audit(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
+  const { store } = services
+  const { query, token, wantsCsv } = request
+  const accounts = await accountsOf(services, token, query)
+  const [only = null, ...others] = accounts ?? []
+  const accountId = others.length === 0 ? only : null
+  const read: ReadPage<AuditEntry> = async (start) => {
+    const page = await store.auditTrail.page({ accountId, after: start, limit: AUDIT_READS })
+    const items = page.filter((entry) => isWanted(entry, query, accounts))
+    return { items, next: page.length < AUDIT_READS ? null : (page.at(-1)?.id ?? null) }
+  }
+  const { after, limit } = pageOf(request)
+  const found = await filled(read, after, limit)
+  const entries = found.items.slice(0, limit)
+  // The page of the store may have more than this page of the API.
+  const hasMore = found.items.length > limit
+  const next = hasMore ? (entries.at(-1)?.id ?? null) : found.next
+  const items = await auditLines(services, entries)
+  if (wantsCsv) {
+    return csvReply('audit', AUDIT_NAMES, items, nextQuery(request, next))
+  }
+  return { status: 200, json: { items, next_cursor: next === null ? null : cursorOf(next) } }
+}
+
+function isWanted(
+  entry: AuditEntry,
+  { actor, action, target }: JsonObject,
+  accounts: ReadonlySet<string> | null,
+): boolean {
+  if (accounts?.has(entry.accountId) === false) return false
+  const isActor = actor === undefined || actor === entry.actor || actor === shownActor(entry)
+  return (
+    isActor &&
+    (action === undefined || action === entry.action) &&
+    (target === undefined || target === entry.target)
+  )
+}
+
+/** Without the user of the operating system. */
+function shownActor({ actor }: AuditEntry): string {
+  return actor.startsWith('command line') ? 'command line' : actor
+}
+
+const AUDIT_NAMES = [
+  ...['id', 'at', 'actor', 'address', 'request_id', 'action', 'account', 'target'],
+  ...['before', 'after'],
+]
+
+async function auditLines(
+  { store }: AdminServices,
+  entries: readonly AuditEntry[],
+): Promise<JsonObject[]> {
+  const names = new Map<string, string | null>([['', null]])
+  const lines: JsonObject[] = []
+  for (const entry of entries) {
+    const { id, atMs, address, requestId, action, accountId, target, before, after } = entry
+    if (!names.has(accountId)) {
+      names.set(accountId, (await store.accountById(accountId))?.name ?? null)
+    }
+    lines.push({
+      ...{ id, at: timeText(atMs), actor: shownActor(entry), address },
+      ...{ request_id: requestId ?? null, action },
+      ...{ account: names.get(accountId) ?? entry.account ?? null, target },
+      ...{ before: before ?? null, after: after ?? null },
+    })
+  }
+  return lines
+}

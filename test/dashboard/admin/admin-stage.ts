@@ -1,0 +1,97 @@
+/** A gateway with the admin API for tests, on either store, and a client of the API. */
+import type { Test } from 'tap'
+import { createAdminToken, SCOPES } from '../../../src/accounts/admin-tokens.js'
+import { isObject, type JsonObject } from '../../../src/formats/chat/json.js'
+import { openStore } from '../../../src/store/open-store.js'
+import type { Store } from '../../../src/store/store.js'
+import { startGateway, type GatewaySettings, type TestGateway } from '../../helpers/gateway.js'
+import { redisMissing, startRedis } from '../../helpers/redis.js'
+
+/** A reply. */
+export interface Reply {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  /** Empty if the text is not a JSON object. */
+  readonly json: JsonObject
+}
+
+interface AskOptions {
+  readonly body?: unknown
+  readonly headers?: Record<string, string>
+  /** Empty: none. */
+  readonly token?: string
+}
+
+/** A gateway and a token with all scopes. */
+export interface AdminStage {
+  readonly gateway: TestGateway
+  readonly store: Store
+  readonly token: string
+  readonly ask: (method: string, path: string, options?: AskOptions) => Promise<Reply>
+  /** A new token. */
+  readonly makeToken: (scopes: readonly string[], accountId?: string | null) => Promise<string>
+}
+
+/** Starts it. */
+export async function startAdmin(t: Test, settings: GatewaySettings = {}): Promise<AdminStage> {
+  const more = `admin_api: { enabled: true }\n${settings.more ?? ''}`
+  const gateway = await startGateway(t, { ...settings, more })
+  const store = await openStore(gateway.store)
+  t.teardown(() => store.close())
+  const makeToken = async (scopes: readonly string[], accountId: string | null = null) => {
+    const wish = { name: 'robot', scopes, accountId, createdBy: 'command line', audit: () => [] }
+    return (await createAdminToken(store, wish)).secret
+  }
+  const token = await makeToken(SCOPES)
+  return { gateway, store, token, makeToken, ask }
+
+  async function ask(
+    method: string,
+    path: string,
+    { body, headers = {}, token: own = token }: AskOptions = {},
+  ): Promise<Reply> {
+    const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json'
+    const response = await fetch(`${gateway.origin}/admin/v1${path}`, {
+      method,
+      headers: {
+        ...(own === '' ? {} : { authorization: `Bearer ${own}` }),
+        ...(body === undefined ? {} : { 'content-type': type }),
+        ...headers,
+      },
+      ...(body === undefined
+        ? {}
+        : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    })
+    const text = await response.text()
+    const value: unknown = /json/.test(response.headers.get('content-type') ?? '')
+      ? JSON.parse(text === '' ? 'null' : text)
+      : null
+    return {
+      status: response.status,
+      headers: response.headers,
+      text,
+      json: isObject(value) ? value : {},
+    }
+  }
+}
+
+/** Runs the tests on both stores. */
+export function onBothStores(
+  t: Test,
+  name: string,
+  test: (t: Test, settings: GatewaySettings) => Promise<void>,
+): void {
+  void t.test(`${name} (SQLite)`, (t) => test(t, {}))
+  void t.test(`${name} (Redis)`, { skip: redisMissing() }, async (t) => {
+    const redis = await startRedis(t)
+    await test(t, { store: redis.url() })
+  })
+}
+
+/** A text of a reply. */
+export function textOf({ json }: Reply, name: string): string {
+  const value = json[name]
+  if (typeof value !== 'string') throw new Error(`the reply has no text ${name}`)
+  return value
+}

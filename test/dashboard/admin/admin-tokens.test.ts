@@ -1,0 +1,218 @@
+/**
+ * Goal: admin tokens open what their scopes and their account allow, and nothing after their end.
+ * Method: requests to a whole gateway on both stores, and the command beside it.
+ */
+import t from 'tap'
+import { SCOPES } from '../../../src/accounts/admin-tokens.js'
+import { parseAdminTokens, runAdminTokens } from '../../../src/cli/admin-tokens.js'
+import { adminRoutes } from '../../../src/dashboard/admin/routes.js'
+import type { AdminServices } from '../../../src/dashboard/admin/services.js'
+import type { JsonObject } from '../../../src/formats/chat/json.js'
+import { onBothStores, startAdmin, textOf, type AdminStage } from './admin-stage.js'
+
+function itemsOf(json: JsonObject): unknown[] {
+  return Array.isArray(json['items']) ? json['items'] : []
+}
+
+onBothStores(t, 'tokens', async (t, settings) => {
+  const { ask } = await startAdmin(t, settings)
+  for (const token of ['', 'sat_wrong', 'sk_' + '0'.repeat(44), 'sat_' + '0'.repeat(44)]) {
+    const refused = await ask('GET', '/accounts', { token })
+    t.match(refused, { status: 401, json: { kind: 'unauthenticated' } })
+    t.equal(refused.headers.get('www-authenticate'), 'Bearer')
+  }
+  const cookie = { cookie: 'x=y', origin: 'https://evil.example' }
+  const other = await ask('GET', '/accounts', { token: '', headers: cookie })
+  t.equal(other.status, 401)
+  t.equal(other.headers.get('access-control-allow-origin'), null)
+
+  const made = await ask('POST', '/tokens', { body: { name: 'ci', scopes: ['usage:read'] } })
+  t.match(made, {
+    status: 201,
+    json: { name: 'ci', scopes: ['usage:read'], account: null, state: 'live', last_used_at: null },
+  })
+  const secret = textOf(made, 'token')
+  t.match(secret, /^sat_[0-9A-Za-z]{44}$/)
+  t.equal(made.json['last_four'], secret.slice(-4))
+  t.equal(made.json['created_by'], 'token:robot')
+  const days = (Date.parse(textOf(made, 'expires_at')) - Date.now()) / 86_400_000
+  t.ok(Math.abs(days - 90) < 0.01, 'ninety days')
+  const path = `/tokens/${textOf(made, 'id')}`
+  t.equal(made.headers.get('location'), `/admin/v1${path}`)
+
+  t.equal((await ask('GET', '/usage', { token: secret })).status, 200)
+  const lacking = await ask('GET', '/accounts', { token: secret })
+  t.match(lacking, {
+    status: 403,
+    json: { kind: 'insufficient_scope', required_scope: 'accounts:read' },
+  })
+  t.equal(lacking.headers.get('www-authenticate'), 'Bearer error="insufficient_scope"')
+  const read = await ask('GET', path)
+  t.match(read.json, { etag: made.json['etag'], token: undefined, last_used_at: /Z$/ })
+
+  for (const [body, field] of [
+    [{ name: 'x', scopes: ['all'] }, 'scopes[0]'],
+    [{ name: 'x', scopes: [] }, 'scopes'],
+    [{ scopes: ['usage:read'] }, 'name'],
+    [{ name: 'x', scopes: ['usage:read'], expires_at: '2020-01-01T00:00:00Z' }, 'expires_at'],
+    [{ name: 'x', scopes: ['usage:read'], expires_at: '2999-01-01T00:00:00Z' }, 'expires_at'],
+    [{ name: 'x', scopes: ['usage:read'], account: 'nobody' }, 'account'],
+    [{ name: 'x', scopes: ['config:read'], account: 'test' }, 'scopes'],
+  ] as const) {
+    t.match(await ask('POST', '/tokens', { body }), { status: 400, json: { field } })
+  }
+  const list = itemsOf((await ask('GET', '/tokens?limit=1')).json)
+  t.match(list, [{ name: 'ci' }], 'newest first')
+  t.match(await ask('DELETE', path, { headers: { 'if-match': '"x"' } }), { status: 412 })
+  t.equal((await ask('DELETE', path)).status, 204)
+  t.equal((await ask('DELETE', path)).status, 404)
+  t.equal((await ask('GET', '/usage', { token: secret })).status, 401, 'at once')
+  t.match(itemsOf((await ask('GET', '/tokens')).json), [{ state: 'revoked' }, { name: 'robot' }])
+  const audit = await ask('GET', '/audit?actor=token:robot')
+  t.match(itemsOf(audit.json), [{ action: 'token.revoke' }, { action: 'token.create' }])
+  t.notMatch(audit.text, secret)
+})
+
+onBothStores(t, 'a token of an account', async (t, settings) => {
+  const { ask, store, makeToken } = await startAdmin(t, settings)
+  for (const [name, parent] of [
+    ['acme', null],
+    ['research', 'acme'],
+    ['ml', 'research'],
+    ['other', null],
+  ]) {
+    await ask('PUT', `/accounts/${String(name)}`, { body: { parent, limits: { usd_per_day: 9 } } })
+  }
+  const acme = await store.accountByName('research')
+  const token = await makeToken(['accounts:write', 'keys:write', 'tokens:write'], acme?.id)
+  const own = (method: string, path: string, body?: unknown) => ask(method, path, { token, body })
+  t.match(itemsOf((await own('GET', '/accounts')).json), [{ name: 'ml' }, { name: 'research' }])
+  t.equal((await own('GET', '/accounts/acme')).status, 404)
+  t.equal((await own('GET', '/accounts/other')).status, 404)
+  t.match(await own('PATCH', '/accounts/research', { plan: 'max' }), {
+    status: 403,
+    json: { kind: 'forbidden' },
+  })
+  t.equal((await own('DELETE', '/accounts/research')).status, 403)
+  t.equal((await own('PUT', '/accounts/research/limits', {})).status, 403)
+  t.equal((await own('PATCH', '/accounts/ml', { plan: 'max' })).status, 200)
+  t.equal((await own('PATCH', '/accounts/ml', { parent: 'other' })).status, 403)
+  t.equal((await own('PATCH', '/accounts/ml', { parent: null })).status, 403)
+  t.match(await own('PUT', '/accounts/other', { parent: 'ml' }), {
+    status: 409,
+    json: { kind: 'name_taken' },
+  })
+  t.equal((await own('PUT', '/accounts/top', {})).status, 403)
+  t.equal((await own('PUT', '/accounts/top', { parent: 'acme' })).status, 403)
+  t.equal((await own('PUT', '/accounts/new', { parent: 'research' })).status, 201)
+  t.equal((await own('PUT', '/accounts/research/keys/ci', {})).status, 201)
+  t.equal((await own('PUT', '/accounts/acme/keys/ci', {})).status, 404)
+  t.match(await own('PUT', '/accounts/ml/keys/ci', { limits: { usd_per_day: 10 } }), {
+    status: 403,
+    json: { field: 'limits.usd_per_day' },
+  })
+  t.match(await own('POST', '/tokens', { name: 'x', scopes: ['usage:read'], account: 'ml' }), {
+    status: 403,
+    json: { field: 'scopes' },
+  })
+  const wish = { name: 'x', scopes: ['accounts:read'] }
+  t.match(await own('POST', '/tokens', wish), { status: 403, json: { field: 'account' } })
+  t.equal((await own('POST', '/tokens', { ...wish, account: 'other' })).status, 400)
+  const made = await own('POST', '/tokens', { ...wish, account: 'new' })
+  t.equal(made.status, 201)
+  t.match(itemsOf((await own('GET', '/tokens')).json), [{ name: 'x' }, { name: 'robot' }])
+  t.equal((await ask('DELETE', '/accounts/new?purge=true')).status, 204)
+  const ended = textOf(made, 'token')
+  t.equal((await ask('GET', '/accounts', { token: ended })).status, 401, 'it ends with its account')
+})
+
+onBothStores(t, 'rate', async (t, settings) => {
+  const { ask, makeToken } = await startAdmin(t, settings)
+  const token = await makeToken(['usage:read'])
+  const replies = await Promise.all(
+    Array.from({ length: 120 }, () => ask('GET', '/generations/x', { token })),
+  )
+  const refused = replies.filter(({ status }) => status === 429)
+  t.ok(refused.length > 0 && refused.length <= 70, `${refused.length} refused`)
+  t.match(refused[0], { json: { kind: 'rate_limited' } })
+  t.match(refused[0]?.headers.get('retry-after'), /^[1-9]/)
+})
+
+void t.test('the command', async (t) => {
+  const stage = await startAdmin(t)
+  const out: string[] = []
+  const err: string[] = []
+  const run = async (...argv: string[]): Promise<number> => {
+    out.splice(0)
+    err.splice(0)
+    const { action, values } = parseAdminTokens(argv)
+    return runAdminTokens(sessionOf(stage, out, err), action, values)
+  }
+  t.equal(await run('create', '--name', 'ops', '--scopes', 'all', '--expires', '30d'), 0)
+  t.match(out, [/^sat_[0-9A-Za-z]{44}$/], 'prints only the token')
+  const [token = ''] = out
+  t.equal(out.length, 1)
+  t.equal((await stage.ask('GET', '/config', { token })).status, 200)
+  t.equal(await run('list', '--json'), 0)
+  const listed = JSON.parse(out.join('')) as { id: string; name: string }[]
+  t.match(listed, [{ name: 'ops', scopes: [...SCOPES], state: 'live' }, { name: 'robot' }])
+  t.equal(await run('revoke', '--token', listed[0]?.id ?? ''), 0)
+  t.equal((await stage.ask('GET', '/config', { token })).status, 401)
+  await t.rejects(run('revoke', '--token', listed[0]?.id ?? ''), /no live token/)
+  await t.rejects(run('create', '--name', 'ops', '--scopes', 'usage'), /--scopes must be all/)
+  const audit = await stage.ask('GET', '/audit?actor=command%20line&action=token.revoke')
+  t.match(itemsOf(audit.json), [{ actor: 'command line', action: 'token.revoke' }])
+})
+
+function sessionOf({ store, gateway }: AdminStage, out: string[], err: string[]) {
+  return {
+    ...{ store, plans: gateway.plans, upstreams: [], models: [], identities: [] },
+    terminal: {
+      out: (line: string) => void out.push(line),
+      err: (line: string) => void err.push(line),
+      ready: () => Promise.resolve(),
+      input: () => Promise.resolve(''),
+    },
+  }
+}
+
+void t.test('every route needs a token, and the scope that its table names', async (t) => {
+  const stage = await startAdmin(t)
+  const services = {
+    snapshot: () => ({ config: { plans: stage.gateway.plans } }),
+  } as unknown as AdminServices
+  const routes = adminRoutes(services)
+  t.ok(routes.length > 30)
+  for (const { method, path, scopes, body } of routes) {
+    const real = path.replaceAll(/\{\w+\}/g, 'x')
+    const options = body === undefined ? {} : { body: {} }
+    t.equal(
+      (await stage.ask(method, real, { ...options, token: '' })).status,
+      401,
+      `${method} ${path}`,
+    )
+    t.ok((scopes ?? []).length > 0, 'it has a scope')
+    const others = SCOPES.filter((scope) => {
+      return !(scopes ?? []).some((needed) =>
+        [needed, needed.replace(':read', ':write')].includes(scope),
+      )
+    })
+    const token = await stage.makeToken(others)
+    const refused = await stage.ask(method, real, { ...options, token })
+    t.equal(refused.json['kind'], 'insufficient_scope', `${method} ${path}`)
+  }
+})
+
+void t.test('the document and the switch', async (t) => {
+  const { ask, gateway } = await startAdmin(t)
+  const { json, status } = await ask('GET', '/openapi.json', { token: '' })
+  t.equal(status, 200)
+  t.match(json, { openapi: '3.1.0', paths: { '/accounts/{name}': { put: {}, patch: {} } } })
+  t.equal((await ask('OPTIONS', '/accounts')).status, 405)
+  const { default: fs } = await import('node:fs')
+  const text = fs.readFileSync(gateway.configFile, 'utf8')
+  fs.writeFileSync(gateway.configFile, text.replace('admin_api: { enabled: true }', ''))
+  gateway.reload()
+  const off = await ask('GET', '/openapi.json', { token: '' })
+  t.match(off, { status: 404, text: /unknown_endpoint/ })
+})
