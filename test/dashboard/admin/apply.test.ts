@@ -1,0 +1,301 @@
+/**
+ * Goal: `sluice apply` makes what its documents describe, once, and says where a document is wrong.
+ * Method: the command on both stores and against a gateway's admin API, in a temporary folder.
+ */
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { runApplyCommand, type ApplyValues } from '../../../src/cli/apply/apply.js'
+import { runExport } from '../../../src/cli/export.js'
+import { isObject } from '../../../src/formats/chat/json.js'
+import { onBothStores, startAdmin, type AdminStage } from './admin-stage.js'
+
+interface Ran {
+  readonly status: number
+  readonly out: string
+  readonly err: string
+}
+
+type Run = (values: Partial<ApplyValues>, input?: string) => Promise<Ran>
+
+/** Runs the command; `values` name the target. */
+async function ran(values: ApplyValues, input: string, token: string): Promise<Ran> {
+  const out: string[] = []
+  const err: string[] = []
+  const terminal = {
+    out: (line: string) => void out.push(line),
+    err: (line: string) => void err.push(line),
+    ready: () => Promise.resolve(),
+    input: () => Promise.resolve(input),
+  }
+  const status = await runApplyCommand(values, terminal, token)
+  return { status, out: out.join('\n'), err: err.join('\n') }
+}
+
+const DOCUMENTS = `
+apiVersion: sluice/v1
+kind: Account
+metadata: { name: acme }
+---
+kind: Account
+metadata: { name: research, labels: { cost-center: '4711' } }
+spec: { display_name: Research, plan: pro, parent: acme, limits: { usd_per_day: 50 } }
+---
+kind: Key
+metadata: { name: ci, account: research, labels: { app: ci } }
+spec: { models: [gpt-*], limits: { requests_per_minute: 300 }, secret_file: secrets/ci }
+---
+kind: Member
+metadata: { name: ada@example.com, account: research }
+spec: { role: owner }
+`
+
+async function works({ gateway }: AdminStage, secret: string): Promise<boolean> {
+  const messages = [{ role: 'user', content: 'Name a colour.' }]
+  const headers = { authorization: `Bearer ${secret}` }
+  const response = await gateway.chat({ model: 'gpt-5.4-mini', messages }, { headers })
+  await response.arrayBuffer()
+  return response.status === 200
+}
+
+async function lifecycle(t: Test, stage: AdminStage, target: Partial<ApplyValues>): Promise<void> {
+  const folder = join(stage.gateway.folder, target.server === undefined ? 'local' : 'server')
+  mkdirSync(join(folder, 'sub'), { recursive: true })
+  const file = join(folder, 'sub', 'all.yaml')
+  writeFileSync(file, DOCUMENTS)
+  const run: Run = (values, input = '') => ran({ ...target, ...values }, input, stage.token)
+  const dry = await run({ file: [folder], 'dry-run': true })
+  t.equal(dry.status, 2, dry.err)
+  t.equal(
+    dry.out,
+    [
+      '+ account acme',
+      '+ account research',
+      '+ member ada@example.com of research',
+      '+ key ci of research',
+      'Plan: 4 to create, 0 to change, 0 to remove, 0 unchanged.',
+    ].join('\n'),
+  )
+  t.equal(await stage.store.accountByName('acme'), null, 'a dry run writes nothing')
+  const made = await run({ file: [folder] })
+  t.equal(made.status, 0, made.err)
+  t.match(made.out, /\nApplied: 4 created, 0 changed, 0 removed, 0 unchanged\.$/)
+  const secretFile = join(folder, 'sub', 'secrets', 'ci')
+  t.equal(statSync(secretFile).mode & 0o777, 0o600)
+  const secret = readFileSync(secretFile, 'utf8')
+  t.notMatch(made.out + made.err, secret)
+  t.ok(await works(stage, secret))
+  const again = await run({ file: [folder] })
+  t.equal(
+    again.out,
+    'Plan: 0 to create, 0 to change, 0 to remove, 4 unchanged.\n' +
+      'Applied: 0 created, 0 changed, 0 removed, 4 unchanged.',
+  )
+  t.equal((await run({ file: [folder], 'dry-run': true })).status, 0)
+  t.equal(readFileSync(secretFile, 'utf8'), secret, 'the secret stays')
+  const labels = (await stage.ask('GET', '/accounts/research')).json['labels']
+  t.same(labels, { 'cost-center': '4711', 'managed-by': 'apply' })
+
+  writeFileSync(
+    file,
+    DOCUMENTS.replace('usd_per_day: 50', 'usd_per_day: 80').split('---\nkind: Key')[0] ?? '',
+  )
+  t.match(await run({ file: [folder] }), {
+    status: 0,
+    out: /^~ account research \(limits\.usd_per_day: 50 → 80\)\nPlan: 0 to create, 1 to change/,
+  })
+  const json = await run({ file: [folder], prune: true, 'dry-run': true, json: true })
+  t.equal(json.status, 2)
+  t.match(JSON.parse(json.out), {
+    ...{ create: [], change: [], unchanged: 2, applied: false, errors: [] },
+    remove: [
+      { kind: 'Member', name: 'ada@example.com' },
+      { kind: 'Key', name: 'ci', account: 'research' },
+    ],
+  })
+  await t.rejects(run({ file: [folder], prune: true }), /--prune without a terminal needs --yes/)
+  const pruned = await run({ file: [folder], prune: true, yes: true })
+  t.match(pruned.out, /- member ada@example.com of research\n- key ci of research\n/)
+  t.match(pruned.out, /Applied: 0 created, 0 changed, 2 removed, 2 unchanged\./)
+  t.match(await run({ file: [folder], prune: true, 'dry-run': true }), { status: 0 })
+  const other = await run(
+    { file: ['-'], prune: true, yes: true, 'managed-by': 'other' },
+    'kind: Account\nmetadata: { name: solo }\n',
+  )
+  t.match(other.out, /Applied: 1 created, 0 changed, 0 removed, 0 unchanged/)
+
+  const manifest = `kind: Key\nmetadata: { name: pod, account: acme }\nspec: { kubernetes_secret: { name: sluice, namespace: apps, key: token } }\n`
+  const pod = await run({ file: ['-'] }, manifest)
+  t.equal(pod.status, 0, pod.err)
+  t.match(
+    pod.out,
+    /^apiVersion: v1\nkind: Secret\nmetadata:\n {2}name: sluice\n {2}namespace: apps\n/,
+  )
+  const [, podSecret = ''] = /token: (sk_\w+)$/m.exec(pod.out) ?? []
+  t.ok(await works(stage, podSecret))
+  t.match(pod.err, /^\+ key pod of acme\nPlan: 1 to create/)
+}
+
+onBothStores(t, 'with the store', async (t, settings) => {
+  const stage = await startAdmin(t, settings)
+  await lifecycle(t, stage, { config: stage.gateway.configFile })
+})
+
+onBothStores(t, 'with the admin API', async (t, settings) => {
+  const stage = await startAdmin(t, settings)
+  await lifecycle(t, stage, { server: stage.gateway.origin })
+})
+
+void t.test('wrong documents', async (t) => {
+  const stage = await startAdmin(t)
+  const file = join(stage.gateway.folder, 'wrong.yaml')
+  const targets = [{ config: stage.gateway.configFile }, { server: stage.gateway.origin }]
+  for (const target of targets) {
+    for (const [text, ...errors] of WRONG) {
+      writeFileSync(file, text)
+      const { status, out, err } = await ran({ ...target, file: [file] }, '', stage.token)
+      t.equal(status, 1)
+      t.equal(out, '')
+      const lines = err.split('\n').map((line) => line.replace(`${file}:`, ''))
+      t.equal(lines.length, errors.length, err)
+      errors.forEach((error, at) => t.match(lines[at], error))
+    }
+  }
+  const missing = await ran({ file: ['/none.yaml'], config: stage.gateway.configFile }, '', '')
+  t.match(missing, { status: 1, err: '/none.yaml:1:1: cannot be read (ENOENT)' })
+  await t.rejects(ran({}, '', ''), /needs -f/)
+  const away = { file: [file], server: 'http://127.0.0.1:1', token: 'sat_x' }
+  writeFileSync(file, 'kind: Account\nmetadata: { name: a }\n')
+  t.match(await ran(away, '', ''), { status: 1, err: /does not answer: bad port/ })
+})
+
+/** A text and the errors that it has, in order. */
+const WRONG: readonly (readonly [string, ...RegExp[]])[] = [
+  [
+    'kind: Account\nmetadata: { name: a }\nspec: { plam: pro }\n',
+    /^3:9: unknown field "plam": .*"plan"/,
+  ],
+  ['kind: Acount\nmetadata: { name: a }\n', /^1:7: must be one of Account/],
+  ['apiVersion: v2\nkind: Account\nmetadata: { name: a }\n', /^1:13: must be sluice\/v1/],
+  [
+    'kind: Account\nmetadata: { name: A, labels: { app: 7 } }\nspec:\n  limits: { usd_per_day: -1 }\n',
+    /^2:19: must be 1 to 63/,
+    /^2:37: /,
+    /^4:26: /,
+  ],
+  [
+    'kind: Key\nmetadata: { name: k, account: none }\nspec: { secret_file: x }\n',
+    /^2:31: there is no account "none"/,
+  ],
+  ['kind: Account\nmetadata: { name: a }\nspec: { parent: b }\n', /^3:17: there is no account "b"/],
+  [
+    'kind: Account\nmetadata: { name: a }\nspec: { parent: b }\n---\nkind: Account\nmetadata: { name: b }\nspec: { parent: a }\n',
+    /^3:17: .*loop/,
+    /^7:17: .*loop/,
+  ],
+  [
+    'kind: Account\nmetadata: { name: a }\n---\nkind: Account\nmetadata: { name: a }\n',
+    /^5:19: account a .*twice/,
+  ],
+  [
+    'kind: Account\nmetadata: { name: a }\n---\nkind: Key\nmetadata: { name: k, account: a }\n',
+    /^5:19: key k of a is new and needs secret_file/,
+  ],
+  [
+    'kind: Member\nmetadata: { name: x, account: test }\nspec: { role: boss }\n',
+    /^2:19: .*e-mail/,
+    /^3:15: /,
+  ],
+  ['kind: Account\nmetadata: { name: a\n', /^2:|^3:/],
+  [
+    'kind: Key\nmetadata: { name: k, account: test }\nspec: { secret_file: a, secret_sha256: b }\n',
+    /^3:25: a key has one of/,
+    /^3:40: /,
+  ],
+]
+
+onBothStores(t, 'export', async (t, settings) => {
+  const stage = await startAdmin(t, settings)
+  const file = join(stage.gateway.folder, 'all.yaml')
+  writeFileSync(file, DOCUMENTS)
+  const config = stage.gateway.configFile
+  t.equal((await ran({ file: [file], config }, '', '')).status, 0)
+  const lines: string[] = []
+  const terminal = {
+    out: (line: string) => void lines.push(line),
+    err: () => undefined,
+    ready: () => Promise.resolve(),
+    input: () => Promise.resolve(''),
+  }
+  const { store, gateway } = stage
+  const session = {
+    store,
+    plans: gateway.plans,
+    upstreams: [],
+    models: [],
+    identities: [],
+    terminal,
+  }
+  t.equal(await runExport(session, {}), 0)
+  const text = lines.join('\n')
+  t.match(text, /^kind: Account\nmetadata:\n {2}name: acme\n/)
+  t.notMatch(text, /sk_|digest/)
+  const applied = await ran({ file: ['-'], config }, text, '')
+  t.match(applied, {
+    status: 0,
+    out: /^Plan: 0 to create, 0 to change, 0 to remove, \d+ unchanged\.\n/,
+  })
+})
+
+onBothStores(t, 'many accounts, and many at once', async (t, settings) => {
+  const stage = await startAdmin(t, settings)
+  const isLong = process.env['SLUICE_LONG'] === '1'
+  const accounts = isLong ? 200 : 40
+  const documents: string[] = []
+  for (let at = 0; at < accounts; at += 1) {
+    const parent = at === 0 ? '' : `, parent: a${Math.floor((at - 1) / 6)}`
+    documents.push(`kind: Account\nmetadata: { name: a${at} }\nspec: { plan: pro${parent} }\n`)
+    for (let key = 0; key < 10; key += 1) {
+      const digest = `${at}0${key}`.padStart(64, 'a')
+      documents.push(
+        `kind: Key\nmetadata: { name: k${key}, account: a${at} }\nspec: { secret_sha256: ${digest} }\n`,
+      )
+    }
+  }
+  const file = join(stage.gateway.folder, 'many.yaml')
+  writeFileSync(file, documents.join('---\n'))
+  const config = stage.gateway.configFile
+  const beganMs = performance.now()
+  const made = await ran({ file: [file], config }, '', '')
+  const tookMs = performance.now() - beganMs
+  t.equal(made.status, 0, made.err)
+  t.match(made.out, new RegExp(`Applied: ${accounts * 11} created, 0 changed`))
+  t.comment(`${accounts} accounts and ${accounts * 10} keys in ${Math.round(tookMs)} ms`)
+  const again = await ran({ file: [file], config }, '', '')
+  t.match(
+    again.out,
+    new RegExp(`Applied: 0 created, 0 changed, 0 removed, ${accounts * 11} unchanged`),
+  )
+
+  const runs = await Promise.all(
+    Array.from({ length: isLong ? 50 : 12 }, async (_, at) => {
+      const own = join(stage.gateway.folder, `own-${at}.yaml`)
+      const label = `kind: Account\nmetadata: { name: shared }\n---\nkind: Key\nmetadata: { name: k${at}, account: shared }\n`
+      writeFileSync(own, `${label}spec: { secret_sha256: ${`f${at}`.padStart(64, '0')} }\n`)
+      return ran(
+        { file: [own], server: stage.gateway.origin },
+        '',
+        await stage.makeToken(['accounts:write', 'keys:write']),
+      )
+    }),
+  )
+  const failed = runs.filter(({ status }) => status !== 0)
+  const limit = 5
+  t.equal(runs.length - failed.length, limit, 'as many keys as the plan allows')
+  t.ok(
+    failed.every(({ err }) => /Failed: account shared: .*plan starter allows 5 keys/.test(err)),
+    failed[0]?.err ?? '',
+  )
+  const keys = (await stage.ask('GET', '/accounts/shared/keys')).json['items']
+  t.equal(Array.isArray(keys) ? keys.filter(isObject).length : 0, limit, 'no update is lost')
+})
