@@ -195,7 +195,7 @@ export interface Identity {
   email?: string
   /** The limits of the account and of those above it (`Account.limits`); absent: none has any. */
   accountLimits?: readonly AccountLimits[]
-  /** The names from the top of the tree to the account, `/` between them; absent for requests of no account. */
+  /** The names from the top of the tree to the account, `/` between them; absent without an account. */
   accountPath?: string
   plan: PlanName
   /** The digest of the key or token, which identifies its running requests. Null without one. */

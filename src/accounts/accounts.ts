@@ -202,6 +202,36 @@ export async function setPlan(
 }
 
 /**
+ * Changes the parent (null: none), and adds the entries of `audit` to the audit trail if it differs. What the
+ * account has used stays with its old parents. Throws `malformed_request` for an unknown account, and for a
+ * parent that does not exist, is below the account, or has too many levels.
+ */
+export async function setParent(
+  store: Store,
+  accountId: string,
+  {
+    parentId,
+    audit,
+  }: { readonly parentId: string | null; readonly audit: AuditEntriesOf<Account> },
+): Promise<void> {
+  const nowMs = Date.now()
+  const result = await store.transact({
+    accountId,
+    nowMs,
+    decide: ({ account }) => {
+      if (account === null) return { refuse: 'absent' }
+      if ((account.parentId ?? null) === parentId) return { refuse: 'same' }
+      const after: Account = { ...account, updatedAtMs: nowMs }
+      delete after.parentId
+      if (parentId !== null) after.parentId = parentId
+      return { write: { account: after, audit: audit(account, after) } }
+    },
+  })
+  if (result.kind === 'conflict') throw conflictError(result.conflict)
+  if (result.kind === 'refused' && result.reason === 'absent') throw noAccount()
+}
+
+/**
  * Disables or enables the account, and adds the entries of `audit` to the audit trail. The keys of a disabled
  * account are refused. Throws `malformed_request` for an unknown account, `store_unavailable`.
  */

@@ -4,9 +4,16 @@
  */
 import { userInfo } from 'node:os'
 import { roleOf, type Account, type PlanName, type User } from '../accounts/account.js'
-import { createAccount, plansText, setDisabled, setPlan } from '../accounts/accounts.js'
+import {
+  createAccount,
+  type NewAccount,
+  plansText,
+  setDisabled,
+  setParent,
+  setPlan,
+} from '../accounts/accounts.js'
 import { accountChange, type AuditChange } from '../accounts/audit-changes.js'
-import { isPlanOf, type Plans } from '../accounts/plans.js'
+import { isPlanOf, planOfNewAccounts, type Plans } from '../accounts/plans.js'
 import type { JsonObject } from '../formats/chat/json.js'
 import { newRequestId } from '../http/request-id.js'
 import type { AuditEntry } from '../store/audit-trail.js'
@@ -21,22 +28,28 @@ export const command: Command = {
   name: 'accounts',
   summary: 'create and list accounts, change their plans, disable and enable them',
   help: `
-Usage: sluice accounts create   --email EMAIL --plan PLAN [--admin] [--password-stdin]
-                                [--config FILE] [--json]
-       sluice accounts set-plan --account ACCOUNT --plan PLAN [--config FILE]
-       sluice accounts disable  --account ACCOUNT [--config FILE]
-       sluice accounts enable   --account ACCOUNT [--config FILE]
-       sluice accounts list     [--config FILE] [--json]
+Usage: sluice accounts create     (--email EMAIL | --name NAME) --plan PLAN [--parent ACCOUNT]
+                                  [--admin] [--password-stdin] [--config FILE] [--json]
+       sluice accounts set-plan   --account ACCOUNT --plan PLAN [--config FILE]
+       sluice accounts set-parent --account ACCOUNT --parent ACCOUNT|none [--config FILE]
+       sluice accounts disable    --account ACCOUNT [--config FILE]
+       sluice accounts enable     --account ACCOUNT [--config FILE]
+       sluice accounts list       [--config FILE] [--json]
 
 Works on the store of the configuration, with or without a running gateway. A running gateway uses
-the change within a second. 'disable' refuses all requests with the account's keys with 401 and
-ends its sessions in the dashboard; 'enable' makes the same keys work again.
+the change within a second. 'create --email' also makes a user who owns the account; with --name
+an existing user may own another account. 'disable' refuses all requests with the keys of the
+account, and of all accounts below it, with 401, and closes the dashboard to users without another
+account; 'enable' makes the same keys work again.
 
 Options:
   --config FILE      the configuration file (default: the variable SLUICE_CONFIG)
-  --email EMAIL      the e-mail address for signing in; accepted instead of --account, too
-  --account ACCOUNT  an account's id or e-mail address
+  --email EMAIL      the owner's e-mail address; accepted instead of --account, too
+  --name NAME        1 to 63 characters of a-z, 0-9 and '-' (default: made from --email)
+  --parent ACCOUNT   the account whose limits count for this one, too; 'none' for set-parent
+  --account ACCOUNT  an account's name, id or e-mail address
   --plan PLAN        a plan of the configuration: starter, pro or max, if it does not name others
+                     (with --name by default: starter, or the first)
   --admin            an administrator, who manages all accounts in the dashboard
   --password-stdin   read the password (8 characters to 1,024 bytes) from standard input, without
                      a final line break; otherwise one is generated and printed once
@@ -55,19 +68,21 @@ Example:
 }
 
 /** The action of `sluice accounts`. */
-export type AccountsAction = 'create' | 'set-plan' | 'disable' | 'enable' | 'list'
+export type AccountsAction = 'create' | 'set-plan' | 'set-parent' | 'disable' | 'enable' | 'list'
 
 const ALLOWED: Record<AccountsAction, readonly string[]> = {
-  create: ['config', 'email', 'plan', 'admin', 'password-stdin', 'json'],
+  create: ['config', 'email', 'name', 'plan', 'parent', 'admin', 'password-stdin', 'json'],
   'set-plan': ['config', 'email', 'account', 'plan'],
   disable: ['config', 'email', 'account'],
   enable: ['config', 'email', 'account'],
   list: ['config', 'json'],
+  'set-parent': ['config', 'email', 'account', 'parent'],
 }
 
 const NEEDED: Record<AccountsAction, readonly string[]> = {
-  create: ['--email EMAIL', '--plan PLAN'],
+  create: [],
   'set-plan': ['--plan PLAN'],
+  'set-parent': ['--parent ACCOUNT'],
   disable: [],
   enable: [],
   list: [],
@@ -76,6 +91,8 @@ const NEEDED: Record<AccountsAction, readonly string[]> = {
 const OPTIONS = {
   config: { type: 'string' },
   email: { type: 'string' },
+  name: { type: 'string' },
+  parent: { type: 'string' },
   account: { type: 'string' },
   plan: { type: 'string' },
   admin: { type: 'boolean' },
@@ -97,7 +114,10 @@ export function parseAccounts(argv: readonly string[]): {
     needed: NEEDED,
   })
   const { action, values } = parsed
-  if (action !== 'list' && action !== 'create') accountOf(values, action)
+  if (action === 'create' && values.name === undefined) {
+    required(values.email, 'sluice accounts create', '--email EMAIL')
+    required(values.plan, 'sluice accounts create', '--plan PLAN')
+  } else if (action !== 'list' && action !== 'create') accountOf(values, action)
   return parsed
 }
 
@@ -110,6 +130,7 @@ export function runAccounts(
   const actions = {
     create,
     'set-plan': changePlan,
+    'set-parent': changeParent,
     disable: () => switchAccount(session, values, 'disable'),
     enable: () => switchAccount(session, values, 'enable'),
     list,
@@ -119,12 +140,24 @@ export function runAccounts(
 
 async function create(session: StoreSession, values: AccountsValues): Promise<number> {
   const { store, plans, terminal } = session
-  const email = required(values.email, 'sluice accounts create', '--email EMAIL')
-  const plan = planOf(values, 'sluice accounts create', plans)
+  const { email, name, parent: parentName } = values
+  const parent = parentName === undefined ? null : await namedAccount(session, parentName)
+  if (parentName !== undefined && parent === null) return 1
+  const plan =
+    values.plan === undefined
+      ? planOfNewAccounts(plans)
+      : planOf(values, 'sluice accounts create', plans)
   const password =
     values['password-stdin'] === true ? (await terminal.input()).replace(/\r?\n$/, '') : null
   const role = values.admin === true ? 'admin' : 'owner'
-  const options = { email, plan, role, password } as const
+  const options: NewAccount = {
+    plan,
+    role,
+    password,
+    ...(email === undefined ? {} : { email }),
+    ...(name === undefined ? {} : { name }),
+    ...(parent === null ? {} : { parentId: parent.id }),
+  }
   const { account, user, generatedPassword } = await createAccount(store, options, {
     audit: (made) => [
       accountEntry(made.id, 'account.create', `${role}, plan ${plan}`, accountChange(null, made)),
@@ -167,6 +200,26 @@ async function changePlan(session: StoreSession, values: AccountsValues): Promis
   return 0
 }
 
+async function changeParent(session: StoreSession, values: AccountsValues): Promise<number> {
+  const { store, terminal } = session
+  const account = await namedAccount(session, accountOf(values, 'set-parent'))
+  if (account === null) return 1
+  const name = required(values.parent, 'sluice accounts set-parent', '--parent ACCOUNT')
+  const parent = name === 'none' ? null : await namedAccount(session, name)
+  if (name !== 'none' && parent === null) return 1
+  await setParent(store, account.id, {
+    parentId: parent?.id ?? null,
+    audit: (before, after) => {
+      const detail = parent === null ? 'no parent' : `parent ${parent.name}`
+      return [accountEntry(after.id, 'account.change', detail, accountChange(before, after))]
+    },
+  })
+  terminal.out(
+    `${account.id} (${account.name}): ${parent === null ? 'no parent' : `parent ${parent.name}`}`,
+  )
+  return 0
+}
+
 function planEntry(before: Account, after: Account): AuditEntry {
   const detail = `${before.plan} → ${after.plan}`
   return accountEntry(after.id, 'account.plan', detail, accountChange(before, after))
@@ -196,14 +249,19 @@ async function list({ store, terminal }: StoreSession, values: AccountsValues): 
   const rows = async function* () {
     for await (const page of accountPages(store)) {
       yield await Promise.all(
-        page.map(async (account) => ({ ...account, user: await store.users.byId(account.id) })),
+        page.map(async (account) => {
+          const user = await store.users.byId(account.id)
+          const { parentId } = account
+          const parent = parentId === undefined ? null : await store.accountById(parentId)
+          return { account, user, parent: parent?.name ?? null }
+        }),
       )
     }
   }
   await printList(terminal, rows(), {
     json: values.json === true ? shownAccount : null,
     head: ['ACCOUNT', 'NAME', 'E-MAIL', 'PLAN', 'CREATED', ''],
-    cells: ({ id, name, email = '', plan, disabled, createdAtMs }) => {
+    cells: ({ account: { id, name, email = '', plan, disabled, createdAtMs } }) => {
       const created = new Date(createdAtMs).toISOString()
       return [id, name, email, plan, created, disabled ? 'disabled' : '']
     },
@@ -212,11 +270,19 @@ async function list({ store, terminal }: StoreSession, values: AccountsValues): 
   return 0
 }
 
-function shownAccount(account: Account & { readonly user: User | null }): JsonObject {
-  const { id, name, email = null, plan, user, disabled, createdAtMs } = account
+interface AccountRow {
+  readonly account: Account
+  /** The user that was made with it. */
+  readonly user: User | null
+  /** The name of the parent. */
+  readonly parent: string | null
+}
+
+function shownAccount({ account, user, parent }: AccountRow): JsonObject {
+  const { id, name, email = null, plan, disabled, createdAtMs } = account
   const role = user !== null && roleOf(user) === 'admin' ? 'admin' : 'owner'
   const created_at = new Date(createdAtMs).toISOString()
-  return { id, name, email, plan, role, disabled, created_at }
+  return { id, name, email, plan, parent, role, disabled, created_at }
 }
 
 function accountOf({ account, email }: AccountsValues, action: AccountsAction): string {

@@ -17,6 +17,7 @@ export const COMMANDS: Record<string, () => Promise<Command>> = {
   generations: async () => (await import('./generations.js')).command,
   identity: async () => (await import('./identity.js')).command,
   keys: async () => (await import('./keys.js')).command,
+  members: async () => (await import('./members.js')).command,
   models: async () => (await import('./models.js')).command,
   plan: async () => (await import('./plan/plan.js')).command,
   rehearse: async () => (await import('./rehearse/rehearse.js')).command,
@@ -24,4 +25,5 @@ export const COMMANDS: Record<string, () => Promise<Command>> = {
   serve: async () => (await import('./serve.js')).command,
   store: async () => (await import('./store.js')).command,
   usage: async () => (await import('./usage.js')).command,
+  users: async () => (await import('./users.js')).command,
 }

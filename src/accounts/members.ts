@@ -1,0 +1,126 @@
+/** Creates users, and makes them members of accounts; for the dashboard and the command line. */
+import type { AuditEntry } from '../store/audit-trail.js'
+import type { Store } from '../store/store.js'
+import type { Account, AccountRole, Member, User } from './account.js'
+import { checkedEmail, conflictError, noAccount, refused, type Sources } from './accounts.js'
+import { randomBase62 } from './key-secret.js'
+import { hashPassword, newPassword } from './password.js'
+
+/** Data of a new user. */
+export interface NewUser extends Sources {
+  readonly email: string
+  readonly role?: User['role']
+  /** Null: a password is generated. `none`: the user signs in with a link or an identity provider. */
+  readonly password: string | null | { readonly none: true }
+  /** Hashes the password; `hashPassword` by default. */
+  readonly hash?: (password: string) => string | Promise<string>
+  /** Entries for the audit trail; none by default. */
+  readonly audit?: (user: User) => readonly AuditEntry[]
+}
+
+/** Creates a user. Throws `malformed_request` with the field (also for an e-mail in use). */
+export async function createUser(
+  store: Pick<Store, 'users'>,
+  newUser: NewUser,
+): Promise<{ readonly user: User; readonly generatedPassword: string | null }> {
+  const { now = Date.now, random, hash = hashPassword, audit = () => [] } = newUser
+  const email = checkedEmail(newUser.email)
+  const generatedPassword = newUser.password === null ? newPassword(random) : null
+  const password = typeof newUser.password === 'string' ? newUser.password : generatedPassword
+  const user: User = {
+    id: `usr_${randomBase62(16, random)}`,
+    email,
+    role: newUser.role ?? null,
+    passwordHash: password === null ? '' : await hash(password),
+    disabled: false,
+    createdAtMs: now(),
+  }
+  const outcome = await store.users.create(user, audit(user))
+  if (outcome === 'created') return { user, generatedPassword }
+  throw refused('a user with this e-mail exists', 'email')
+}
+
+/** The user with the address; a new one, without a password, if there is none. */
+export async function ensureUser(
+  store: Pick<Store, 'users'>,
+  { email: text, now, audit }: Pick<NewUser, 'email' | 'now' | 'audit'>,
+): Promise<{ readonly user: User; readonly isNew: boolean }> {
+  const email = checkedEmail(text)
+  const known = await store.users.byEmail(email)
+  if (known !== null) return { user: known, isNew: false }
+  const sources = {
+    ...(now === undefined ? {} : { now }),
+    ...(audit === undefined ? {} : { audit }),
+  }
+  try {
+    const { user } = await createUser(store, { email, password: { none: true }, ...sources })
+    return { user, isNew: true }
+  } catch (error) {
+    // Another process made it meanwhile.
+    const made = await store.users.byEmail(email)
+    if (made === null) throw error
+    return { user: made, isNew: false }
+  }
+}
+
+/** A role to give by hand. */
+export interface NewMember {
+  readonly account: Account
+  readonly user: User
+  readonly role: AccountRole
+  readonly nowMs: number
+  /** Entries for the audit trail; `before` is null for a new member. */
+  readonly audit: (before: Member | null, after: Member) => readonly AuditEntry[]
+}
+
+/** Gives the user the role in the account; a role that a group gives stays beside it. */
+export async function setMember(
+  store: Pick<Store, 'transact'>,
+  { account, user, role, nowMs, audit }: NewMember,
+): Promise<Member> {
+  const { email } = user
+  const result = await store.transact<Member | null>({
+    accountId: account.id,
+    reads: { members: [email] },
+    nowMs,
+    decide: ({ account: stored, members }) => {
+      if (stored === null) return { refuse: null }
+      const before = members.get(email) ?? null
+      if (before?.role === role) return { refuse: before }
+      const made = { accountId: account.id, userId: user.id, email, createdAtMs: nowMs }
+      const after = before === null ? { ...made, role } : { ...before, role, updatedAtMs: nowMs }
+      return { write: { members: [after], audit: audit(before, after) } }
+    },
+  })
+  if (result.kind === 'conflict') throw conflictError(result.conflict)
+  const [member] = result.kind === 'refused' ? [result.reason] : (result.writes.members ?? [])
+  if (!member) throw noAccount()
+  return member
+}
+
+/** Takes every role in the account from the user with this address. False if it is not a member. */
+export async function removeMember(
+  store: Pick<Store, 'transact'>,
+  {
+    account,
+    email,
+    nowMs,
+    audit,
+  }: Pick<NewMember, 'account' | 'nowMs'> & {
+    readonly email: string
+    readonly audit: (before: Member) => readonly AuditEntry[]
+  },
+): Promise<boolean> {
+  const result = await store.transact({
+    accountId: account.id,
+    reads: { members: [email] },
+    nowMs,
+    decide: ({ members }) => {
+      const before = members.get(email)
+      if (before === undefined) return { refuse: 'absent' }
+      return { write: { removedMembers: [email], audit: audit(before) } }
+    },
+  })
+  if (result.kind === 'conflict') throw conflictError(result.conflict)
+  return result.kind === 'written'
+}
