@@ -10,6 +10,8 @@
 import type { LedgerEntry } from '../ledger/entry.js'
 import type { BudgetKind } from './limit-arithmetic.js'
 import type {
+  AccountUse,
+  AccountUseQuery,
   EntryPage,
   EntryQuery,
   KeyUse,
@@ -195,6 +197,18 @@ export interface Ledger {
   export(sinceMs: number): AsyncIterable<readonly LedgerEntry[]>
   /** Each key that was used, in no order: faster than `sums` for accounts with many keys. */
   keyUse(query: KeyUseQuery): Promise<KeyUse[]>
+  /**
+   * What accounts used, also by entries that were pruned since: each entry counts once, in the month and under
+   * the path of its account at the time. In no order.
+   */
+  accountUse(query: AccountUseQuery): Promise<AccountUse[]>
+  /**
+   * Replaces the use of pruned entries of the same month, account, path, key, model and labels, for a migration.
+   * No gateway may use the ledger meanwhile. Idempotent.
+   */
+  putAccountUse(uses: readonly AccountUse[]): Promise<void>
+  /** The use of pruned entries, for a migration. */
+  prunedUse(): Promise<AccountUse[]>
   /** When each key of the account, or each of these keys, was last used, ms since 1970. */
   lastUse(accountId: string, keyIds?: readonly string[]): Promise<ReadonlyMap<string, number>>
   /**

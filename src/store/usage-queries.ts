@@ -82,6 +82,81 @@ export interface KeyUse {
   readonly unpriced: number
 }
 
+/** Selects the use of accounts. */
+export interface AccountUseQuery {
+  /** Entries that are kept are counted exactly from this time on, ms since 1970. */
+  readonly fromMs: number
+  /** Exclusive. */
+  readonly toMs: number
+}
+
+/**
+ * What requests of one month (UTC), account, key, model and set of labels used. The months of pruned entries
+ * are kept as long as daily sums, as a whole: one that overlaps the queried time is in the result.
+ */
+export interface AccountUse {
+  /** Months since 1970. */
+  readonly month: number
+  readonly accountId: string
+  /** As in `LedgerEntry`, at the time of the requests; empty if it is not known. */
+  readonly accountPath: string
+  readonly keyId: string
+  readonly model: string
+  /** As in `LedgerEntry`; empty for none. */
+  readonly labels: string
+  readonly requests: number
+  readonly failed: number
+  readonly inputTokens: number
+  readonly outputTokens: number
+  readonly costNanoUsd: number
+  /** Requests that used tokens whose price is unknown. */
+  readonly unpriced: number
+}
+
+/** The figures of `AccountUse`, in the order in which engines store them. */
+export const ACCOUNT_FIGURES = [
+  'requests',
+  'failed',
+  'inputTokens',
+  'outputTokens',
+  'costNanoUsd',
+  'unpriced',
+] as const satisfies readonly (keyof AccountUse)[]
+
+/** The use of one entry. */
+export function useOfEntry(entry: LedgerEntry, month: number): AccountUse {
+  const { accountId, accountPath, keyId, model, labels, usage, costNanoUsd, source } = entry
+  return {
+    ...{ month, accountId, accountPath: accountPath ?? '', keyId, model, labels: labels ?? '' },
+    requests: 1,
+    failed: entry.outcome === 'ok' ? 0 : 1,
+    inputTokens: usage.input ?? 0,
+    outputTokens: usage.output ?? 0,
+    costNanoUsd: costNanoUsd ?? 0,
+    unpriced: costNanoUsd === null && source !== 'none' ? 1 : 0,
+  }
+}
+
+/** Adds up the uses of the same month, account, path, key, model and labels. */
+export class AccountUses {
+  private readonly uses = new Map<
+    string,
+    { -readonly [Name in keyof AccountUse]: AccountUse[Name] }
+  >()
+
+  add(use: AccountUse): void {
+    const { month, accountId, accountPath, keyId, model, labels } = use
+    const name = [month, accountId, accountPath, keyId, model, labels].join('\0')
+    const known = this.uses.get(name)
+    if (known === undefined) this.uses.set(name, { ...use })
+    else for (const figure of ACCOUNT_FIGURES) known[figure] += use[figure]
+  }
+
+  all(): AccountUse[] {
+    return [...this.uses.values()]
+  }
+}
+
 /** Selects a page of entries, newest first. */
 export interface EntryQuery extends Omit<EntryFilter, 'accountId' | 'requestId'> {
   /** Null is all accounts. */

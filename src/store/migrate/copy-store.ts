@@ -16,6 +16,7 @@ import {
   budgetBatches,
   denialPages,
   objectBatches,
+  prunedUses,
   sumsOf,
   type Part,
   type Progress,
@@ -79,6 +80,10 @@ export async function copyStore(from: Store, to: Store, progress: Progress): Pro
   for await (const batch of objectBatches(from, Date.now())) {
     await to.providerObjects.put(batch, Date.now())
     copied('objects', batch.length)
+  }
+  for await (const batch of prunedUses(from)) {
+    await to.ledger.putAccountUse(batch)
+    copied('months', batch.length)
   }
   for await (const page of denialPages(from, Date.now())) {
     for (const denial of page) {

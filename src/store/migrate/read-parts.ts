@@ -7,7 +7,7 @@ import type { AuditEntry } from '../audit-trail.js'
 import { denialEndOf, type Denial } from '../denials.js'
 import type { BudgetSpent } from '../ledger.js'
 import { endOf, type ProviderObject } from '../provider-objects.js'
-import type { UsageSum } from '../usage-queries.js'
+import type { AccountUse, UsageSum } from '../usage-queries.js'
 import { accountPages, everyAccount, keyPages, userPages } from '../list-all.js'
 import type { Page, Store } from '../store.js'
 
@@ -26,10 +26,12 @@ export const PARTS = [
   'budgets',
   'objects',
   'denials',
+  'months',
 ] as const
 /**
  * A kind of record; `rows` are ledger entries, `hours` and `days` the ledger's sums, `budgets` their spend,
- * `objects` those of providers with their owners, `denials` denied workload identities.
+ * `objects` those of providers with their owners, `denials` denied workload identities,
+ * `months` the use of pruned entries.
  */
 export type Part = (typeof PARTS)[number]
 
@@ -73,6 +75,8 @@ export function recordsOf(store: Store, part: Part, nowMs: number): AsyncIterabl
       return aged(objectBatches(store, nowMs), () => 0)
     case 'denials':
       return placed(denialPages(store, nowMs))
+    case 'months':
+      return aged(prunedUses(store), ({ month }) => month)
     default:
       return part satisfies never
   }
@@ -141,6 +145,13 @@ export async function* denialPages(store: Store, nowMs: number): AsyncGenerator<
     yield page.items.filter((denial) => denialEndOf(denial) > nowMs)
     after = page.next
   }
+}
+
+/** The use of pruned entries, in batches. */
+export async function* prunedUses(store: Store): AsyncGenerator<readonly AccountUse[]> {
+  const uses = await store.ledger.prunedUse()
+  for (let from = 0; from < uses.length; from += AUDIT_PAGE)
+    yield uses.slice(from, from + AUDIT_PAGE)
 }
 
 async function* everyKeyPage(store: Store): AsyncGenerator<readonly ApiKey[]> {

@@ -367,3 +367,20 @@ INSERT INTO days_mark VALUES (0, '', '', '');
 
 CREATE VIEW usage_pending AS SELECT *, start_ms / 86400000 * 86400000 AS day_ms FROM usage_hours WHERE
 (start_ms, account_id, key_id, model) > (SELECT start_ms, account_id, key_id, model FROM days_mark);
+
+-- The use of pruned entries by month (months since 1970, UTC), so that the statement of a month stays complete.
+CREATE TABLE usage_months (
+  month INTEGER NOT NULL,
+  account_id TEXT NOT NULL,
+  account_path TEXT NOT NULL,
+  key_id TEXT NOT NULL,
+  model TEXT NOT NULL,
+  labels TEXT NOT NULL,
+  requests INTEGER NOT NULL,
+  failed INTEGER NOT NULL,
+  input_tokens INTEGER NOT NULL,
+  output_tokens INTEGER NOT NULL,
+  cost_nano_usd INTEGER NOT NULL,
+  unpriced INTEGER NOT NULL,
+  PRIMARY KEY (month, account_id, account_path, key_id, model, labels)
+) WITHOUT ROWID;

@@ -12,6 +12,7 @@ import { crowds, exactness } from './races.js'
 import { expiry, jumps, renewal } from './leases.js'
 import { bounded, pages } from './pages.js'
 import { raised, raisedOverMidnight, raisedTogether } from './raises.js'
+import { usedByAccounts } from './account-use.js'
 import { appended, exported, pruned, settled, summed } from './entries.js'
 import { narrowed } from './key-use.js'
 import {
@@ -53,6 +54,7 @@ export function ledgerContract(engine: string, newUrl: NewUrl): void {
     'a clock that jumps': jumps,
     'entries of settled requests': settled,
     'appended entries': appended,
+    'use of accounts': usedByAccounts,
     sums: summed,
     'sums of keys and models': narrowed,
     pages,

@@ -242,7 +242,7 @@ function toVersion6(db: ReturnType<typeof connect>): void {
   }
   db.exec(entries.replace(/(price_version,).*?(\n {2}at_ms)/s, '$1$2'))
   db.exec(
-    "DROP TABLE provider_objects; DROP TABLE denials; DELETE FROM sizes WHERE name LIKE 'objects%'",
+    "DROP TABLE provider_objects; DROP TABLE denials; DROP TABLE usage_months; DELETE FROM sizes WHERE name LIKE 'objects%'",
   )
   db.exec(`
     DROP INDEX accounts_by_parent;

@@ -58,6 +58,11 @@ export class LedgerKeys {
     return `${accountPrefix(accountId)}:${by}s`
   }
 
+  /** The use of pruned entries, by month (`account-use.ts`). */
+  months(accountId: string): string {
+    return `${accountPrefix(accountId)}:months`
+  }
+
   /** Reservations by the end of their lease. */
   ends(accountId: string): string {
     return this.isCluster ? `${accountPrefix(accountId)}:ends` : `${PREFIX}ledger:ends`

@@ -31,6 +31,7 @@ import {
   requestIdIn,
   timePrefix,
 } from './ledger-keys.js'
+import { RedisAccountUse } from './account-use.js'
 import { budgets, putBudgets, putLastUse, putSums } from './migrate-usage.js'
 import { RedisUsage } from './read-usage.js'
 import { Settlement, type SettledEntry } from './settlement.js'
@@ -47,6 +48,7 @@ export class RedisLedger implements Ledger {
   private readonly context: LedgerContext
   private readonly pruning: UsagePruning
   private readonly usage: RedisUsage
+  private readonly uses: RedisAccountUse
   private readonly admissions: Admissions
   private readonly settlement: Settlement
   private readonly sliceReporter: SliceReporter
@@ -69,7 +71,8 @@ export class RedisLedger implements Ledger {
     this.context = { link: ledger, names, clock: nowMs ?? (() => ''), slices, processName }
     // Queries may take longer.
     this.usage = new RedisUsage(admin, names)
-    this.pruning = new UsagePruning(admin, names)
+    this.uses = new RedisAccountUse(admin, names, this.usage)
+    this.pruning = new UsagePruning(admin, names, this.uses)
     this.admissions = new Admissions(this.context)
     this.settlement = new Settlement(this.context)
     this.sliceReporter = new SliceReporter(this.context)
@@ -81,6 +84,8 @@ export class RedisLedger implements Ledger {
   readonly entry: Ledger['entry'] = (accountId, id) => this.usage.entry(accountId, id)
   readonly export: Ledger['export'] = (sinceMs) => this.usage.export(sinceMs)
   readonly keyUse: Ledger['keyUse'] = (query) => this.usage.keyUse(query)
+  readonly accountUse: Ledger['accountUse'] = (query) => this.uses.of(query)
+  readonly prunedUse: Ledger['prunedUse'] = () => this.uses.pruned()
   readonly lastUse: Ledger['lastUse'] = (accountId, ids) => this.usage.lastUse(accountId, ids)
   readonly prune: Ledger['prune'] = (retention) => this.pruning.prune(retention)
   readonly budgets: Ledger['budgets']
@@ -184,6 +189,11 @@ export class RedisLedger implements Ledger {
     const known = await this.usage.lastUse(accountId)
     const later = Array.from(lastUse).filter(([keyId, atMs]) => atMs > (known.get(keyId) ?? 0))
     await putLastUse(this.context, accountId, new Map(later))
+  }
+
+  readonly putAccountUse: Ledger['putAccountUse'] = async (uses) => {
+    for (const { accountId } of uses) await this.list('putting the use of accounts', accountId)
+    await this.uses.put(uses)
   }
 
   readonly putBudgets: Ledger['putBudgets'] = (all) => putBudgets(this.context, all)
@@ -302,10 +312,12 @@ const BATCH = 250
 class UsagePruning {
   private readonly link: RedisConnection
   private readonly names: LedgerKeys
+  private readonly uses: RedisAccountUse
 
-  constructor(link: RedisConnection, names: LedgerKeys) {
+  constructor(link: RedisConnection, names: LedgerKeys, uses: RedisAccountUse) {
     this.link = link
     this.names = names
+    this.uses = uses
   }
 
   /** Resolves to the number of removed entries. */
@@ -317,6 +329,7 @@ class UsagePruning {
       count += await this.pruneRows(account, entriesBeforeMs)
       await this.pruneSums(account, 'hour', hoursBeforeMs)
       await this.pruneSums(account, 'day', daysBeforeMs)
+      await this.uses.prune(account, daysBeforeMs)
     }
     return count
   }
@@ -329,9 +342,13 @@ class UsagePruning {
       const range = [order, '-', `(${timePrefix(beforeMs)}`, 'LIMIT', 0, BATCH]
       const names = stringsOf(await this.link.send(what, 'zrangebylex', range))
       if (names.length === 0) return count
-      const args = names.flatMap((name) => [requestIdIn(name), name, `${name}\0${account}`])
+      const uses = await this.uses.ofEntries(account, names.map(requestIdIn))
+      const args = names.flatMap((name, at) => [
+        ...[requestIdIn(name), name, `${name}\0${account}`],
+        ...(uses[at] ?? ['', '']),
+      ])
       await this.link.run(what, LEDGER_SCRIPTS.deleteEntries, {
-        keys: [...keys, this.names.allOrder ?? order],
+        keys: [...keys, this.names.allOrder ?? order, this.names.months(account)],
         args,
       })
       count += names.length

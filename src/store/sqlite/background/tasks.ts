@@ -2,8 +2,15 @@
  * The tasks of the background thread: the roll-up of new entries, queries for usage, copies and checkpoints.
  * Each runs in transactions of its own.
  */
-import type { EntryQuery, KeyUseQuery, SumQuery } from '../../usage-queries.js'
+import type {
+  AccountUse,
+  AccountUseQuery,
+  EntryQuery,
+  KeyUseQuery,
+  SumQuery,
+} from '../../usage-queries.js'
 import { numberIn, type Connection } from '../driver.js'
+import { accountUseOf, prunedUseOf, putAccountUse } from '../ledger/account-use.js'
 import { KeyUses, lastUseOf, sumsOf } from '../ledger/read-sums.js'
 import { pruneUsage, putSums, RollUp, type Pruned, type SumsToPut } from '../ledger/roll-up.js'
 import { budgetsOf, exported, isByOwner, pageOf, type ExportPlace } from '../ledger/read-entries.js'
@@ -39,6 +46,9 @@ export function tasksOf(db: Connection) {
       caughtUp()
       return sumsOf(db, query)
     },
+    accountUse: (query: AccountUseQuery) => accountUseOf(db, query),
+    prunedUse: () => prunedUseOf(db),
+    putAccountUse: (uses: readonly AccountUse[]) => putAccountUse(usage().rollUp, uses),
     keyUse: (query: KeyUseQuery) => caughtUp().keyUses.of(query),
     lastUse: (accountId: string, keyIds: readonly string[] | null) => {
       caughtUp()

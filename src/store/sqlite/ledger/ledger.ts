@@ -17,6 +17,8 @@ import type {
   SettleOutcome,
 } from '../../ledger.js'
 import type {
+  AccountUse,
+  AccountUseQuery,
   EntryPage,
   EntryQuery,
   KeyUse,
@@ -186,6 +188,18 @@ export class SqliteLedger implements Ledger {
     return new Map(
       await this.engine.background.run('reading last uses', 'lastUse', accountId, keyIds ?? null),
     )
+  }
+
+  accountUse(query: AccountUseQuery): Promise<AccountUse[]> {
+    return this.engine.background.run('reading the use of accounts', 'accountUse', query)
+  }
+
+  prunedUse(): Promise<AccountUse[]> {
+    return this.engine.background.run('reading the use of accounts', 'prunedUse')
+  }
+
+  putAccountUse(uses: readonly AccountUse[]): Promise<void> {
+    return this.engine.background.run('putting the use of accounts', 'putAccountUse', uses)
   }
 
   putSums(

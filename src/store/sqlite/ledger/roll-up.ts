@@ -9,6 +9,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { CAUSES } from '../../../errors.js'
+import { monthOf } from '../../limit-arithmetic.js'
 import type { UsageSum } from '../../usage-queries.js'
 import {
   numberIn,
@@ -18,6 +19,7 @@ import {
   type Statement,
   type Value,
 } from '../driver.js'
+import { KEEP_USE } from './account-use.js'
 import {
   ALL_KEYS,
   BUCKET_MS,
@@ -354,8 +356,10 @@ function pruneEntries(rollUp: RollUp, beforeMs: number): number {
   const removePlaces = db.prepare(
     'DELETE FROM entry_places WHERE owner IN (?, ?) AND at_ms = ? AND seq = ?',
   )
+  const keepUse = db.prepare(KEEP_USE)
   return rollUp.write(() => {
     const rows = old.all(beforeMs, rollUp.counted())
+    keepUse.run(JSON.stringify(rows.map((row) => numberIn(row, 'seq'))))
     for (const row of rows) {
       const seq = numberIn(row, 'seq')
       const [account, key] = [textIn(row, 'account_id'), textIn(row, 'key_id')]
@@ -375,6 +379,9 @@ function pruneSums(rollUp: RollUp, by: Bucket, beforeMs: number): number {
   )
   return rollUp.write(() => {
     rollUp.daysChanged()
+    if (by === 'day') {
+      rollUp.db.prepare('DELETE FROM usage_months WHERE month < ?').run(monthOf(beforeMs))
+    }
     return Number(remove.run(beforeMs - BUCKET_MS[by]).changes)
   })
 }

@@ -102,3 +102,20 @@ CREATE TABLE denials (
 );
 CREATE INDEX denials_by_subject ON denials (subject, expires_at_ms);
 CREATE INDEX denials_by_end ON denials (expires_at_ms);
+
+-- The use of pruned entries by month (months since 1970, UTC), so that the statement of a month stays complete.
+CREATE TABLE usage_months (
+  month INTEGER NOT NULL,
+  account_id TEXT NOT NULL,
+  account_path TEXT NOT NULL,
+  key_id TEXT NOT NULL,
+  model TEXT NOT NULL,
+  labels TEXT NOT NULL,
+  requests INTEGER NOT NULL,
+  failed INTEGER NOT NULL,
+  input_tokens INTEGER NOT NULL,
+  output_tokens INTEGER NOT NULL,
+  cost_nano_usd INTEGER NOT NULL,
+  unpriced INTEGER NOT NULL,
+  PRIMARY KEY (month, account_id, account_path, key_id, model, labels)
+) WITHOUT ROWID;

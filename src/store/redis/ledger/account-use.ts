@@ -1,0 +1,146 @@
+/**
+ * What accounts used by month: entries that are kept, and a hash of each account to which pruning adds the
+ * entries that it removes in the same script. A field is `MONTH\0PATH\0KEY\0MODEL\0LABELS`, its value the
+ * figures of `ACCOUNT_FIGURES` with spaces between them.
+ */
+import { unavailable } from '../../errors.js'
+import { monthOf } from '../../limit-arithmetic.js'
+import {
+  ACCOUNT_FIGURES,
+  AccountUses,
+  useOfEntry,
+  type AccountUse,
+  type AccountUseQuery,
+} from '../../usage-queries.js'
+import type { RedisConnection } from '../connection/redis-connection.js'
+import { listOf } from '../connection/parse-replies.js'
+import { readEntry } from '../../records/entry-text.js'
+import { LEDGER_SCRIPTS, type LedgerKeys } from './ledger-keys.js'
+import type { RedisUsage } from './read-usage.js'
+
+/** Reads are repeated while a gateway prunes entries. */
+const MOST_READS = 20
+/** Fields written by one command. */
+const PUT_AT_ONCE = 500
+
+/** Queries and writes on one connection. */
+export class RedisAccountUse {
+  private readonly link: RedisConnection
+  private readonly names: LedgerKeys
+  private readonly usage: RedisUsage
+
+  constructor(link: RedisConnection, names: LedgerKeys, usage: RedisUsage) {
+    this.link = link
+    this.names = names
+    this.usage = usage
+  }
+
+  /** See `Ledger.accountUse`. An entry that is pruned meanwhile would be in both parts, or in none. */
+  async of({ fromMs, toMs }: AccountUseQuery): Promise<AccountUse[]> {
+    const [first, last] = [monthOf(fromMs), monthOf(toMs - 1)]
+    let pruned = await this.pruned()
+    for (let reads = 0; reads < MOST_READS; reads += 1) {
+      const uses = new AccountUses()
+      for (const use of pruned) if (use.month >= first && use.month <= last) uses.add(use)
+      for await (const entries of this.usage.export(fromMs)) {
+        for (const entry of entries) {
+          if (entry.atMs >= fromMs && entry.atMs < toMs)
+            uses.add(useOfEntry(entry, monthOf(entry.atMs)))
+        }
+        if (entries.every(({ atMs }) => atMs >= toMs)) break
+      }
+      const after = await this.pruned()
+      if (JSON.stringify(after) === JSON.stringify(pruned)) return uses.all()
+      pruned = after
+    }
+    throw unavailable('reading the use of accounts failed', new Error('entries are being pruned'))
+  }
+
+  /** See `Ledger.prunedUse`. */
+  async pruned(): Promise<AccountUse[]> {
+    const found: AccountUse[] = []
+    for (const account of (await this.usage.accounts()).sort()) {
+      const name = this.names.months(account)
+      const fields = await this.link.send('reading the use of accounts', 'hgetall', [name])
+      const pairs = typeof fields === 'object' && fields !== null ? Object.entries(fields) : []
+      const own = pairs.map(([field, value]) => useIn(account, field, String(value)))
+      found.push(...own.sort((a, b) => (fieldOf(a) < fieldOf(b) ? -1 : 1)))
+    }
+    return found
+  }
+
+  /** See `Ledger.putAccountUse`. */
+  async put(uses: readonly AccountUse[]): Promise<void> {
+    const accounts = new Set(uses.map(({ accountId }) => accountId))
+    for (const account of accounts) {
+      const own = uses.filter(({ accountId }) => accountId === account)
+      for (let from = 0; from < own.length; from += PUT_AT_ONCE) {
+        const pairs = own
+          .slice(from, from + PUT_AT_ONCE)
+          .flatMap((use) => [fieldOf(use), figuresText(use)])
+        const name = this.names.months(account)
+        await this.link.send('putting the use of accounts', 'hset', [name, ...pairs])
+      }
+    }
+  }
+
+  /** The field and the figures of each entry; null for one that does not exist or cannot be read. */
+  async ofEntries(
+    accountId: string,
+    requestIds: readonly string[],
+  ): Promise<(readonly [field: string, figures: string] | null)[]> {
+    const keys = [this.names.entries(accountId), this.names.ids(accountId)]
+    const what = 'reading entries'
+    const script = LEDGER_SCRIPTS.readEntries
+    const texts = listOf(await this.link.run(what, script, { keys, args: requestIds }))
+    return requestIds.map((_, at) => {
+      const text = texts[at]
+      if (typeof text !== 'string') return null
+      try {
+        const entry = readEntry(text)
+        const use = useOfEntry(entry, monthOf(entry.atMs))
+        return [fieldOf(use), figuresText(use)]
+      } catch {
+        // A damaged entry is pruned, too.
+        return null
+      }
+    })
+  }
+
+  /** Removes months that began before a time. */
+  async prune(account: string, beforeMs: number): Promise<void> {
+    const what = 'pruning sums'
+    const name = this.names.months(account)
+    const fields = await this.link.send(what, 'hkeys', [name])
+    const first = monthOf(beforeMs)
+    const old = (Array.isArray(fields) ? fields.map(String) : []).filter(
+      (field) => Number(field.slice(0, field.indexOf('\0'))) < first,
+    )
+    if (old.length > 0) await this.link.send(what, 'hdel', [name, ...old])
+  }
+}
+
+function figuresText(use: AccountUse): string {
+  return ACCOUNT_FIGURES.map((figure) => use[figure]).join(' ')
+}
+
+/** The field of a use in the hash of its account. */
+function fieldOf({ month, accountPath, keyId, model, labels }: AccountUse): string {
+  return [month, accountPath, keyId, model, labels].join('\0')
+}
+
+function useIn(accountId: string, field: string, value: string): AccountUse {
+  const [month = '', accountPath = '', keyId = '', model = '', labels = ''] = field.split('\0')
+  const [
+    requests = 0,
+    failed = 0,
+    inputTokens = 0,
+    outputTokens = 0,
+    costNanoUsd = 0,
+    unpriced = 0,
+  ] = value.split(' ').map(Number)
+  return {
+    ...{ month: Number(month), accountId, accountPath, keyId, model, labels },
+    ...{ requests, failed, inputTokens, outputTokens, costNanoUsd, unpriced },
+  }
+}

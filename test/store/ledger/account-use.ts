@@ -1,0 +1,70 @@
+/** The tests of every engine for the use of accounts by month. */
+import type { Test } from 'tap'
+import type { AccountUse } from '../../../src/store/usage-queries.js'
+import { aRow, DAY, NOON, type LedgerUnderTest } from './sample-entries.js'
+
+const NOVEMBER = Date.UTC(2026, 10)
+const DECEMBER = Date.UTC(2026, 11)
+
+/** Each entry counts once, under the path and labels that it has, before and after it is pruned. */
+export async function usedByAccounts(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
+  const rows = [
+    aRow({ atMs: NOVEMBER, accountPath: 'acme/ada', costNanoUsd: 3 }),
+    aRow({ atMs: NOON, accountPath: 'acme/ada', costNanoUsd: 4, labels: 'app=a' }),
+    aRow({ atMs: NOON, accountPath: 'acme/ada', costNanoUsd: 5, keyId: 'kubernetes/a b\u00e9' }),
+    aRow({ atMs: DECEMBER - 1, accountPath: 'other/ada', costNanoUsd: 2 ** 50 + 1 }),
+    aRow({
+      atMs: DECEMBER - 1,
+      accountPath: 'acme',
+      accountId: 'acc_bob',
+      outcome: 'bug',
+      status: 500,
+    }),
+    aRow({ atMs: DECEMBER, accountPath: 'acme/ada', costNanoUsd: null }),
+    aRow({ atMs: NOVEMBER - 1, costNanoUsd: null, source: 'none', usage: {} }),
+    ...Array.from({ length: 600 }, (_, at) =>
+      aRow({ atMs: NOON - DAY + at, accountPath: 'acme/ada', model: 'many', costNanoUsd: 7 }),
+    ),
+  ]
+  await Promise.all(rows.map((row) => ledger.settle(row)))
+  const read = async (fromMs: number, toMs: number) =>
+    (await ledger.accountUse({ fromMs, toMs })).map(textOf).sort()
+  const months = { october: 681, november: 682, december: 683 }
+  const november = [
+    `${months.november} acc_ada acme/ada key_one gpt-5.4-mini app=a 1 0 100 20 4 0`,
+    `${months.november} acc_ada acme/ada key_one gpt-5.4-mini - 1 0 100 20 3 0`,
+    `${months.november} acc_ada acme/ada key_one many - 600 0 60000 12000 4200 0`,
+    `${months.november} acc_ada acme/ada kubernetes/a b\u00e9 gpt-5.4-mini - 1 0 100 20 5 0`,
+    `${months.november} acc_ada other/ada key_one gpt-5.4-mini - 1 0 100 20 ${2 ** 50 + 1} 0`,
+    `${months.november} acc_bob acme key_one gpt-5.4-mini - 1 1 100 20 1000 0`,
+  ].sort()
+  const december = [`${months.december} acc_ada acme/ada key_one gpt-5.4-mini - 1 0 100 20 0 1`]
+  const october = [`${months.october} acc_ada - key_one gpt-5.4-mini - 1 0 0 0 0 0`]
+  t.same(await read(NOVEMBER, DECEMBER), november)
+  t.same(await read(NOVEMBER - 1, DECEMBER + 1), [...october, ...november, ...december])
+  t.same(await ledger.prunedUse(), [])
+  const nothing = { hoursBeforeMs: 0, daysBeforeMs: 0 }
+  for (const entriesBeforeMs of [NOON - DAY + 300, NOON + 1, DECEMBER + 1]) {
+    await ledger.prune({ ...nothing, entriesBeforeMs })
+    t.same(await read(NOVEMBER, DECEMBER), november, 'a closed month stays the same')
+  }
+  t.same(await read(NOVEMBER - 1, DECEMBER + 1), [...october, ...november, ...december])
+  await ledger.settle(
+    aRow({ atMs: NOON, accountPath: 'acme/ada', labels: 'app=a', costNanoUsd: 6 }),
+  )
+  await ledger.prune({ ...nothing, entriesBeforeMs: DECEMBER })
+  const late = `${months.november} acc_ada acme/ada key_one gpt-5.4-mini app=a 2 0 200 40 10 0`
+  t.ok((await read(NOVEMBER, DECEMBER)).includes(late), 'a late entry is added')
+  const pruned = await ledger.prunedUse()
+  await ledger.putAccountUse(pruned.slice(0, 3))
+  t.same((await ledger.prunedUse()).map(textOf).sort(), pruned.map(textOf).sort(), 'idempotent')
+  await ledger.prune({ entriesBeforeMs: 0, hoursBeforeMs: 0, daysBeforeMs: DECEMBER })
+  t.same(await read(NOVEMBER - 1, DECEMBER + 1), december, 'months end with the daily sums')
+}
+
+function textOf(use: AccountUse): string {
+  const { month, accountId, accountPath, keyId, model, labels } = use
+  const { requests, failed, inputTokens, outputTokens, costNanoUsd, unpriced } = use
+  const key = [month, accountId, accountPath || '-', keyId, model, labels || '-']
+  return [...key, requests, failed, inputTokens, outputTokens, costNanoUsd, unpriced].join(' ')
+}
