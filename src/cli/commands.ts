@@ -8,6 +8,7 @@ export const COMMANDS: Record<string, () => Promise<Command>> = {
   apply: async () => (await import('./apply/apply.js')).command,
   audit: async () => (await import('./audit.js')).command,
   backup: async () => (await import('./backup.js')).command,
+  cache: async () => (await import('./cache.js')).command,
   check: async () => (await import('./check.js')).command,
   compare: async () => (await import('./compare.js')).command,
   demo: async () => (await import('./demo.js')).command,

@@ -17,6 +17,7 @@ import type { Metrics } from '../observe/metrics/metrics.js'
 import { keySteps, routeContent } from '../policy/cache-key.js'
 import {
   cacheTermsOf,
+  type CacheTerms,
   CacheUse,
   isCacheable,
   storedReplyIn,
@@ -33,6 +34,7 @@ import {
   ReplyLog,
   type ReplayClient,
 } from '../policy/reply-log.js'
+import { SharedReplies, type CacheStore } from '../policy/shared-replies.js'
 import { endOf, SharedReply } from '../policy/shared-reply.js'
 import type { StartedReply } from './attempts/attempt.js'
 import { SendResult } from './attempts/attempt-result.js'
@@ -41,6 +43,7 @@ import type { Generation } from './generation.js'
 import type { Route } from './phases/choose-route.js'
 import type { Results } from './phases/phase-results.js'
 import type { Call } from './phases/receive.js'
+import { withinTime } from './reasoning/escrow.js'
 import { termsOf, withKeptReply } from './phases/send.js'
 import { toGatewayError } from './phases/send-error.js'
 import type { Settlement } from './phases/settle.js'
@@ -71,6 +74,9 @@ export interface CachingOptions {
   readonly metrics: Metrics
   /** The current settings. */
   readonly settings: () => CacheConfig
+  /** Maximum size of the replies in the store. */
+  readonly maxStoreBytes: () => number
+  readonly cacheStore: CacheStore
 }
 
 /** A request that is looked up or stored. */
@@ -80,16 +86,35 @@ interface KeyedRequest extends CachedRequest {
   readonly owner: EntryOwner
 }
 
+/** The end of a reply: its failure, and the promise of its storage; null for none. */
+interface Kept {
+  readonly error: WireError | null
+  readonly stored: Promise<void> | null
+}
+
+const NOT_KEPT: Kept = { error: null, stored: null }
+
 /** The cache of one process. */
 export class Caching {
   private readonly options: CachingOptions
   private readonly memory: ReplyMemory
   private readonly shared = new Map<string, SharedReply>()
+  private readonly replies: SharedReplies
 
   constructor(options: CachingOptions) {
     this.options = options
     const { cache } = options.metrics
     this.memory = new ReplyMemory((reason, count) => cache.dropped(reason, count))
+    const { cacheStore, settings, maxStoreBytes } = options
+    this.replies = new SharedReplies(cacheStore, this.memory, () => ({
+      store: settings().store,
+      maxBytes: maxStoreBytes(),
+    }))
+  }
+
+  /** Ends the watch on the store. */
+  close(): void {
+    this.replies.close()
   }
 
   /** Number of stored replies in memory, and their size. */
@@ -116,17 +141,45 @@ export class Caching {
       this.count(request, 'stored')
       return this.send(keyed, null)
     }
-    const nowMs = Date.now()
-    const entry = this.memory.get(key, nowMs)
-    if (entry !== null && nowMs - entry.storedAtMs <= terms.maxAgeSeconds * 1000) {
-      const reply = this.replay(keyed, entry, nowMs)
-      if (reply !== null) return reply
-    }
+    const found = this.fromMemory(keyed, terms)
+    if (found !== null) return found
     const running = cache.collapse ? this.shared.get(key) : undefined
     if (running?.isOpen === true) return this.follow(keyed, running)
+    const leader = cache.collapse ? new Leader(x, new SharedReply(cache.maxBytes)) : null
+    if (leader !== null) this.shared.set(key, leader.shared)
+    if (this.options.settings().store) {
+      const reply = await this.fromStore(keyed, terms, leader)
+      if (reply !== null) return reply
+    }
     use.result = 'miss'
     this.count(request, 'miss')
-    return this.send(keyed, cache.collapse ? new SharedReply(cache.maxBytes) : null)
+    return this.send(keyed, leader)
+  }
+
+  private fromMemory(keyed: KeyedRequest, { maxAgeSeconds }: CacheTerms): StartedReply | null {
+    const nowMs = Date.now()
+    const entry = this.memory.get(keyed.key, nowMs)
+    if (entry === null || nowMs - entry.storedAtMs > maxAgeSeconds * 1000) return null
+    return this.replay(keyed, entry, nowMs)
+  }
+
+  /** A reply that another process has stored, which this one then has in memory. */
+  private async fromStore(
+    keyed: KeyedRequest,
+    terms: CacheTerms,
+    leader: Leader | null,
+  ): Promise<StartedReply | null> {
+    const { key } = keyed
+    const entry = await this.replies.find(key, Date.now())
+    if (entry === null) return null
+    this.memory.put(key, entry, this.options.settings().memoryBytes)
+    const isFresh = Date.now() - entry.storedAtMs <= terms.maxAgeSeconds * 1000
+    const reply = isFresh ? this.replay(keyed, entry, Date.now()) : null
+    if (reply === null || leader === null) return reply
+    if (this.shared.get(key) === leader.shared) this.shared.delete(key)
+    leader.shared.endWith(logOf(entry))
+    leader.end()
+    return reply
   }
 
   /** A newer generation is in force: drops the entries of routes that it does not have. */
@@ -143,27 +196,26 @@ export class Caching {
     this.options.metrics.cache.request(route.candidates[0].target.route, result)
   }
 
-  /** Sends the request, and stores its reply when it has ended. `shared`: others may join. */
-  private async send(keyed: KeyedRequest, shared: SharedReply | null): Promise<StartedReply> {
-    const { x, call, cache, use, key } = keyed
+  /** Sends the request, and stores its reply when it has ended. With a leader others may join. */
+  private async send(keyed: KeyedRequest, leader: Leader | null): Promise<StartedReply> {
+    const { call, cache, use, key } = keyed
+    const shared = leader?.shared ?? null
     const capture = new ReplyCapture({
       maxBytes: cache.maxBytes,
       isShared: () => (shared?.followers ?? 0) > 0,
       now: cache.pace ? () => performance.now() : null,
     })
     const clientCodec = capturedFormat(call.clientCodec, capture)
-    const leader = shared === null ? null : new Leader(x, shared)
-    if (shared !== null) this.shared.set(key, shared)
     const forget = (): void => {
       if (this.shared.get(key) === shared) this.shared.delete(key)
     }
     let log: ReplyLog | null = null
     use.atEnd(() => {
       // A short stream ends before `send` resolves.
-      const error = this.keep(keyed, log ?? capture.log)
+      const { error, stored } = this.keep(keyed, log ?? capture.log)
       shared?.end(error)
       forget()
-      return null
+      return stored
     })
     if (leader !== null) leader.onCancel = forget
     const reply = await keyed.send({ ...call, clientCodec, capture })
@@ -172,25 +224,27 @@ export class Caching {
     return reply
   }
 
-  /** Stores a complete reply that may be stored; returns the failure of any other reply. */
-  private keep(keyed: KeyedRequest, log: ReplyLog | null): WireError | null {
+  /** Stores a complete reply that may be stored; `error` is the failure of a reply that is not complete. */
+  private keep(keyed: KeyedRequest, log: ReplyLog | null): Kept {
     const { x, cache, key, owner, settlement } = keyed
     const { results } = settlement
     const { attempt, replyResult } = results
     if (replyResult?.outcome !== 'complete' || log?.outcome === 'open') {
-      return results.error?.wire ?? x.cancellation.reason?.wire ?? replyResult?.error ?? TRUNCATED
+      const reason = results.error?.wire ?? x.cancellation.reason?.wire
+      return { error: reason ?? replyResult?.error ?? TRUNCATED, stored: null }
     }
-    if (attempt === null || log === null || replyResult.wasCut === true) return null
+    if (attempt === null || log === null || replyResult.wasCut === true) return NOT_KEPT
     const { upstream, upstreamCodec, dialect } = attempt.candidate.target
     const origin = upstreamCodec.stateOrigin ?? dialect
     const source = { upstream: upstream.config.name, model: attempt.candidate.model, origin }
     const text = storedText(log, source, cache)
-    if (text === null) return null
+    if (text === null) return NOT_KEPT
     const nowMs = Date.now()
     const expiresAtMs = nowMs + cache.ttlSeconds * 1000
     const entry = { owner, text: Buffer.from(text), storedAtMs: nowMs, expiresAtMs }
     this.memory.put(key, entry, this.options.settings().memoryBytes)
-    return null
+    const storing = this.replies.put(key, entry)
+    return { error: null, stored: storing === null ? null : withinTime(storing) }
   }
 
   /** The stored reply for the client; null if it is damaged. */
@@ -246,8 +300,8 @@ const TIMED_OUT = gatewayError(timeoutError(TIMEOUT_TEXTS.total))
 class Leader {
   /** The client has left before others joined. */
   onCancel: () => void = () => undefined
+  readonly shared: SharedReply
   private readonly x: Exchange
-  private readonly shared: SharedReply
   private hasLeft = false
   /** Lets the rest of the stream be read without the client. */
   private drain: () => void = () => undefined
@@ -283,6 +337,13 @@ class Leader {
     x.cancellation.check()
   }
 
+  /** A stored reply was found. */
+  end(): void {
+    const { x, hasLeft } = this
+    x.outlivesClient = null
+    if (hasLeft) x.cancellation.cancel(GONE)
+  }
+
   private clientLeft(): boolean {
     const { shared, x } = this
     if (shared.followers === 0) {
@@ -303,6 +364,15 @@ class Leader {
 }
 
 const GONE = gatewayError(CLIENT_LEFT)
+
+/** The log of a stored reply. */
+function logOf({ text }: CacheEntry): ReplyLog {
+  const log = new ReplyLog({ maxBytes: Infinity, isShared: () => true, now: null })
+  const stored = storedReplyIn(text.toString('utf8'))
+  for (const event of stored?.events ?? []) log.event(event)
+  if (stored !== null && stored.vectors !== null) log.takeVectors(stored.vectors)
+  return log
+}
 
 /** The key of the request and the owner of its entry. */
 async function keyOf(request: CachedRequest): Promise<Pick<KeyedRequest, 'key' | 'owner'>> {

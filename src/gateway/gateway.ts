@@ -99,6 +99,7 @@ export class Gateway {
     })
     this.discovery = new Discovery(parts.log)
     this.discovery.adopt(this.current)
+    this.openUsedCache()
     parts.authenticator.watch({
       digests: () => this.digestsInUse(),
       end: (digest, why) => this.endAllOf(digest, why),
@@ -165,11 +166,20 @@ export class Gateway {
     void serve(x, this.services)
   }
 
+  /** Replies in the store are dropped with their owners, also before this process has used any. */
+  private openUsedCache(): void {
+    const { routes, cache } = this.current.snapshot.config
+    if (this.caching !== null || !cache.store) return
+    if (routes.some((route) => route.cache !== null)) void this.openCaching()
+  }
+
   private openCaching(): Promise<Caching> {
     this.openingCaching ??= import('./caching.js').then((module) => {
       const { metrics } = this.services
       const settings = (): Config['cache'] => this.current.snapshot.config.cache
-      this.caching = new module.Caching({ metrics, settings })
+      const { cacheStore } = this.services
+      const maxStoreBytes = (): number => this.current.snapshot.config.escrow.maxBytes
+      this.caching = new module.Caching({ metrics, settings, maxStoreBytes, cacheStore })
       return this.caching
     })
     return this.openingCaching
@@ -211,6 +221,7 @@ export class Gateway {
     this.services.metrics.configLoaded(snapshot.generation)
     this.discovery.adopt(this.current)
     this.caching?.adopt(this.current)
+    this.openUsedCache()
     const successor = this.current
     this.retired = this.retired.then(() => previous.supersede(successor))
   }
@@ -256,6 +267,7 @@ export class Gateway {
     this.discovery.close()
     this.monitor.close()
     this.services.deadlines.close()
+    this.caching?.close()
     await this.current.destroy()
     if (this.inFlight.size === 0) return
     await new Promise<void>((resolve) => {

@@ -14,6 +14,7 @@ import { refuseControls } from '../formats/wire/request-fields.js'
 import type { StartedReply } from './attempts/attempt.js'
 import { SendResult } from './attempts/attempt-result.js'
 import type { BodyMemory, HeldMemory } from './body-memory.js'
+import type { CacheStore } from '../policy/shared-replies.js'
 import type { Caching } from './caching.js'
 import { countTokens } from './phases/count-tokens.js'
 import type { Deadlines } from './deadlines.js'
@@ -55,6 +56,7 @@ export interface Services extends ReportingServices {
   readonly shadows: Shadows
   /** The cache of routes that have one, loaded at its first use. */
   readonly caching: () => Caching | Promise<Caching>
+  readonly cacheStore: CacheStore
   /** Called once for every exchange, after its report. */
   readonly ended: (x: Exchange) => void
 }

@@ -103,6 +103,11 @@ export class ReplyMemory {
     return dropped
   }
 
+  /** Every entry, the least recently used first. */
+  all(): Iterable<CacheEntry> {
+    return this.entries.values()
+  }
+
   private remove(key: string, entry: CacheEntry): void {
     this.entries.delete(key)
     this.used -= bytesOf(key, entry)

@@ -50,6 +50,12 @@ export class SharedReply {
     this.resolve(log)
   }
 
+  /** A stored reply was found: those that joined are answered from it. */
+  endWith(log: ReplyLog): void {
+    this.hasEnded = true
+    this.resolve(log)
+  }
+
   /** The request has ended; `error` is null if its reply is complete. A failure is everyone's. */
   end(error: WireError | null): void {
     this.hasEnded = true

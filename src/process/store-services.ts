@@ -36,7 +36,10 @@ export async function release(
     limiter,
     ledgerWriter,
     tracing,
-  }: Pick<Services, 'authenticator' | 'escrow' | 'limiter' | 'ledgerWriter' | 'tracing'>,
+  }: Pick<
+    Services,
+    'authenticator' | 'escrow' | 'limiter' | 'ledgerWriter' | 'cacheStore' | 'tracing'
+  >,
   store: Store,
 ): Promise<void> {
   await Promise.all([ledgerWriter.close(), tracing?.close()])
@@ -73,7 +76,10 @@ export async function partsOf(
   current: () => Snapshot,
   observers: Observers & { readonly gatewayId: string },
 ): Promise<
-  Pick<Services, 'authenticator' | 'escrow' | 'responses' | 'objects' | 'limiter' | 'ledgerWriter'>
+  Pick<
+    Services,
+    'authenticator' | 'escrow' | 'responses' | 'objects' | 'limiter' | 'ledgerWriter' | 'cacheStore'
+  >
 > {
   const { gatewayId, log } = observers
   const { auth, ledger } = current().config
@@ -114,7 +120,8 @@ export async function partsOf(
   const limiter = newLimiter(store.ledger, () => current().config.limiting, observers)
   const ledgerWriter = openLedgerWriter(store, () => current().config.ledger, observers)
   const objects = new OwnedObjects({ store: store.providerObjects, now: () => Date.now() })
-  return { authenticator, escrow, responses, objects, limiter, ledgerWriter }
+  const cacheStore = { store, secret: cacheOptions.secret }
+  return { authenticator, escrow, responses, objects, limiter, ledgerWriter, cacheStore }
 }
 
 function newLimiter(
@@ -171,6 +178,7 @@ export function removingEndedKeys(store: Store): NodeJS.Timeout {
     removeEndedKeysInTurn(store, Date.now()).catch(() => undefined)
     store.providerObjects.sweep(Date.now()).catch(() => undefined)
     store.denials.sweep(Date.now()).catch(() => undefined)
+    store.sealedRecords.sweep(Date.now()).catch(() => undefined)
   }, REMOVAL_MS).unref()
 }
 

@@ -46,6 +46,7 @@ export interface StoreParts extends Pick<
   | 'throttle'
   | 'providerObjects'
   | 'denials'
+  | 'sealedRecords'
   | 'fleet'
   | 'subscribe'
   | 'probe'

@@ -16,6 +16,7 @@ import type { AuditEntriesOf, AuditEntry, AuditTrail } from './audit-trail.js'
 import type { Denial, DenialSubject } from './denials.js'
 import type { Ledger } from './ledger.js'
 import type { ProviderObjects } from './provider-objects.js'
+import type { SealedRecords } from './sealed-records.js'
 import type { SignInTokens } from './sign-in-tokens.js'
 import type { ThrottleStore } from './throttle.js'
 
@@ -243,6 +244,8 @@ export interface Store {
   readonly providerObjects: ProviderObjects
   /** Denied workload identities. */
   readonly denials: Denials
+  /** Cached replies and recordings. */
+  readonly sealedRecords: SealedRecords
   /** The gateways that share the store; null for an embedded store. */
   readonly fleet: Fleet | null
   readonly users: Users

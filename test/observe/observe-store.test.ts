@@ -17,6 +17,7 @@ const PARTS = [
   'throttle',
   'fleet',
   'providerObjects',
+  'sealedRecords',
 ]
 
 function answering(): Store {

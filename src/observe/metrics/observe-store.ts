@@ -83,6 +83,15 @@ export function observeStore(store: Store, metrics: Metrics, onFailure: OnFailur
       sweep: (nowMs) => timed('sweep', () => store.providerObjects.sweep(nowMs)),
     },
     denials: observedDenials(store.denials, timed, now),
+    sealedRecords: {
+      put: (record, maxBytes, nowMs) =>
+        timed('objects', () => store.sealedRecords.put(record, maxBytes, nowMs)),
+      find: (kind, id, nowMs) => timed('objects', () => store.sealedRecords.find(kind, id, nowMs)),
+      list: (kind, filter, nowMs) =>
+        timed('objects', () => store.sealedRecords.list(kind, filter, nowMs)),
+      remove: (kind, filter) => timed('objects', () => store.sealedRecords.remove(kind, filter)),
+      sweep: (nowMs) => timed('sweep', () => store.sealedRecords.sweep(nowMs)),
+    },
     ledger: observedLedger(store.ledger, timed),
   }
 }

@@ -15,6 +15,7 @@ import { RedisAdminTokens } from './keys/admin-tokens.js'
 import { RedisAuditTrail } from './keys/audit-trail.js'
 import { RedisKeys } from './keys/keys.js'
 import { RedisProviderObjects } from './keys/provider-objects.js'
+import { RedisSealedRecords } from './keys/sealed-records.js'
 import { RedisSignInTokens } from './keys/sign-in-tokens.js'
 import { RedisTransactions } from './keys/transact.js'
 import { RedisUsers } from './keys/users.js'
@@ -81,6 +82,7 @@ function assemble(
     throttle: new RedisThrottle(engine),
     providerObjects: new RedisProviderObjects(engine, capacity),
     denials: new RedisDenials(engine, capacity),
+    sealedRecords: new RedisSealedRecords(engine),
     fleet: new RedisFleet(engine),
     users,
     accounts,

@@ -14,6 +14,7 @@ import { SqliteKeys } from './keys/keys.js'
 import { transact } from './keys/transact.js'
 import { SqliteUsers } from './keys/users.js'
 import { SqliteProviderObjects } from './keys/provider-objects.js'
+import { SqliteSealedRecords } from './keys/sealed-records.js'
 import { SqliteLedger } from './ledger/ledger.js'
 import { SqliteSharedCache, SqliteThrottle } from './shared-state.js'
 import { SqliteSignInTokens } from './keys/sign-in-tokens.js'
@@ -49,6 +50,7 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
     throttle: new SqliteThrottle(engine),
     providerObjects: new SqliteProviderObjects(engine, capacity),
     denials: new SqliteDenials({ engine, auditTrail, notifications, capacity }),
+    sealedRecords: new SqliteSealedRecords(engine),
     fleet: null,
     users,
     accounts,

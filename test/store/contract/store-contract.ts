@@ -14,6 +14,7 @@ import { aKey, aLogin, anAccount } from './sample-records.js'
 import { CAPACITY, sharedCache, aValue, sharedCacheCapacity } from './shared-cache.js'
 import { providerObjects, providerObjectsCapacity } from './provider-objects.js'
 import { denials } from './denials.js'
+import { sealedRecords } from './sealed-records.js'
 import { allAccounts, allKeys } from '../../helpers/lists.js'
 
 export type NewUrl = (t: Test) => string | Promise<string>
@@ -45,6 +46,7 @@ export function storeContract(engine: string, newUrl: NewUrl): void {
     void t.test("owners of providers' objects", (t) => providerObjects(t, newUrl))
     void t.test("capacity for providers' objects", (t) => providerObjectsCapacity(t, newUrl))
     void t.test('denied identities', (t) => denials(t, newUrl))
+    void t.test('encrypted records of requests', (t) => sealedRecords(t, newUrl))
     void t.test('killed writer', (t) => killed(t, newUrl))
     void t.test('closing', (t) => closing(t, newUrl))
     t.end()

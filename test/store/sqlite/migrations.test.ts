@@ -253,6 +253,7 @@ function toVersion6(db: ReturnType<typeof connect>): void {
     ALTER TABLE accounts RENAME COLUMN name TO email;
     ALTER TABLE keys DROP COLUMN name;
   `)
+  db.exec('DROP TABLE sealed_records')
   db.exec('PRAGMA user_version = 6')
 }
 

@@ -119,3 +119,27 @@ CREATE TABLE usage_months (
   unpriced INTEGER NOT NULL,
   PRIMARY KEY (month, account_id, account_path, key_id, model, labels)
 ) WITHOUT ROWID;
+-- Encrypted records of requests: cached replies, orders to clear the cache, recordings.
+CREATE TABLE sealed_records (
+  kind TEXT NOT NULL,
+  id TEXT NOT NULL,
+  account_id TEXT NOT NULL,
+  key_id TEXT NOT NULL,
+  model TEXT NOT NULL,
+  at_ms REAL NOT NULL,
+  expires_at_ms REAL NOT NULL,
+  info TEXT NOT NULL,
+  bytes INTEGER NOT NULL,
+  value BLOB NOT NULL,
+  PRIMARY KEY (kind, id)
+);
+CREATE INDEX sealed_records_by_end ON sealed_records (kind, expires_at_ms, id);
+CREATE INDEX sealed_records_expired ON sealed_records (expires_at_ms);
+CREATE INDEX sealed_records_by_account ON sealed_records (kind, account_id, at_ms);
+CREATE TRIGGER sealed_record_added AFTER INSERT ON sealed_records BEGIN
+  INSERT INTO sizes VALUES ('records ' || new.kind, 1, new.bytes)
+    ON CONFLICT (name) DO UPDATE SET entries = entries + 1, bytes = bytes + new.bytes;
+END;
+CREATE TRIGGER sealed_record_removed AFTER DELETE ON sealed_records BEGIN
+  UPDATE sizes SET entries = entries - 1, bytes = bytes - old.bytes WHERE name = 'records ' || old.kind;
+END;

@@ -1,0 +1,74 @@
+/**
+ * Encrypted records of requests: replies of the exact cache, orders to clear it, and recordings. The store
+ * has their owners and times, and no text of a conversation.
+ */
+
+/** What a record is: a cached reply, an order to drop cached replies, a recording. */
+export type RecordKind = 'reply' | 'clear' | 'recording'
+
+/** A record without its value. */
+export interface RecordHead {
+  readonly kind: RecordKind
+  /** 1 to 200 characters without spaces; unique in its kind. */
+  readonly id: string
+  /** Empty if it is of no account, key or model. */
+  readonly accountId: string
+  readonly keyId: string
+  readonly model: string
+  readonly atMs: number
+  readonly expiresAtMs: number
+  /** JSON without any text of a conversation, at most `MAX_INFO` characters; '' for nothing. */
+  readonly info: string
+  /** Size of the value. */
+  readonly bytes: number
+}
+
+/** A record with its encrypted value. */
+export interface SealedRecord extends Omit<RecordHead, 'bytes'> {
+  readonly value: Uint8Array
+}
+
+/** Maximum length of `RecordHead.info`. */
+export const MAX_INFO = 4_096
+
+/** Maximum number of heads in a list. */
+export const MAX_LISTED_RECORDS = 10_000
+
+/** Which records; an absent member matches all. */
+export interface RecordFilter {
+  readonly id?: string
+  readonly accountId?: string
+  readonly keyId?: string
+  readonly model?: string
+  /** Not before this time, in ms since 1970. */
+  readonly sinceMs?: number
+}
+
+/** Methods fail as those of `Store` do. */
+export interface SealedRecords {
+  /**
+   * Stores a record in one step; it replaces one of the same kind and id. If the records of the kind then
+   * have more than `maxBytes`, those that expire first are removed.
+   */
+  put(record: SealedRecord, maxBytes: number, nowMs: number): Promise<void>
+  /** Null if there is none, or it has expired. */
+  find(kind: RecordKind, id: string, nowMs: number): Promise<SealedRecord | null>
+  /** The heads of records that have not expired, newest first; at most `MAX_LISTED_RECORDS`. */
+  list(kind: RecordKind, filter: RecordFilter, nowMs: number): Promise<RecordHead[]>
+  /** Removes records; returns their number. */
+  remove(kind: RecordKind, filter: RecordFilter): Promise<number>
+  /** Removes expired records; returns their number. */
+  sweep(nowMs: number): Promise<number>
+}
+
+/** Whether a record is one that the filter selects. */
+export function isSelected(head: RecordHead, filter: RecordFilter): boolean {
+  const { id, accountId, keyId, model, sinceMs } = filter
+  return (
+    (id === undefined || id === head.id) &&
+    (accountId === undefined || accountId === head.accountId) &&
+    (keyId === undefined || keyId === head.keyId) &&
+    (model === undefined || model === head.model) &&
+    (sinceMs === undefined || head.atMs >= sinceMs)
+  )
+}

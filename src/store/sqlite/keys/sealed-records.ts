@@ -1,0 +1,115 @@
+/** Encrypted records of requests in SQLite. */
+import {
+  MAX_LISTED_RECORDS,
+  type RecordFilter,
+  type RecordHead,
+  type RecordKind,
+  type SealedRecord,
+  type SealedRecords,
+} from '../../sealed-records.js'
+import { numberIn, textIn, type Row, type Value } from '../driver.js'
+import { BATCH, inBatches, type Engine } from '../engine.js'
+import { numberOf } from '../read-records.js'
+
+const HEAD = 'kind, id, account_id, key_id, model, at_ms, expires_at_ms, info, bytes'
+const DELETE = 'DELETE FROM sealed_records WHERE kind = ? AND id = ?'
+const INSERT = `INSERT INTO sealed_records (${HEAD}, value) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const SIZE = "SELECT bytes AS n FROM sizes WHERE name = 'records ' || ?"
+const FIRST = `SELECT id FROM sealed_records WHERE kind = ? ORDER BY expires_at_ms, id LIMIT 1`
+const DELETE_EXPIRED = `DELETE FROM sealed_records WHERE (kind, id) IN
+  (SELECT kind, id FROM sealed_records WHERE expires_at_ms <= ? LIMIT ${BATCH})`
+
+/** The records of a store. */
+export class SqliteSealedRecords implements SealedRecords {
+  private readonly engine: Engine
+
+  constructor(engine: Engine) {
+    this.engine = engine
+  }
+
+  async put(record: SealedRecord, maxBytes: number): Promise<void> {
+    const { kind, id, accountId, keyId, model, atMs, expiresAtMs, info, value } = record
+    const { engine } = this
+    await engine.write('storing a record', () => {
+      engine.prepare(DELETE).run(kind, id)
+      const head = [kind, id, accountId, keyId, model, atMs, expiresAtMs, info, value.length]
+      engine.prepare(INSERT).run(...head, value)
+      for (let removed = 0; removed < BATCH; removed += 1) {
+        if (numberOf(engine.prepare(SIZE).get(kind)) <= maxBytes) return
+        const first = engine.prepare(FIRST).get(kind)
+        if (first === undefined) return
+        engine.prepare(DELETE).run(kind, textIn(first, 'id'))
+      }
+    })
+  }
+
+  find(kind: RecordKind, id: string, nowMs: number): Promise<SealedRecord | null> {
+    return this.engine.read('reading a record', () => {
+      const sql = `SELECT ${HEAD}, value FROM sealed_records WHERE kind = ? AND id = ?`
+      const row = this.engine.prepare(sql).get(kind, id)
+      if (row === undefined || numberIn(row, 'expires_at_ms') <= nowMs) return null
+      const { value } = row
+      if (!(value instanceof Uint8Array)) throw new Error("column 'value' has no bytes")
+      return { ...headIn(kind, row), value }
+    })
+  }
+
+  list(kind: RecordKind, filter: RecordFilter, nowMs: number): Promise<RecordHead[]> {
+    const { where, values } = conditionOf(kind, filter)
+    const sql = `SELECT ${HEAD} FROM sealed_records WHERE ${where} AND expires_at_ms > ?
+      ORDER BY at_ms DESC, id DESC LIMIT ${MAX_LISTED_RECORDS}`
+    return this.engine.read('listing records', () =>
+      this.engine
+        .prepare(sql)
+        .all(...values, nowMs)
+        .map((row) => headIn(kind, row)),
+    )
+  }
+
+  remove(kind: RecordKind, filter: RecordFilter): Promise<number> {
+    const { where, values } = conditionOf(kind, filter)
+    const sql = `DELETE FROM sealed_records WHERE (kind, id) IN
+      (SELECT kind, id FROM sealed_records WHERE ${where} LIMIT ${BATCH})`
+    return inBatches(this.engine, 'removing records', () =>
+      Number(this.engine.prepare(sql).run(...values).changes),
+    )
+  }
+
+  sweep(nowMs: number): Promise<number> {
+    return inBatches(this.engine, 'removing expired records', () =>
+      Number(this.engine.prepare(DELETE_EXPIRED).run(nowMs).changes),
+    )
+  }
+}
+
+function headIn(kind: RecordKind, row: Row): RecordHead {
+  return {
+    kind,
+    id: textIn(row, 'id'),
+    accountId: textIn(row, 'account_id'),
+    keyId: textIn(row, 'key_id'),
+    model: textIn(row, 'model'),
+    atMs: numberIn(row, 'at_ms'),
+    expiresAtMs: numberIn(row, 'expires_at_ms'),
+    info: textIn(row, 'info'),
+    bytes: numberIn(row, 'bytes'),
+  }
+}
+
+function conditionOf(kind: RecordKind, filter: RecordFilter): { where: string; values: Value[] } {
+  const conditions: [string, Value | undefined][] = [
+    ['kind = ?', kind],
+    ['id = ?', filter.id],
+    ['account_id = ?', filter.accountId],
+    ['key_id = ?', filter.keyId],
+    ['model = ?', filter.model],
+    ['at_ms >= ?', filter.sinceMs],
+  ]
+  const given = conditions.flatMap(([sql, value]): [string, Value][] =>
+    value === undefined ? [] : [[sql, value]],
+  )
+  return {
+    where: given.map(([sql]) => sql).join(' AND '),
+    values: given.map(([, value]) => value),
+  }
+}

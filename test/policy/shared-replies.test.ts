@@ -1,0 +1,133 @@
+/**
+ * Goal: gateways of one store answer from each other's replies; orders and revoked owners drop them
+ * everywhere; the store has no text of them.
+ * Method: two gateways in this process on one store, SQLite and Redis; orders are those of the command.
+ */
+import { readFileSync, readdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import t, { type Test } from 'tap'
+import { createAccount } from '../../src/accounts/accounts.js'
+import { createKey } from '../../src/accounts/keys.js'
+import { parseCache, runCache } from '../../src/cli/cache.js'
+import type { StoreSession } from '../../src/cli/with-store.js'
+import { openStore } from '../../src/store/open-store.js'
+import type { Store } from '../../src/store/store.js'
+import { startGateway, type GatewaySettings, type TestGateway } from '../helpers/gateway.js'
+import { freshDatabases, redisMissing, startRedis, until } from '../helpers/redis.js'
+
+const PROMPT = 'A secret sentence of the prompt.'
+
+function settingsOf(store: string | undefined, isShared: boolean): GatewaySettings {
+  return {
+    ...(store === undefined ? {} : { store }),
+    routes:
+      '  - { model: fleet, targets: [{ upstream: openai, model: gpt-4o-mini }], cache: {} }\n' +
+      '  - { model: other, targets: [{ upstream: openai, model: gpt-4o-mini }], cache: {} }\n',
+    more: `
+cache: { store: ${isShared} }
+escrow: { key: 0f4c9b1e7d2a85c36f10e9d8b7a6c5f4 }
+`,
+  }
+}
+
+async function ask(gateway: TestGateway, secret: string, model = 'fleet'): Promise<string | null> {
+  const body = { model, messages: [{ role: 'user', content: PROMPT }] }
+  const response = await gateway.chat(body, { headers: { authorization: `Bearer ${secret}` } })
+  await response.arrayBuffer()
+  return response.headers.get('x-sluice-cache')
+}
+
+/** Runs the command on the store; returns what it prints. */
+async function clear(store: Store, gateway: TestGateway, ...options: string[]): Promise<string[]> {
+  const lines: string[] = []
+  const terminal = {
+    out: (line: string) => void lines.push(line),
+    err: (line: string) => void lines.push(line),
+    ready: () => Promise.resolve(),
+    input: () => Promise.resolve(''),
+  }
+  const session: StoreSession = {
+    store,
+    plans: gateway.plans,
+    upstreams: [],
+    models: [],
+    identities: [],
+    terminal,
+  }
+  await runCache(session, parseCache(['clear', ...options]).values)
+  return lines
+}
+
+async function newOwner(store: Store, gateway: TestGateway, email: string) {
+  const { account } = await createAccount(store, {
+    email,
+    plan: 'max',
+    password: 'correct horse battery staple',
+  })
+  const { key, secret } = await createKey(store, { plans: gateway.plans, account, name: email })
+  return { account, key, secret }
+}
+
+async function exercise(t: Test, url?: string): Promise<void> {
+  const one = await startGateway(t, settingsOf(url, true))
+  const store = await openStore(one.store)
+  t.teardown(() => store.close())
+  const settings = settingsOf(one.store, true)
+  const upstreams = { openai: one.emulator.baseUrls.openai }
+  // The second gateway has the same upstream: its route is the same.
+  const two = await startGateway(t, { ...settings, upstreams, hasAccount: true })
+  const { account, key, secret } = await newOwner(store, one, 'first@example.com')
+  const other = await newOwner(store, one, 'second@example.com')
+  t.equal(await ask(one, secret), 'miss')
+  t.equal(await ask(two, secret), 'hit', 'another gateway')
+  t.equal(await ask(two, other.secret), 'miss', 'of another account')
+  t.equal(await ask(two, secret, 'other'), 'miss')
+  if (url === undefined) {
+    const folder = dirname(one.store.slice('sqlite:'.length))
+    const files = readdirSync(folder)
+      .filter((name) => name.startsWith('sluice.db'))
+      .map((name) => readFileSync(join(folder, name)))
+    t.ok(files.length > 0)
+    t.ok(files.every((bytes) => !bytes.includes(PROMPT) && !bytes.includes('emulated reply')))
+  }
+  t.same(await clear(store, one, '--model', 'other'), ['1'])
+  t.equal(await ask(two, secret, 'other'), 'miss', 'dropped in a running gateway')
+  t.equal(await ask(one, secret), 'hit', 'the others stay')
+  t.same(await clear(store, one, '--key', key.id, '--model', 'fleet'), ['1'])
+  t.equal(await ask(one, secret), 'miss')
+  t.same(await clear(store, one, '--account', 'second@example.com'), ['1'])
+  t.equal(await ask(one, other.secret), 'miss')
+  t.same(await clear(store, one), ['3'], 'all')
+  t.equal(await ask(two, secret), 'miss')
+  t.equal(await ask(two, other.secret), 'miss')
+  const left = async (): Promise<string[]> =>
+    (await store.sealedRecords.list('reply', {}, Date.now())).map(({ accountId }) => accountId)
+  t.equal((await left()).length, 2)
+  await store.revokeKey({ accountId: account.id, id: key.id }, Date.now())
+  await until(async () => !(await left()).includes(account.id), 'the replies of a revoked key')
+  await store.changeAccount(other.account.id, { disabled: true })
+  await until(async () => (await left()).length === 0, 'the replies of a disabled account')
+  await until(
+    async () => (await two.metrics.text()).includes('\nsluice_cache_entries 0'),
+    'the memory of each gateway follows',
+  )
+  t.match(await two.metrics.text(), /sluice_cache_evictions_total\{reason="revoked"\} 2/)
+}
+
+await t.test('gateways on SQLite', (t) => exercise(t))
+
+await t.test('gateways on Redis', { skip: redisMissing() }, async (t) => {
+  await exercise(t, freshDatabases(await startRedis(t))())
+})
+
+await t.test('replies in memory alone are dropped, too', async (t) => {
+  const gateway = await startGateway(t, settingsOf(undefined, false))
+  const store = await openStore(gateway.store)
+  t.teardown(() => store.close())
+  t.equal(await ask(gateway, gateway.secret), 'miss')
+  t.equal(await ask(gateway, gateway.secret, 'other'), 'miss')
+  t.same(await store.sealedRecords.list('reply', {}, Date.now()), [])
+  t.same(await clear(store, gateway, '--model', 'fleet'), ['1'])
+  t.equal(await ask(gateway, gateway.secret), 'miss')
+  t.equal(await ask(gateway, gateway.secret, 'other'), 'hit')
+})
