@@ -5,6 +5,7 @@
 import { getHeapStatistics } from 'node:v8'
 import type { Config, Snapshot } from '../config/config.js'
 import { GatewayError } from '../errors.js'
+import type { Marking } from '../policy/cache-marks.js'
 import { newRequestId } from '../http/request-id.js'
 import type { HttpRequest, HttpResponse, Upgrade } from '../http/message.js'
 import type { BreakerState } from './attempts/health/breaker.js'
@@ -40,6 +41,7 @@ export type GatewayParts = Omit<
   | 'recent'
   | 'shadows'
   | 'caching'
+  | 'marking'
   | 'ended'
 >
 
@@ -53,6 +55,8 @@ export class Gateway {
   private current: Generation
   /** The cache of routes that have one; null before its first use. */
   private caching: Caching | null = null
+  /** Marks prompts for the providers' caches; null before its first use. */
+  private marking: Marking | null = null
   private openingCaching: Promise<Caching> | null = null
   /** The number of the generation that was adopted last. */
   private adopting = 0
@@ -82,6 +86,7 @@ export class Gateway {
       ...shared,
       shadows: new Shadows(shared),
       caching: () => this.caching ?? this.openCaching(),
+      marking: () => this.marking ?? this.openMarking(),
       ended: (x) => this.ended(x),
     }
     this.current = new Generation(snapshot, parts.metrics, null)
@@ -171,6 +176,12 @@ export class Gateway {
     const { routes, cache } = this.current.snapshot.config
     if (this.caching !== null || !cache.store) return
     if (routes.some((route) => route.cache !== null)) void this.openCaching()
+  }
+
+  private async openMarking(): Promise<Marking> {
+    const { Marking: Opened } = await import('../policy/cache-marks.js')
+    this.marking ??= new Opened(() => Date.now())
+    return this.marking
   }
 
   private openCaching(): Promise<Caching> {

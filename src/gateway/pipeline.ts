@@ -14,6 +14,7 @@ import { refuseControls } from '../formats/wire/request-fields.js'
 import type { StartedReply } from './attempts/attempt.js'
 import { SendResult } from './attempts/attempt-result.js'
 import type { BodyMemory, HeldMemory } from './body-memory.js'
+import type { Marking } from '../policy/cache-marks.js'
 import type { CacheStore } from '../policy/shared-replies.js'
 import type { Caching } from './caching.js'
 import { countTokens } from './phases/count-tokens.js'
@@ -37,7 +38,7 @@ import { permitTools } from './phases/permit-tools.js'
 import { relay, sent, type Delivery } from './phases/relay.js'
 import { errorHeaders, replyHeaders } from './phases/reply-headers.js'
 import type { Overload } from './overload.js'
-import { send, termsOf } from './phases/send.js'
+import { send, termsOf, type Outbound } from './phases/send.js'
 import { Settlement, type ReportingServices } from './phases/settle.js'
 import { sendErrorReply, toGatewayError, unexpectedFailureOf } from './phases/send-error.js'
 import type { Shadows } from './shadows.js'
@@ -57,6 +58,8 @@ export interface Services extends ReportingServices {
   /** The cache of routes that have one, loaded at its first use. */
   readonly caching: () => Caching | Promise<Caching>
   readonly cacheStore: CacheStore
+  /** Marks prompts for the providers' caches, loaded at its first use. */
+  readonly marking: () => Marking | Promise<Marking>
   /** Called once for every exchange, after its report. */
   readonly ended: (x: Exchange) => void
 }
@@ -163,7 +166,16 @@ async function serveEndpoint(
   const judging = judge(x, route, { call: admission.call, identity, results, metrics, log })
   const judged = judging === null ? admission.call : await judging
   if (judging !== null) results.call = judged
-  const admitted = { identity, identified, admission, call: judged, route, held, settlement }
+  const admitted = {
+    identity,
+    identified,
+    admission,
+    call: judged,
+    route,
+    held,
+    settlement,
+    mark: null,
+  }
   const reply = await sendOrReplay(x, admitted, services)
   // The ledger entry is written before the client gets the end: a stream delays its end, a whole reply waits
   // here.
@@ -185,6 +197,7 @@ interface AdmittedRequest {
   readonly route: Route
   readonly held: HeldMemory
   readonly settlement: Settlement
+  mark: Outbound['mark']
 }
 
 /** Sends the request, unless the route has a cache that answers it. */
@@ -194,7 +207,12 @@ async function sendOrReplay(
   services: Services,
 ): Promise<StartedReply> {
   const { identity, call, route, settlement } = admitted
-  const { cache } = route.config
+  const { cache, cacheControl } = route.config
+  if (cacheControl !== null) {
+    const { ttl } = cacheControl
+    const scope = { accountId: identity.accountId, route: route.candidates[0].target.route, ttl }
+    admitted.mark = (await services.marking()).marker(scope)
+  }
   if (cache === null) return sendAdmitted(x, admitted, call, services)
   const opening = services.caching()
   const caching = opening instanceof Promise ? await opening : opening
@@ -210,7 +228,7 @@ function sendAdmitted(
   call: Call,
   services: Services,
 ): Promise<StartedReply> {
-  const { identity, identified, admission, route, held, settlement } = admitted
+  const { identity, identified, admission, route, held, settlement, mark } = admitted
   const { results } = settlement
   const { generation } = x
   const { reservation } = admission
@@ -228,6 +246,7 @@ function sendAdmitted(
     terms: termsOf(x.req),
     states: generation.states,
     reasoning: { accountId: identity.accountId, isKept: true },
+    mark,
   }
   const reply = send(outbound, settlement.ending, services)
   const { shadow } = route

@@ -316,7 +316,14 @@ class ShadowRun implements RequestContext {
       const progress = new SendResult()
       results.sent = progress
       const request = { exchange: this, identity: SHADOW, call, route, held, reservation: null }
-      const outbound = { ...request, sent: progress, terms: NO_TERMS, states, reasoning }
+      const outbound = {
+        ...request,
+        sent: progress,
+        terms: NO_TERMS,
+        states,
+        reasoning,
+        mark: null,
+      }
       const reply = await send(outbound, () => null, services)
       const headMs = reply.kind === 'stream' ? performance.now() - this.startedMs : null
       // A shadow request has no client.

@@ -133,6 +133,16 @@ const explanationSchema = z.object({
     'guardrails',
     'What guardrails did, `NAME:VERDICT`, separated by spaces.',
   ),
+  cacheMarks: field(
+    laterNumber(),
+    'cache_marks',
+    "Marks for the provider's prompt cache that the gateway added; empty without `cache_control`.",
+  ),
+  cacheMarksSavedNanoUsd: field(
+    laterNumber(),
+    'cache_marks_saved_nano_usd',
+    'What these marks saved, in billionths of a US dollar; may be negative.',
+  ),
 })
 
 /** The fields in the order of the columns. New ones go to the end. */

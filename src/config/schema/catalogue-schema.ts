@@ -99,6 +99,7 @@ const model = z.strictObject({
     .enum(['always', 'never', 'when-thinking-off', 'effort-none-only'])
     .optional()
     .describe('When it accepts `temperature` and `top_p`.'),
+  cache_min_tokens: count('Minimum tokens of a prefix that the prompt cache keeps; default 4096.'),
   thinking_types: words('Anthropic: values of `thinking.type`.'),
   thinking_default: z
     .enum(['adaptive', 'off'])
@@ -213,6 +214,7 @@ function factsOf(entry: ModelValues, asOf: string): ModelFacts {
     systemInstruction: entry.system_instruction,
     callSignatures: entry.call_signatures,
     thinkingLevels: entry.thinking_levels,
+    cacheMinTokens: entry.cache_min_tokens,
     thinkingBudget: thinkingBudget && {
       min: thinkingBudget.min,
       max: thinkingBudget.max,

@@ -66,6 +66,8 @@ const COLUMNS: readonly [title: string, cell: (row: schema.RequestRow) => Cell][
   ['account_path', (row) => row.accountPath],
   ['identity', (row) => row.identity],
   ['guardrails', (row) => row.guardrails],
+  ['cache_marks', (row) => row.cacheMarks],
+  ['cache_marks_saved_usd', (row) => usd(row.cacheMarksSavedNanoUsd)],
 ]
 
 /** The header line of the CSV file. */

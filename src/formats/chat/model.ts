@@ -66,6 +66,8 @@ export interface ModelFacts {
   /** OpenAI: accepts `prompt_cache_options` and breakpoints. */
   promptCacheBreakpoints?: boolean
   samplingParams?: 'always' | 'never' | 'when-thinking-off' | 'effort-none-only'
+  /** Minimum tokens of a prefix that the provider's prompt cache keeps. */
+  cacheMinTokens?: number
   /** Anthropic. */
   thinkingTypes?: string[]
   thinkingDefault?: 'adaptive' | 'off'

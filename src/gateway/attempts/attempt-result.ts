@@ -72,6 +72,8 @@ export class AttemptResult {
   hasReplied = false
   /** The upstream replies with a stream that is passed to the client. */
   isStreamed = false
+  /** Marks for the provider's prompt cache that the gateway added. */
+  cacheMarks = 0
   /** Collects the bytes of the reply if its content is recorded in the trace; else null. */
   captured: { take(chunk: Buffer): void } | null = null
   /** The cost of a native request whose replies are charged apart; undefined: `native_usd_per_request`. */
@@ -110,6 +112,8 @@ export class SendResult {
   hedgeDenied: string | null = null
   /** The fields that were left out, or would be, for the last prepared upstream. */
   preparedLosses: readonly string[] = []
+  /** Marks for the provider's prompt cache in the last prepared request. */
+  preparedMarks = 0
   /** Time spent on translating the request and the reply. */
   translateMs = 0
   /** Time spent on fetching media that the request names by URL. */

@@ -8,6 +8,7 @@ import type { JsonObject } from '../../formats/chat/json.js'
 import type { ChatRequest, Message, UserPart } from '../../formats/chat/request.js'
 import type { UpstreamCodec, WireFormat } from '../../formats/dialect.js'
 import { assertLossesAllowed, LossList } from '../../formats/losses.js'
+import type { MarkedBody, Marks } from '../../policy/cache-marks.js'
 import type { HeldMemory } from '../body-memory.js'
 import type { RequestContext } from '../client-exchange.js'
 import type { Target } from '../generation.js'
@@ -39,6 +40,8 @@ export interface Request {
   readonly idempotencyKey: string | null
   /** Gets the lost fields, and the times of encoding and fetching. */
   readonly sent: SendResult
+  /** Marks the prompt for the provider's cache; null if the route does not. */
+  readonly mark: ((body: MarkedBody) => Marks) | null
 }
 
 /** A request in the form in which it is sent to one upstream. */
@@ -62,6 +65,8 @@ interface Encoded {
   readonly call: Call
   readonly rendered: Rendered
   readonly losses: readonly string[]
+  /** Number of marks for the provider's prompt cache. */
+  readonly marks: number
 }
 
 /** The attempt that a request is encoded for. */
@@ -71,6 +76,11 @@ interface AttemptToEncode {
   readonly credential: number
   /** When its preparation began: monotonic, in ms. */
   readonly beganMs: number
+}
+
+/** A destination with the number of marks that were added. */
+type MarkedDestination = { -readonly [Name in keyof Destination]: Destination[Name] } & {
+  marks: number
 }
 
 /** Prepares one request for its candidates. */
@@ -136,9 +146,11 @@ export class Preparation {
       return this.encode(restored, attempt)
     }
     const losses = new LossList()
-    const rendered = await inTurns(renderSteps(restored, this.destination(candidate), losses))
+    const destination = this.destination(candidate)
+    const rendered = await inTurns(renderSteps(restored, destination, losses))
     exchange.cancellation.check()
-    return this.keep({ call: restored, rendered, losses: losses.paths }, attempt)
+    const { marks } = destination
+    return this.keep({ call: restored, rendered, losses: losses.paths, marks }, attempt)
   }
 
   /** The call with the stored reasoning of its history; the call itself if the model does not reason. */
@@ -165,28 +177,42 @@ export class Preparation {
 
   private encode(call: Call, attempt: AttemptToEncode): PreparedRequest {
     const losses = new LossList()
-    const rendered = render(call, this.destination(attempt.candidate), losses)
-    return this.keep({ call, rendered, losses: losses.paths }, attempt)
+    const destination = this.destination(attempt.candidate)
+    const rendered = render(call, destination, losses)
+    const { marks } = destination
+    return this.keep({ call, rendered, losses: losses.paths, marks }, attempt)
   }
 
-  private destination({ target, model }: Candidate): Destination {
+  private destination({ target, model }: Candidate): MarkedDestination {
     const { wire, upstreamCodec, upstream, quirks } = target
     const { generation } = this.request.exchange
     const { allowSyntheticUser } = generation.snapshot.config
     const { name, allowBetas: betas } = upstream.config
     const facts = generation.facts(model)
-    return { name, wire, upstreamCodec, model, facts, quirks, betas, allowSyntheticUser }
+    const destination: MarkedDestination = {
+      ...{ name, wire, upstreamCodec, model, facts, quirks, betas, allowSyntheticUser },
+      marks: 0,
+    }
+    const { mark } = this.request
+    if (mark === null || wire !== target.dialect) return destination
+    destination.mark = (body) => {
+      const marked = mark({ dialect: target.dialect, facts, upstream: name, model, body })
+      destination.marks = marked.marks
+      return marked.members
+    }
+    return destination
   }
 
   /** Keeps the encoded request for later attempts. */
   private keep(
-    { call, rendered, losses }: Pick<Encoded, 'call' | 'rendered' | 'losses'>,
+    { call, rendered, losses, marks }: Pick<Encoded, 'call' | 'rendered' | 'losses' | 'marks'>,
     { candidate, credential, beganMs }: AttemptToEncode,
   ): PreparedRequest {
     const { target, model } = candidate
     const { wire, upstreamCodec, quirks, upstream } = target
     const { name, allowBetas: betas } = upstream.config
-    const encoded = { wire, upstreamCodec, model, quirks, betas, name, call, rendered, losses }
+    const route = { wire, upstreamCodec, model, quirks, betas, name }
+    const encoded = { ...route, call, rendered, losses, marks }
     this.encoded.push(encoded)
     const prepared = this.prepared(encoded, candidate, credential)
     this.request.sent.translateMs += performance.now() - beganMs
@@ -194,11 +220,12 @@ export class Preparation {
   }
 
   private prepared(
-    { call, rendered, losses }: Encoded,
+    { call, rendered, losses, marks }: Encoded,
     { target, model }: Candidate,
     credential: number,
   ): PreparedRequest {
     this.report(call, losses)
+    this.request.sent.preparedMarks = marks
     const { upstreamCodec, upstream, wire, dialect } = target
     const path = requestPathAt(upstream.address, {
       path: rendered.path,

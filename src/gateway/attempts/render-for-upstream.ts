@@ -14,7 +14,7 @@ import {
   type WireFormat,
 } from '../../formats/dialect.js'
 import { sizedText } from '../../formats/wire/frames/sized-text.js'
-import { stringifyExact } from '../../formats/wire/json/exact-numbers.js'
+import { parseExact, stringifyExact } from '../../formats/wire/json/exact-numbers.js'
 import { splice, type Edit } from '../../formats/wire/json/splice.js'
 import { jsonSteps, largeEdit, writeJson } from '../../formats/wire/json/write-json.js'
 import { atOnce, type Steps } from '../../formats/wire/steps.js'
@@ -36,6 +36,8 @@ export interface Destination {
   readonly betas?: readonly string[] | null
   /** Whether a user message may be inserted before a conversation that begins with another role. */
   readonly allowSyntheticUser: boolean
+  /** Adds marks for the provider's prompt cache: the changed members; absent: none. */
+  readonly mark?: (body: JsonObject) => JsonObject
 }
 
 /** A body with its path and the headers that depend on it. */
@@ -127,11 +129,23 @@ function edited(call: RenderedCall, destination: Destination, losses: Losses): R
   edits.push(...upstreamCodec.edits(source, model, { model: facts, losses }))
   if (call.added !== undefined) edits.push(call.added(facts))
   for (const key in members) edits.push({ key, json: stringifyExact(members[key] ?? null) })
+  if (destination.mark !== undefined) mark(source, edits, destination.mark)
   edits.push(...quirkEdits({ body: call.body, dialectEdits: edits }, quirks, report))
   const body = edits.length === 0 ? call.raw : splice(call.raw, call.members, edits)
   const streams = call.request.stream
   const { path, accept } = upstreamCodec.target(model, streams)
   return { path, accept, streams, body, bytes: body.length, encodedBody: null, headers }
+}
+
+/** Adds the marks for the provider's prompt cache to the edits. */
+function mark(source: JsonObject, edits: Edit[], marksOf: NonNullable<Destination['mark']>): void {
+  const edited = { ...source }
+  for (const { key, json } of edits) edited[key] = json === null ? null : parseExact(String(json))
+  for (const [key, value = null] of Object.entries(marksOf(edited))) {
+    const at = edits.findIndex((edit) => edit.key === key)
+    if (at !== -1) edits.splice(at, 1)
+    edits.push(largeEdit(key, value))
+  }
 }
 
 /** The conversation in the upstream's dialect, before it is serialized. */
@@ -146,7 +160,9 @@ function encoded(
   const request = requestFor(call.request, destination)
   const own = upstreamCodec.encodeRequest(request, facts, losses)
   const { headers, members } = placed(upstreamCodec.headers(own), upstreamCodec)
-  const body = members === null ? own : { ...own, ...members }
+  const placedBody = members === null ? own : { ...own, ...members }
+  const marked = destination.mark?.(placedBody)
+  const body = marked === undefined ? placedBody : { ...placedBody, ...marked }
   const encodedBody = applyQuirks(body, quirks, report)
   const streams = request.stream
   const { path, accept } = upstreamCodec.target(model, streams)

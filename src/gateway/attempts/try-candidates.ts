@@ -167,6 +167,7 @@ export class Candidates implements AttemptLoop {
     const after = this.lastError?.kind ?? null
     const result = new AttemptResult(turn.candidate, sent.preparedLosses, { occasion, after })
     result.call = prepared.call
+    result.cacheMarks = sent.preparedMarks
     result.replyResult = earlier.stream?.translation ?? null
     result.earlierUsage =
       earlier.stream?.translation.usage ?? earlier.whole?.usage ?? result.earlierUsage

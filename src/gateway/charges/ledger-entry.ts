@@ -15,6 +15,7 @@ import {
   type LedgerEntry,
   type UsageSource,
 } from '../../ledger/entry.js'
+import { costNanoUsd, tierPrice } from '../../ledger/price.js'
 import type { Outcome } from '../../observe/metrics/label-types.js'
 import { hideSecrets } from '../../secrets.js'
 import { attemptList, type AttemptResult } from '../attempts/attempt-result.js'
@@ -108,9 +109,32 @@ export function entryOf(x: RequestContext, results: Results, nowMs: number): Led
     generationHash: generation.hash,
     accountPath: authenticated?.identity.accountPath ?? null,
     cacheHit: cacheHitOf(results),
+    ...marksOf(x, results),
     savedNanoUsd: results.cached?.result === 'hit' ? results.cached.saved() : null,
     identity: authenticated?.identity.workload ?? null,
   }
+}
+
+/** The marks for the provider's prompt cache; the list price of the cached tokens minus their cost. */
+function marksOf(
+  { generation }: RequestContext,
+  { route, attempt, replyResult }: Results,
+): Pick<LedgerEntry, 'cacheMarks' | 'cacheMarksSavedNanoUsd'> {
+  if ((route?.config?.cacheControl ?? null) === null) {
+    return { cacheMarks: null, cacheMarksSavedNanoUsd: null }
+  }
+  const cacheMarks = attempt?.cacheMarks ?? 0
+  if (attempt === null || cacheMarks === 0) return { cacheMarks, cacheMarksSavedNanoUsd: 0 }
+  const { candidate } = attempt
+  const { name } = candidate.target.upstream.config
+  const price = generation.prices.find(name, candidate.model, replyResult?.model ?? null)
+  const served = price === null ? null : tierPrice(price, replyResult?.tier ?? null)
+  if (served === null || replyResult === null) return { cacheMarks, cacheMarksSavedNanoUsd: null }
+  const { usage } = replyResult
+  const paid = costNanoUsd(served, usage)
+  const listed = costNanoUsd(served, { ...usage, cacheRead: 0, cacheWrite: 0, cacheWrite1h: 0 })
+  const isKnown = paid !== null && listed !== null
+  return { cacheMarks, cacheMarksSavedNanoUsd: isKnown ? listed - paid : null }
 }
 
 /** Null if the route has no cache. */

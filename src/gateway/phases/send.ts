@@ -1,7 +1,7 @@
 /** Sends an admitted request to its upstreams, in order, until one begins a reply. */
 import type { Identity } from '../../accounts/account.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
-import { Preparation } from '../attempts/prepare-candidate.js'
+import { Preparation, type Request } from '../attempts/prepare-candidate.js'
 import type { StartedReply } from '../attempts/attempt.js'
 import { Hedging } from '../attempts/start-hedge.js'
 import { Candidates, type SendOptions } from '../attempts/try-candidates.js'
@@ -26,6 +26,8 @@ export interface Outbound extends Pick<
   readonly route: Pick<Route, 'candidates' | 'handling'>
   readonly terms: ClientTerms
   readonly reasoning: ReasoningUse
+  /** Marks prompts for the providers' caches; null if the route does not. */
+  readonly mark: Request['mark']
 }
 
 /**
@@ -45,7 +47,8 @@ export function send(
   ending: () => Promise<void> | null,
   { deadlines, drainedReplySlots, escrow }: SendServices,
 ): Promise<StartedReply> {
-  const { exchange, call, route, held, states, reservation, sent, terms, reasoning } = outbound
+  const { exchange, call, route, held, states, reservation, sent, terms, reasoning, mark } =
+    outbound
   const { candidates, handling } = route
   const { timeoutMs, idempotencyKey } = terms
   const { accountId, isKept } = reasoning
@@ -53,7 +56,7 @@ export function send(
   const hold = (written: Promise<void>): void => sent.hold(written)
   const memory = { escrow, accountId, hold: isKept ? hold : null }
   const keepingCall = withKeptReply(call, hold)
-  const request = { exchange, call: keepingCall, held, memory, idempotencyKey, sent }
+  const request = { exchange, call: keepingCall, held, memory, idempotencyKey, sent, mark }
   const preparation = new Preparation(request)
   const { identity } = outbound
   const candidateLoop = new Candidates({
