@@ -35,7 +35,7 @@ token is refused within a second by every gateway of the store.
 
 Options:
   --config FILE      the configuration file (default: the variable SLUICE_CONFIG)
-  --name NAME        stands as 'token:NAME' in the audit trail, 1 to 100 characters
+  --name NAME        'token:NAME' in the audit trail, 1 to 100 characters
   --scopes LIST      'all', or a comma-separated list of ${SCOPES.slice(0, 4).join(', ')},
                      ${SCOPES.slice(4).join(', ')}
   --account ACCOUNT  the account that it sees, with all below it (default: all accounts)

@@ -91,7 +91,7 @@ export function loadConfig(path: string, env: Env, stored?: StoredTexts): LoadRe
   return load({ path: absolute, text, catalogue: stored?.catalogue }, env, readText)
 }
 
-/** The same for a text that stands for the file at the path. Never throws. */
+/** The same for a text in place of that of the file at the path. Never throws. */
 export function loadConfigAs(path: string, text: string, env: Env): LoadResult {
   return load({ path: resolve(path), text }, env, readText)
 }

@@ -42,7 +42,7 @@ Options:
   -f, --file PATH    a file, a folder (*.yaml and *.yml in it and below), or - for standard input
   --dry-run          print the plan only
   --prune            revoke keys, remove members and disable accounts that have the label managed-by=NAME and
-                     that no document names; asks, or needs --yes
+                     that no document names; needs an answer or --yes
   --yes              do not ask
   --managed-by NAME  the label of what is created (default: apply)
   --config FILE      the configuration file (default: the variable SLUICE_CONFIG)

@@ -1,5 +1,5 @@
 /**
- * Where `sluice apply` makes its changes: the store of the configuration, or the admin API of a gateway. Both
+ * The places in which `sluice apply` makes its changes: the store of the configuration, or the admin API of a gateway. Both
  * plan and apply the same documents.
  */
 import { LABEL_VALUE } from '../../accounts/labels.js'

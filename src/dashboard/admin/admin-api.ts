@@ -82,7 +82,7 @@ export class AdminApi {
     const request: AdminRequest = {
       ...{ requestId, req, res, token, conditions, body, path: found.path, query: others },
       address: this.services.addressOf(req),
-      wantsCsv: format === undefined ? /\btext\/csv\b/i.test(accept) : format === 'csv',
+      isCsv: format === undefined ? /\btext\/csv\b/i.test(accept) : format === 'csv',
     }
     const reply = await route.handle(request)
     if (isClosed(res)) return
@@ -249,6 +249,9 @@ function readQuery(url: string, { query = {}, hasCsv }: AdminRoute): JsonObject 
   return read
 }
 
+const JSON_TYPE = /^application\/json(?:\s*;\s*charset="?utf-8"?)?$/i
+const PATCH_TYPE = /^application\/(?:merge-patch\+)?json(?:\s*;\s*charset="?utf-8"?)?$/i
+
 /** The body as a JSON object, read strictly. */
 async function readJson({ body }: AdminRoute, { req, res }: Exchange): Promise<JsonObject> {
   const type = headerOf(req, 'content-type')
@@ -257,14 +260,11 @@ async function readJson({ body }: AdminRoute, { req, res }: Exchange): Promise<J
     Number(headerOf(req, 'content-length') ?? 0) === 0 &&
     (req.httpVersion !== '2.0' || req.complete)
   if (body?.isOptional === true && isEmpty) return {}
-  const kinds = body?.isPatch === true ? '(?:merge-patch\\+)?json' : 'json'
-  const isJson = new RegExp(`^application/${kinds}(?:\\s*;\\s*charset="?utf-8"?)?$`, 'i')
+  const isPatch = body?.isPatch === true
+  const isJson = isPatch ? PATCH_TYPE : JSON_TYPE
   const encoding = headerOf(req, 'content-encoding') ?? 'identity'
   if (type === undefined || !isJson.test(type.trim()) || encoding !== 'identity') {
-    const types =
-      body?.isPatch === true
-        ? 'application/merge-patch+json or application/json'
-        : 'application/json'
+    const types = isPatch ? 'application/merge-patch+json or application/json' : 'application/json'
     const detail = `The body must be ${types}, without a content-encoding.`
     throw new Problem('unsupported_media_type', detail, { fix: 'Set the header Content-Type.' })
   }

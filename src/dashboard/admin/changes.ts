@@ -164,7 +164,7 @@ export interface FreshKey {
   readonly secret: string | null
 }
 
-/** A new key with a generated secret, or with the digest of one that somebody else has. */
+/** A new key with a generated secret, or with the digest of one that another system keeps. */
 export function freshKey(digest?: string): FreshKey {
   const id = `key_${randomBase62(16)}`
   if (digest !== undefined) return { id, digest, prefix: '', lastFour: '', secret: null }

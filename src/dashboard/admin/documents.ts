@@ -45,7 +45,7 @@ export interface DocumentFault {
   readonly message: string
 }
 
-/** Where the secret of a new key goes; only the command handles the first two. */
+/** The place for the secret of a new key; only the command handles the first two. */
 export const SECRET_FIELDS = [
   'secret_file',
   'kubernetes_secret',

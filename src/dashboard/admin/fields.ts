@@ -58,7 +58,7 @@ export class Faults {
 
   readOnly(path: string): void {
     const detail = `The field "${path}" is read-only, and its value differs from the current one.`
-    const fix = 'Remove it, or send it back as it was read.'
+    const fix = 'Remove it, or send back the value that was read.'
     this.all.push({ kind: 'read_only_field', field: path, detail, fix })
   }
 }
@@ -174,7 +174,7 @@ function mayBeSentBack(
   return given === null || (givenMs !== null && givenMs <= Date.parse(current))
 }
 
-/** Whether two JSON values are equal; the order of members does not matter. */
+/** Whether two JSON values are equal; the order of members is ignored. */
 export function isSame(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
   if (Array.isArray(a) && Array.isArray(b)) {
     return a.length === b.length && a.every((item, at) => isSame(item, b[at]))
@@ -206,7 +206,7 @@ export function textIn(value: JsonValue | undefined): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** A text. `fix` says which texts are right. */
+/** A text. `fix` describes the right ones. */
 export function textType(
   fits: (text: string) => boolean,
   { fix, schema = {} }: { fix: string; schema?: JsonObject },

@@ -226,7 +226,7 @@ async function groupsOf(
   return { groups: groups.sort((a, b) => a.level - b.level), faults }
 }
 
-/** Parents as they are after the change. */
+/** The parents after the change. */
 class Tree {
   private readonly byId = new Map<string, string>()
   private readonly accounts: ReadonlyMap<string, Account>
@@ -620,7 +620,7 @@ function writesOrRefusal(
 
 /** Why a new key is refused. */
 export const NO_SECRET =
-  'is new and needs secret_file, secret_sha256 or kubernetes_secret: nobody would see its secret'
+  'is new and needs secret_file, secret_sha256 or kubernetes_secret: otherwise its secret would be lost'
 
 /** The users of the wanted members, made if they do not exist. */
 async function usersOf(

@@ -24,8 +24,8 @@ export interface AdminRequest {
   readonly conditions: Conditions
   /** The client's address. */
   readonly address: string
-  /** Whether the client wants CSV (`format=csv` or `Accept: text/csv`). */
-  readonly wantsCsv: boolean
+  /** Whether the reply is CSV (`format=csv` or `Accept: text/csv`). */
+  readonly isCsv: boolean
 }
 
 /** A reply with a JSON object. */

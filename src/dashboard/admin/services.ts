@@ -85,7 +85,7 @@ export const PAGE_PARAMETERS: Parameters = {
   limit: { type: numberType(1, 500), means: '1 to 500, default 100.', isNumber: true },
 }
 
-/** Which page a request wants. `after`: what the cursor of the page before stands for. */
+/** The requested page. `after`: the place that the cursor of the page before marks. */
 export function pageOf({ query }: AdminRequest): { after: string | null; limit: number } {
   const { cursor, limit } = query
   return {

@@ -48,7 +48,7 @@ const ANY_TEXT = textType(() => true, { fix: 'Send a text.' })
 /** The fields of a token. */
 export const TOKEN_FIELDS: Fields = {
   id: { type: ANY_TEXT, means: 'The id of the token.', readOnly: true },
-  name: { type: NAME, means: 'Stands as `token:NAME` in the audit trail.' },
+  name: { type: NAME, means: '`token:NAME` in the audit trail.' },
   scopes: {
     type: listType(choiceType(SCOPES), { least: 1, most: SCOPES.length }),
     means: 'What the token may do; `X:write` includes `X:read`, `keys:write` also reads keys.',

@@ -216,7 +216,7 @@ async function usage(services: AdminServices, request: AdminRequest): Promise<Ad
     addFigures(total, figures)
   }
   const rows = ordered(groups, by)
-  if (request.wantsCsv) {
+  if (request.isCsv) {
     const names = ['group', ...Object.keys(shownFigures(total))]
     return csvReply('usage', names, rows)
   }
@@ -352,7 +352,7 @@ function accountGroup(
 
 async function requests(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
   const { store } = services
-  const { query, token, wantsCsv } = request
+  const { query, token, isCsv } = request
   const accounts = await accountsOf(services, token, query)
   const filter: EntryFilter = Object.fromEntries(
     Object.entries(SAME).flatMap(([name, member]) => {
@@ -373,11 +373,11 @@ async function requests(services: AdminServices, request: AdminRequest): Promise
     return { items: own, next }
   }
   const { after, limit } = pageOf(request)
-  if (wantsCsv && query['limit'] === undefined && query['cursor'] === undefined) {
+  if (isCsv && query['limit'] === undefined && query['cursor'] === undefined) {
     return { csv: csvOfAll(read), fileName: fileNameOf(services, 'requests') }
   }
   const { items, next } = await filled(read, after, limit)
-  if (wantsCsv) {
+  if (isCsv) {
     const text = [csvHeader(), ...items.map(csvLine), ''].join('\r\n')
     const fileName = fileNameOf(services, 'requests')
     return { csv: once(text), fileName, next: nextQuery(request, next) }
@@ -463,7 +463,7 @@ const AUDIT_READS = 500
 
 async function audit(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
   const { store } = services
-  const { query, token, wantsCsv } = request
+  const { query, token, isCsv } = request
   const accounts = await accountsOf(services, token, query)
   const [only = null, ...others] = accounts ?? []
   const accountId = others.length === 0 ? only : null
@@ -479,7 +479,7 @@ async function audit(services: AdminServices, request: AdminRequest): Promise<Ad
   const hasMore = found.items.length > limit
   const next = hasMore ? (entries.at(-1)?.id ?? null) : found.next
   const items = await auditLines(services, entries)
-  if (wantsCsv) {
+  if (isCsv) {
     return csvReply('audit', AUDIT_NAMES, items, nextQuery(request, next))
   }
   return { status: 200, json: { items, next_cursor: next === null ? null : cursorOf(next) } }

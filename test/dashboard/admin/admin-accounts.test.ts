@@ -42,7 +42,11 @@ onBothStores(t, 'accounts', async (t, settings) => {
   const again = await ask('PUT', '/accounts/acme', { body: {} })
   t.equal(again.status, 200)
   t.same(again.json, made.json, 'an equal object changes nothing')
-  t.equal((await ask('PUT', '/accounts/acme', { body: made.json })).status, 200, 'as it was read')
+  t.equal(
+    (await ask('PUT', '/accounts/acme', { body: made.json })).status,
+    200,
+    'the object that was read',
+  )
   const read = await ask('GET', '/accounts/acme')
   t.same(read.json, made.json)
   const tag = textOf(made, 'etag')
@@ -77,7 +81,7 @@ onBothStores(t, 'accounts', async (t, settings) => {
   for (const [parent, detail] of [
     ['research', /below this account/],
     ['acme', /below this account/],
-    ['nobody', /does not exist/],
+    ['missing', /does not exist/],
   ] as const) {
     t.match(await ask('PATCH', '/accounts/acme', { body: { parent } }), {
       status: 400,
@@ -213,7 +217,7 @@ onBothStores(t, 'keys', async (t, settings) => {
   t.equal(again.status, 200)
   t.equal(again.json['etag'], made.json['etag'])
   t.notOk('secret' in again.json, 'the secret is shown once')
-  t.equal((await ask('PUT', path, { body: again.json })).status, 200, 'as it was read')
+  t.equal((await ask('PUT', path, { body: again.json })).status, 200, 'the object that was read')
   t.match(await ask('PATCH', path, { body: { limits: { requests_per_minute: 9 } } }), {
     json: { limits: { requests_per_minute: 9 }, models: ['gpt-*'] },
   })
@@ -317,7 +321,7 @@ onBothStores(t, 'members', async (t, settings) => {
   t.equal((await ask('DELETE', path)).status, 204)
   t.equal((await ask('DELETE', path)).status, 404)
   t.equal((await ask('GET', path)).status, 404)
-  t.match(await ask('PUT', '/accounts/acme/members/nobody', { body: { role: 'owner' } }), {
+  t.match(await ask('PUT', '/accounts/acme/members/missing', { body: { role: 'owner' } }), {
     status: 400,
     json: { field: 'email' },
   })

@@ -56,7 +56,7 @@ onBothStores(t, 'tokens', async (t, settings) => {
     [{ scopes: ['usage:read'] }, 'name'],
     [{ name: 'x', scopes: ['usage:read'], expires_at: '2020-01-01T00:00:00Z' }, 'expires_at'],
     [{ name: 'x', scopes: ['usage:read'], expires_at: '2999-01-01T00:00:00Z' }, 'expires_at'],
-    [{ name: 'x', scopes: ['usage:read'], account: 'nobody' }, 'account'],
+    [{ name: 'x', scopes: ['usage:read'], account: 'missing' }, 'account'],
     [{ name: 'x', scopes: ['config:read'], account: 'test' }, 'scopes'],
   ] as const) {
     t.match(await ask('POST', '/tokens', { body }), { status: 400, json: { field } })

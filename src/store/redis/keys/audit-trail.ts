@@ -27,7 +27,7 @@ const ABANDONED_AFTER_MS = 600_000
 /** Announcements that one reader handles. */
 const MAX_COLLECTED = 1_000
 
-/** Stands for an account in announcements of changes that belong to none, such as those of admin tokens. */
+/** In place of an account in announcements of changes that belong to none, such as those of admin tokens. */
 export const GATEWAY_CHANGES = 'gateway'
 
 const ADD = loadScript('records/audit-entry', 'records/add-audit-entry')
