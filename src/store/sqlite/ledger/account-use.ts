@@ -5,7 +5,6 @@
 import { monthOf } from '../../limit-arithmetic.js'
 import type { AccountUse, AccountUseQuery } from '../../usage-queries.js'
 import { numberIn, textIn, type Connection, type Row } from '../driver.js'
-import type { RollUp } from './roll-up.js'
 
 const KEY = 'month, account_id, account_path, key_id, model, labels'
 const FIGURES = [
@@ -51,12 +50,15 @@ export function prunedUseOf(db: Connection): AccountUse[] {
   return db.prepare(`SELECT ${KEY}, ${COLUMNS} FROM usage_months`).all().map(useIn)
 }
 
-/** See `Ledger.putAccountUse`. */
-export function putAccountUse(rollUp: RollUp, uses: readonly AccountUse[]): void {
-  const put = rollUp.db.prepare(
+/** See `Ledger.putAccountUse`. `file.write` runs a function in one transaction. */
+export function putAccountUse(
+  file: { readonly db: Connection; write(put: () => void): void },
+  uses: readonly AccountUse[],
+): void {
+  const put = file.db.prepare(
     `INSERT OR REPLACE INTO usage_months (${KEY}, ${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   )
-  rollUp.write(() => {
+  file.write(() => {
     for (const use of uses) {
       const { month, accountId, accountPath, keyId, model, labels } = use
       const { requests, failed, inputTokens, outputTokens, costNanoUsd, unpriced } = use
