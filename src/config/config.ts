@@ -2,6 +2,7 @@
  * The configuration as the code reads it: checked, with defaults and secrets, immutable.
  * `schema/config-file-schema.ts` declares the keys of the file, and `load-config.ts` reads it.
  */
+import type { AccountRole } from '../accounts/account.js'
 import type { KeyLimits, PlanName } from '../accounts/account.js'
 import type { ModelFacts, ModelPrice } from '../formats/chat/model.js'
 import type { DialectName } from '../formats/dialect.js'
@@ -87,6 +88,18 @@ export interface OidcConfig {
   /** The label of the button. */
   readonly name: string
   readonly createAccounts: boolean
+  /** Null: groups give no roles. */
+  readonly roles: GroupRolesConfig | null
+}
+
+/** The roles that groups of the identity provider give. */
+export interface GroupRolesConfig {
+  /** The claim with the groups. */
+  readonly claim: string
+  readonly admin: readonly string[]
+  readonly auditor: readonly string[]
+  /** By the name of an account, or the beginning of names and `*`. */
+  readonly accounts: Readonly<Record<string, AccountRole>>
 }
 
 /** The dashboard. */

@@ -6,6 +6,7 @@ import {
   type Config,
   type DashboardConfig,
   type EscrowConfig,
+  type GroupRolesConfig,
   type LimitingConfig,
   type NotifyConfig,
   type ServerConfig,
@@ -138,8 +139,13 @@ function shownDashboard(dashboard: DashboardConfig): JsonObject {
             client_secret: oidc.clientSecret === null ? null : masked(oidc.clientSecret),
             name: oidc.name,
             create_accounts: oidc.createAccounts,
+            ...(oidc.roles === null ? {} : { roles: rolesOf(oidc.roles) }),
           },
   }
+}
+
+function rolesOf({ claim, admin, auditor, accounts }: GroupRolesConfig): JsonObject {
+  return { claim, admin: [...admin], auditor: [...auditor], accounts: { ...accounts } }
 }
 
 function maskedUpstream(upstream: UpstreamConfig): JsonObject {

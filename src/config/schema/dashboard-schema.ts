@@ -1,9 +1,33 @@
 /** The `dashboard` section of the file: keys, rules and resolved values. */
 import { z } from 'zod'
+import { ACCOUNT_ROLES } from '../../accounts/account.js'
 import { isLoopback } from '../../http/private-addresses.js'
 import type { DashboardConfig } from '../config.js'
 
 const address = z.string().min(1).max(2_048)
+
+/** An account's name, or the beginning of names and `*`. */
+const ACCOUNT_PATTERN = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?|[a-z0-9][a-z0-9-]{0,62}\*|\*)$/
+
+const groups = z.array(z.string().min(1).max(256)).default([])
+
+/** Groups of the identity provider that give roles at each sign-in. */
+const roles = z.strictObject({
+  claim: z
+    .string()
+    .min(1)
+    .max(256)
+    .default('groups')
+    .describe('The claim with the groups of a user: a text or a list of texts.'),
+  admin: groups.describe('The groups whose users administer the gateway.'),
+  auditor: groups.describe('The groups whose users read everything and change nothing.'),
+  accounts: z
+    .record(z.string(), z.enum(ACCOUNT_ROLES))
+    .default({})
+    .describe(
+      'Roles by the name of an account, with `*` at its end at most: a user of the group with this name has the role in the account with this name, if it exists.',
+    ),
+})
 
 const oidc = z.strictObject({
   issuer: address.describe("The provider's address, such as `https://accounts.example.com`."),
@@ -20,6 +44,11 @@ const oidc = z.strictObject({
     .default(false)
     .describe(
       'Whether the first sign-in with a verified e-mail address creates an account with the plan `starter` (or the first one of `plans`); otherwise an administrator creates the account first.',
+    ),
+  roles: roles
+    .optional()
+    .describe(
+      'Roles from the groups of the identity provider, set at each sign-in: leaving a group takes the role away. Roles that were given by hand stay; the highest role counts.',
     ),
 })
 
@@ -71,6 +100,13 @@ export function checkDashboard(
   if (values.self_sign_up) {
     fault(['self_sign_up'], 'must be false with oidc: set oidc.create_accounts instead')
   }
+  for (const name of Object.keys(oidc.roles?.accounts ?? {})) {
+    if (ACCOUNT_PATTERN.test(name)) continue
+    fault(
+      ['oidc', 'roles', 'accounts', name],
+      "must be an account's name, with * at its end at most",
+    )
+  }
   const issuer = webAddress(oidc.issuer)
   if (issuer === null)
     fault(['oidc', 'issuer'], 'must be a URL that starts with https:// or http://')
@@ -96,6 +132,7 @@ export function dashboardOf(values: DashboardValues): DashboardConfig {
             clientSecret: oidc.client_secret ?? null,
             name: oidc.name,
             createAccounts: oidc.create_accounts,
+            roles: oidc.roles ?? null,
           },
   }
 }

@@ -61,6 +61,7 @@ export class Dashboard {
     this.router = new ApiRouter({
       routes: dashboardRoutes(services),
       sessions,
+      store,
       log,
       publicUrl: () => snapshot().config.dashboard.publicUrl,
       addressOf: options.addressOf,

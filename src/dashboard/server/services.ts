@@ -13,9 +13,8 @@ import type { AuditEntry } from '../../store/audit-trail.js'
 import type { ConfigControl } from './config-control.js'
 import type { GatewayStatus } from './gateway-status.js'
 import type { SignedInRequest } from './routing/route.js'
-import { notFound } from './routing/api-router.js'
 import type * as schema from './schema/schema.js'
-import type { Session, Sessions } from './sign-in/sessions.js'
+import type { AccountSession, Session, Sessions } from './sign-in/sessions.js'
 import type { Throttle } from './sign-in/attempt-limits.js'
 
 /** The dependencies of the handlers. */
@@ -46,21 +45,12 @@ export const PLAYGROUND = 'playground'
 /** The period of the figures beside keys and accounts. */
 export const RECENT_MS = 30 * 86_400_000
 
-/**
- * The account of a read: an id, or null for all accounts. Only administrators may name another account; other
- * users get `not_found`.
- */
-export async function scopeOf(
-  { store }: Services,
-  { account, user }: Pick<Session, 'account' | 'user'>,
-  named: string | undefined,
-): Promise<string | null> {
-  if (named === undefined || named === account.id) return account.id
-  if (roleOf(user) !== 'admin') throw notFound()
-  if (named === 'all') return null
-  const other = await store.accountById(named)
-  if (other === null) throw notFound()
-  return other.id
+/** The account of a read: an id, or null for all accounts. */
+export function scopeOf({
+  account,
+  isAll,
+}: Pick<AccountSession, 'account' | 'isAll'>): string | null {
+  return isAll ? null : account.id
 }
 
 /** The account of a chat, those above it, and the path on the data plane. */
@@ -98,6 +88,23 @@ export function ownEntry(
 ): AuditEntry {
   const what = { accountId: user.id, action, target: user.id, detail: '' }
   return entryOf(services, { session: { user }, address, requestId }, what)
+}
+
+/** Lifetime of a link that sets a password. */
+const LINK_MS = 86_400_000
+
+/** Replaces the user's password link. The secret follows `#`, so that it reaches no server and no log. */
+export async function newLink(
+  { store, sessions, snapshot, now }: Services,
+  { origin }: Pick<SignedInRequest<unknown, unknown>, 'origin'>,
+  userId: string,
+): Promise<{ url: string; expiresAtMs: number }> {
+  await store.signInTokens.end('reset', userId, null)
+  const expiresAtMs = now() + LINK_MS
+  const secret = await sessions.issue('reset', userId, LINK_MS)
+  // The router has checked that `origin` is the dashboard's own.
+  const base = snapshot().config.dashboard.publicUrl ?? origin ?? ''
+  return { url: `${base}/dashboard/reset#${secret}`, expiresAtMs }
 }
 
 /** A plan; one that the configuration does not have allows no keys. */

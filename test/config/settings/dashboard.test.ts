@@ -47,6 +47,7 @@ void t.test('every setting of the section is read', (t) => {
       clientSecret: 'hunter-two-hunter-two',
       name: 'Acme',
       createAccounts: true,
+      roles: null,
     },
   })
   const shown = maskedConfig(createSnapshot(loaded, { generation: 1, loadedAtMs: 0 }))

@@ -11,6 +11,7 @@ import {
   signedRoute,
   type Route,
 } from '../../../src/dashboard/server/routing/route.js'
+import { ACCESS } from '../../../src/dashboard/server/routing/access.js'
 import { dashboardRoutes } from '../../../src/dashboard/server/routing/routes.js'
 import { createdKeyReply } from '../../../src/dashboard/server/schema/schema.js'
 import type { Services } from '../../../src/dashboard/server/services.js'
@@ -31,6 +32,8 @@ const BODIES: Readonly<Record<string, JsonObject>> = {
   'POST /keys': { name: 'k' },
   'PATCH /keys/{id}': { name: 'k' },
   'POST /keys/{id}/rotate': {},
+  'PUT /members/{email}': { role: 'viewer' },
+  'POST /members/{email}/invite': {},
   'POST /accounts': { email: 'y@example.com', plan: 'starter' },
   'PATCH /accounts/{id}': { plan: 'pro' },
   'POST /accounts/{id}/reset': {},
@@ -59,7 +62,8 @@ function nameOf({ method, path }: Route): string {
 
 function ask(browser: Browser, route: Route, { id, more = {} }: { id: string; more?: JsonObject }) {
   const name = nameOf(route)
-  const path = route.path.replace('{id}', id) + (QUERIES[name] ?? '')
+  const path =
+    route.path.replace('{id}', id).replace('{email}', 'guest%40example.com') + (QUERIES[name] ?? '')
   const body = BODIES[name]
   return browser.ask(route.method, path, {
     body: body === undefined ? undefined : { ...body, ...more },
@@ -116,7 +120,7 @@ void t.test(
       if (route.credential === 'open' || route.body === 'raw') continue
       const anonymous = await ask(stage.browser(), route, { id: stage.keyId })
       t.match([anonymous.status, anonymous.error['kind']], [401, 'unauthenticated'], nameOf(route))
-      if (route.credential !== 'admin') continue
+      if (ACCESS[route.credential].may.owner !== 'no') continue
       const owner = await ask(stage.owner, route, { id: stage.ownerId })
       t.match([owner.status, owner.error['kind']], [403, 'forbidden'], nameOf(route))
     }
@@ -127,7 +131,13 @@ void t.test(
 void t.test('every reply matches the schema of the page', async (t) => {
   const stage = await cast(t)
   // Last the routes that end the session or revoke the key.
-  const late = ['DELETE /keys/{id}', 'PUT /password', 'DELETE /session', 'DELETE /sessions']
+  const late = [
+    'DELETE /members/{email}',
+    'DELETE /keys/{id}',
+    'PUT /password',
+    'DELETE /session',
+    'DELETE /sessions',
+  ]
   const routes = ROUTES.filter((route) => !late.includes(nameOf(route)) && route.reply !== null)
   const last = ROUTES.filter((route) => late.includes(nameOf(route)))
   for (const route of [
@@ -141,7 +151,7 @@ void t.test('every reply matches the schema of the page', async (t) => {
     // These routes need an earlier generation; browser-configuration.test.ts has one.
     if (name === 'POST /configuration/{id}/rollback') continue
     const id = route.path.startsWith('/requests') ? stage.requestId : stage.keyId
-    const isAdmin = route.credential === 'admin'
+    const isAdmin = route.credential !== 'open' && ACCESS[route.credential].of === 'gateway'
     const adminId = route.path.startsWith('/configuration') ? '1' : stage.ownerId
     const answer = await ask(isAdmin ? stage.admin : stage.owner, route, {
       id: isAdmin ? adminId : id,
@@ -170,7 +180,8 @@ void t.test(
       '$ne',
     ]
     for (const route of ROUTES) {
-      if (!route.path.includes('{id}') || route.credential === 'admin') continue
+      if (!route.path.includes('{id}') || route.credential === 'open') continue
+      if (ACCESS[route.credential].of !== 'account') continue
       const missing = await ask(other, route, { id: 'key_aaaaaaaaaaaaaaaa' })
       t.equal(missing.status, 404, nameOf(route))
       for (const id of [keyId, requestId, ownerId, ...odd]) {
@@ -181,9 +192,8 @@ void t.test(
     for (const account of [ownerId, 'all', 'acc_none', '*']) {
       for (const route of ROUTES) {
         const name = nameOf(route)
-        if (route.method !== 'GET' || route.credential !== 'session' || route.query === null)
-          continue
-        if (name === 'GET /models/explain') continue
+        if (route.method !== 'GET' || route.credential === 'open') continue
+        if (ACCESS[route.credential].of !== 'account') continue
         const query = QUERIES[name] ?? '?'
         const path = `${route.path.replace('{id}', requestId)}${query}&account=${account}`
         const answer = await other.get(path)

@@ -16,6 +16,9 @@ export const CLIENT_SECRET = 'not-to-be-found-in-any-log'
 export interface Person {
   readonly email: string
   readonly verified: boolean
+  /** Default: made from the e-mail address. */
+  readonly sub?: string
+  readonly groups?: readonly string[] | string
 }
 
 /** The settings of the provider. */
@@ -66,7 +69,7 @@ export async function startProvider(
         response_types: ['code'],
       },
     ],
-    claims: { openid: ['sub'], email: ['email', 'email_verified'] },
+    claims: { openid: ['sub', 'groups'], email: ['email', 'email_verified'] },
     conformIdTokenClaims: !emailInToken,
     cookies: { keys: [randomBytes(16).toString('hex')] },
     jwks: { keys: [signingKey()] },
@@ -76,7 +79,10 @@ export async function startProvider(
     interactions: { url: (_ctx, { uid }) => `/interaction/${uid}` },
     findAccount: (_ctx, sub) => ({
       accountId: sub,
-      claims: () => ({ sub, email: stand.person.email, email_verified: stand.person.verified }),
+      claims: () => {
+        const { email, verified, groups = [] } = stand.person
+        return { sub, email, email_verified: verified, groups }
+      },
     }),
     async loadExistingGrant(ctx) {
       const grant = new ctx.oidc.provider.Grant({
@@ -91,14 +97,14 @@ export async function startProvider(
   const answer = provider.callback()
   server.on('request', (req, res) => {
     if (req.url?.startsWith('/interaction/') !== true) return void answer(req, res)
-    const { email } = stand.person
+    const { email, sub = `sub-${email}` } = stand.person
     if (hasConsentPage && req.method === 'GET') {
       res.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(question(email))
       return
     }
     const result = req.url.endsWith('?no')
       ? { error: 'access_denied' }
-      : { login: { accountId: `sub-${email}` } }
+      : { login: { accountId: sub } }
     provider.interactionFinished(req, res, result).catch((error: unknown) => {
       res.writeHead(500).end(String(error))
     })

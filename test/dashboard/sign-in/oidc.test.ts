@@ -4,6 +4,8 @@
  * Method: a real provider on this machine, clients that sign in with it, and the gateway's store and log.
  */
 import t from 'tap'
+import { createAccount } from '../../../src/accounts/accounts.js'
+import { ensureUser, setMember } from '../../../src/accounts/members.js'
 import { objectOf } from '../../../src/formats/chat/json.js'
 import { oidcStartReply, sessionReply } from '../../../src/dashboard/server/schema/schema.js'
 import { IdentityProvider } from '../../../src/dashboard/server/sign-in/identity-provider.js'
@@ -62,9 +64,72 @@ void t.test('a user whom the provider has verified is signed in', async (t) => {
     t.equal((await browser.get('/keys')).status, 200)
     const { entries } = await browserTrail(browser)
     t.same(entries, ['session.sign-in-oidc', 'session.sign-in-oidc'])
-    t.equal((await browser.signIn('ada@example.com', PASSWORD)).status, 200, 'beside passwords')
+    const withPassword = await browser.signIn('ada@example.com', PASSWORD)
+    t.equal(withPassword.status, 401, 'the older password is removed')
     t.notMatch(JSON.stringify(stage.gateway.lines), CLIENT_SECRET)
   }
+})
+
+void t.test('a user is bound to the identity of the first sign-in', async (t) => {
+  const stage = await scene(t)
+  const { id } = await stage.account('ada@example.com')
+  const before = stage.browser()
+  await before.signIn('ada@example.com', PASSWORD)
+  t.equal((await through(stage, stage.browser(), { ...ADA, sub: 'first' })).status, 200)
+  t.equal((await before.get('/keys')).status, 401, 'sessions of the older password have ended')
+  t.match(await stage.store.users.byId(id), {
+    subject: 'first',
+    issuer: stage.provider.issuer,
+    passwordHash: '',
+  })
+  const other = await through(stage, stage.browser(), { ...ADA, sub: 'second' })
+  t.match([other.status, other.error['kind']], [403, 'forbidden'], 'another identity')
+  const unverified = await through(stage, stage.browser(), {
+    ...ADA,
+    sub: 'first',
+    verified: false,
+  })
+  t.equal(unverified.status, 403, 'the same identity with an address that is not verified')
+  t.equal((await through(stage, stage.browser(), { ...ADA, sub: 'first' })).status, 200)
+})
+
+void t.test('groups give roles at each sign-in, and leaving one takes its role away', async (t) => {
+  const stage = await scene(t)
+  const { store } = stage
+  stage.configure({
+    more: ", roles: { admin: [platform], auditor: [audit], accounts: { 'team-*': member, team-b: owner } }",
+  })
+  for (const name of ['team-a', 'team-b', 'other']) {
+    await createAccount(store, { name, plan: 'max', password: null })
+  }
+  const enter = async (email: string, groups: readonly string[] | string) => {
+    const browser = stage.browser()
+    const reply = await through(stage, browser, { email, verified: true, groups })
+    const { user, accounts } =
+      reply.status === 200
+        ? sessionReply.parse((await browser.get('/session')).json)
+        : { user: null, accounts: [] }
+    const roles = accounts.map(({ name, role }) => `${name} ${role}`)
+    return { status: reply.status, role: user?.role ?? null, roles, browser }
+  }
+  t.match(await enter('eve@example.com', ['none', 'team-x', 'other']), { status: 403 })
+  const first = await enter('eve@example.com', ['team-a', 'team-b', 'team-x'])
+  t.match(first, { status: 200, role: null, roles: ['team-a member', 'team-b owner'] })
+  t.equal(await store.accountByName('team-x'), null, 'no account is made')
+  t.match(await enter('eve@example.com', 'team-a'), { status: 200, roles: ['team-a member'] })
+  t.equal((await first.browser.get('/members?account=team-b')).status, 404, 'in every session')
+
+  const { user } = await ensureUser(store, { email: 'eve@example.com' })
+  const account = await store.accountByName('team-a')
+  if (account === null) throw new Error('the account is gone')
+  const byHand = { account, user, role: 'viewer', nowMs: 1, audit: () => [] } as const
+  await setMember(store, byHand)
+  t.match(await enter('eve@example.com', ['team-a']), { roles: ['team-a member'] }, 'the higher')
+  t.match(await enter('eve@example.com', []), { status: 200, roles: ['team-a viewer'] })
+
+  t.match(await enter('root@example.com', ['platform', 'audit']), { status: 200, role: 'admin' })
+  t.match(await enter('root@example.com', ['audit']), { status: 200, role: 'auditor' })
+  t.match(await enter('root@example.com', []), { status: 403 })
 })
 
 async function browserTrail(browser: Browser): Promise<{ entries: unknown[] }> {
@@ -199,7 +264,11 @@ void t.test('reports an unavailable provider and a missing one', async (t) => {
   const config = { issuer: silence, clientId: 'x', clientSecret: null, name: 'x' }
   const startedAt = performance.now()
   await t.rejects(
-    new IdentityProvider(0.2).start({ ...config, createAccounts: false }, 'http://x/', 's'),
+    new IdentityProvider(0.2).start(
+      { ...config, createAccounts: false, roles: null },
+      'http://x/',
+      's',
+    ),
     { fault: 'unavailable', message: 'OAUTH_TIMEOUT' },
   )
   t.ok(performance.now() - startedAt < 4_000, 'silence ends it')

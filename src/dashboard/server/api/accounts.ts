@@ -7,19 +7,16 @@ import type { AccountEdit } from '../../../store/store.js'
 import type { AuditEntry } from '../../../store/audit-trail.js'
 import { listPage } from './list-page.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
-import { notFound } from '../routing/api-router.js'
+import { notFound } from '../routing/access.js'
 import { GatewayError } from '../../../errors.js'
 import * as schema from '../schema/schema.js'
-import { entryOf, RECENT_MS, type Services } from '../services.js'
-
-/** Lifetime of a password link. */
-const LINK_MS = 86_400_000
+import { entryOf, newLink, RECENT_MS, type Services } from '../services.js'
 
 /** The routes. */
 export function accountRoutes(services: Services): Route[] {
   return [
     signedRoute('GET', '/accounts', {
-      credential: 'admin',
+      credential: 'read gateway',
       query: schema.accountsQuery,
       reply: schema.accountsReply,
       handle: ({ query }) => list(services, query),
@@ -81,7 +78,7 @@ async function create(
       }),
     ],
   })
-  const link = await newLink(services, request, account)
+  const link = await newLink(services, request, account.id)
   return { status: 201, json: { account: await accountRow(services, account), link } }
 }
 
@@ -131,27 +128,16 @@ async function resetLink(
 ): Promise<Reply> {
   const account = await services.store.accountById(request.id)
   if (account === null) throw notFound()
+  if ((await services.store.users.byId(account.id)) === null) {
+    const message = 'This account was made without a login. Invite a member instead.'
+    throw new GatewayError('malformed_request', message)
+  }
   // The entry is stored first: a link without an entry is worse than an entry without a link.
   await services.store.auditTrail.add(
     otherEntry(services, request, { account, action: 'account.reset-link' }),
   )
-  const link = await newLink(services, request, account)
+  const link = await newLink(services, request, account.id)
   return { status: 201, json: { link } }
-}
-
-/** Replaces the account's password link. The secret follows `#`, so that it reaches no server and no log. */
-async function newLink(
-  services: Services,
-  request: SignedInRequest<unknown, unknown>,
-  account: Account,
-): Promise<schema.ResetLinkReply['link']> {
-  const { store, sessions, snapshot, now } = services
-  await store.signInTokens.end('reset', account.id, null)
-  const expiresAtMs = now() + LINK_MS
-  const secret = await sessions.issue('reset', account.id, LINK_MS)
-  // The router has checked that `origin` is the dashboard's own.
-  const base = snapshot().config.dashboard.publicUrl ?? request.origin ?? ''
-  return { url: `${base}/dashboard/reset#${secret}`, expiresAtMs }
 }
 
 async function accountRow(

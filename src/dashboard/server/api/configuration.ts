@@ -2,7 +2,7 @@
 import { GatewayError } from '../../../errors.js'
 import { maskedConfig } from '../../../config/masked-config.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
-import { notFound } from '../routing/api-router.js'
+import { notFound } from '../routing/access.js'
 import * as schema from '../schema/schema.js'
 import { entryOf, type Services } from '../services.js'
 
@@ -10,12 +10,12 @@ import { entryOf, type Services } from '../services.js'
 export function configurationRoutes(services: Services): Route[] {
   return [
     signedRoute('GET', '/configuration', {
-      credential: 'admin',
+      credential: 'read gateway',
       reply: schema.configurationReply,
       handle: () => configuration(services),
     }),
     signedRoute('GET', '/configuration/{id}', {
-      credential: 'admin',
+      credential: 'read gateway',
       query: schema.generationQuery,
       reply: schema.generationReply,
       handle: ({ id, query }) => generation(services, id, query.from ?? null),

@@ -1,5 +1,5 @@
 /** Lists, creates, changes, rotates and revokes keys of the signed-in account. */
-import { roleOf, type ApiKey, type KeyLimits } from '../../../accounts/account.js'
+import { roleOf, type Account, type ApiKey, type KeyLimits } from '../../../accounts/account.js'
 import {
   checkedName,
   createKey,
@@ -15,10 +15,10 @@ import { ALLOWED_TOOL, allowedTools } from '../../../formats/chat/hosted-tools.j
 import type { AuditEntry } from '../../../store/audit-trail.js'
 import type { KeyEdit } from '../../../store/store.js'
 import type { KeyUse } from '../../../store/usage-queries.js'
-import { notFound } from '../routing/api-router.js'
+import { notFound } from '../routing/access.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
-import type { Session } from '../sign-in/sessions.js'
+import type { AccountSession, Session } from '../sign-in/sessions.js'
 import { entryOf, planOf, RECENT_MS, scopeOf, type Services } from '../services.js'
 import { listPage } from './list-page.js'
 
@@ -36,31 +36,31 @@ interface KeySettings {
 export function keyRoutes(services: Services): Route[] {
   return [
     signedRoute('GET', '/keys', {
-      credential: 'session',
+      credential: 'read keys',
       query: schema.keysQuery,
       reply: schema.keysReply,
       handle: (request) => list(services, request),
     }),
     signedRoute('POST', '/keys', {
-      credential: 'session',
+      credential: 'make keys',
       body: schema.createKeyBody,
       reply: schema.createdKeyReply,
       handle: (request) => create(services, request),
     }),
     signedRoute('PATCH', '/keys/{id}', {
-      credential: 'session',
+      credential: 'change keys',
       body: schema.changeKeyBody,
       reply: schema.keyReply,
       handle: (request) => change(services, request),
     }),
     signedRoute('POST', '/keys/{id}/rotate', {
-      credential: 'session',
+      credential: 'change keys',
       body: schema.rotateKeyBody,
       reply: schema.rotatedKeyReply,
       handle: (request) => rotate(services, request),
     }),
     signedRoute('DELETE', '/keys/{id}', {
-      credential: 'session',
+      credential: 'change keys',
       reply: schema.keyReply,
       handle: (request) => revoke(services, request),
     }),
@@ -71,7 +71,7 @@ async function list(
   services: Services,
   { session, query }: SignedInRequest<ReturnType<typeof schema.keysQuery.parse>, undefined>,
 ): Promise<Reply> {
-  const accountId = await scopeOf(services, session, query.account)
+  const accountId = scopeOf(session)
   if (accountId === null) {
     const message = 'Set "account": keys are listed for one account.'
     throw new GatewayError('malformed_request', message, { param: 'account' })
@@ -81,6 +81,7 @@ async function list(
     after: query.after ?? null,
     limit: query.limit ?? 100,
     keeps: (key) => {
+      if (!isOwn(session, key)) return false
       if (query.state !== 'all' && key.revokedAtMs !== undefined) return false
       return words === '' || key.name.toLowerCase().includes(words) || key.lastFour === query.search
     },
@@ -89,6 +90,21 @@ async function list(
   const keys = items.map((key) => keyView(key, figures, services.now()))
   const json: schema.KeysReply = { keys, next }
   return { status: 200, json }
+}
+
+/** Whether the user may change the key: with the permission `own` only one that the user made. */
+function isOwn({ permission, user }: AccountSession, { createdBy }: ApiKey): boolean {
+  return permission === 'yes' || createdBy === user.email
+}
+
+/** The key of the request. Throws `not_found`, also for a key of another user (`own`). */
+async function ownKey(
+  { store }: Services,
+  { session, id }: Pick<SignedInRequest<unknown, unknown>, 'session' | 'id'>,
+): Promise<ApiKey> {
+  const key = await store.keyById(session.account.id, id)
+  if (key === null || !isOwn(session, key)) throw notFound()
+  return key
 }
 
 async function create(
@@ -102,6 +118,7 @@ async function create(
   const { maxKeys, limits: most } = planOf(snapshot(), account.plan)
   await services.throttle.keyCreation(account.id, maxKeys)
   assertWithin(rest.limits, most)
+  await assertWithinAccounts(store, rest.limits, account)
   assertLabels(rest.labels, request.session)
   if (isToolsGrant(rest.allowTools, request.session)) throw toolsRefusal()
   const settings = newKeyOf(rest, now())
@@ -132,10 +149,12 @@ async function change(
   const { store, now } = services
   const { account } = request.session
   const { name, expiresAtMs, models, allowTools, limits } = request.body
+  await ownKey(services, request)
   assertExpiry(expiresAtMs, now())
   assertPatterns(models)
   await assertToolsChange(services, request)
   assertWithin(limits, planOf(services.snapshot(), account.plan).limits)
+  await assertWithinAccounts(store, limits, account)
   const own = { accountId: account.id, id: request.id }
   const edit: KeyEdit = {
     updatedAtMs: now(),
@@ -182,8 +201,7 @@ async function rotate(
 ): Promise<Reply> {
   const { store, now, snapshot } = services
   const { account } = request.session
-  const old = await store.keyById(account.id, request.id)
-  if (old === null) throw notFound()
+  const old = await ownKey(services, request)
   const { plans } = snapshot().config
   await services.throttle.keyCreation(account.id, planOf(snapshot(), account.plan).maxKeys)
   const auditEntries = (made: ApiKey) => {
@@ -203,8 +221,7 @@ async function revoke(
 ): Promise<Reply> {
   const { store, now } = services
   const { account } = request.session
-  const before = await store.keyById(account.id, request.id)
-  if (before === null) throw notFound()
+  const before = await ownKey(services, request)
   const auditEntries = [
     keyEntry(services, request, {
       action: 'key.revoke',
@@ -360,6 +377,27 @@ function assertWithin(limits: schema.KeyLimits | undefined, most: schema.KeyLimi
     const limitText = name.startsWith('nanoUsd') ? `$${allowed / 1e9}` : String(allowed)
     const message = `The plan allows ${limitText} at most. Enter less, or choose a larger plan.`
     throw new GatewayError('forbidden', message, { param: `limits.${name}` })
+  }
+}
+
+/** Throws `forbidden` for a limit above that of the account or of one above it. */
+async function assertWithinAccounts(
+  store: Services['store'],
+  limits: schema.KeyLimits | undefined,
+  account: Account,
+): Promise<void> {
+  if (limits === undefined || Object.keys(limits).length === 0) return
+  for (const { name: owner, limits: most = {} } of [
+    account,
+    ...(await store.ancestorsOf(account)),
+  ]) {
+    for (const name of LIMITS) {
+      const [wanted, allowed] = [limits[name], most[name]]
+      if (wanted === undefined || allowed === undefined || wanted <= allowed) continue
+      const limitText = name.startsWith('nanoUsd') ? `$${allowed / 1e9}` : String(allowed)
+      const message = `The account '${owner}' allows ${limitText} at most. Enter less.`
+      throw new GatewayError('forbidden', message, { param: `limits.${name}` })
+    }
   }
 }
 

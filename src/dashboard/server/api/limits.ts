@@ -8,7 +8,7 @@ import { isBudgetKind, leftOf } from '../../../store/limit-arithmetic.js'
 import { LIMIT_NAMES } from '../../../limits/limit-refusal.js'
 import type { Demand, LimitState } from '../../../store/ledger.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
-import { notFound } from '../routing/api-router.js'
+import { notFound } from '../routing/access.js'
 import * as schema from '../schema/schema.js'
 import { scopeOf, type Services } from '../services.js'
 
@@ -20,7 +20,7 @@ const MAX_SEARCHED_KEYS = 500
 export function limitRoutes(services: Services): Route[] {
   return [
     signedRoute('GET', '/limits', {
-      credential: 'session',
+      credential: 'usage',
       query: schema.limitsQuery,
       reply: schema.limitsReply,
       handle: (request) => limits(services, request),
@@ -36,10 +36,10 @@ interface Owned {
 
 async function limits(
   services: Services,
-  { session, query }: SignedInRequest<ReturnType<typeof schema.limitsQuery.parse>, undefined>,
+  { session }: SignedInRequest<ReturnType<typeof schema.limitsQuery.parse>, undefined>,
 ): Promise<Reply> {
   const { store, ledger, snapshot, now } = services
-  const accountId = await scopeOf(services, session, query.account)
+  const accountId = scopeOf(session)
   if (accountId === null) {
     const message = 'Set "account": limits are shown for one account.'
     throw new GatewayError('malformed_request', message, { param: 'account' })

@@ -46,7 +46,7 @@ export function modelRoutes(services: Services): Route[] {
     }),
     ...Object.entries(PLAYGROUND_PATHS).map(([format, path]) =>
       signedRoute('POST', `/playground/${format}`, {
-        credential: 'session',
+        credential: 'make keys',
         body: 'raw',
         reply: null,
         handle: async (request): Promise<HandlerResult> => {
@@ -56,7 +56,7 @@ export function modelRoutes(services: Services): Route[] {
       }),
     ),
     signedRoute('POST', '/playground/gemini', {
-      credential: 'session',
+      credential: 'make keys',
       query: schema.playgroundQuery,
       body: 'raw',
       reply: null,

@@ -4,6 +4,8 @@
  */
 import type { Account, User } from '../../../accounts/account.js'
 import { checkedEmail, createAccount, isEmail } from '../../../accounts/accounts.js'
+import { groupRolesOf, setGroupRoles, type GroupRoles } from '../../../accounts/group-roles.js'
+import { ensureUser } from '../../../accounts/members.js'
 import { planOfNewAccounts } from '../../../accounts/plans.js'
 import type { OidcConfig } from '../../../config/config.js'
 import { GatewayError } from '../../../errors.js'
@@ -16,10 +18,10 @@ import {
   OIDC_COOKIE,
   signInTokenIdOf,
 } from '../sign-in/sessions.js'
-import { IdentityError, IdentityProvider } from '../sign-in/identity-provider.js'
+import { IdentityError, IdentityProvider, type Identity } from '../sign-in/identity-provider.js'
 import { openRoute, type ApiRequest, type Reply, type Route } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
-import { ownEntry, type Services } from '../services.js'
+import { entryOf, ownEntry, type Services } from '../services.js'
 import { assertCookiesWork, enter } from './sign-in.js'
 
 /** Maximum time at the provider. */
@@ -86,30 +88,92 @@ async function finish(
       'This sign-in works once, for ten minutes, in the browser that began it: sign in again.',
     )
   }
-  const { verifiedEmail } = await provider
+  const identity = await provider
     .finish(config, { redirectUri, secret, query: request.body.query })
     .catch((error: unknown) => fail(services, request, error))
   // Checked before any account is read: an unverified e-mail address may belong to another person.
+  const { verifiedEmail } = identity
   if (verifiedEmail === null || !isEmail(verifiedEmail)) {
     throw new GatewayError('forbidden', 'The provider has not verified your e-mail address.')
   }
-  const user = await userOf(services, request, verifiedEmail)
+  const user = await userOf(services, request, { ...identity, email: checkedEmail(verifiedEmail) })
   if (!(await services.sessions.mayEnter(user))) throw accountDisabled()
   const entered = await enter(services, request, { user, auditAction: 'session.sign-in-oidc' })
   return { ...entered, cookies: [...(entered.cookies ?? []), noCookieText(OIDC_COOKIE)] }
 }
 
-/** The user of a verified e-mail address, created with an account if the configuration allows it. */
+/** A user at the provider with a verified address. */
+interface Verified extends Identity {
+  readonly email: string
+}
+
+/**
+ * The user of a verified e-mail address, with the roles of its groups; made if the configuration allows it or
+ * a group gives a role. Throws `forbidden` for another identity with the same address.
+ */
 async function userOf(
   services: Services,
   request: ApiRequest<unknown, unknown>,
-  verifiedEmail: string,
+  verified: Verified,
+): Promise<User> {
+  const { store, now, snapshot } = services
+  const { email, issuer, subject } = verified
+  const { oidc } = snapshot().config.dashboard
+  const known = await store.users.byEmail(email)
+  if (known?.subject !== undefined && (known.subject !== subject || known.issuer !== issuer)) {
+    const message = 'Another identity has signed in with this e-mail address. Ask an administrator.'
+    throw new GatewayError('forbidden', message)
+  }
+  const roles = await groupRolesOf(store, oidc?.roles ?? null, verified.groups)
+  const user = known ?? (await newUser(services, request, { ...verified, roles }))
+  if (user.subject === undefined) await bind(services, request, { user, verified })
+  if (oidc?.roles !== null && oidc?.roles !== undefined) {
+    const actor = { address: request.address, requestId: request.requestId, session: { user } }
+    await setGroupRoles(store, {
+      ...{ user, roles, nowMs: now() },
+      entryOf: (what) => entryOf(services, actor, what),
+    })
+  }
+  return (await store.users.byId(user.id)) ?? user
+}
+
+/** Binds the user to the identity. A password of before, which another person may know, is removed. */
+async function bind(
+  services: Services,
+  request: ApiRequest<unknown, unknown>,
+  { user, verified: { issuer, subject } }: { readonly user: User; readonly verified: Verified },
+): Promise<void> {
+  const { store, sessions } = services
+  await store.users.change(
+    user.id,
+    (current) => (current.subject === undefined ? { issuer, subject, passwordHash: '' } : {}),
+    // A new user has an entry already.
+    (before) =>
+      before.signedInAtMs === undefined
+        ? []
+        : [ownEntry(services, request, { user, action: 'user.bind' })],
+  )
+  if (user.passwordHash === '') return
+  await sessions.endAll(user.id)
+  for (const kind of ['device', 'reset'] as const) {
+    await store.signInTokens.end(kind, user.id, null)
+  }
+}
+
+async function newUser(
+  services: Services,
+  request: ApiRequest<unknown, unknown>,
+  { email, roles }: Verified & { readonly roles: GroupRoles },
 ): Promise<User> {
   const { store, now, snapshot } = services
   const { oidc } = snapshot().config.dashboard
-  const email = checkedEmail(verifiedEmail)
-  const found = await store.users.byEmail(email)
-  if (found !== null) return found
+  if (roles.gateway !== null || roles.accounts.size > 0) {
+    const { user } = await ensureUser(store, {
+      ...{ email, now },
+      audit: (made) => [ownEntry(services, request, { user: made, action: 'user.create' })],
+    })
+    return user
+  }
   if (oidc?.createAccounts !== true) {
     throw new GatewayError('forbidden', 'Ask an administrator for an account.')
   }

@@ -27,7 +27,7 @@ const FAILED_MS = 7 * 86_400_000
 export function operationRoutes(services: Services): Route[] {
   return [
     signedRoute('GET', '/operations', {
-      credential: 'admin',
+      credential: 'read gateway',
       reply: schema.operationsReply,
       handle: () => operations(services),
     }),
@@ -167,7 +167,7 @@ function firstContentCounts(rows: readonly LedgerEntry[]): number[] {
 export function auditRoutes(services: Services): Route[] {
   return [
     signedRoute('GET', '/audit', {
-      credential: 'session',
+      credential: 'read account',
       query: schema.auditQuery,
       reply: schema.auditReply,
       handle: (request) => audit(services, request),
@@ -179,7 +179,7 @@ async function audit(
   services: Services,
   { session, query }: SignedInRequest<ReturnType<typeof schema.auditQuery.parse>, undefined>,
 ): Promise<Reply> {
-  const accountId = await scopeOf(services, session, query.account)
+  const accountId = scopeOf(session)
   const limit = query.limit ?? 50
   const found = await services.store.auditTrail.page({
     accountId,

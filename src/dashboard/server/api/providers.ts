@@ -14,7 +14,7 @@ const MAX_PAGES = 10
 export function providerRoutes(services: Services): Route[] {
   return [
     signedRoute('GET', '/providers', {
-      credential: 'admin',
+      credential: 'read gateway',
       query: schema.providersQuery,
       reply: schema.providersReply,
       handle: (request) => providers(services, request),

@@ -132,6 +132,8 @@ async function sessionView(
   const isAdmin = session !== null && roleOf(session.user) === 'admin'
   return {
     account: session === null ? null : await accountView(services, session),
+    user: session === null ? null : { email: session.user.email, role: roleOf(session.user) },
+    accounts: session === null ? [] : accountsOf(session),
     csrf: session?.csrf ?? null,
     endsAtMs: session?.endsAtMs ?? null,
     needsSetUp: session === null && !(await hasAdmin(services.store)),
@@ -141,6 +143,14 @@ async function sessionView(
     grafanaUrl: isAdmin ? dashboard.grafanaUrl : null,
     version: services.version,
   }
+}
+
+function accountsOf({ accounts, members }: Session): schema.SessionReply['accounts'] {
+  return accounts.flatMap(({ id, name }) => {
+    const member = members.find(({ accountId }) => accountId === id)
+    const role = member === undefined ? null : roleOf(member)
+    return role === null ? [] : [{ id, name, role }]
+  })
 }
 
 function goodbye(): Reply {

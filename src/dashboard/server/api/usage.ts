@@ -22,7 +22,7 @@ import {
   type Route,
   type SignedInRequest,
 } from '../routing/route.js'
-import { notFound } from '../routing/api-router.js'
+import { notFound } from '../routing/access.js'
 import { csvHead, csvLine, rowViews } from '../request-rows.js'
 import * as schema from '../schema/schema.js'
 import { PLAYGROUND, scopeOf, type Services } from '../services.js'
@@ -43,31 +43,31 @@ type Query<S extends { parse: (value: unknown) => unknown }> = ReturnType<S['par
 export function usageRoutes(services: Services): Route[] {
   return [
     signedRoute('GET', '/usage', {
-      credential: 'session',
+      credential: 'usage',
       query: schema.usageQuery,
       reply: schema.usageReply,
       handle: (request) => usage(services, request),
     }),
     signedRoute('GET', '/requests', {
-      credential: 'session',
+      credential: 'usage',
       query: schema.requestsQuery,
       reply: schema.requestsReply,
       handle: (request) => requests(services, request),
     }),
     signedRoute('GET', '/requests.csv', {
-      credential: 'session',
+      credential: 'usage',
       query: schema.requestsCsvQuery,
       reply: null,
       handle: (request) => csv(services, request),
     }),
     signedRoute('GET', '/requests/{id}', {
-      credential: 'session',
+      credential: 'usage',
       query: schema.requestQuery,
       reply: schema.requestReply,
       handle: (request) => requestById(services, request),
     }),
     signedRoute('GET', '/live', {
-      credential: 'session',
+      credential: 'usage',
       query: schema.liveQuery,
       reply: schema.liveReply,
       passive: true,
@@ -80,7 +80,7 @@ async function usage(
   services: Services,
   { session, query }: SignedInRequest<Query<typeof schema.usageQuery>, undefined>,
 ): Promise<Reply> {
-  const accountId = await scopeOf(services, session, query.account)
+  const accountId = scopeOf(session)
   const { by, group = 'none' } = query
   const stepMs = by === 'hour' ? HOUR_MS : DAY_MS
   const fromMs = Math.floor(query.fromMs / stepMs) * stepMs
@@ -146,7 +146,7 @@ async function requests(
   services: Services,
   { session, query }: SignedInRequest<Query<typeof schema.requestsQuery>, undefined>,
 ): Promise<Reply> {
-  const accountId = await scopeOf(services, session, query.account)
+  const accountId = scopeOf(session)
   const after = query.after ?? null
   const page = await pageOf(services, query, { accountId, after, limit: query.limit ?? 50 })
   const json: schema.RequestsReply = {
@@ -210,9 +210,9 @@ function filterOf(query: Query<typeof schema.requestsCsvQuery>): EntryFilter {
 
 async function requestById(
   services: Services,
-  { session, query, id }: SignedInRequest<Query<typeof schema.requestQuery>, undefined>,
+  { session, id }: SignedInRequest<Query<typeof schema.requestQuery>, undefined>,
 ): Promise<Reply> {
-  const accountId = await scopeOf(services, session, query.account)
+  const accountId = scopeOf(session)
   const row = await services.ledger.entry(accountId, id)
   if (row === null) throw notFound()
   const [view] = await rowViews(services, [row])
@@ -230,7 +230,7 @@ async function csv(
     requestId,
   }: SignedInRequest<Query<typeof schema.requestsCsvQuery>, undefined>,
 ): Promise<HandlerResult> {
-  const accountId = await scopeOf(services, session, query.account)
+  const accountId = scopeOf(session)
   const pageAfter = (after: string | null) =>
     pageOf(services, query, { accountId, after, limit: CSV_PAGE })
   let page = await pageAfter(null)
@@ -275,9 +275,9 @@ function drained(out: Writable, res: HttpResponse): Promise<void> {
 
 async function live(
   services: Services,
-  { session, query }: SignedInRequest<Query<typeof schema.liveQuery>, undefined>,
+  { session }: SignedInRequest<Query<typeof schema.liveQuery>, undefined>,
 ): Promise<Reply> {
-  const accountId = await scopeOf(services, session, query.account)
+  const accountId = scopeOf(session)
   const nowMs = services.now()
   const startMs = Math.floor(nowMs / HOUR_MS) * HOUR_MS
   const [page, sums] = await Promise.all([

@@ -3,8 +3,7 @@
  * order.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
-import type { z } from 'zod'
-import { roleOf } from '../../../accounts/account.js'
+import { z } from 'zod'
 import { GatewayError, gatewayError, rowOf, type ErrorKind } from '../../../errors.js'
 import { parseObject } from '../../../formats/wire/json/parse-body.js'
 import { errorBody } from '../../../formats/wire/openai/error-body.js'
@@ -14,7 +13,15 @@ import { newRequestId } from '../../../http/request-id.js'
 import { abortReply, isClosed, sendReply, setHeaders } from '../../../http/respond.js'
 import type { Logger } from '../../../observe/log.js'
 import { compressed } from '../compress.js'
-import { cookieOf, SESSION_COOKIE, type Session, type Sessions } from '../sign-in/sessions.js'
+import {
+  cookieOf,
+  SESSION_COOKIE,
+  type AccountSession,
+  type Session,
+  type Sessions,
+} from '../sign-in/sessions.js'
+import type { Store } from '../../../store/store.js'
+import { ACCESS, authorize, notFound } from './access.js'
 import {
   assertRoutes,
   SELF_REPLIED,
@@ -28,6 +35,7 @@ import {
 export interface RouterOptions {
   readonly routes: readonly Route[]
   readonly sessions: Sessions
+  readonly store: Pick<Store, 'accountById' | 'accountByName'>
   readonly log: Logger
   /** The configured origin; null: any origin that the request was sent to. */
   readonly publicUrl: () => string | null
@@ -39,6 +47,8 @@ export interface RouterOptions {
 const PREFIX = '/dashboard/api'
 /** An opaque id; other texts are treated like an unknown id. */
 const ID = /^[A-Za-z0-9_-]{1,100}$/
+/** A text that may be an e-mail address. */
+const EMAIL = /^[^\s/]{1,254}$/
 
 interface Found {
   readonly route: Route
@@ -55,7 +65,9 @@ export class ApiRouter {
   constructor(options: RouterOptions) {
     assertRoutes(options.routes)
     this.options = options
-    for (const route of options.routes) this.routes.set(`${route.method} ${route.path}`, route)
+    for (const route of options.routes) {
+      this.routes.set(`${route.method} ${route.path.replace('{email}', '{id}')}`, route)
+    }
   }
 
   /** Never rejects. */
@@ -75,10 +87,12 @@ export class ApiRouter {
     // HEAD gets the reply of GET without the body.
     const { route, id } = this.find(req.method === 'HEAD' ? 'GET' : (req.method ?? ''), path)
     const origin = assertSameOrigin(route, req, this.options.publicUrl())
-    const session = await this.sessionOf(route, req)
-    assertAllowed(route, session)
+    const found = await this.sessionOf(route, req)
+    if (found === null && route.credential !== 'open') throw signedOut()
+    const { query: values, account } = queryOf(req.url ?? '', route)
+    const session = await this.authorized(route, found, account)
     if (route.method !== 'GET' && route.credential !== 'open') assertToken(req, session)
-    const query = parseQuery(req.url ?? '', route.query)
+    const query = parseQuery(values, route.query)
     const body =
       route.body === null || route.body === 'raw'
         ? undefined
@@ -96,8 +110,9 @@ export class ApiRouter {
     const [, , id = ''] = path.split('/', 3)
     const route = this.routes.get(`${method} ${patternOf(path)}`)
     if (route !== undefined) {
-      if (!ID.test(id)) throw notFound()
-      return { route, id }
+      const text = route.path.includes('{email}') ? decoded(id) : id
+      if (!(text === id ? ID : EMAIL).test(text)) throw notFound()
+      return { route, id: text }
     }
     const methods = this.methodsAt(path)
     if (methods.length === 0) {
@@ -110,6 +125,18 @@ export class ApiRouter {
     const own = [path, patternOf(path)]
     const known = [...this.routes.values()].filter((each) => own.includes(each.path))
     return known.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+  }
+
+  private async authorized(
+    route: Route,
+    session: Session | null,
+    account: string | undefined,
+  ): Promise<AccountSession | null> {
+    const { credential: name, method } = route
+    if (name === 'open') return session === null ? null : { ...session, ...OPEN }
+    if (session === null) throw signedOut()
+    const wanted = { session, name, isRead: method === 'GET', account }
+    return authorize(this.options.store, wanted)
   }
 
   private async sessionOf(route: Route, req: HttpRequest): Promise<Session | null> {
@@ -166,9 +193,20 @@ function patternOf(path: string): string {
   return parts.length > 2 ? [...parts.slice(0, 2), '{id}', ...parts.slice(3)].join('/') : ''
 }
 
-/** The error for an unknown object and for one of another account: the same text for both. */
-export function notFound(): GatewayError {
-  return new GatewayError('not_found', 'Not found in this account.')
+function signedOut(): GatewayError {
+  return refused('unauthenticated', 'You are not signed in, or the session has ended. Sign in.')
+}
+
+/** A route without a policy decides about nothing. */
+const OPEN = { isAll: false, permission: 'no' } as const
+
+/** The text of a part of a path; the part itself if it is not well encoded. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
 }
 
 /**
@@ -201,16 +239,6 @@ function isJson(type: string | undefined): boolean {
 
 function elsewhere(): GatewayError {
   return refused('forbidden', 'The request does not come from a page of this dashboard.')
-}
-
-function assertAllowed(route: Route, session: Session | null): void {
-  if (route.credential === 'open') return
-  if (session === null) {
-    throw refused('unauthenticated', 'You are not signed in, or the session has ended. Sign in.')
-  }
-  if (route.credential === 'admin' && roleOf(session.user) !== 'admin') {
-    throw refused('forbidden', 'Only administrators can do this.')
-  }
 }
 
 function assertToken(req: HttpRequest, session: Session | null): void {
@@ -281,16 +309,35 @@ function parseBody(bytes: Buffer, schema: z.ZodType): unknown {
   return parsed(schema, value, '')
 }
 
-/** Parses and validates the query; with `null`, the route accepts no query. */
-function parseQuery(url: string, schema: z.ZodType | null): unknown {
+/**
+ * The values of the query, and the account that it names: every route of an account accepts it. Throws
+ * `malformed_request` for a name that occurs twice.
+ */
+function queryOf(
+  url: string,
+  { credential, query: schema }: Route,
+): { readonly query: Record<string, string>; readonly account: string | undefined } {
   const at = url.indexOf('?')
-  const values: Record<string, string> = {}
+  const query: Record<string, string> = {}
   for (const [name, value] of new URLSearchParams(at === -1 ? '' : url.slice(at + 1))) {
-    if (Object.hasOwn(values, name)) {
+    if (Object.hasOwn(query, name)) {
       throw malformed(`the query has ${clippedName(name)} more than once`, clippedName(name))
     }
-    values[name] = value
+    query[name] = value
   }
+  if (credential === 'open' || ACCESS[credential].of !== 'account') {
+    return { query, account: undefined }
+  }
+  const { account, ...others } = query
+  if (account !== undefined && !ID.test(account)) {
+    throw malformed("account in the query must be an account's name or id", 'account')
+  }
+  const hasOwn = schema instanceof z.ZodObject && Object.hasOwn(schema.shape, 'account')
+  return { query: hasOwn ? query : others, account }
+}
+
+/** Validates the query; with `null`, the route accepts no query. */
+function parseQuery(values: Record<string, string>, schema: z.ZodType | null): unknown {
   if (schema === null) {
     const [first] = Object.keys(values)
     if (first !== undefined)

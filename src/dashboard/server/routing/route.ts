@@ -3,17 +3,18 @@
  */
 import type { ZodType } from 'zod'
 import type { HttpRequest, HttpResponse } from '../../../http/message.js'
-import type { Session } from '../sign-in/sessions.js'
+import type { AccountSession } from '../sign-in/sessions.js'
+import { ACCESS, type AccessName } from './access.js'
 
-/** Required access: none, a session, or a session of an administrator. */
-export type Credential = 'open' | 'session' | 'admin'
+/** Required access: none, or a row of the table of access. */
+export type Credential = 'open' | AccessName
 
 /** A request that has passed every check of its route. */
 export interface ApiRequest<Query, Body> {
   readonly requestId: string
   readonly req: HttpRequest
   readonly res: HttpResponse
-  /** The `{id}` of the path; empty if the path has none. */
+  /** The `{id}` or `{email}` of the path; empty if the path has none. */
   readonly id: string
   readonly query: Query
   readonly body: Body
@@ -22,12 +23,12 @@ export interface ApiRequest<Query, Body> {
   /** The origin of the page; null if the request does not state it. */
   readonly origin: string | null
   /** The session; null only on open routes. */
-  readonly session: Session | null
+  readonly session: AccountSession | null
 }
 
 /** A request with a session. */
 export interface SignedInRequest<Query, Body> extends ApiRequest<Query, Body> {
-  readonly session: Session
+  readonly session: AccountSession
 }
 
 /** A JSON reply. */
@@ -49,7 +50,7 @@ export type HandlerResult = Reply | typeof SELF_REPLIED
 /** A route of the table. */
 export interface Route {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** Under `/dashboard/api`; may have one `{id}`. */
+  /** Under `/dashboard/api`; may have one `{id}` or `{email}`. */
   readonly path: string
   readonly credential: Credential
   /** Null: the route has no query. */
@@ -84,12 +85,12 @@ export function openRoute<Query = undefined, Body = undefined>(
   }
 }
 
-/** A route that needs a session; with the credential `admin`, one of an administrator. */
+/** A route that needs a session, and the role that its row of the table of access names. */
 export function signedRoute<Query = undefined, Body = undefined>(
   method: Route['method'],
   path: string,
   parts: Parts<Query, Body> & {
-    readonly credential: 'session' | 'admin'
+    readonly credential: AccessName
     handle(request: SignedInRequest<Query, Body>): Promise<HandlerResult> | HandlerResult
   },
 ): Route {
@@ -113,8 +114,9 @@ export function assertRoutes(routes: readonly Route[]): void {
     const fault = (why: string): never => {
       throw new Error(`the dashboard's route ${name} ${why}`)
     }
-    if (!['open', 'session', 'admin'].includes(credential)) fault('has no policy')
-    if (!/^(?:\/(?:[a-z-]+|\{id\})(?:\.csv)?)+$/.test(path)) fault('has a path of another form')
+    if (credential !== 'open' && !Object.hasOwn(ACCESS, credential)) fault('has no policy')
+    if (!/^(?:\/(?:[a-z-]+|\{id\}|\{email\})(?:\.csv)?)+$/.test(path))
+      fault('has a path of another form')
     const takesBody = method === 'POST' || method === 'PUT' || method === 'PATCH'
     if (takesBody !== (body !== null)) fault('takes a body and has none, or the other way round')
     if (seen.has(name)) fault('is there twice')

@@ -4,6 +4,7 @@ import { auditRoutes, operationRoutes } from '../api/operations.js'
 import { configurationRoutes } from '../api/configuration.js'
 import { keyRoutes } from '../api/keys.js'
 import { limitRoutes } from '../api/limits.js'
+import { memberRoutes } from '../api/members.js'
 import { modelRoutes } from '../api/models.js'
 import { oidcRoutes } from '../api/oidc.js'
 import { passwordRoutes } from '../api/passwords.js'
@@ -20,6 +21,7 @@ export function dashboardRoutes(services: Services): Route[] {
     ...passwordRoutes(services),
     ...oidcRoutes(services),
     ...keyRoutes(services),
+    ...memberRoutes(services),
     ...limitRoutes(services),
     ...usageRoutes(services),
     ...modelRoutes(services),

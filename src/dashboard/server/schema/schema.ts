@@ -26,13 +26,14 @@
  * A session ends after 30 minutes without user activity, and after 12 hours in any case. Polling (`GET
  * /live`, and any GET with the header `x-sluice-passive: 1`) is not activity.
  *
- * Reads with `account`: an administrator may name another account, or `all`; other users may name only their
- * own.
+ * Every route of an account takes the query parameter `account`, a name or an id; administrators and auditors
+ * may read `all`. Without it, the route is about the user's account, or the first by name.
  */
 export * from './accounts.js'
 export * from './operations.js'
 export * from './configuration.js'
 export * from './keys.js'
+export * from './members.js'
 export * from './models.js'
 export * from './providers.js'
 export * from './shared-types.js'

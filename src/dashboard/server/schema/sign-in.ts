@@ -6,7 +6,8 @@
  */
 import { z } from 'zod'
 import { account } from './accounts.js'
-import { timeMs } from './shared-types.js'
+import { accountRole, gatewayRole } from './members.js'
+import { id, timeMs } from './shared-types.js'
 
 const email = z.string().max(254)
 /** The server accepts 8 characters to 1,024 bytes and refuses common passwords. */
@@ -18,6 +19,10 @@ const linkToken = z.string().regex(/^[A-Za-z0-9_-]{20,100}$/, { error: 'is not a
 export const sessionReply = z.strictObject({
   /** Null: not signed in. */
   account: account.nullable(),
+  /** Null: not signed in. `role`: in the whole gateway, or null. */
+  user: z.strictObject({ email: z.string(), role: gatewayRole.nullable() }).nullable(),
+  /** The accounts that the user is a member of, by name. */
+  accounts: z.array(z.strictObject({ id, name: z.string(), role: accountRole })),
   /** For the header `x-sluice-csrf`; null if not signed in. */
   csrf: z.string().nullable(),
   /** When the session ends at the latest; null if not signed in. */

@@ -27,6 +27,11 @@ export class IdentityError extends Error {
 
 /** The identity that the provider returns. */
 export interface Identity {
+  /** The user at the provider; no other user ever has the same subject. */
+  readonly issuer: string
+  readonly subject: string
+  /** The groups of the configured claim. */
+  readonly groups: readonly string[]
   /** Null if the provider names none, or has not verified it. */
   readonly verifiedEmail: string | null
 }
@@ -102,12 +107,16 @@ export class IdentityProvider {
       })
       const claims = tokens.claims()
       if (claims === undefined) throw new IdentityError('refused', 'no ID token')
-      const hasEmail = 'email' in claims && 'email_verified' in claims
-      if (hasEmail || client.serverMetadata().userinfo_endpoint === undefined) {
-        return identityOf(claims)
-      }
-      // Many providers return the e-mail address there and not in the token.
-      return identityOf(await fetchUserInfo(client, tokens.access_token, claims.sub))
+      const { issuer, userinfo_endpoint: endpoint } = client.serverMetadata()
+      const claim = config.roles?.claim ?? null
+      const wanted = ['email', 'email_verified', ...(claim === null ? [] : [claim])]
+      const isWhole = wanted.every((name) => name in claims)
+      // Many providers return the e-mail address and the groups there and not in the token.
+      const more =
+        isWhole || endpoint === undefined
+          ? {}
+          : await fetchUserInfo(client, tokens.access_token, claims.sub)
+      return { ...identityOf({ ...more, ...claims }, claim), issuer, subject: claims.sub }
     })
   }
 
@@ -196,9 +205,17 @@ function flowSecretsOf(secret: string): FlowSecrets {
   return { state: derive('state'), nonce: derive('nonce'), verifier: derive('verifier') }
 }
 
-function identityOf(claims: Readonly<Record<string, unknown>>): Identity {
+function identityOf(
+  claims: Readonly<Record<string, unknown>>,
+  claim: string | null,
+): Pick<Identity, 'verifiedEmail' | 'groups'> {
   const { email, email_verified: isVerified } = claims
-  return { verifiedEmail: typeof email === 'string' && isVerified === true ? email : null }
+  const value: unknown = claim === null ? [] : claims[claim]
+  const list: readonly unknown[] = Array.isArray(value) ? value : [value]
+  return {
+    verifiedEmail: typeof email === 'string' && isVerified === true ? email : null,
+    groups: list.filter((group) => typeof group === 'string'),
+  }
 }
 
 /** An error code without text of the provider. */

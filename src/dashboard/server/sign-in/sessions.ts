@@ -5,7 +5,7 @@
  * secret.
  */
 import { createHash, createHmac, randomBytes } from 'node:crypto'
-import type { Account, User } from '../../../accounts/account.js'
+import { roleOf, type Account, type Member, type User } from '../../../accounts/account.js'
 import { GatewayError } from '../../../errors.js'
 import { isObject } from '../../../formats/chat/json.js'
 import type { SignInTokenKind } from '../../../store/sign-in-tokens.js'
@@ -28,11 +28,23 @@ export interface Session {
   /** As in the store. */
   readonly id: string
   readonly user: User
-  /** The account of the request. */
+  /** The user's roles in accounts, of those that are not disabled. */
+  readonly members: readonly Member[]
+  /** Their accounts, by name. */
+  readonly accounts: readonly Account[]
+  /** The account of requests that name none: the one made with the user, or the first by name. */
   readonly account: Account
   /** The CSRF token of requests that change state. */
   readonly csrf: string
   readonly endsAtMs: number
+}
+
+/** A session with what a request may do. */
+export interface AccountSession extends Session {
+  /** Whether the request is about all accounts. */
+  readonly isAll: boolean
+  /** `own`: only keys that the user made. */
+  readonly permission: 'yes' | 'own' | 'no'
 }
 
 /** A new session, with the secret for its cookie. */
@@ -52,11 +64,11 @@ export function newSignInSecret(): string {
 
 /** Opens, finds and ends sessions. */
 export class Sessions {
-  private readonly store: Pick<Store, 'signInTokens' | 'accountById' | 'users'>
+  private readonly store: Pick<Store, 'signInTokens' | 'accountById' | 'accountsByName' | 'users'>
   private readonly now: () => number
 
   constructor(
-    store: Pick<Store, 'signInTokens' | 'accountById' | 'users'>,
+    store: Pick<Store, 'signInTokens' | 'accountById' | 'accountsByName' | 'users'>,
     now: () => number = Date.now,
   ) {
     this.store = store
@@ -65,8 +77,8 @@ export class Sessions {
 
   /** Opens a session with a new secret. Throws `forbidden` if the user may not use any account. */
   async open(user: User): Promise<OpenedSession> {
-    const account = await this.accountOf(user)
-    if (account === null) throw accountDisabled()
+    const rights = await this.rightsOf(user)
+    if (rights === null) throw accountDisabled()
     const secret = newSignInSecret()
     const nowMs = this.now()
     const endsAtMs = nowMs + SESSION_MS
@@ -78,7 +90,7 @@ export class Sessions {
       expiresAtMs: nowMs + IDLE_MS,
       text: JSON.stringify({ endsAtMs }),
     })
-    return { id, user, account, csrf: csrfOf(secret), endsAtMs, secret }
+    return { id, user, ...rights, csrf: csrfOf(secret), endsAtMs, secret }
   }
 
   /**
@@ -93,8 +105,8 @@ export class Sessions {
     const endsAtMs = endOf(pass.text)
     if (endsAtMs <= nowMs) return null
     const user = await this.store.users.byId(pass.accountId)
-    const account = user === null ? null : await this.accountOf(user)
-    if (user === null || account === null) return null
+    const rights = user === null ? null : await this.rightsOf(user)
+    if (user === null || rights === null) return null
     const until = Math.min(nowMs + IDLE_MS, endsAtMs)
     if (!passive && until - pass.expiresAtMs >= RENEW_MS) {
       const isLive = await this.store.signInTokens.prolong('session', id, {
@@ -103,7 +115,7 @@ export class Sessions {
       })
       if (!isLive) return null
     }
-    return { id, user, account, csrf: csrfOf(secret), endsAtMs }
+    return { id, user, ...rights, csrf: csrfOf(secret), endsAtMs }
   }
 
   /** Ends the session with this secret, if it exists. */
@@ -118,20 +130,27 @@ export class Sessions {
 
   /** Whether the user is not disabled and may use an account. */
   async mayEnter(user: User): Promise<boolean> {
-    return (await this.accountOf(user)) !== null
+    return (await this.rightsOf(user)) !== null
   }
 
-  /** The account that the user sees first; null if the user may not use any. */
-  private async accountOf(user: User): Promise<Account | null> {
+  /** The accounts of the user; null if there is none that the user may use. */
+  private async rightsOf(
+    user: User,
+  ): Promise<Pick<Session, 'members' | 'accounts' | 'account'> | null> {
     if (user.disabled) return null
-    const members = await this.store.users.memberships(user.id)
-    const found = await Promise.all(
-      members.map(({ accountId }) => this.store.accountById(accountId)),
-    )
+    const { store } = this
+    const all = await store.users.memberships(user.id)
+    const found = await Promise.all(all.map(({ accountId }) => store.accountById(accountId)))
     const accounts = found.filter((account) => account !== null && !account.disabled)
     const byName = accounts.filter((account) => account !== null)
     byName.sort((a, b) => (a.name < b.name ? -1 : 1))
-    return byName.find(({ id }) => id === user.id) ?? byName[0] ?? null
+    const ids = new Set(byName.map(({ id }) => id))
+    const members = all.filter(({ accountId }) => ids.has(accountId))
+    const own = byName.find(({ id }) => id === user.id) ?? byName[0]
+    if (own !== undefined) return { members, accounts: byName, account: own }
+    if (roleOf(user) === null) return null
+    const [first] = (await store.accountsByName({ after: null, limit: 1 })).items
+    return first === undefined ? null : { members, accounts: byName, account: first }
   }
 
   /**

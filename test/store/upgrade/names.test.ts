@@ -1,0 +1,178 @@
+/**
+ * Goal: accounts of an earlier version get names, users and unique names of keys by the documented rule, in
+ * both engines, also if processes are killed at any moment of it; a second start changes nothing.
+ * Method: stores of this version, converted to records of the earlier one; in Redis, other processes open the
+ * store and are killed (SIGKILL) at random moments.
+ */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { openStore } from '../../../src/store/open-store.js'
+import { connect } from '../../../src/store/sqlite/driver.js'
+import type { Store } from '../../../src/store/store.js'
+import { allAccounts, allKeys } from '../../helpers/lists.js'
+import { dice } from '../../helpers/seeded-random.js'
+import { redisMissing, startRedis } from '../../helpers/redis.js'
+import { aKey, anAccount } from '../contract/sample-records.js'
+
+const PROCESS = fileURLToPath(new URL('../processes/store-process.js', import.meta.url))
+/** Stores do not look into it. */
+const HASH = '$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA'
+/** The addresses, in order of creation, with the names that the rule gives. */
+const NAMED = [
+  ['Ada.Lovelace@example.com', 'ada-lovelace'],
+  ['ada_lovelace@example.org', 'ada-lovelace-2'],
+  ['--@example.com', 'account'],
+  ['ADA+lovelace@example.net', 'ada-lovelace-3'],
+  ['ü@example.com', 'account-2'],
+  [`${'x'.repeat(60)}@example.com`, 'x'.repeat(55)],
+  [`${'y'.repeat(54)}.z@example.com`, 'y'.repeat(54)],
+  ['grace@example.com', 'grace'],
+] as const
+
+/** Makes the accounts with keys; resolves with their ids in order. */
+async function fill(store: Store): Promise<string[]> {
+  const ids: string[] = []
+  for (const [at, [email]] of NAMED.entries()) {
+    const account = anAccount({ email, name: `new-${at}` })
+    ids.push(account.id)
+    await store.createAccount(account)
+    for (const name of ['one', 'two', 'three', 'four', 'five']) {
+      await store.createKey(aKey(account.id, { name }), null)
+    }
+    const [first] = await allKeys(store, account.id)
+    if (first !== undefined) await store.revokeKey(first, 5)
+  }
+  return ids
+}
+
+/** The record of the earlier version. */
+function former(id: string, at: number, liveKeys: number): string {
+  const [email = ''] = NAMED[at] ?? []
+  const role = at === 0 ? 'admin' : 'owner'
+  const own = { id, email, plan: 'pro', role, passwordHash: HASH, disabled: false }
+  return JSON.stringify({ v: 1, ...own, createdAtMs: 1_700_000_000_000, order: at + 1, liveKeys })
+}
+
+/** All keys get one name, as the earlier version allowed. */
+function formerKey(text: string): string {
+  return text.replace(/"name":"\w+"/, '"name":"ci"')
+}
+
+async function check(t: Test, store: Store, ids: readonly string[]): Promise<void> {
+  const accounts = await allAccounts(store)
+  t.same(
+    accounts.map(({ id, name }) => [id, name]),
+    NAMED.map(([, name], at) => [ids[at], name]),
+  )
+  for (const [at, account] of accounts.entries()) {
+    const [email = ''] = NAMED[at] ?? []
+    t.same(await store.accountByName(account.name), account)
+    const user = await store.users.byEmail(email)
+    const role = at === 0 ? 'admin' : null
+    t.match(user, { id: account.id, role, passwordHash: HASH, disabled: false })
+    const [member, ...others] = await store.membersOf(account.id)
+    t.match([member, others.length], [{ role: 'owner', email: email.toLowerCase() }, 0])
+    t.match(await store.users.memberships(account.id), [{ accountId: account.id }])
+    const keys = await allKeys(store, account.id)
+    t.same(
+      keys.map(({ name }) => name),
+      ['ci', 'ci (4)', 'ci (3)', 'ci (2)', 'ci'],
+      'the newest live key keeps the name, the revoked one has its own',
+    )
+    t.equal(await store.countKeys(account.id), 4)
+    for (const key of keys) {
+      t.same((await store.findKey(key.digest))?.key, key)
+      if (key.revokedAtMs === undefined) t.same(await store.keyByName(account.id, key.name), key)
+    }
+  }
+  t.equal((await store.users.list({ after: null, limit: 100 })).items.length, NAMED.length)
+}
+
+void t.test('sqlite', async (t) => {
+  const path = join(t.testdir(), 'store')
+  const store = await openStore(`sqlite:${path}`)
+  const ids = await fill(store)
+  await store.close()
+  const db = connect(path)
+  db.exec(`
+    DROP INDEX accounts_by_parent;
+    DROP INDEX keys_by_name;
+    DELETE FROM users;
+    DELETE FROM members;
+    UPDATE keys SET name = NULL;
+  `)
+  const rows = db.prepare('SELECT digest, record FROM keys').all()
+  for (const { digest, record } of rows) {
+    const set = db.prepare('UPDATE keys SET record = ? WHERE digest = ?')
+    set.run(formerKey(String(record)), String(digest))
+  }
+  for (const [at, id] of ids.entries()) {
+    const set = db.prepare('UPDATE accounts SET name = ?, record = ? WHERE id = ?')
+    set.run((NAMED[at]?.[0] ?? '').toLowerCase(), former(id, at, 4), id)
+  }
+  const { nameAccounts } = await import('../../../src/store/sqlite/keys/name-accounts.js')
+  db.exec('BEGIN')
+  nameAccounts(db)
+  db.exec('COMMIT')
+  db.close()
+  const again = await openStore(`sqlite:${path}`)
+  t.teardown(() => again.close())
+  await check(t, again, ids)
+})
+
+void t.test(
+  'redis, with processes that are killed',
+  { skip: redisMissing(), timeout: 120_000 },
+  async (t) => {
+    const redis = await startRedis(t)
+    const url = `${redis.url()}?timeout_ms=5000`
+    const store = await openStore(url)
+    const ids = await fill(store)
+    await store.close()
+    const lost = ((await redis.ask('keys', 'sluice:{accounts}:*')) as string[]).filter(
+      (key) => !/:(?:order|last)$/.test(key),
+    )
+    const users = (await redis.ask('keys', 'sluice:{acc_*}:*')) as string[]
+    const added = users.filter((key) => /:(?:user|accounts|members|names)$/.test(key))
+    await redis.ask('del', ...lost, ...added, 'sluice:{users}:emails')
+    for (const [at, id] of ids.entries()) {
+      const hash = `sluice:{${id}}:account`
+      await redis.ask('hset', hash, 'account', former(id, at, 0))
+      await redis.ask('set', `sluice:email:${(NAMED[at]?.[0] ?? '').toLowerCase()}`, id)
+      const fields = (await redis.ask('hkeys', hash)) as string[]
+      for (const field of fields.filter((each) => each.startsWith('key:'))) {
+        const text = String(await redis.ask('hget', hash, field))
+        await redis.ask('hset', hash, field, formerKey(text))
+      }
+    }
+    const random = dice(7)
+    let killed = 0
+    for (let round = 0; round < 12; round += 1) {
+      const child = fork(PROCESS, [url], { stdio: 'ignore' })
+      const ended = once(child, 'exit')
+      // The connection of the child is seen before it changes anything.
+      while (Number((await redis.ask('client', 'list')).toString().split('\n').length) < 3) {
+        if (child.exitCode !== null) break
+        await delay(2)
+      }
+      await delay(random() * 60)
+      if (child.kill('SIGKILL')) killed += 1
+      await ended
+    }
+    t.equal(killed, 12)
+    const opened = await openStore(url)
+    t.teardown(() => opened.close())
+    await check(t, opened, ids)
+    const before = await redis.ask('hgetall', 'sluice:{accounts}:ids')
+    await (await openStore(url)).close()
+    t.same(
+      await redis.ask('hgetall', 'sluice:{accounts}:ids'),
+      before,
+      'a second start changes nothing',
+    )
+  },
+)
