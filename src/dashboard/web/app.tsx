@@ -10,8 +10,8 @@ import { OverviewPage } from './pages/overview.js'
 import { SignInPages } from './pages/sign-in.js'
 import { useLocation } from './routing.js'
 import { useKeyboard } from './shell/keyboard.js'
-import { Rail } from './shell/navigation-rail.js'
-import { SessionGate, useSession } from './shell/session.js'
+import { isShown, Rail, SECTIONS } from './shell/navigation-rail.js'
+import { SessionGate, useRights, useSession } from './shell/session.js'
 
 /* All pages except the first are loaded on demand. */
 const AccountsPage = lazy(() =>
@@ -19,6 +19,9 @@ const AccountsPage = lazy(() =>
 )
 const KeysPage = lazy(() =>
   import('./pages/keys/keys.js').then((module) => ({ default: module.KeysPage })),
+)
+const MembersPage = lazy(() =>
+  import('./pages/members.js').then((module) => ({ default: module.MembersPage })),
 )
 const ModelsPage = lazy(() =>
   import('./pages/models.js').then((module) => ({ default: module.ModelsPage })),
@@ -42,6 +45,12 @@ const UsagePage = lazy(() =>
   import('./pages/usage.js').then((module) => ({ default: module.UsagePage })),
 )
 
+const ConfigurationPage = lazy(() =>
+  import('./pages/configuration.js').then((module) => ({
+    default: module.ConfigurationPage,
+  })),
+)
+
 const PAGES: Readonly<Record<string, ComponentType>> = {
   '/': OverviewPage,
   '/keys': KeysPage,
@@ -50,15 +59,7 @@ const PAGES: Readonly<Record<string, ComponentType>> = {
   '/models': ModelsPage,
   '/playground': PlaygroundPage,
   '/settings': SettingsPage,
-}
-
-const ConfigurationPage = lazy(() =>
-  import('./pages/configuration.js').then((module) => ({
-    default: module.ConfigurationPage,
-  })),
-)
-
-const ADMIN_PAGES: Readonly<Record<string, ComponentType>> = {
+  '/members': MembersPage,
   '/configuration': ConfigurationPage,
   '/operations': OperationsPage,
   '/providers': ProvidersPage,
@@ -81,19 +82,18 @@ export function App() {
 function Inside() {
   const { account } = useSession().session
   const { path } = useLocation()
-  return account === null || SIGN_IN_PATHS.includes(path) ? (
-    <SignInPages />
-  ) : (
-    <Shell isAdmin={account.role === 'admin'} />
-  )
+  return account === null || SIGN_IN_PATHS.includes(path) ? <SignInPages /> : <Shell />
 }
 
-function Shell({ isAdmin }: { readonly isAdmin: boolean }) {
+function Shell() {
+  const rights = useRights()
   const [help, setHelp] = useState(false)
   const [showHelp] = useState(() => () => setHelp(true))
-  useKeyboard(isAdmin, showHelp)
+  useKeyboard(rights, showHelp)
   const { path } = useLocation()
-  const Shown = PAGES[path] ?? (isAdmin ? ADMIN_PAGES[path] : undefined) ?? NotFoundPage
+  const section = SECTIONS.find((each) => each.path === path)
+  const isHidden = section !== undefined && !isShown(section, rights)
+  const Shown = (isHidden ? undefined : PAGES[path]) ?? NotFoundPage
   return (
     <div className="shell">
       <a className="skip" href="#content">
@@ -106,7 +106,7 @@ function Shell({ isAdmin }: { readonly isAdmin: boolean }) {
           <Shown key={path} />
         </Suspense>
       </div>
-      {help ? <KeyHelp isAdmin={isAdmin} onClose={() => setHelp(false)} /> : null}
+      {help ? <KeyHelp rights={rights} onClose={() => setHelp(false)} /> : null}
     </div>
   )
 }

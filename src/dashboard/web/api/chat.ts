@@ -51,7 +51,8 @@ export async function chat(
 }
 
 function pathOf(format: Format, model: string): string {
-  return urlOf(`/playground/${format}`, format === 'gemini' ? { model } : {})
+  const account = new URLSearchParams(window.location.search).get('account')
+  return urlOf(`/playground/${format}`, format === 'gemini' ? { model, account } : { account })
 }
 
 function bodyOf(format: Format, model: string, request: FormatRequest): object {

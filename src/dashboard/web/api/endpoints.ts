@@ -19,7 +19,11 @@ import type {
   KeyReply,
   KeysReply,
   LimitsReply,
+  InviteReply,
   LiveReply,
+  MemberBody,
+  MemberReply,
+  MembersReply,
   ModelsReply,
   OidcFinishBody,
   OidcStartReply,
@@ -60,6 +64,7 @@ export interface Reads {
   '/configuration/{id}': GenerationReply
   '/accounts': AccountsReply
   '/audit': AuditReply
+  '/members': MembersReply
 }
 
 /** Endpoints that change state, with their bodies and replies. */
@@ -77,6 +82,9 @@ export interface Changes {
   'PATCH /keys/{id}': [ChangeKeyBody, KeyReply]
   'POST /keys/{id}/rotate': [Record<string, never>, RotatedKeyReply]
   'DELETE /keys/{id}': [undefined, KeyReply]
+  'PUT /members/{id}': [MemberBody, MemberReply]
+  'DELETE /members/{id}': [undefined, DoneReply]
+  'POST /members/{id}/invite': [Record<string, never>, InviteReply]
   'POST /configuration/{id}/rollback': [RollbackBody, RollbackReply]
   'POST /accounts': [CreateAccountBody, CreatedAccountReply]
   'PATCH /accounts/{id}': [ChangeAccountBody, AccountReply]
@@ -106,6 +114,12 @@ export async function change<C extends keyof Changes>(
   id?: string,
 ): Promise<Changes[C][1]> {
   const [method = '', path = ''] = what.split(' ')
-  const response = await call(method, urlOf(path, { id }), { body })
+  const response = await call(method, urlOf(path, { id, account: accountFor(path) }), { body })
   return (await response.json()) as Changes[C][1]
+}
+
+/** Changes of keys and members are about the account that the page shows; null: the user's own. */
+function accountFor(path: string): string | null {
+  if (!path.startsWith('/keys') && !path.startsWith('/members')) return null
+  return new URLSearchParams(window.location.search).get('account')
 }

@@ -14,7 +14,7 @@ import { More, Table, CREATED, RECENT_USE, type Column } from '../components/tab
 import { fullTime } from '../format/time.js'
 import { go, setQuery, useLocation } from '../routing.js'
 import { Page } from '../shell/page.js'
-import { useAccount, useSession } from '../shell/session.js'
+import { useAccount, useRights, useSession } from '../shell/session.js'
 import { Email } from './sign-in.js'
 
 const COLUMNS: readonly Column<AccountRow>[] = [
@@ -52,6 +52,7 @@ export function AccountsPage() {
   const { query } = useLocation()
   const search = query.get('search') ?? ''
   const [act, setAct] = useState<AccountAct | null>(null)
+  const { isAdmin } = useRights()
   const asked = { search, limit: PAGE_ACCOUNTS }
   const pages = usePages('/accounts', asked, { isEmpty: ({ accounts }) => accounts.length === 0 })
   const { replies, problem, reload } = pages
@@ -60,7 +61,9 @@ export function AccountsPage() {
     <Page
       title="Accounts"
       purpose="The accounts of this gateway, their plans and their usage."
-      action={<CreateButton text="Create account" onClick={() => setAct({ act: 'create' })} />}
+      action={
+        isAdmin && <CreateButton text="Create account" onClick={() => setAct({ act: 'create' })} />
+      }
       filters={<Search label="Search accounts" value={search} />}
     >
       {problem !== null && accounts === null ? (
@@ -106,6 +109,7 @@ interface RowMenuProps {
 
 function RowMenu({ account, open }: RowMenuProps) {
   const me = useAccount()
+  const { isAdmin } = useRights()
   const isMe = account.id === me.id
   const look = (path: string) => () => go(`${path}?account=${account.id}`)
   return (
@@ -114,9 +118,14 @@ function RowMenu({ account, open }: RowMenuProps) {
       items={[
         { label: 'Usage', choose: look('/usage') },
         { label: 'Keys', choose: look('/keys') },
-        { label: 'Change plan', choose: () => open({ act: 'plan', account }) },
-        { label: 'Password link', choose: () => open({ act: 'reset', account }) },
-        ...(isMe
+        { label: 'Members', choose: look('/members') },
+        ...(isAdmin
+          ? [
+              { label: 'Change plan', choose: () => open({ act: 'plan', account }) },
+              { label: 'Password link', choose: () => open({ act: 'reset', account }) },
+            ]
+          : []),
+        ...(isMe || !isAdmin
           ? []
           : [
               account.disabled
@@ -166,7 +175,7 @@ interface LinkProps {
 }
 
 /** A one-time link, shown once. */
-function LinkShown({ title, link, onClose }: LinkProps) {
+export function LinkShown({ title, link, onClose }: LinkProps) {
   return (
     <Dialog
       title={title}

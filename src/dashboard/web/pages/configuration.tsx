@@ -16,6 +16,7 @@ import { Loaded, BlockSkeleton, ProblemLine } from '../components/states.js'
 import { Ago, Table, type Column } from '../components/table.js'
 import { setQuery, useLocation } from '../routing.js'
 import { Block, Page } from '../shell/page.js'
+import { useRights } from '../shell/session.js'
 
 const EVERY_MS = 5_000
 
@@ -129,6 +130,7 @@ interface GenerationsProps {
 }
 
 function Generations({ data, rollBack }: GenerationsProps) {
+  const { isAdmin } = useRights()
   const { generations, inForce } = data
   const columns: readonly Column<GenerationRecord>[] = [
     {
@@ -162,7 +164,7 @@ function Generations({ data, rollBack }: GenerationsProps) {
         open={({ generation }) => setQuery({ generation: String(generation) })}
         nameOf={({ generation }) => `generation ${generation}`}
         actions={(record) =>
-          record.generation === inForce ? null : (
+          record.generation === inForce || !isAdmin ? null : (
             <Button onClick={() => rollBack(record)}>
               Roll back<span className="unseen"> to {record.generation}</span>
             </Button>

@@ -2,17 +2,18 @@
 import { Dialog } from '../components/dialog.js'
 import { Empty } from '../components/states.js'
 import { Link } from '../routing.js'
-import { SECTIONS } from '../shell/navigation-rail.js'
+import { isShown, SECTIONS } from '../shell/navigation-rail.js'
 import { Page } from '../shell/page.js'
+import type { Rights } from '../shell/session.js'
 
 interface KeyHelpProps {
-  readonly isAdmin: boolean
+  readonly rights: Rights
   readonly onClose: () => void
 }
 
 /** The shortcuts and their actions. */
-export function KeyHelp({ isAdmin, onClose }: KeyHelpProps) {
-  const places = SECTIONS.filter(({ adminOnly }) => isAdmin || !adminOnly)
+export function KeyHelp({ rights, onClose }: KeyHelpProps) {
+  const places = SECTIONS.filter((section) => isShown(section, rights))
   const keys: readonly (readonly [string, string])[] = [
     ['/', 'Search'],
     ['c', 'Create'],

@@ -1,6 +1,6 @@
 /** The account: its plan, its password, its sessions and its audit log. */
 import { useState } from 'react'
-import type { AuditEntry } from '../../server/schema/schema.js'
+import type { AuditEntry, SessionReply } from '../../server/schema/schema.js'
 import { change } from '../api/endpoints.js'
 import { usePages } from '../api/load-resource.js'
 import { Button } from '../components/button.js'
@@ -10,13 +10,15 @@ import { report } from '../components/notices.js'
 import { Failed, ProblemLine, TableSkeleton } from '../components/states.js'
 import { Block, Page } from '../shell/page.js'
 import { planText } from '../shell/navigation-rail.js'
-import { useAccount, useSession } from '../shell/session.js'
+import { useAccount, useRights, useSession } from '../shell/session.js'
 import { useSubmit } from '../components/form.js'
 import { Password } from './sign-in.js'
 
 /** The settings of the signed-in account. */
 export function SettingsPage() {
   const account = useAccount()
+  const { session } = useSession()
+  const { readsMembers } = useRights()
   const { plan } = account
   return (
     <Page title="Settings" purpose="Your account, its password and its sessions.">
@@ -25,7 +27,7 @@ export function SettingsPage() {
           <dt>E-mail</dt>
           <dd>{account.email}</dd>
           <dt>Role</dt>
-          <dd>{account.role === 'admin' ? 'administrator' : 'owner of this account'}</dd>
+          <dd>{roleText(session)}</dd>
           <dt>Plan</dt>
           <dd>
             {planText(plan.name, account.liveKeys, plan.maxKeys)} · ${plan.priceUsd} a month
@@ -38,9 +40,16 @@ export function SettingsPage() {
       </Block>
       <PasswordBlock />
       <SessionsBlock />
-      <AuditBlock />
+      {readsMembers ? <AuditBlock /> : null}
     </Page>
   )
+}
+
+/** `administrator; owner of research`. */
+function roleText({ user, accounts }: SessionReply): string {
+  const gateway = { admin: 'administrator', auditor: 'auditor' } as const
+  const first = user?.role === null || user === null ? [] : [gateway[user.role]]
+  return [...first, ...accounts.map(({ name, role }) => `${role} of ${name}`)].join('; ')
 }
 
 function PasswordBlock() {

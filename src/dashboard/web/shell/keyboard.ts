@@ -4,7 +4,8 @@
  */
 import { useEffect, useRef } from 'react'
 import { go } from '../routing.js'
-import { SECTIONS } from './navigation-rail.js'
+import { isShown, SECTIONS } from './navigation-rail.js'
+import type { Rights } from './session.js'
 
 const CHORD_MS = 1_200
 
@@ -33,7 +34,7 @@ function begin(button: HTMLElement): void {
 }
 
 /** Installs the shortcuts. `help` shows the list. */
-export function useKeyboard(isAdmin: boolean, help: () => void): void {
+export function useKeyboard(rights: Rights, help: () => void): void {
   const chordMs = useRef(0)
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
@@ -43,7 +44,7 @@ export function useKeyboard(isAdmin: boolean, help: () => void): void {
       if (now - chordMs.current < CHORD_MS) {
         chordMs.current = 0
         const section = SECTIONS.find(({ key }) => key === event.key)
-        if (section === undefined || (section.adminOnly && !isAdmin)) return
+        if (section === undefined || !isShown(section, rights)) return
         event.preventDefault()
         go(section.path)
         return
@@ -58,5 +59,5 @@ export function useKeyboard(isAdmin: boolean, help: () => void): void {
     }
     document.addEventListener('keydown', onKey)
     return () => document.removeEventListener('keydown', onKey)
-  }, [isAdmin, help])
+  }, [rights, help])
 }

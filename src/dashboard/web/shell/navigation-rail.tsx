@@ -4,7 +4,7 @@ import { useEffect, useState } from 'react'
 import { Button, IconButton, Icon, type IconName } from '../components/button.js'
 import { plural } from '../format/number.js'
 import { Link, useLocation } from '../routing.js'
-import { useScope, withScope, useAccount, useSession } from './session.js'
+import { useAccount, useRights, useScope, useSession, withScope, type Rights } from './session.js'
 import { chooseTheme, useThemeChoice, type ThemeChoice } from './theme.js'
 
 /** The product's logo and name. */
@@ -47,28 +47,30 @@ export function Rail() {
 }
 
 function Contents() {
-  const account = useAccount()
-  const isAdmin = account.role === 'admin'
+  const { readsGateway } = useRights()
   return (
     <div className="rail-contents">
       <Link to="/" className="rail-mark" aria-label="Sluice, overview">
         <Mark />
       </Link>
       <nav aria-label="Pages">
-        <Sections adminOnly={false} />
-        {isAdmin ? <Sections adminOnly /> : null}
+        <Sections ofGateway={false} />
+        {readsGateway ? <Sections ofGateway /> : null}
       </nav>
       <Foot />
     </div>
   )
 }
 
-function Sections({ adminOnly }: { readonly adminOnly: boolean }) {
+function Sections({ ofGateway }: { readonly ofGateway: boolean }) {
+  const rights = useRights()
   const { path } = useLocation()
   const scope = useScope()
   return (
     <ul className="sections">
-      {SECTIONS.filter((section) => section.adminOnly === adminOnly).map((section) => (
+      {SECTIONS.filter((section) => {
+        return (section.needs === 'readsGateway') === ofGateway && isShown(section, rights)
+      }).map((section) => (
         <li key={section.path}>
           <Link
             to={withScope(section.path, scope)}
@@ -138,25 +140,32 @@ export interface Section {
   readonly icon: IconName
   /** The letter after `g`. */
   readonly key: string
-  readonly adminOnly: boolean
+  /** The right without which the page is not shown. */
+  readonly needs: keyof Rights | null
+}
+
+/** Whether the user may see the page. */
+export function isShown({ needs }: Section, rights: Rights): boolean {
+  return needs === null || rights[needs]
 }
 
 /** The pages, in the order of the rail. */
 export const SECTIONS: readonly Section[] = [
-  { path: '/', name: 'Overview', icon: 'overview', key: 'o', adminOnly: false },
-  { path: '/keys', name: 'Keys', icon: 'keys', key: 'k', adminOnly: false },
-  { path: '/usage', name: 'Usage', icon: 'usage', key: 'u', adminOnly: false },
-  { path: '/requests', name: 'Requests', icon: 'requests', key: 'r', adminOnly: false },
-  { path: '/models', name: 'Models', icon: 'models', key: 'm', adminOnly: false },
-  { path: '/playground', name: 'Playground', icon: 'playground', key: 'p', adminOnly: false },
-  { path: '/operations', name: 'Operations', icon: 'operations', key: 'a', adminOnly: true },
-  { path: '/providers', name: 'Providers', icon: 'providers', key: 'v', adminOnly: true },
+  { path: '/', name: 'Overview', icon: 'overview', key: 'o', needs: null },
+  { path: '/keys', name: 'Keys', icon: 'keys', key: 'k', needs: 'readsKeys' },
+  { path: '/usage', name: 'Usage', icon: 'usage', key: 'u', needs: null },
+  { path: '/requests', name: 'Requests', icon: 'requests', key: 'r', needs: null },
+  { path: '/models', name: 'Models', icon: 'models', key: 'm', needs: null },
+  { path: '/playground', name: 'Playground', icon: 'playground', key: 'p', needs: 'makesKeys' },
+  { path: '/members', name: 'Members', icon: 'accounts', key: 'b', needs: 'readsMembers' },
+  { path: '/operations', name: 'Operations', icon: 'operations', key: 'a', needs: 'readsGateway' },
+  { path: '/providers', name: 'Providers', icon: 'providers', key: 'v', needs: 'readsGateway' },
   {
     path: '/configuration',
     name: 'Configuration',
     icon: 'file',
     key: 'c',
-    adminOnly: true,
+    needs: 'readsGateway',
   },
-  { path: '/accounts', name: 'Accounts', icon: 'accounts', key: 't', adminOnly: true },
+  { path: '/accounts', name: 'Accounts', icon: 'accounts', key: 't', needs: 'readsGateway' },
 ]

@@ -2,7 +2,7 @@
 import { useEffect, type ReactNode } from 'react'
 import { useResource } from '../api/load-resource.js'
 import { setQuery } from '../routing.js'
-import { useAccount, useScope } from './session.js'
+import { useAccount, useRights, useScope, useSession } from './session.js'
 
 interface PageProps {
   readonly title: string
@@ -19,9 +19,11 @@ interface PageProps {
 
 /** A page of the dashboard. */
 export function Page({ title, purpose, action, filters, scoped = false, children }: PageProps) {
-  const isAdmin = useAccount().role === 'admin'
+  const { readsGateway } = useRights()
+  const { accounts } = useSession().session
+  const mayChoose = readsGateway || accounts.length > 1
   const choice =
-    isAdmin && scoped !== false ? <AccountSwitch hasAll={scoped !== 'one'} /> : undefined
+    mayChoose && scoped !== false ? <AccountSwitch hasAll={scoped !== 'one'} /> : undefined
   useEffect(() => {
     document.title = `${title} · Sluice`
   }, [title])
@@ -68,12 +70,20 @@ export function Block({ title, note, action, children }: BlockProps) {
 
 const SHOWN = 200
 
-/** The own account, all accounts, or one of the newest; further ones are on the page of accounts. */
+/**
+ * The account that the page shows. Administrators and auditors choose of all accounts, the newest first;
+ * other users of those that they are members of.
+ */
 function AccountSwitch({ hasAll }: { readonly hasAll: boolean }) {
   const scope = useScope()
   const me = useAccount()
-  const { data } = useResource('/accounts', { limit: SHOWN })
-  const others = (data?.accounts ?? []).filter(({ id }) => id !== me.id)
+  const { readsGateway } = useRights()
+  const { accounts } = useSession().session
+  const { data } = useResource('/accounts', { limit: SHOWN }, { enabled: readsGateway })
+  const own = accounts.map(({ id, name }) => ({ id, label: name }))
+  const all = (data?.accounts ?? []).map(({ id, email }) => ({ id, label: email }))
+  const others = (readsGateway ? all : own).filter(({ id }) => id !== me.id)
+  const mine = readsGateway ? 'My account' : (own.find(({ id }) => id === me.id)?.label ?? '')
   const known = scope === null || scope === 'all' || others.some(({ id }) => id === scope)
   return (
     <select
@@ -83,12 +93,14 @@ function AccountSwitch({ hasAll }: { readonly hasAll: boolean }) {
       // A key belongs to one account.
       onChange={(event) => setQuery({ account: event.target.value, key: null, request: null })}
     >
-      <option value="">My account</option>
-      {hasAll || scope === 'all' ? <option value="all">All accounts</option> : null}
+      <option value="">{mine}</option>
+      {(readsGateway && hasAll) || scope === 'all' ? (
+        <option value="all">All accounts</option>
+      ) : null}
       {known ? null : <option value={scope}>{scope}</option>}
-      {others.map(({ id, email }) => (
+      {others.map(({ id, label }) => (
         <option key={id} value={id}>
-          {email}
+          {label}
         </option>
       ))}
     </select>

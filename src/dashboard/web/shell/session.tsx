@@ -94,8 +94,41 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
 /** The `account` parameter of reads: null for the own account. */
 export function useScope(): string | null {
   const { query } = useLocation()
-  const { account } = useSession().session
-  return account?.role === 'admin' ? query.get('account') : null
+  const { user, accounts } = useSession().session
+  const isFree = user?.role !== undefined && user.role !== null
+  return isFree || accounts.length > 1 ? query.get('account') : null
+}
+
+/** What the user may do in the selected account: what a role may not do is not shown. */
+export interface Rights {
+  /** Administers the gateway. */
+  readonly isAdmin: boolean
+  /** Reads the whole gateway: administrators and auditors. */
+  readonly readsGateway: boolean
+  readonly readsKeys: boolean
+  readonly makesKeys: boolean
+  readonly readsMembers: boolean
+  readonly changesMembers: boolean
+}
+
+/** The rights in the selected account; the server checks them, too. */
+export function useRights(): Rights {
+  const scope = useScope()
+  const { user, accounts, account } = useSession().session
+  const selected = scope ?? account?.id
+  const member = accounts.find(({ id, name }) => id === selected || name === selected)
+  const role = member?.role ?? null
+  const isAdmin = user?.role === 'admin'
+  const readsGateway = isAdmin || user?.role === 'auditor'
+  const isOwner = role === 'owner'
+  return {
+    isAdmin,
+    readsGateway,
+    readsKeys: readsGateway || isOwner || role === 'member',
+    makesKeys: scope !== 'all' && (isAdmin || isOwner || role === 'member'),
+    readsMembers: readsGateway || isOwner,
+    changesMembers: scope !== 'all' && (isAdmin || isOwner),
+  }
 }
 
 /** Adds the selected account to a path. */

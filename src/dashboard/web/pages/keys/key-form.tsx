@@ -20,7 +20,7 @@ import { SelectField, TextField, useSubmit } from '../../components/form.js'
 import { ProblemLine } from '../../components/states.js'
 import { exactCount, exactDollars, plural } from '../../format/number.js'
 import { date, fullTime } from '../../format/time.js'
-import { useAccount } from '../../shell/session.js'
+import { useAccount, useRights } from '../../shell/session.js'
 import {
   faultsOf,
   LIMIT_FIELDS,
@@ -222,7 +222,7 @@ interface ToolsProps extends PartProps {
 
 /** The tools that providers run; only administrators may allow any. */
 function ToolsFields({ draft, setDraft, error }: ToolsProps) {
-  const isAdmin = useAccount().role === 'admin'
+  const { isAdmin } = useRights()
   return (
     <>
       <SelectField

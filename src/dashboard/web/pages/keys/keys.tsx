@@ -12,7 +12,7 @@ import { Ago, More, Table, CREATED, RECENT_USE, type Column } from '../../compon
 import { clockTime, until } from '../../format/time.js'
 import { go, setQuery, useLocation } from '../../routing.js'
 import { Page } from '../../shell/page.js'
-import { useScope, withScope, useSession, useAccount } from '../../shell/session.js'
+import { useRights, useScope, withScope, useSession, useAccount } from '../../shell/session.js'
 import { CreateKey, EditKey, RevokeKey, RotateKey } from './key-dialogs.js'
 import { maskOf } from './key-draft.js'
 
@@ -97,6 +97,7 @@ function NameCell({ apiKey }: { apiKey: Key }) {
 export function KeysPage() {
   const { query } = useLocation()
   const scope = useScope()
+  const { makesKeys } = useRights()
   const { refresh } = useSession()
   const [dialog, setDialog] = useState<Open>(null)
   const search = query.get('search') ?? ''
@@ -123,8 +124,14 @@ export function KeysPage() {
       title="Keys"
       purpose="Programs send a key with each request. Usage, limits and revocation are per key."
       scoped="one"
-      action={scope === null && <CreateButton text="Create key" onClick={openForm} />}
-      filters={<KeyFilters search={search} showsRevoked={state === 'all'} isOwn={scope === null} />}
+      action={makesKeys && <CreateButton text="Create key" onClick={openForm} />}
+      filters={
+        <KeyFilters
+          search={search}
+          showsRevoked={state === 'all'}
+          isOwn={scope === null && makesKeys}
+        />
+      }
     >
       {scope === 'all' ? (
         <Empty title="Choose an account">
@@ -140,7 +147,7 @@ export function KeysPage() {
       ) : keys === null ? (
         <TableSkeleton />
       ) : keys.length === 0 ? (
-        <NoKeys isFiltered={search !== ''} isOwn={scope === null} />
+        <NoKeys isFiltered={search !== ''} isOwn={makesKeys} />
       ) : (
         <>
           <Limits limits={limits} withKeys={false} />
@@ -209,6 +216,7 @@ interface RowMenuProps {
 }
 
 function RowMenu({ apiKey: key, scope, open }: RowMenuProps) {
+  const { makesKeys } = useRights()
   const look = (path: string) => () => go(withScope(`${path}?key=${key.id}`, scope))
   const change = [
     { label: 'Edit', choose: () => open({ act: 'edit', key }) },
@@ -221,8 +229,7 @@ function RowMenu({ apiKey: key, scope, open }: RowMenuProps) {
       items={[
         { label: 'Usage', choose: look('/usage') },
         { label: 'Requests', choose: look('/requests') },
-        // Only the account itself can change its keys.
-        ...(key.state === 'revoked' || scope !== null ? [] : change),
+        ...(key.state === 'revoked' || !makesKeys ? [] : change),
       ]}
     />
   )

@@ -1,0 +1,95 @@
+/**
+ * Goal: a user of several accounts chooses one of them; an owner invites a member with a one-time link and
+ * changes the role; what a role may not do is not shown.
+ * Method: a real gateway and a real Chromium with a browser context for each person.
+ */
+import t from 'tap'
+import type { Page } from 'playwright-core'
+import { createAccount } from '../../../src/accounts/accounts.js'
+import { createUser, setMember } from '../../../src/accounts/members.js'
+import { launch, open, SKIP, violations } from './browser.js'
+import { PASSWORD, startStage } from '../fixtures/stage.js'
+
+t.setTimeout(180_000)
+
+const EMAIL = 'grace@example.com'
+
+function heading(page: Page, name: string) {
+  return page.getByRole('heading', { name, level: 1 })
+}
+
+function links(page: Page): Promise<string[]> {
+  return page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allInnerTexts()
+}
+
+void t.test('members, invitations and the choice of an account', { skip: SKIP }, async (t) => {
+  const stage = await startStage(t)
+  const { store, origin } = stage
+  const { user } = await createUser(store, { email: 'ada@example.com', password: PASSWORD })
+  for (const [name, role] of [
+    ['research', 'owner'],
+    ['search', 'viewer'],
+  ] as const) {
+    const { account } = await createAccount(store, { name, plan: 'pro', password: null })
+    await setMember(store, { account, user, role, nowMs: 1, audit: () => [] })
+  }
+  const chromium = await launch(t)
+  const { page, complaints } = await open(chromium)
+  await page.goto(`${origin}/dashboard/`)
+  await page.getByLabel('E-mail').fill('ada@example.com')
+  await page.getByLabel('Password').fill(PASSWORD)
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+  await heading(page, 'Overview').waitFor()
+  const ofOwner = await links(page)
+  t.ok(
+    ['Keys', 'Playground', 'Members'].every((name) => ofOwner.includes(name)),
+    ofOwner.join(),
+  )
+  t.notOk(ofOwner.includes('Operations'), 'a page of the gateway')
+
+  const choice = page.getByLabel('Account', { exact: true })
+  t.same(await choice.locator('option').allInnerTexts(), ['research', 'search'])
+  await choice.selectOption('search')
+  await page.getByRole('link', { name: 'Keys', exact: true }).waitFor({ state: 'detached' })
+  const ofViewer = await links(page)
+  t.notOk(
+    ['Playground', 'Members'].some((name) => ofViewer.includes(name)),
+    ofViewer.join(),
+  )
+  await choice.selectOption('research')
+
+  await page.getByRole('link', { name: 'Members', exact: true }).click()
+  await heading(page, 'Members').waitFor()
+  t.same(await violations(page), [], 'axe')
+  await page.getByRole('button', { name: 'Add member' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Add member' })
+  await dialog.getByLabel('E-mail').fill(EMAIL)
+  await dialog.getByLabel('Role').selectOption('member')
+  await dialog.getByRole('button', { name: 'Add', exact: true }).click()
+  await page.getByText('You will not see it again').waitFor()
+  const link = await page.locator('.secret-text').innerText()
+  t.same(await violations(page), [], 'axe: the link')
+  await page.getByRole('button', { name: 'I have saved it' }).click()
+  const row = page.getByRole('table', { name: 'Members' }).getByRole('row', { name: EMAIL })
+  t.match(await row.innerText(), /invited[\s\S]*member/)
+
+  const { page: other } = await open(chromium)
+  await other.goto(link)
+  await other.getByLabel('New password').fill('a horse of another kind')
+  await other.getByRole('button', { name: 'Set password' }).click()
+  await heading(other, 'Overview').waitFor()
+  const ofMember = await links(other)
+  t.ok(ofMember.includes('Keys') && !ofMember.includes('Members'), ofMember.join())
+  await other.goto(`${origin}/dashboard/members`)
+  await heading(other, 'Members').waitFor({ state: 'detached' })
+  await other.goto(`${origin}/dashboard/keys`)
+  await other.getByRole('button', { name: 'Create key' }).waitFor()
+
+  await page.getByRole('button', { name: `Actions for ${EMAIL}` }).click()
+  await page.getByRole('menuitem', { name: 'Remove' }).click()
+  await page.getByRole('button', { name: 'Remove', exact: true }).click()
+  await row.waitFor({ state: 'detached' })
+  await other.goto(`${origin}/dashboard/`)
+  await heading(other, 'Sign in').waitFor()
+  t.same(complaints, [])
+})
