@@ -2,6 +2,7 @@
  * `sluice usage summary`: totals by model, key, account, upstream or label. Unfiltered totals by model, key
  * and account come from daily sums; all others from the ledger entries.
  */
+import { findAccount } from '../accounts/accounts.js'
 import { figuresOf } from '../dashboard/server/usage-figures.js'
 import type { LedgerEntry } from '../ledger/entry.js'
 import { usd } from '../ledger/export-columns.js'
@@ -267,8 +268,8 @@ function statusOf(text: string): number {
 }
 
 async function accountIdOf(store: Store, account: string): Promise<string> {
-  if (!account.includes('@')) return account
-  const found = await store.accountByEmail(account)
+  const found = await findAccount(store, account)
+  if (found === null && !account.includes('@')) return account
   if (found === null)
     throw new UsageError(
       `--account: no account has this e-mail address: 'sluice accounts list' shows all`,

@@ -5,6 +5,7 @@
 import { csvHeader, csvLine, jsonLine } from '../ledger/export-columns.js'
 import { parseAction, type Command } from './command.js'
 import { UsageError } from './usage-error.js'
+import { checkStatement, checkSummary, isReport, report, statement } from './usage-reports.js'
 import { entriesOf, FILTER_OPTIONS, filterOf, groupingOf, summarise } from './usage-summary.js'
 import { openingFor, withStore, type StoreSession } from './with-store.js'
 
@@ -14,21 +15,30 @@ export const command: Command = {
   summary: 'export or sum up the usage and cost of requests',
   help: `
 Usage: sluice usage export  --format jsonl|csv [--since TIME] [--until TIME] [FILTER]… [--config FILE]
-       sluice usage summary [--by WHAT] [--since TIME] [--until TIME] [FILTER]… [--json] [--config FILE]
+       sluice usage summary [--by WHAT] [--since TIME] [--until TIME] [FILTER]… [--json | --format csv]
+                            [--config FILE]
+       sluice usage statement --account NAME --month YYYY-MM [--format csv | --json] [--config FILE]
 
 Reads the ledger of the configured store, with or without a running gateway. export prints one line for each
 request, oldest first, request_id first; docs/reference/ledger.md describes the columns. summary prints
 the highest cost first, and names beside ids. By model, key and account it sums whole days (UTC), including the days of --since and
 --until. By upstream or label, and with a filter other than --key and --account, it sums the ledger entries of
-exactly that time, which are kept for ledger.keep_days.
+exactly that time, which are kept for ledger.keep_days. By parent, root, member and month, and as csv, it
+counts each request under the tree of accounts at its time, and older months as a whole; only --account
+selects. statement prints what each key of an account, and of all below it, used of each model in a month
+(UTC); a month that is over never changes.
 
 Options:
   --config FILE   the configuration file (default: the variable SLUICE_CONFIG)
   --format FORMAT jsonl (one JSON object a line) or csv (with a line of names first)
+  --month MONTH   the month of a statement, such as 2026-11
+  --tree          with --account: with all accounts below it (summary by parent, root, member, month, or csv)
   --since TIME    a date or time (2026-11-20, 2026-11-20T08:00:00Z), or a duration before now (90m, 24h, 7d);
                   default: export everything, summary 30d
   --until TIME    the end, in the same forms; requests that arrived before it are included (default: now)
-  --by WHAT       group by model (the default), key, account, upstream or label:NAME
+  --by WHAT       group by model (the default), key, account, upstream or label:NAME; or by parent (for the
+                  parent of the account, or for the account if it has none), root (for the top of its tree),
+                  member (who made the key) or month
   --json          print JSON
 
 Filters; an entry must match all of them:
@@ -36,7 +46,7 @@ Filters; an entry must match all of them:
   --upstream NAME   the upstream of the last attempt
   --model MODEL     the requested model; must match exactly
   --key ID          the id of the API key
-  --account ID      the id or e-mail address of the account
+  --account NAME    the name, id or e-mail address of the account
   --request-id ID   the request id, as in the reply header x-request-id
 
 Exit status: 0 success, 1 failure, 2 wrong usage.
@@ -53,12 +63,19 @@ Example:
 }
 
 /** The action of `sluice usage`. */
-export type UsageAction = 'export' | 'summary'
+export type UsageAction = 'export' | 'summary' | 'statement'
 
 const FILTERS = Object.keys(FILTER_OPTIONS)
 const ALLOWED: Record<UsageAction, readonly string[]> = {
   export: ['config', 'format', 'since', 'until', ...FILTERS],
-  summary: ['config', 'by', 'since', 'until', 'json', ...FILTERS],
+  summary: ['config', 'by', 'since', 'until', 'json', 'format', 'tree', ...FILTERS],
+  statement: ['config', 'account', 'month', 'format', 'json'],
+}
+
+const NEEDED: Record<UsageAction, readonly string[]> = {
+  export: [],
+  summary: [],
+  statement: ['--account NAME', '--month YYYY-MM'],
 }
 
 const OPTIONS = {
@@ -67,21 +84,25 @@ const OPTIONS = {
   since: { type: 'string' },
   until: { type: 'string' },
   by: { type: 'string' },
+  month: { type: 'string' },
+  tree: { type: 'boolean' },
   json: { type: 'boolean' },
   ...FILTER_OPTIONS,
 } as const
 
 /** An action and its options. */
 export type UsageCall = ReturnType<typeof parseUsage>
-type UsageValues = UsageCall['values']
+export type UsageValues = UsageCall['values']
 
 /** The action and its options. Throws `UsageError` or parseArgs's error. */
 export function parseUsage(argv: readonly string[]) {
-  const { action, values } = parseAction('usage', argv, { options: OPTIONS, allowed: ALLOWED })
+  const parts = { options: OPTIONS, allowed: ALLOWED, needed: NEEDED }
+  const { action, values } = parseAction('usage', argv, parts)
   if (action === 'export' && values.format !== 'jsonl' && values.format !== 'csv') {
     throw new UsageError("'sluice usage export' needs --format jsonl or --format csv")
   }
-  groupingOf(values.by)
+  if (action === 'summary') checkSummary(values)
+  if (action === 'statement') checkStatement(values)
   return { action, values }
 }
 
@@ -92,6 +113,11 @@ export async function runUsage(
   nowMs: number,
 ): Promise<number> {
   if (action === 'export') return exportRows(session, values, nowMs)
+  if (action === 'statement') return statement(session, values)
+  if (isReport(values)) {
+    const { fromMs, untilMs } = rangeOf(values, '30d', nowMs)
+    return report(session, values, { fromMs, toMs: untilMs ?? nowMs })
+  }
   const summary = {
     grouping: groupingOf(values.by),
     filter: await filterOf(session.store, values),

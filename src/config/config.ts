@@ -127,6 +127,13 @@ export interface NotifyConfig {
   readonly allowPrivateAddress: boolean
 }
 
+/** The server that sends mails. */
+export interface SmtpConfig {
+  /** `smtp://` (STARTTLS if the server has it) or `smtps://`; may contain a password. */
+  readonly url: string
+  readonly from: string
+}
+
 /** Rules for the lines of the log. */
 export interface LogConfig {
   readonly level: LogLevel
@@ -255,6 +262,8 @@ export interface Config {
   readonly metrics: MetricsConfig
   readonly telemetry: TelemetryConfig
   readonly notify: readonly NotifyConfig[]
+  /** Null: no mails. */
+  readonly smtp: SmtpConfig | null
   readonly onLoss: OnLoss
   readonly afterDisconnect: AfterDisconnectConfig
   readonly ledger: LedgerConfig

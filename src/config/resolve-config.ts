@@ -46,7 +46,7 @@ export function resolveConfig(
   for (const [name, upstream] of Object.entries(values.upstreams)) {
     checkUpstream({ name, values: upstream }, context, report)
   }
-  checkTelemetry(values.telemetry, values.notify, report)
+  checkTelemetry(values, report)
   checkMetrics(values.metrics, report)
   checkDashboard(values.dashboard, (path, message) => report(['dashboard', ...path], message))
   checkIdentities(values.identity, context, report)
@@ -113,6 +113,7 @@ function configOf(
     metrics: metricsOf(values.metrics),
     telemetry: telemetryOf(values.telemetry),
     notify: notifyOf(values.notify, isPrivateHost),
+    smtp: values.smtp ?? null,
     onLoss: values.on_loss,
     afterDisconnect: afterDisconnectOf(values.after_disconnect),
     ledger: ledgerOf(values.ledger, context.folder, store),

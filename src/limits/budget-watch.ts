@@ -1,6 +1,6 @@
 /**
- * Notifies when 80 % and 100 % of a budget are used, once for each day, week or month in the whole fleet: the
- * store decides which process reports. Reservations of this process do not count as used; those of other
+ * Notifies when 50 %, 80 % and 100 % of a budget are used, once for each day, week or month in the whole
+ * fleet: the store decides which process reports. Reservations of this process do not count as used; those of other
  * processes do, so a notification may come early.
  */
 import type { Notify } from '../observe/notification.js'
@@ -14,13 +14,26 @@ import { shownSubject, type LimitDemand } from './find-limits.js'
 export interface BudgetWatchOptions {
   readonly attempts: Pick<ThrottleStore, 'take'>
   readonly notify: Notify
+  /** The account with this id and the e-mail addresses of its owners; null if it does not exist. */
+  readonly ownersOf: (accountId: string) => Promise<BudgetOwners | null>
   /** Whether any receiver is configured; called for each request under a budget. */
   readonly isWanted: () => boolean
 }
 
+/** Who is told about the budgets of an account. */
+export interface BudgetOwners {
+  /** The account's name. */
+  readonly account: string
+  readonly owners: readonly string[]
+}
+
+const NO_OWNERS = { account: null, owners: [] } as const
+
 /** A budget in its running day, week or month. */
 interface Watched {
   readonly budget: Pick<BudgetDemand, 'kind' | 'subject'>
+  /** The account that it belongs to; null for a budget of a model, an upstream or a label. */
+  readonly accountId: string | null
   limitNanoUsd: number
   /** Spent and reserved, by the last reply of the store. */
   usedNanoUsd: number
@@ -31,7 +44,7 @@ interface Watched {
   reported: number
 }
 
-const THRESHOLDS = [80, 100] as const
+const THRESHOLDS = [50, 80, 100] as const
 type Threshold = (typeof THRESHOLDS)[number]
 
 /** Maximum number of watched budgets; the oldest is dropped first. */
@@ -50,14 +63,18 @@ export class BudgetWatch {
     this.options = options
   }
 
-  /** Records the decision on a request. */
-  decided(limitDemands: readonly LimitDemand[], { limitReservation, limitStates }: Decision): void {
+  /** Records the decision on a request of an account. */
+  decided(
+    limitDemands: readonly LimitDemand[],
+    { limitReservation, limitStates }: Decision,
+    accountId: string,
+  ): void {
     if (!this.options.isWanted()) return
     for (const [index, { demand }] of limitDemands.entries()) {
       const limitState = limitStates[index]
       if (!isBudget(demand) || limitState === undefined) continue
       const { limit, remaining, resetMs, retryAfterMs } = limitState
-      const watched = this.watchedBudget(demand, resetMs)
+      const watched = this.watchedBudget(demand, resetMs, accountId)
       watched.limitNanoUsd = limit
       watched.usedNanoUsd = limit - remaining
       if (limitReservation !== null) watched.heldNanoUsd += demand.costNanoUsd
@@ -84,7 +101,11 @@ export class BudgetWatch {
     }
   }
 
-  private watchedBudget({ kind, subject }: BudgetDemand, resetMs: number): Watched {
+  private watchedBudget(
+    { kind, subject }: BudgetDemand,
+    resetMs: number,
+    requestedBy: string,
+  ): Watched {
     const budget = { kind, subject }
     const name = nameOf(budget)
     const nowMs = Date.now()
@@ -94,7 +115,8 @@ export class BudgetWatch {
     const [oldest] = this.watched.keys()
     if (this.watched.size >= MAX_WATCHED && oldest !== undefined) this.watched.delete(oldest)
     const unused = { limitNanoUsd: 0, usedNanoUsd: 0, heldNanoUsd: 0, reported: 0 }
-    const watched = { budget, ...unused, endsAtMs: nowMs + resetMs }
+    const accountId = accountOf(subject, requestedBy)
+    const watched = { budget, accountId, ...unused, endsAtMs: nowMs + resetMs }
     this.watched.set(name, watched)
     return watched
   }
@@ -113,12 +135,15 @@ export class BudgetWatch {
     if (threshold <= watched.reported) return
     const previous = watched.reported
     watched.reported = threshold
-    const { budget, limitNanoUsd, usedNanoUsd, heldNanoUsd, endsAtMs } = watched
+    const { budget, accountId, limitNanoUsd, usedNanoUsd, heldNanoUsd, endsAtMs } = watched
     const nowMs = Date.now()
     const period = BUDGET_PERIODS[budget.kind]
     const name = `notify:budget:${budget.kind}:${periodOf(budget.kind, nowMs)}:${threshold}:${budget.subject}`
     const attempt = { name, burst: 1, everyMs: Math.max(0, endsAtMs - nowMs) + SLACK_MS }
-    const report = ([waitMs = 0]: number[]): void => {
+    const report = async (): Promise<void> => {
+      // Read first: once the attempt is counted, no other process reports.
+      const owned = accountId === null ? null : await this.options.ownersOf(accountId)
+      const [waitMs = 0] = await this.options.attempts.take([attempt], nowMs)
       if (waitMs > 0) return
       this.options.notify({
         type: 'budget.threshold',
@@ -131,12 +156,19 @@ export class BudgetWatch {
           used_usd: dollars(usedNanoUsd - heldNanoUsd),
           limit_usd: dollars(limitNanoUsd),
           resets_at: new Date(endsAtMs).toISOString(),
+          ...(owned ?? NO_OWNERS),
         },
       })
     }
     // If the store is unavailable, the next request reports.
-    this.options.attempts.take([attempt], nowMs).then(report, () => (watched.reported = previous))
+    report().catch(() => (watched.reported = previous))
   }
+}
+
+/** The account of `account:ID…`, or that of the request for a key; other subjects belong to no account. */
+function accountOf(subject: string, requestedBy: string): string | null {
+  if (subject.startsWith('key:')) return requestedBy
+  return /^account:([^;]+)/.exec(subject)?.[1] ?? null
 }
 
 function nameOf({ kind, subject }: Watched['budget']): string {

@@ -37,7 +37,7 @@ export interface Notification {
   readonly type: NotificationType
   /** When it happened, ms since 1970. */
   readonly atMs: number
-  readonly data: Readonly<Record<string, string | number | null>>
+  readonly data: Readonly<Record<string, string | number | null | readonly string[]>>
 }
 
 /** Queues a notification; never throws and never blocks. */

@@ -3,7 +3,7 @@
  * configuration snapshots from its caller.
  */
 import { randomUUID } from 'node:crypto'
-import type { Account } from '../accounts/account.js'
+import { roleOf, type Account } from '../accounts/account.js'
 import { accountPart } from '../accounts/authentication/authentication-result.js'
 import { NO_LABELS } from '../accounts/labels.js'
 import type { ServerConfig, Snapshot } from '../config/config.js'
@@ -27,7 +27,7 @@ import { corsHeaders } from '../http/cors.js'
 import { expiryOf, whenExpired } from '../http/read-tls-files.js'
 import { MAX_HEAD_BYTES_WITH_TOKEN } from '../http/request-guard.js'
 import { openServer, type ServerOptions, type GatewayServer } from '../http/server.js'
-import { BudgetWatch } from '../limits/budget-watch.js'
+import { BudgetWatch, type BudgetOwners } from '../limits/budget-watch.js'
 import type { Logger } from '../observe/log.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
 import type { Notify } from '../observe/notification.js'
@@ -345,11 +345,23 @@ async function drainRequests(
 /** Without `notify` no budget is watched. */
 function watchFor(
   notify: Notify | undefined,
-  { throttle: attempts }: Pick<Store, 'throttle'>,
+  store: Pick<Store, 'throttle' | 'accountById' | 'membersOf'>,
   snapshot: () => Snapshot,
 ): Pick<Services, 'budgets' | 'notify'> {
   if (notify === undefined) return { budgets: null, notify: () => undefined }
-  const isWanted = (): boolean =>
-    snapshot().config.notify.some(({ events }) => events.includes('budget'))
-  return { budgets: new BudgetWatch({ attempts, notify, isWanted }), notify }
+  const isWanted = (): boolean => {
+    const { config } = snapshot()
+    return config.smtp !== null || config.notify.some(({ events }) => events.includes('budget'))
+  }
+  const ownersOf = async (accountId: string): Promise<BudgetOwners | null> => {
+    const account = await store.accountById(accountId)
+    if (account === null) return null
+    const members = await store.membersOf(accountId)
+    const owners = members.filter((member) => roleOf(member) === 'owner')
+    return { account: account.name, owners: owners.map(({ email }) => email) }
+  }
+  return {
+    budgets: new BudgetWatch({ attempts: store.throttle, notify, isWanted, ownersOf }),
+    notify,
+  }
 }

@@ -1,8 +1,9 @@
 /**
- * The webhooks of this gateway, sent by the process that reads the configuration: a single process, or the
- * primary for its workers. Their code is loaded with the first configuration that has `notify`.
+ * The webhooks and mails of this gateway, sent by the process that reads the configuration: a single process,
+ * or the primary for its workers. Their code is loaded with the first configuration that has `notify` or
+ * `smtp`.
  */
-import type { Snapshot } from '../config/config.js'
+import type { Config, Snapshot } from '../config/config.js'
 import { formatProblem } from '../config/problem.js'
 import type { ConfigSource } from '../config/generations/config-source.js'
 import type { Logger } from '../observe/log.js'
@@ -12,13 +13,16 @@ import {
   REPORT_INTERVAL_MS,
   type Notification,
 } from '../observe/notification.js'
+import type { Mails } from '../observe/mails.js'
 import type { Webhooks } from '../observe/webhooks.js'
 
-/** Sends notifications to the URLs of the configuration in force. */
+/** Sends notifications to the URLs and the mail server of the configuration in force. */
 export class Notifier {
   private readonly log: Logger
   private readonly metrics: Metrics
   private webhooks: Promise<Webhooks> | null = null
+  /** The mails of the server in force; loaded one after the other. */
+  private mails: Promise<Mails | null> = Promise.resolve(null)
   /** When each refused credential was reported. */
   private readonly refusedAtMs = new Map<string, number>()
 
@@ -46,6 +50,7 @@ export class Notifier {
   readonly send = (notification: Notification): void => {
     if (this.isRepeated(notification)) return
     void this.webhooks?.then((webhooks) => webhooks.send(notification))
+    void this.mails.then((mails) => mails?.send(notification))
   }
 
   /** Sends a worker's notification; false if the message is something else. */
@@ -57,7 +62,8 @@ export class Notifier {
 
   /** Retries the waiting notifications once. */
   async close(): Promise<void> {
-    await (await this.webhooks)?.close()
+    const [webhooks, mails] = await Promise.all([this.webhooks, this.mails])
+    await Promise.all([webhooks?.close(), mails?.close()])
   }
 
   /** Whether another worker has reported the same credential within the hour. */
@@ -70,10 +76,19 @@ export class Notifier {
     return false
   }
 
-  private adopt({ config: { notify } }: Snapshot): void {
+  private adopt({ config: { notify, smtp } }: Snapshot): void {
+    this.mails = this.mails.then((mails) => this.mailsOf(mails, smtp))
     if (notify.length === 0 && this.webhooks === null) return
     this.webhooks ??= this.load()
     void this.webhooks.then((webhooks) => webhooks.adopt(notify))
+  }
+
+  private async mailsOf(former: Mails | null, smtp: Config['smtp']): Promise<Mails | null> {
+    if (JSON.stringify(former?.config ?? null) === JSON.stringify(smtp)) return former
+    void former?.close()
+    if (smtp === null) return null
+    const { Mails: Loaded } = await import('../observe/mails.js')
+    return new Loaded(smtp, { log: this.log })
   }
 
   private async load(): Promise<Webhooks> {

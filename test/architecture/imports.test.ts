@@ -44,6 +44,7 @@ const ROWS: readonly (readonly string[])[] = [
     'observe/export-spans',
     'observe/log',
     'observe/metrics',
+    'observe/mails',
     'observe/webhooks',
     'store',
   ],
@@ -125,6 +126,8 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   ioredis: [/^store\/redis\/connection\//],
   // Loaded only if workload identities are configured.
   jose: [/^accounts\/tokens\/workload-tokens\.ts$/],
+  // Loaded only if mails are configured.
+  nodemailer: [/^observe\/mails\.ts$/],
   'openid-client': [/^dashboard\/server\/sign-in\/identity-provider\.ts$/],
   pino: [/^observe\/(?:log|log-sink)\.ts$/],
   re2js: [/^policy\/rules\/expressions\.ts$/],

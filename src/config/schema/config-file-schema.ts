@@ -12,7 +12,7 @@ import { afterDisconnectSchema, ledgerSchema, onDisconnectSchema } from './ledge
 import { guardrailsSchema, pluginsSchema } from './guardrails-schema.js'
 import { routeSchema } from './route-schema.js'
 import { serverSchema } from './server-schema.js'
-import { metricsSchema, notifySchema, telemetrySchema } from './telemetry-schema.js'
+import { metricsSchema, notifySchema, smtpSchema, telemetrySchema } from './telemetry-schema.js'
 import { upstreamSchema } from './upstream-schema.js'
 
 const plan = z.strictObject({
@@ -154,6 +154,7 @@ export const fileSchema = z.strictObject({
   metrics: metricsSchema,
   telemetry: telemetrySchema,
   notify: notifySchema,
+  smtp: smtpSchema,
   on_loss: z
     .enum(['report', 'reject'])
     .default('report')

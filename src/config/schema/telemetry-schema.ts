@@ -60,7 +60,7 @@ export const notifySchema = z
         .min(1)
         .default([...NOTIFY_GROUPS])
         .describe(
-          'Events: `budget` (80 % and 100 % of a budget are used), `breaker` (a circuit breaker opens, half-opens or closes), `config` (a changed configuration is refused), `canary` (a canary is aborted), `error_rate` (5 % of the requests of a minute end with a 5xx reply), `credential` (an upstream refuses an API key of the gateway). Left out: all.',
+          'Events: `budget` (50 %, 80 % and 100 % of a budget are used), `breaker` (a circuit breaker opens, half-opens or closes), `config` (a changed configuration is refused), `canary` (a canary is aborted), `error_rate` (5 % of the requests of a minute end with a 5xx reply), `credential` (an upstream refuses an API key of the gateway). Left out: all.',
         ),
       secret: z
         .string()
@@ -81,12 +81,45 @@ export const notifySchema = z
     'Webhooks, signed after the Standard Webhooks specification (docs/reference/webhooks.md).',
   )
 
-/** Reports problems of both sections. */
+/** An address, or a name with one: `Sluice <sluice@example.com>`. */
+const SENDER =
+  /^(?:[^<>\r\n"]{1,100} <[^\s<>@]{1,64}@[^\s<>@]{1,255}>|[^\s<>@]{1,64}@[^\s<>@]{1,255})$/
+
+/** `smtp:` */
+export const smtpSchema = z
+  .strictObject({
+    url: z
+      .string()
+      .max(2_048)
+      .describe(
+        'The mail server: `smtp://[USER:PASSWORD@]HOST[:PORT]` (port 587; TLS if the server offers it, and always with a password) or `smtps://…` (port 465). Write the password as `${NAME}` or `${file:PATH}`, percent-encoded.',
+      ),
+    from: z
+      .string()
+      .regex(SENDER, { error: 'must be an e-mail address, or a name and <address>' })
+      .describe('The sender, such as `Sluice <sluice@example.com>`.'),
+  })
+  .optional()
+  .describe(
+    'Mails to the owners of an account when 50 %, 80 % and 100 % of one of its budgets are used. Without it, none are sent.',
+  )
+
+/** Reports problems of the sections. */
 export function checkTelemetry(
-  { otlp }: z.output<typeof telemetrySchema>,
-  notify: z.output<typeof notifySchema>,
+  {
+    telemetry: { otlp },
+    notify,
+    smtp,
+  }: {
+    readonly telemetry: z.output<typeof telemetrySchema>
+    readonly notify: z.output<typeof notifySchema>
+    readonly smtp: z.output<typeof smtpSchema>
+  },
   report: ReportFinding,
 ): void {
+  if (smtp !== undefined && !isMailServer(smtp.url)) {
+    report(['smtp', 'url'], 'must be smtp://[USER:PASSWORD@]HOST[:PORT] or smtps://…')
+  }
   if (otlp !== undefined) checkUrl(otlp, ['telemetry', 'otlp'], report)
   for (const [index, { url, secret }] of notify.entries()) {
     checkUrl(url, ['notify', index, 'url'], report)
@@ -124,6 +157,14 @@ export function metricsOf({ labels }: z.output<typeof metricsSchema>): MetricsCo
 /** A name that Prometheus accepts. */
 function seriesOf(name: string): string {
   return name.replaceAll(/[.-]/g, '_').replace(/^(?=\d|__)/, 'label_')
+}
+
+function isMailServer(text: string): boolean {
+  if (!URL.canParse(text)) return false
+  const { protocol, hostname, pathname, search, hash, username, password } = new URL(text)
+  const isPlain = pathname.replace('/', '') === '' && search === '' && hash === ''
+  const hasBoth = (username === '') === (password === '')
+  return /^smtps?:$/.test(protocol) && hostname !== '' && isPlain && hasBoth
 }
 
 function checkUrl(text: string, path: Path, report: ReportFinding): void {

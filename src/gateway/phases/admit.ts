@@ -183,7 +183,7 @@ async function decide(
   // A process that decides without the store sees only its own share of a budget.
   const { closed, limitReservation, limitStates } = decision
   const isAlone = closed || limitReservation?.taken === 'nothing'
-  if (!isAlone) budgets?.decided(limitDemands, decision)
+  if (!isAlone) budgets?.decided(limitDemands, decision, identity.accountId)
   for (const { scope, kind, ratio } of isAlone
     ? []
     : budgetsUsed(limitDemands, limitStates, limitReservation !== null)) {

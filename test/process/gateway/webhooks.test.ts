@@ -31,7 +31,7 @@ for (const [workers, period, limit] of [
   [2, 'week', 'nanoUsdPerWeek'],
 ] as const) {
   void t.test(
-    `a budget of a ${period} is reported once at 80 % and once at 100 %, workers: ${workers}`,
+    `a budget of a ${period} is reported once at 50 %, at 80 % and at 100 %, workers: ${workers}`,
     async (t) => {
       const receiver = await startReceiver(t)
       const server = `workers: ${workers}, drain_ms: 5000`
@@ -49,20 +49,22 @@ for (const [workers, period, limit] of [
       }
       await until(async () => (await ask()) === 429)
       for (let more = 0; more < 4 * workers; more += 1) t.equal(await ask(), 429)
-      const reports = await receiver.of('budget.threshold', 2)
+      const reports = await receiver.of('budget.threshold', 3)
       served.program.child.kill('SIGTERM')
       t.equal(await served.program.ended, 0)
-      t.equal(receiver.tries.length, 2, 'each event once, from any process')
+      t.equal(receiver.tries.length, 3, 'each event once, from any process')
       t.ok(receiver.tries.every(({ isSigned }) => isSigned))
-      const [first, last] = reports.sort(
+      const [first, second, last] = reports.sort(
         (a, b) => Number(a.data['threshold_percent']) - Number(b.data['threshold_percent']),
       )
       t.match(first?.data, {
-        threshold_percent: 80,
+        threshold_percent: 50,
         period,
         limit_usd: 0.001,
         budget: /^key:key_/,
       })
+      t.match(first?.data, { account: 'test', owners: [/@/] })
+      t.match(second?.data, { threshold_percent: 80 })
       t.match(last?.data, { threshold_percent: 100 })
     },
   )

@@ -1,0 +1,313 @@
+/**
+ * What accounts used and cost: the statement of a month, and sums by account, parent, top of the tree, member,
+ * key, label, model and month. Each request counts under the tree at its own time, so that a closed month
+ * never changes, and every sum is exact to the nano-dollar.
+ */
+import { csvCell, usd } from '../../ledger/export-columns.js'
+import { monthOf } from '../../store/limit-arithmetic.js'
+import type { Store } from '../../store/store.js'
+import type { AccountUse } from '../../store/usage-queries.js'
+
+/** The parts of the store that reports read. */
+type Source = Pick<Store, 'ledger' | 'accountById' | 'ancestorsOf' | 'keyById'>
+
+/** Figures in the spelling of the API. */
+export interface ReportFigures {
+  readonly requests: number
+  readonly input_tokens: number
+  readonly output_tokens: number
+  readonly cost_nano_usd: number
+  /** The same in dollars, with nine digits. */
+  readonly cost_usd: string
+}
+
+/** What one key of one account used of one model. */
+export interface StatementLine extends ReportFigures {
+  /** The account's name. */
+  readonly account: string
+  /** The key's name; null if the key was removed from the store. */
+  readonly key: string | null
+  readonly key_id: string
+  readonly model: string
+}
+
+/** The statement of an account and of all below it. */
+export interface Statement {
+  /** The account's name. */
+  readonly account: string
+  /** `2026-11` (UTC). */
+  readonly month: string
+  /** By account, key and model. */
+  readonly lines: readonly StatementLine[]
+  readonly total: ReportFigures
+}
+
+const MONTH = /^(19[7-9]\d|2\d{3})-(0[1-9]|1[0-2])$/
+
+/** The first moment of a month and of the next one, ms since 1970; null if the text is not `YYYY-MM`. */
+export function monthRange(text: string): { fromMs: number; toMs: number } | null {
+  const [, year, month] = MONTH.exec(text) ?? []
+  if (year === undefined || month === undefined) return null
+  const [at, next] = [Number(month) - 1, Number(month)]
+  return { fromMs: Date.UTC(Number(year), at), toMs: Date.UTC(Number(year), next) }
+}
+
+/** `2026-11` of months since 1970. */
+export function monthText(month: number): string {
+  return new Date(Date.UTC(1970, month)).toISOString().slice(0, 7)
+}
+
+/**
+ * The statement of a month, which must be valid; an account that was purged has the lines that it had. The
+ * month that is not over has its requests so far.
+ */
+export async function statementOf(
+  store: Source,
+  account: string,
+  month: string,
+): Promise<Statement> {
+  const range = monthRange(month) ?? { fromMs: 0, toMs: 1 }
+  const uses = await store.ledger.accountUse(range)
+  const paths = new AccountPaths(store)
+  const keys = new KeyNames(store)
+  const groups = new Map<string, { use: AccountUse; name: string; sum: Sum }>()
+  const total = new Sum()
+  for (const use of uses) {
+    if (use.month !== monthOf(range.fromMs)) continue
+    const path = await paths.of(use)
+    if (!path.includes(account)) continue
+    const name = path.at(-1) ?? ''
+    const id = JSON.stringify([name, use.keyId, use.model])
+    const group = groups.get(id) ?? { use, name, sum: new Sum() }
+    group.sum.add(use)
+    total.add(use)
+    groups.set(id, group)
+  }
+  const lines: StatementLine[] = []
+  for (const [, { use, name, sum }] of [...groups].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const { keyId, model } = use
+    const key = (await keys.of(use))?.name ?? null
+    lines.push({ account: name, key, key_id: keyId, model, ...sum.figures() })
+  }
+  return { account, month, lines, total: total.figures() }
+}
+
+const STATEMENT_COLUMNS = [
+  'account',
+  'key',
+  'key_id',
+  'model',
+  'requests',
+  'input_tokens',
+  'output_tokens',
+  'cost_nano_usd',
+  'cost_usd',
+] as const satisfies readonly (keyof StatementLine)[]
+
+/** The lines of a statement as CSV (RFC 4180) with a line of names; the total is the sum of the lines. */
+export function statementCsv({ lines }: Pick<Statement, 'lines'>): string {
+  const cells = lines.map((line) => STATEMENT_COLUMNS.map((name) => csvCell(line[name])).join(','))
+  return `${[STATEMENT_COLUMNS.join(','), ...cells].join('\r\n')}\r\n`
+}
+
+/** The groupings of a report; `label:NAME` groups by the value of a label. */
+export const REPORT_GROUPINGS = [
+  'account',
+  'parent',
+  'root',
+  'member',
+  'key',
+  'model',
+  'month',
+] as const
+/** One of them. */
+export type ReportGrouping = (typeof REPORT_GROUPINGS)[number] | `label:${string}`
+
+/** Whether the text is a grouping. */
+export function isReportGrouping(text: string): text is ReportGrouping {
+  return REPORT_GROUPINGS.some((each) => each === text) || /^label:[^\s=]{1,100}$/.test(text)
+}
+
+/** Selects what a report sums up. */
+export interface ReportQuery {
+  readonly by: ReportGrouping
+  readonly fromMs: number
+  /** Exclusive. */
+  readonly toMs: number
+  /** Only this account, by its name; null: all. */
+  readonly account: string | null
+  /** With `account`: with all below it. */
+  readonly tree: boolean
+}
+
+/** The sums of one group. */
+export interface ReportRow extends ReportFigures {
+  /** A name; for keys the id; `(none)` for requests without the property. */
+  readonly group: string
+  readonly failed: number
+  /** Requests whose price is unknown, which `cost_nano_usd` excludes. */
+  readonly unpriced_requests: number
+}
+
+/** Sums by group; the highest cost first, months in order. */
+export interface Report {
+  readonly rows: readonly ReportRow[]
+  readonly total: Omit<ReportRow, 'group'>
+}
+
+/** See `ReportQuery`. Entries that were pruned are counted with their whole month. */
+export async function accountReport(store: Source, query: ReportQuery): Promise<Report> {
+  const { by, account, tree } = query
+  const paths = new AccountPaths(store)
+  const keys = new KeyNames(store)
+  const groups = new Map<string, Sum>()
+  const total = new Sum()
+  for (const use of await store.ledger.accountUse(query)) {
+    const path = await paths.of(use)
+    const isMeant = account === null || (tree ? path.includes(account) : path.at(-1) === account)
+    if (!isMeant) continue
+    const group = await groupOf(use, by, { path, keys })
+    const sum = groups.get(group) ?? new Sum()
+    sum.add(use)
+    total.add(use)
+    groups.set(group, sum)
+  }
+  const rows = Array.from(groups, ([group, sum]) => ({ group, ...sum.all() }))
+  rows.sort((a, b) => {
+    const byName = a.group < b.group ? -1 : 1
+    return by === 'month' ? byName : b.cost_nano_usd - a.cost_nano_usd || byName
+  })
+  return { rows, total: total.all() }
+}
+
+const REPORT_COLUMNS = [
+  'group',
+  'requests',
+  'failed',
+  'input_tokens',
+  'output_tokens',
+  'cost_nano_usd',
+  'cost_usd',
+  'unpriced_requests',
+] as const satisfies readonly (keyof ReportRow)[]
+
+/** A report as CSV (RFC 4180) with a line of names. */
+export function reportCsv({ rows }: Pick<Report, 'rows'>): string {
+  const lines = rows.map((row) => REPORT_COLUMNS.map((name) => csvCell(row[name])).join(','))
+  return `${[REPORT_COLUMNS.join(','), ...lines].join('\r\n')}\r\n`
+}
+
+const NONE = '(none)'
+
+async function groupOf(
+  use: AccountUse,
+  by: ReportGrouping,
+  { path, keys }: { readonly path: readonly string[]; readonly keys: KeyNames },
+): Promise<string> {
+  switch (by) {
+    case 'account':
+      return path.at(-1) ?? NONE
+    case 'parent':
+      return path.at(-2) ?? path.at(-1) ?? NONE
+    case 'root':
+      return path[0] ?? NONE
+    case 'member':
+      return (await keys.of(use))?.createdBy ?? NONE
+    case 'key':
+      return use.keyId
+    case 'model':
+      return use.model
+    case 'month':
+      return monthText(use.month)
+    default: {
+      const start = `${by.slice('label:'.length)}=`
+      const pair = use.labels.split(' ').find((each) => each.startsWith(start))
+      return pair?.slice(start.length) ?? NONE
+    }
+  }
+}
+
+/** Adds up figures; whole numbers. */
+class Sum {
+  private requests = 0
+  private failed = 0
+  private inputTokens = 0
+  private outputTokens = 0
+  private costNanoUsd = 0
+  private unpriced = 0
+
+  add(use: AccountUse): void {
+    this.requests += use.requests
+    this.failed += use.failed
+    this.inputTokens += use.inputTokens
+    this.outputTokens += use.outputTokens
+    this.costNanoUsd += use.costNanoUsd
+    this.unpriced += use.unpriced
+  }
+
+  figures(): ReportFigures {
+    return {
+      requests: this.requests,
+      input_tokens: this.inputTokens,
+      output_tokens: this.outputTokens,
+      cost_nano_usd: this.costNanoUsd,
+      cost_usd: usd(this.costNanoUsd) ?? '',
+    }
+  }
+
+  all(): Omit<ReportRow, 'group'> {
+    return { ...this.figures(), failed: this.failed, unpriced_requests: this.unpriced }
+  }
+}
+
+/** The paths of accounts; those of today for entries of earlier versions, which have none. */
+class AccountPaths {
+  private readonly store: Source
+  private readonly today = new Map<string, readonly string[]>()
+
+  constructor(store: Source) {
+    this.store = store
+  }
+
+  async of({ accountPath, accountId }: AccountUse): Promise<readonly string[]> {
+    if (accountPath !== '') return accountPath.split('/')
+    const known = this.today.get(accountId)
+    if (known !== undefined) return known
+    const account = await this.store.accountById(accountId)
+    const above = account === null ? [] : await this.store.ancestorsOf(account)
+    const path = account === null ? [accountId] : [account, ...above].map(({ name }) => name)
+    this.today.set(accountId, path.reverse())
+    return path
+  }
+}
+
+/** Names and makers of keys. */
+class KeyNames {
+  private readonly store: Source
+  private readonly keys = new Map<string, { name: string; createdBy?: string } | null>()
+
+  constructor(store: Source) {
+    this.store = store
+  }
+
+  async of({ accountId, keyId }: AccountUse): Promise<{ name: string; createdBy?: string } | null> {
+    const id = `${accountId} ${keyId}`
+    const known = this.keys.get(id)
+    if (known !== undefined) return known
+    const key = keyId.startsWith('key_')
+      ? await this.store.keyById(accountId, keyId)
+      : // The playground, or `NAME/KEY_NAME` of a workload identity.
+        { name: keyId.slice(keyId.indexOf('/') + 1) }
+    const found =
+      key === null
+        ? null
+        : {
+            name: key.name,
+            ...('createdBy' in key && key.createdBy !== undefined
+              ? { createdBy: key.createdBy }
+              : {}),
+          }
+    this.keys.set(id, found)
+    return found
+  }
+}
