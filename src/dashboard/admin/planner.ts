@@ -64,6 +64,8 @@ export interface Plan {
   readonly unchanged: number
   readonly faults: readonly DocumentFault[]
   readonly groups: readonly Group[]
+  /** The accounts that the documents refer to, and those above them, by name. */
+  readonly accounts: ReadonlyMap<string, Account>
 }
 
 /** What was applied. */
@@ -100,7 +102,7 @@ const MAX_TRIES = 10
 
 /** Compares the documents with the store. Writes nothing. */
 export async function planApply(options: ApplyOptions): Promise<Plan> {
-  const accounts = await accountsByName(options.store)
+  const accounts = await accountsOf(options)
   const { groups, faults } = await groupsOf(options, accounts)
   const parents = parentNames(accounts, groups)
   const changes: PlannedChange[] = []
@@ -117,7 +119,7 @@ export async function planApply(options: ApplyOptions): Promise<Plan> {
       faults.push(...planned.faults)
     }
   })
-  return { changes, unchanged, faults, groups }
+  return { changes, unchanged, faults, groups, accounts }
 }
 
 /**
@@ -126,10 +128,9 @@ export async function planApply(options: ApplyOptions): Promise<Plan> {
  */
 export async function runApply(
   options: ApplyOptions,
-  { groups }: Plan,
+  { groups, accounts }: Plan,
   fresh: ReadonlyMap<number, FreshKey> = new Map(),
 ): Promise<Applied> {
-  const accounts = await accountsByName(options.store)
   const changes: PlannedChange[] = []
   const failures: { account: string; message: string }[] = []
   const failed = new Set<string>()
@@ -169,9 +170,26 @@ async function inBatches<Item>(
   }
 }
 
-async function accountsByName(store: Store): Promise<Map<string, Account>> {
+/** More names than this are looked up by reading all accounts. */
+const FEW = 50
+
+/** The accounts that the documents refer to, and those above them; with `prune`, all. */
+async function accountsOf({ store, objects, prune }: ApplyOptions): Promise<Map<string, Account>> {
   const accounts = new Map<string, Account>()
-  for await (const account of everyAccount(store)) accounts.set(account.name, account)
+  const names = new Set(objects.map(({ account }) => account))
+  for (const { values } of objects) {
+    if (typeof values['parent'] === 'string') names.add(values['parent'])
+  }
+  if (prune || names.size > FEW) {
+    for await (const account of everyAccount(store)) accounts.set(account.name, account)
+    return accounts
+  }
+  for (const name of names) {
+    const account = await store.accountByName(name)
+    if (account === null) continue
+    for (const each of [account, ...(await store.ancestorsOf(account))])
+      accounts.set(each.name, each)
+  }
   return accounts
 }
 

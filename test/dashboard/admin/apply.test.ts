@@ -10,6 +10,8 @@ import { runExport } from '../../../src/cli/export.js'
 import { isObject } from '../../../src/formats/chat/json.js'
 import { onBothStores, startAdmin, type AdminStage } from './admin-stage.js'
 
+if (process.env['SLUICE_LONG'] === '1') t.setTimeout(300_000)
+
 interface Ran {
   readonly status: number
   readonly out: string
@@ -250,6 +252,7 @@ onBothStores(t, 'export', async (t, settings) => {
 onBothStores(t, 'many accounts, and many at once', async (t, settings) => {
   const stage = await startAdmin(t, settings)
   const isLong = process.env['SLUICE_LONG'] === '1'
+  if (isLong) t.setTimeout(300_000)
   const accounts = isLong ? 200 : 40
   const documents: string[] = []
   for (let at = 0; at < accounts; at += 1) {
