@@ -113,7 +113,7 @@ export function checkTelemetry(
   }: {
     readonly telemetry: z.output<typeof telemetrySchema>
     readonly notify: z.output<typeof notifySchema>
-    readonly smtp: z.output<typeof smtpSchema>
+    readonly smtp?: z.output<typeof smtpSchema>
   },
   report: ReportFinding,
 ): void {

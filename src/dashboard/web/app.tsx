@@ -41,6 +41,9 @@ const RequestsPage = lazy(() =>
 const SettingsPage = lazy(() =>
   import('./pages/settings.js').then((module) => ({ default: module.SettingsPage })),
 )
+const StatementPage = lazy(() =>
+  import('./pages/statement.js').then((module) => ({ default: module.StatementPage })),
+)
 const UsagePage = lazy(() =>
   import('./pages/usage.js').then((module) => ({ default: module.UsagePage })),
 )
@@ -55,6 +58,7 @@ const PAGES: Readonly<Record<string, ComponentType>> = {
   '/': OverviewPage,
   '/keys': KeysPage,
   '/usage': UsagePage,
+  '/statement': StatementPage,
   '/requests': RequestsPage,
   '/models': ModelsPage,
   '/playground': PlaygroundPage,

@@ -39,7 +39,7 @@ function tableOf(page: string): Row[] {
     let method = ''
     return [...names.matchAll(/`(?:([A-Z]+) )?([^`]+)`/g)].map(([, verb, path = '']) => {
       method = verb ?? method
-      return { method, path, may }
+      return { method, path: path.replace('{month}', '{id}'), may }
     })
   })
 }
@@ -126,6 +126,7 @@ function requestFor({ path, method }: Row, { requestId, keys, team }: Cast, key?
   }
   const ids: Readonly<Record<string, string>> = {
     '/requests/{id}': requestId,
+    '/statements/{id}': '2026-11',
     '/configuration/{id}': '1',
     '/configuration/{id}/rollback': '99',
     '/accounts/{id}': team.id,

@@ -3,7 +3,7 @@ import type { Writable } from 'node:stream'
 import { createGzip } from 'node:zlib'
 import { GatewayError } from '../../../errors.js'
 import { headerOf, type HttpResponse } from '../../../http/message.js'
-import { beginReply, isClosed } from '../../../http/respond.js'
+import { beginReply, isClosed, sendReply } from '../../../http/respond.js'
 import {
   matchesEntry,
   type EntryFilter,
@@ -12,6 +12,7 @@ import {
   type SumQuery,
   type UsageSum,
 } from '../../../store/usage-queries.js'
+import { accountReport, isReportGrouping, reportCsv, type Report } from '../account-reports.js'
 import { accepts } from '../compress.js'
 import { figuresOf, groupsOf, MAX_GROUPS, pointsOf, remainingSums } from '../usage-figures.js'
 import {
@@ -78,8 +79,9 @@ export function usageRoutes(services: Services): Route[] {
 
 async function usage(
   services: Services,
-  { session, query }: SignedInRequest<Query<typeof schema.usageQuery>, undefined>,
-): Promise<Reply> {
+  request: SignedInRequest<Query<typeof schema.usageQuery>, undefined>,
+): Promise<HandlerResult> {
+  const { session, query } = request
   const accountId = scopeOf(session)
   const { by, group = 'none' } = query
   const stepMs = by === 'hour' ? HOUR_MS : DAY_MS
@@ -92,6 +94,12 @@ async function usage(
     )
   }
   const { keyId, model } = query
+  const isGroup = group === 'none' || group === 'model' || group === 'key'
+  const report =
+    query.format === undefined && isGroup
+      ? null
+      : await reportOf(services, accountId, { by: group, fromMs, toMs })
+  if (report !== null && query.format === 'csv') return sendCsv(services, request, report)
   const sumQuery: SumQuery = {
     ...{ accountId, by, fromMs },
     // The store's query includes the bucket of `toMs`.
@@ -107,9 +115,36 @@ async function usage(
     nowMs: services.now(),
     total: figuresOf(sums),
     points: pointsOf(sums),
-    groups: await groups(services, { sumQuery, sums }, group),
+    groups: isGroup ? await groups(services, { sumQuery, sums }, group) : [],
+    ...(report === null ? {} : { report: report.rows }),
   }
   return { status: 200, json }
+}
+
+/** Sums under the tree of accounts at the time of each request. */
+async function reportOf(
+  { store }: Services,
+  accountId: string | null,
+  { by, fromMs, toMs }: { readonly by: string; readonly fromMs: number; readonly toMs: number },
+): Promise<Report> {
+  const account = accountId === null ? null : await store.accountById(accountId)
+  const grouping = isReportGrouping(by) ? by : 'month'
+  const of = { account: account?.name ?? null, tree: false }
+  return accountReport(store, { by: grouping, fromMs, toMs, ...of })
+}
+
+function sendCsv(
+  { now }: Services,
+  { res, requestId }: Pick<SignedInRequest<unknown, unknown>, 'res' | 'requestId'>,
+  report: Report,
+): typeof SELF_REPLIED {
+  const name = `usage-${new Date(now()).toISOString().slice(0, 10)}.csv`
+  const headers = [
+    ...['content-type', 'text/csv; charset=utf-8', 'x-request-id', requestId],
+    ...['content-disposition', `attachment; filename="${name}"`, 'cache-control', 'no-store'],
+  ]
+  sendReply(res, { status: 200, headers, body: reportCsv(report) })
+  return SELF_REPLIED
 }
 
 async function groups(

@@ -10,6 +10,7 @@ import { oidcRoutes } from '../api/oidc.js'
 import { passwordRoutes } from '../api/passwords.js'
 import { providerRoutes } from '../api/providers.js'
 import { sessionRoutes } from '../api/sign-in.js'
+import { statementRoutes } from '../api/statements.js'
 import { usageRoutes } from '../api/usage.js'
 import type { Route } from './route.js'
 import type { Services } from '../services.js'
@@ -24,6 +25,7 @@ export function dashboardRoutes(services: Services): Route[] {
     ...memberRoutes(services),
     ...limitRoutes(services),
     ...usageRoutes(services),
+    ...statementRoutes(services),
     ...modelRoutes(services),
     ...operationRoutes(services),
     ...providerRoutes(services),

@@ -61,6 +61,19 @@ export const usageGroup = z.strictObject({
   points: z.array(usagePoint),
 })
 
+/** Sums of one group, in the spelling of the admin API. */
+const reportRow = z.strictObject({
+  /** A name; for keys the id; `(none)` for requests without the property. */
+  group: z.string(),
+  requests: count,
+  failed: count,
+  input_tokens: count,
+  output_tokens: count,
+  cost_nano_usd: nanoUsd,
+  cost_usd: z.string(),
+  unpriced_requests: count,
+})
+
 /** `GET /usage`. Hours cover at most 31 days, days at most 400. */
 export const usageQuery = z.strictObject({
   account: scope.optional(),
@@ -68,7 +81,14 @@ export const usageQuery = z.strictObject({
   fromMs: timeText,
   /** Exclusive. */
   toMs: timeText,
-  group: z.enum(['none', 'model', 'key']).optional(),
+  group: z
+    .union([
+      z.enum(['none', 'model', 'key', 'account', 'parent', 'root', 'member', 'month']),
+      z.string().regex(/^label:[^\s=]{1,100}$/, { error: 'is not a grouping' }),
+    ])
+    .optional(),
+  /** All groups as a file instead of JSON; without `keyId` and `model`. */
+  format: z.literal('csv').optional(),
   keyId: id.optional(),
   model: modelId.optional(),
 })
@@ -83,8 +103,13 @@ export const usageReply = z.strictObject({
   total: figures,
   /** Only periods with requests, in order; all others are 0. */
   points: z.array(usagePoint),
-  /** The largest first, by spend and then by requests: at most eight, and `other`. Empty for `none`. */
+  /**
+   * The largest first, by spend and then by requests: at most eight, and `other`. Empty for `none` and for the
+   * groups of `report`.
+   */
   groups: z.array(usageGroup),
+  /** All groups by `account`, `parent`, `root`, `member`, `month` or a label; omitted for others. */
+  report: z.array(reportRow).readonly().optional(),
 })
 
 /** One request: its entry in the ledger, and what the page shows with it. */

@@ -42,6 +42,7 @@ import type {
   SetUpBody,
   SignInBody,
   SignUpBody,
+  StatementReply,
   UsageReply,
 } from '../../server/schema/schema.js'
 import { call, urlOf, type Query } from './client.js'
@@ -53,6 +54,7 @@ export interface Reads {
   '/keys': KeysReply
   '/limits': LimitsReply
   '/usage': UsageReply
+  '/statements/{id}': StatementReply
   '/requests': RequestsReply
   '/requests/{id}': RequestReply
   '/live': LiveReply

@@ -26,7 +26,7 @@ import {
   valuesOf,
   type Buckets,
 } from '../format/time-buckets.js'
-import { setQuery, useLocation, go } from '../routing.js'
+import { Link, setQuery, useLocation, go } from '../routing.js'
 import { Page, Block } from '../shell/page.js'
 import { useScope, withScope } from '../shell/session.js'
 import { ErrorsChart } from './errors-chart.js'
@@ -59,6 +59,9 @@ export function UsagePage() {
           <RangePicker range={range} withUnit />
           <UsageFilters model={model} keyId={keyId} />
           <GroupSwitch group={group} />
+          <Link to={withScope('/statement', scope)} className="soft">
+            Monthly statement
+          </Link>
           <Pulse on={range.isLive} />
         </>
       }
