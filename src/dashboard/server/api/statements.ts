@@ -10,7 +10,7 @@ import {
   type SignedInRequest,
 } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
-import { notFound } from '../routing/api-router.js'
+import { notFound } from '../routing/access.js'
 import type { Services } from '../services.js'
 
 type Query = ReturnType<typeof schema.statementQuery.parse>
