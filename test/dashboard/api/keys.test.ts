@@ -171,7 +171,7 @@ void t.test('K-172: invalid settings of a key are refused', async (t) => {
   t.equal(large.status, 413)
   t.equal(
     (await browser.ask('POST', `/keys?account=${bob.id}`, { body: { name: 'k' } })).status,
-    400,
+    404,
   )
   t.same((await browser.get('/keys')).json['keys'], [])
   t.equal(await stage.store.countKeys(bob.id), 0)
