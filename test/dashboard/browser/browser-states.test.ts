@@ -24,6 +24,7 @@ const PAGES = [
   '/models',
   '/models?model=gpt-5-mini',
   '/playground',
+  '/members',
   '/operations',
   '/providers',
   '/accounts',
