@@ -7,7 +7,7 @@ import t from 'tap'
 import { COLUMNS } from '../../../src/ledger/export-columns.js'
 import type { JsonObject } from '../../../src/formats/chat/json.js'
 import { aRow } from '../fixtures/stage.js'
-import { onBothStores, startAdmin } from './admin-stage.js'
+import { onBothStores, startAdmin, textOf } from './admin-stage.js'
 
 /** Two days ago: older entries are removed. */
 const DAY = Math.floor(Date.now() / 86_400_000 - 2) * 86_400_000
@@ -28,7 +28,7 @@ onBothStores(t, 'usage and requests', async (t, settings) => {
     ids.set(name, (await store.accountByName(name))?.id ?? '')
   }
   const key = await ask('PUT', '/accounts/ml/keys/ci', { body: {} })
-  const keyId = String(key.json['id'])
+  const keyId = textOf(key, 'id')
   const costs = { acme: 1_000, research: 20_000, ml: 300_000 }
   for (const [name, costNanoUsd] of Object.entries(costs)) {
     for (const at of [0, 1]) {
@@ -38,11 +38,13 @@ onBothStores(t, 'usage and requests', async (t, settings) => {
     }
   }
   const span = `from=${day(0)}&to=${day(2)}`
-  const of = async (by: string, more = ''): Promise<Record<string, unknown>> => {
+  const of = async (by: string, more = ''): Promise<JsonObject> => {
     const { json } = await ask('GET', `/usage?by=${by}&${span}${more}`)
-    return Object.fromEntries(
-      itemsOf(json, 'rows').map((row) => [row['group'], row['cost_nano_usd']]),
-    )
+    const sums: JsonObject = {}
+    for (const row of itemsOf(json, 'rows')) {
+      sums[JSON.stringify(row['group']).slice(1, -1)] = row['cost_nano_usd']
+    }
+    return sums
   }
   t.same(await of('account'), { ml: 600_000, research: 40_000, acme: 2_000 })
   t.same(await of('parent'), { research: 600_000, acme: 42_000 })
@@ -74,11 +76,11 @@ onBothStores(t, 'usage and requests', async (t, settings) => {
   t.equal(
     csv.text,
     'group,requests,failed,input_tokens,output_tokens,cost_nano_usd,cost_usd,unpriced_requests\r\n' +
-      `acme,6,3,${String(await tokens())},642000,0.000642000,0\r\n`,
+      `acme,6,3,${await tokens()},642000,0.000642000,0\r\n`,
   )
   async function tokens(): Promise<string> {
     const total = (await ask('GET', `/usage?by=root&${span}`)).json['total'] as JsonObject
-    return `${String(total['input_tokens'])},${String(total['output_tokens'])}`
+    return `${JSON.stringify(total['input_tokens'])},${JSON.stringify(total['output_tokens'])}`
   }
 
   const first = await ask('GET', `/requests?limit=4&account=acme&tree=true&${span}`)
@@ -88,7 +90,7 @@ onBothStores(t, 'usage and requests', async (t, settings) => {
     Object.keys(items[0] ?? {}),
     COLUMNS.map(([name]) => name),
   )
-  const cursor = String(first.json['next_cursor'])
+  const cursor = textOf(first, 'next_cursor')
   const rest = await ask('GET', `/requests?limit=4&account=acme&tree=true&${span}&cursor=${cursor}`)
   t.match([itemsOf(rest.json).length, rest.json['next_cursor']], [2, null])
   const all = [...items, ...itemsOf(rest.json)].map((item) => item['request_id'])
@@ -146,16 +148,39 @@ void t.test('the configuration', async (t) => {
 })
 
 onBothStores(t, 'denials', async (t, settings) => {
-  const { ask } = await startAdmin(t, settings)
-  t.match(await ask('POST', '/denials', { body: { identity: 'ci', sub: 'x' } }), {
+  const identity = 'name: ci, issuer: "https://issuer.example", audience: [sluice], account: test'
+  const more = `identity:\n  - { ${identity}, key_name: ci, jwks_uri: "https://issuer.example/keys" }\n`
+  const { ask, makeToken } = await startAdmin(t, { ...settings, more })
+  t.match(await ask('POST', '/denials', { body: { identity: 'co', sub: 'x' } }), {
     status: 400,
-    json: { field: 'identity', detail: /no identity/ },
+    json: { field: 'identity', fix: /ci/ },
   })
-  t.match(await ask('POST', '/denials', { body: { identity: 'ci' } }), {
-    status: 400,
-    json: { field: 'sub' },
+  for (const more of [{}, { sub: 'x', jti: 'y' }]) {
+    t.match(await ask('POST', '/denials', { body: { identity: 'ci', ...more } }), {
+      status: 400,
+      json: { field: 'sub' },
+    })
+  }
+  const made = await ask('POST', '/denials', { body: { identity: 'ci', sub: 'x', reason: 'lost' } })
+  t.match(made, {
+    status: 201,
+    json: { identity: 'ci', sub: 'x', jti: null, reason: 'lost', expires_at: null, etag: /^"/ },
   })
-  t.match(await ask('GET', '/denials'), { status: 200, json: { items: [], next_cursor: null } })
-  t.equal((await ask('GET', '/denials/den_x')).status, 404)
-  t.equal((await ask('DELETE', '/denials/den_x')).status, 404)
+  const path = `/denials/${textOf(made, 'id')}`
+  t.equal(made.headers.get('location'), `/admin/v1${path}`)
+  t.same((await ask('GET', path)).json, made.json)
+  t.match((await ask('GET', '/denials')).json, { items: [{ sub: 'x' }], next_cursor: null })
+  const token = await makeToken(['keys:write'], (await idOf())[0])
+  t.equal((await ask('GET', '/denials', { token })).status, 403)
+  t.equal((await ask('DELETE', path)).status, 204)
+  t.equal((await ask('DELETE', path)).status, 404)
+  t.match(await ask('GET', '/audit?target=' + textOf(made, 'id')), {
+    json: { items: [{ action: 'denial.remove', account: null }, { action: 'denial.create' }] },
+  })
+
+  async function idOf(): Promise<string[]> {
+    return itemsOf((await ask('GET', '/accounts')).json).map((account) => {
+      return typeof account['id'] === 'string' ? account['id'] : ''
+    })
+  }
 })
