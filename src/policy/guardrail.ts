@@ -154,7 +154,7 @@ export class Guardrail {
       result = verdict.kind
       return verdict
     } catch (error) {
-      // A call that the client has ended is no failure of the guard.
+      // A call that the client has ended does not count.
       if (of.signal.aborted) breaker.abandoned()
       else breaker.failed()
       throw error

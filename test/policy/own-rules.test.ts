@@ -4,6 +4,7 @@
  */
 import t from 'tap'
 import { objectOf } from '../../src/formats/chat/json.js'
+import { rowsOf } from '../helpers/ledger.js'
 import { CLIENT_FORMATS, MODELS, startScene } from './guarded-gateway.js'
 
 const RULES = `
@@ -109,6 +110,83 @@ void t.test('own rules', async (t) => {
     t.match(gemini.raw, /"status":"INVALID_ARGUMENT"/)
     t.match(gemini.raw, /"metadata":\{"guardrail":"words"\}/)
     t.notMatch(gemini.raw, /FORBIDDEN/)
+  })
+
+  await t.test('arguments and results of calls are masked in every format', async (t) => {
+    const input = { to: 'a@example.com', n: 1, deep: [{ 'b@example.com': 4111111111111111 }] }
+    const masked =
+      /"to\\?":\\?"\[email\]\\?",\\?"n\\?":1,\\?"deep\\?":\[\{\\?"\[email\]\\?":\\?"\[card\]/
+    const bodies: readonly (readonly [path: string, body: object])[] = [
+      [
+        '/v1/messages',
+        {
+          model: 'claude-opus-5',
+          max_tokens: 100,
+          system: [{ type: 'text', text: 'c@example.com', cache_control: { type: 'ephemeral' } }],
+          messages: [
+            { role: 'user', content: 'hi' },
+            { role: 'assistant', content: [{ type: 'tool_use', id: 't1', name: 'f', input }] },
+            {
+              role: 'user',
+              content: [{ type: 'tool_result', tool_use_id: 't1', content: 'd@example.com' }],
+            },
+          ],
+        },
+      ],
+      [
+        '/v1/responses',
+        {
+          model: 'gpt-4.1',
+          store: false,
+          instructions: 'c@example.com',
+          input: [
+            { role: 'user', content: [{ type: 'input_text', text: 'hi' }] },
+            { type: 'function_call', call_id: 'c', name: 'f', arguments: JSON.stringify(input) },
+            { type: 'function_call_output', call_id: 'c', output: 'd@example.com' },
+          ],
+        },
+      ],
+      [
+        '/v1beta/models/gemini-2.5-flash:generateContent',
+        {
+          systemInstruction: { parts: [{ text: 'c@example.com' }] },
+          contents: [
+            { role: 'user', parts: [{ text: 'hi' }] },
+            { role: 'model', parts: [{ functionCall: { name: 'f', args: input } }] },
+            {
+              role: 'user',
+              parts: [{ functionResponse: { name: 'f', response: { result: 'd@example.com' } } }],
+            },
+          ],
+        },
+      ],
+    ]
+    for (const [path, body] of bodies) {
+      const response = await post(path, body)
+      t.equal(response.status, 200, path)
+      const sent = JSON.stringify(provider.bodies.at(-1))
+      t.match(sent, masked, path)
+      t.notMatch(sent, /@example/, path)
+    }
+    t.match(JSON.stringify(provider.bodies.at(-3)), /cache_control/, 'other members stay')
+  })
+
+  await t.test('embeddings and legacy prompts are judged', async (t) => {
+    const embeddings = { model: 'text-embedding-3-small', input: ['fine', 'a FORBIDDEN word'] }
+    const refused = await post('/v1/embeddings', embeddings)
+    t.match(await refused.json(), { error: { kind: 'guardrail_blocked', param: 'input[1]' } })
+    const legacy = await post('/v1/completions', { model: 'gpt-5.4', prompt: 'FORBIDDEN' })
+    t.match(await legacy.json(), { error: { kind: 'guardrail_blocked', param: 'prompt' } })
+  })
+
+  await t.test('the ledger explains a refusal by place and rule', async (t) => {
+    const rows = await rowsOf(gateway)
+    const row = rows.find(({ errorMessage }) => errorMessage?.includes('messages[0]') === true)
+    t.equal(
+      row?.errorMessage,
+      "Blocked by the guardrail 'words'. Where: messages[0].content, rule words.",
+    )
+    t.match(row, { guardrails: 'words:block', attempts: 0, costNanoUsd: 0, source: 'none' })
   })
 
   await t.test('a reply is masked alike, whole and as a stream', async (t) => {
