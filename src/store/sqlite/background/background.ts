@@ -3,6 +3,7 @@
  * roll-up of new entries, queries for usage, and checkpoints, which wait for the disk. The event loop never
  * waits for it.
  */
+import { statSync, type Stats } from 'node:fs'
 import { Worker } from 'node:worker_threads'
 import { unavailable } from '../../errors.js'
 import type { Tasks } from './tasks.js'
@@ -16,6 +17,13 @@ const CHECKPOINT_MS = 2_000
 const ROLL_UP_MS = 5_000
 
 type Name = keyof Tasks
+
+/** The file that the thread opens. */
+export interface BackgroundFile {
+  readonly path: string
+  /** It is not opened if another one is at the path. */
+  readonly opened: Pick<Stats, 'dev' | 'ino'>
+}
 
 /** The message that starts a task. */
 export interface TaskMessage {
@@ -41,7 +49,7 @@ interface Pending {
 
 /** The thread of one store. */
 export class Background {
-  private readonly path: string
+  private readonly file: BackgroundFile
   private readonly committed: () => number
   private readonly pending = new Map<number, Pending>()
   private readonly timer: NodeJS.Timeout
@@ -51,9 +59,10 @@ export class Background {
   private checkpointed = 0
   private isClosed = false
 
-  /** `committed` counts the transactions of this process. */
+  /** The file must exist. `committed` counts the transactions of this process. */
   constructor(path: string, committed: () => number) {
-    this.path = path
+    const { dev, ino } = statSync(path)
+    this.file = { path, opened: { dev, ino } }
     this.committed = committed
     this.timer = setInterval(() => this.checkpoint(), CHECKPOINT_MS).unref()
   }
@@ -111,7 +120,7 @@ export class Background {
 
   private start(): Worker {
     const worker = new Worker(new URL('./background-worker.js', import.meta.url), {
-      workerData: this.path,
+      workerData: this.file,
     })
     worker.on('message', (answer: { id: number; result: never; failure?: string }) => {
       const task = this.pending.get(answer.id)
