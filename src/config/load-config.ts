@@ -267,9 +267,17 @@ function readCatalogueOnce(file: string, text: string): CatalogueResult {
 /** The shipped catalogue as the build has parsed it; parsing its YAML takes 0.1 s of each start. */
 const PARSED = new URL('./shipped-catalogue.json', import.meta.url)
 
-/** The value of the text if it is the shipped catalogue, which has no syntax errors; otherwise undefined. */
+/**
+ * The value of the text if it is the shipped catalogue, which has no syntax errors; otherwise undefined,
+ * also if the file of the build is missing or damaged.
+ */
 function shippedValue(text: string): unknown {
-  const parsed: unknown = JSON.parse(readText(fileURLToPath(PARSED)) ?? '{}')
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(readText(fileURLToPath(PARSED)) ?? '')
+  } catch {
+    return undefined
+  }
   const isParsed = typeof parsed === 'object' && parsed !== null && 'hash' in parsed
   if (!isParsed || parsed.hash !== createHash('sha256').update(text).digest('hex')) return undefined
   return 'value' in parsed ? parsed.value : undefined

@@ -2,7 +2,8 @@
  * Goal: in an outage of the store, a key that any worker of the gateway has used is served by all of them,
  * also after a rolling restart and a restart of the gateway; a revoked key is refused, also if it was revoked
  * while the gateway did not run. Nothing on disk shows the keys. Refusals of valid keys get their entries.
- * Method: the real program with four workers; Redis is killed, the file of the embedded store is moved away.
+ * Method: the real program with two workers, or four with SLUICE_LONG=1; Redis is killed, the file of the
+ * embedded store is moved away.
  */
 import { readdirSync, readFileSync, renameSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -23,6 +24,7 @@ import {
   type Served,
 } from '../process/program.js'
 
+const WORKERS = process.env['SLUICE_LONG'] === '1' ? 4 : 2
 const KEYS = 8
 /** Of each key in the outage: enough to reach every worker. */
 const REQUESTS = 12
@@ -61,7 +63,7 @@ for (const [name, skip] of [
   void t.test(name, { timeout: 180_000, ...(skip === false ? {} : { skip }) }, async (t) => {
     const redis = name === 'Redis' ? await redisOutage(t) : null
     const [port, opsPort] = [await freePort(), await freePort()]
-    const settings = { server: 'workers: 4, drain_ms: 500', port, opsPort }
+    const settings = { server: `workers: ${WORKERS}, drain_ms: 500`, port, opsPort }
     const served = await startServe(t, {
       ...settings,
       ...(redis === null ? {} : { store: redis.url }),
@@ -86,7 +88,7 @@ for (const [name, skip] of [
 
     await t.test('after a rolling restart', async (t) => {
       served.program.child.kill('SIGUSR2')
-      await until(() => served.program.out().includes('rolling restart done'), 60_000)
+      await until(() => served.program.out().includes('rolling restart done'), 120_000)
       await outage.begin()
       await allServed(t, served, used)
       await neverServed(t, served, revoked)

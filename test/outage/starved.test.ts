@@ -49,7 +49,8 @@ for (const [store, skip] of [
 }
 
 async function started(t: Test, store: string): Promise<Served> {
-  const redis = store === 'Redis' ? { store: (await startRedis(t)).url() } : {}
+  // Less than a stop of the gateway, and more than a busy machine lets Redis wait.
+  const redis = store === 'Redis' ? { store: `${(await startRedis(t)).url()}?timeout_ms=250` } : {}
   return startServe(t, { server: 'drain_ms: 1000', more: LIMITS, ...redis })
 }
 

@@ -36,20 +36,27 @@ const STOPPED = {
   usage: { input_tokens: 3, output_tokens: 2 },
 }
 
-/** A client that stops reading a long stream for a while and then reads the rest. */
+/** A client that reads a stream late that the buffers of its connection, up to 10 MB, cannot hold. */
 async function readSlowly(gateway: TestGateway): Promise<void> {
   const body = JSON.stringify({
     model: 'gpt-4o',
     stream: true,
-    messages: [{ role: 'user', content: '[[words: 60000]] Hi.' }],
+    messages: [{ role: 'user', content: '[[words: 50000]] Hi.' }],
   })
+  const before = gateway.emulator.ledger.length
   const socket = connect(gateway.port, '127.0.0.1')
   socket.write(
     `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nconnection: close\r\nauthorization: Bearer ${gateway.secret}\r\n` +
       `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
   )
-  socket.pause()
-  await new Promise((resolve) => setTimeout(resolve, 1000))
+  // Until the upstream has to wait for 300 turns of the event loop.
+  let [sent, turns] = [0, 0]
+  await until(() => {
+    const now = gateway.emulator.ledger[before]?.bytesSent ?? 0
+    turns = now > 0 && now === sent ? turns + 1 : 0
+    sent = now
+    return turns > 300
+  }, 60_000)
   socket.resume()
   await new Promise((resolve) => socket.once('close', resolve))
 }
@@ -91,13 +98,14 @@ void t.test('documentation, code and lines have the same fields', async (t) => {
   const scene = await openFailureScene(t)
   await makeAll(scene)
   await askForAll(scene.gateway)
-  await readSlowly(scene.gateway)
   const routes = `  - model: fragile
     targets: [{ upstream: openai, model: gpt-4o }]
     retry: { attempts: 2 }
 `
   const other = await startGateway(t, { routes })
   await askForAll(other)
+  // The scene has short time limits.
+  await readSlowly(other)
   other.emulator.replay({
     status: 200,
     response_headers: { 'content-type': 'application/json' },
