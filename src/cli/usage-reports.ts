@@ -16,8 +16,13 @@ import {
 import { table } from './print-table-or-json.js'
 import { UsageError } from './usage-error.js'
 import { groupingOf } from './usage-summary.js'
-import type { UsageValues } from './usage.js'
 import type { StoreSession } from './with-store.js'
+
+/** The options of `sluice usage` that reports read. */
+type UsageValues = {
+  readonly [name in 'account' | 'by' | 'format' | 'month' | (typeof OF_ENTRIES)[number]]?:
+    string | undefined
+} & { readonly json?: boolean | undefined; readonly tree?: boolean | undefined }
 
 /** Groupings that only reports have. */
 const OF_REPORTS = ['parent', 'root', 'member', 'month']

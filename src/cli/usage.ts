@@ -92,7 +92,6 @@ const OPTIONS = {
 
 /** An action and its options. */
 export type UsageCall = ReturnType<typeof parseUsage>
-export type UsageValues = UsageCall['values']
 
 /** The action and its options. Throws `UsageError` or parseArgs's error. */
 export function parseUsage(argv: readonly string[]) {
@@ -158,7 +157,7 @@ export function rangeOf(
 
 async function exportRows(
   session: StoreSession,
-  values: UsageValues,
+  values: UsageCall['values'],
   nowMs: number,
 ): Promise<number> {
   const { store, terminal } = session

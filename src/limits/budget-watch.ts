@@ -20,7 +20,7 @@ export interface BudgetWatchOptions {
   readonly isWanted: () => boolean
 }
 
-/** Who is told about the budgets of an account. */
+/** The receivers of reports on the budgets of an account. */
 export interface BudgetOwners {
   /** The account's name. */
   readonly account: string

@@ -21,7 +21,7 @@ export class Notifier {
   private readonly log: Logger
   private readonly metrics: Metrics
   private webhooks: Promise<Webhooks> | null = null
-  /** The mails of the server in force; loaded one after the other. */
+  /** The mails of the server in force; loaded in sequence. */
   private mails: Promise<Mails | null> = Promise.resolve(null)
   /** When each refused credential was reported. */
   private readonly refusedAtMs = new Map<string, number>()

@@ -75,7 +75,7 @@ void t.test('a statement', async (t) => {
   t.equal(lines.length, 3)
   t.match(await run(...of('acme')), /total +5/)
   t.match(await run(...of('gone'), '--json'), /"key": "build"/, 'a purged account')
-  t.match(await run(...of('nobody')), /^exit 1: .*no account/)
+  t.match(await run(...of('missing')), /^exit 1: .*no account/)
   const retention = { entriesBeforeMs: NOVEMBER + 3, hoursBeforeMs: 0, daysBeforeMs: 0 }
   t.equal(await session.store.ledger.prune(retention), 3)
   t.equal(await run(...of('acme'), '--json'), text, 'the same after entries were pruned')

@@ -64,6 +64,8 @@ void t.test('omitted settings have the documented defaults', (t) => {
     store: 'sqlite:/etc/sluice/data/sluice.db',
     auth: { freshSeconds: 30, staleSeconds: 300 },
     identity: [],
+    adminApi: { enabled: false, listen: 'data' },
+    smtp: null,
     responses: { storeSeconds: 3600 },
     escrow: {
       enabled: true,

@@ -2,6 +2,7 @@
  * Goal: opening a store of an earlier version keeps its limits, entries, sums and reservations.
  * Method: converts a store of this version to the earlier version and opens it again.
  */
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { CAUSES } from '../../../src/errors.js'
@@ -241,19 +242,18 @@ function toVersion6(db: ReturnType<typeof connect>): void {
     db.exec(`ALTER TABLE ledger_entries DROP COLUMN ${added}`)
   }
   db.exec(entries.replace(/(price_version,).*?(\n {2}at_ms)/s, '$1$2'))
-  db.exec(
-    "DROP TABLE provider_objects; DROP TABLE denials; DROP TABLE usage_months; DELETE FROM sizes WHERE name LIKE 'objects%'",
-  )
+  const migration = readFileSync('src/store/sqlite/migrations/to-version-7.sql', 'utf8')
+  for (const [, table = ''] of migration.matchAll(/^CREATE TABLE (\w+)/gm)) {
+    db.exec(`DROP TABLE ${table}`)
+  }
+  db.exec("DELETE FROM sizes WHERE name LIKE 'objects%'")
   db.exec(`
     DROP INDEX accounts_by_parent;
     DROP INDEX keys_by_name;
-    DROP TABLE users;
-    DROP TABLE members;
     ALTER TABLE accounts DROP COLUMN parent_id;
     ALTER TABLE accounts RENAME COLUMN name TO email;
     ALTER TABLE keys DROP COLUMN name;
   `)
-  db.exec('DROP TABLE sealed_records')
   db.exec('PRAGMA user_version = 6')
 }
 
