@@ -1,6 +1,7 @@
 /**
  * Makes the clients of ioredis, with their timeouts, reconnects, TLS and sentinels.
  */
+import { Socket } from 'node:net'
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import { readBoundedFile } from '../../../config/bounded-file.js'
 import { CannotOpen, unavailable } from '../../errors.js'
@@ -90,8 +91,10 @@ function sentinelOptions(address: RedisAddress, tls: object | null): Options {
 
 /** A client that is not connected yet; `timeoutMs` is for each command. */
 export function newClient(address: RedisAddress, name: string, timeoutMs: number): Redis | Cluster {
-  if (address.kind !== 'cluster') return new Redis(clientOptions(address, name, timeoutMs))
-  return new Cluster([...address.hosts], {
+  if (address.kind !== 'cluster') {
+    return withLateErrors(new Redis(clientOptions(address, name, timeoutMs)))
+  }
+  const cluster = new Cluster([...address.hosts], {
     enableOfflineQueue: false,
     lazyConnect: true,
     clusterRetryStrategy: retryDelayMs,
@@ -103,6 +106,19 @@ export function newClient(address: RedisAddress, name: string, timeoutMs: number
     slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
     slotsRefreshInterval: SOCKET_TIMEOUT_MS,
     redisOptions: clientOptions({ ...address, db: 0 }, name, timeoutMs),
+  })
+  return cluster.on('+node', withLateErrors)
+}
+
+/**
+ * Node emits a TLS alert also on a socket that has failed. ioredis listens to the first error of a socket
+ * only: the second one would end the process.
+ */
+export function withLateErrors(client: Redis): Redis {
+  return client.on('error', () => {
+    // There is none if a sentinel knows no address.
+    const socket: unknown = client.stream
+    if (socket instanceof Socket) socket.on('error', () => undefined)
   })
 }
 

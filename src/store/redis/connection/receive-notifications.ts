@@ -4,7 +4,7 @@
  * change of every key, and again after reconnecting: cached keys are then valid for one second.
  */
 import { Redis } from 'ioredis'
-import { clientOptions, retryDelayMs } from './open-client.js'
+import { clientOptions, retryDelayMs, withLateErrors } from './open-client.js'
 import type { RedisAddress } from '../../store-address.js'
 import type { KeyChange } from '../../store.js'
 
@@ -63,14 +63,15 @@ export class RedisNotifications {
   }
 
   private async listen(): Promise<void> {
-    const client = new Redis({
-      ...clientOptions(this.nextAddress(), 'news', PONG_MS),
-      // A new client for each try: a Cluster's next node, a Sentinel's new primary.
-      retryStrategy: () => null,
-      autoResubscribe: false,
-    })
+    const client = withLateErrors(
+      new Redis({
+        ...clientOptions(this.nextAddress(), 'news', PONG_MS),
+        // A new client for each try: a Cluster's next node, a Sentinel's new primary.
+        retryStrategy: () => null,
+        autoResubscribe: false,
+      }),
+    )
     this.client = client
-    client.on('error', () => undefined)
     client.on('message', (_channel: string, text: string) => this.receive(text))
     client.once('end', () => this.lost(client))
     await client.connect()
