@@ -53,7 +53,7 @@ export function counts({ emulator }: TestGateway): Record<Exclude<Provider, 'bed
 
 /** The ledger entry of a request, once it is written. */
 export async function entryOf(gateway: TestGateway, requestId: string): Promise<LedgerEntry> {
-  for (let tries = 0; tries < 400; tries += 1) {
+  for (let tries = 0; tries < 3_000; tries += 1) {
     const row = (await rowsOf(gateway)).find((each) => each.requestId === requestId)
     if (row !== undefined) return row
     await new Promise((resolve) => setTimeout(resolve, 10))

@@ -44,13 +44,19 @@ void t.test('the first attempt may win, and if one fails the other continues', a
     'model: main, targets: [ { upstream: openai, model: gpt-4o } ], hedge: { after_ms: 100, extra_spend: 1 }',
     `model: two, ${TWO}`,
   ])
-  breakProvider(gateway, 'openai', { fault: { kind: 'delay', ms: 400, mode: 'headers' }, times: 1 })
+  breakProvider(gateway, 'openai', {
+    fault: { kind: 'delay', ms: 1500, mode: 'headers' },
+    times: 1,
+  })
   breakProvider(gateway, 'openai', { fault: { kind: 'hang' }, times: 1 })
   const first = await ask(gateway, question('main', true))
   t.equal(first.headers['x-sluice-attempts'], 'openai:ok, openai:cancelled')
   t.equal(await series(gateway, 'sluice_hedges_total{upstream="openai",result="lost"}'), 1)
   gateway.emulator.reset()
-  breakProvider(gateway, 'openai', { fault: { kind: 'delay', ms: 400, mode: 'headers' }, times: 1 })
+  breakProvider(gateway, 'openai', {
+    fault: { kind: 'delay', ms: 1500, mode: 'headers' },
+    times: 1,
+  })
   breakProvider(gateway, 'openai', { fault: { kind: 'status', code: 500 }, times: 1 })
   const failed = await ask(gateway, question('main', true))
   t.ok(isComplete(failed))
@@ -118,7 +124,7 @@ void t.test('hedges beyond the extra spending are not sent', async (t) => {
   const gateway = await startWith(t, [
     'model: main, targets: [ { upstream: openai, model: gpt-4o } ], hedge: { after_ms: 50, extra_spend: 0 }',
   ])
-  breakProvider(gateway, 'openai', { fault: { kind: 'delay', ms: 250, mode: 'headers' } })
+  breakProvider(gateway, 'openai', { fault: { kind: 'delay', ms: 1000, mode: 'headers' } })
   for (let request = 0; request < 4; request += 1) await ask(gateway, question('main', true))
   t.equal(counts(gateway).openai, 5, 'one hedge a minute')
   t.equal(await series(gateway, 'sluice_hedges_total{upstream="openai",result="denied"}'), 3)

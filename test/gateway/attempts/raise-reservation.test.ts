@@ -24,7 +24,7 @@ type Stores = () => string | undefined
 async function gatewayOf(t: Test, stores: Stores, more: string): Promise<TestGateway> {
   const store = stores()
   return startWith(t, [`model: hedged, ${HEDGED}`, `model: chain, ${FALLBACK}`], {
-    upstreamOptions: 'timeouts: { first_byte_ms: 600 }',
+    upstreamOptions: 'timeouts: { first_byte_ms: 2000 }',
     more: `limits:\n  - { scope: account, ${more} }`,
     ...(store === undefined ? {} : { store }),
   })
