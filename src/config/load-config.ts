@@ -272,15 +272,18 @@ const PARSED = new URL('./shipped-catalogue.json', import.meta.url)
  * also if the file of the build is missing or damaged.
  */
 function shippedValue(text: string): unknown {
-  let parsed: unknown
-  try {
-    parsed = JSON.parse(readText(fileURLToPath(PARSED)) ?? '')
-  } catch {
-    return undefined
-  }
+  const parsed = parsedByBuild()
   const isParsed = typeof parsed === 'object' && parsed !== null && 'hash' in parsed
   if (!isParsed || parsed.hash !== createHash('sha256').update(text).digest('hex')) return undefined
   return 'value' in parsed ? parsed.value : undefined
+}
+
+function parsedByBuild(): unknown {
+  try {
+    return JSON.parse(readText(fileURLToPath(PARSED)) ?? '')
+  } catch {
+    return null
+  }
 }
 
 /** Reads the text of a catalogue; `file` is the name in problems. Never throws. */
