@@ -15,6 +15,13 @@ export class CannotCopy extends Error {}
 /** A record is damaged, or disappeared. */
 export class DamagedRecord extends Error {}
 
+/** Whether a failure of the store is a damaged record: the store itself works. */
+export function isDamaged(error: unknown): boolean {
+  const cause =
+    error instanceof GatewayError && error.cause instanceof Error ? error.cause.cause : null
+  return cause instanceof DamagedRecord
+}
+
 /** The store failed while it did `what`. The message does not contain the cause. */
 export function unavailable(what: string, cause: unknown): GatewayError {
   const reason = cause instanceof Error ? cause.message : String(cause)

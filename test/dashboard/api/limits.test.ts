@@ -40,6 +40,22 @@ void t.test('used, left, and when it resets', async (t) => {
   t.ok((budget?.used ?? 0) > 0 && budget?.keyId === key.id, 'money is used')
   t.equal(budget?.resetsAtMs, Math.ceil(after.nowMs / DAY_MS) * DAY_MS, 'until midnight UTC')
   for (const { limit, used, left } of after.limits) t.equal(used + left, limit)
+
+  const { store } = stage
+  await store.transact({
+    accountId: key.accountId,
+    nowMs: 1,
+    decide: ({ account: own }) =>
+      own === null
+        ? { refuse: 'absent' }
+        : { write: { account: { ...own, limits: { nanoUsdPerMonth: 7e9 } }, audit: [] } },
+  })
+  const own = limitsReply.parse((await browser.get('/limits')).json)
+  t.match(
+    own.limits.find(({ kind }) => kind === 'usd_per_month'),
+    { scope: 'account', limit: 7e9, used: 0 },
+    "the account's own",
+  )
 })
 
 void t.test('limits are shown for one account that the user may see', async (t) => {

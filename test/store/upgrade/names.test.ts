@@ -174,5 +174,9 @@ void t.test(
       before,
       'a second start changes nothing',
     )
+    await redis.ask('hset', `sluice:{${ids[0] ?? ''}}:account`, 'account', '{"v":9}')
+    await redis.ask('del', 'sluice:{accounts}:named')
+    await (await openStore(url)).close()
+    t.pass('a damaged record does not keep the store from opening')
   },
 )

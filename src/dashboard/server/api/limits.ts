@@ -3,7 +3,7 @@ import { accountPart } from '../../../accounts/authentication/authentication-res
 import type { Account, ApiKey, Identity } from '../../../accounts/account.js'
 import type { Snapshot } from '../../../config/config.js'
 import { GatewayError } from '../../../errors.js'
-import { limitDemandsOf, Rules, type LimitDemand } from '../../../limits/find-limits.js'
+import { limitDemandsOf, ownSubject, Rules, type LimitDemand } from '../../../limits/find-limits.js'
 import { isBudgetKind, leftOf } from '../../../store/limit-arithmetic.js'
 import { LIMIT_NAMES } from '../../../limits/limit-refusal.js'
 import type { Demand, LimitState } from '../../../store/ledger.js'
@@ -82,7 +82,8 @@ function ownedLimits(rules: Rules, account: Account, keys: readonly ApiKey[]): O
   const of = (key: ApiKey | null, prefix: string): Owned[] => {
     const scope = { identity: identityOf(account, key), model: '', modelName: '', upstream: '' }
     const found = rules.of(scope).filter(({ subject, shared }) => {
-      return !shared && subject.startsWith(prefix)
+      // Of the limits that accounts share, only those of the account itself.
+      return (!shared || subject === ownSubject(account.id)) && subject.startsWith(prefix)
     })
     return limitDemandsOf(found, { tokens: 0, nanoUsd: 0 }).map((claim) => ({ claim, key }))
   }

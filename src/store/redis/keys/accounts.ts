@@ -4,7 +4,7 @@
  */
 import { MAX_LEVELS, type Account, type Member, type User } from '../../../accounts/account.js'
 import type { AccountsByName } from '../../account-changes.js'
-import { damaged, unavailable } from '../../errors.js'
+import { damaged, isDamaged, unavailable } from '../../errors.js'
 import { isAccountId, isName, type RedisEngine } from '../connection/engine.js'
 import * as layout from './key-names.js'
 import { KEY_SCRIPTS } from './key-names.js'
@@ -139,7 +139,12 @@ export class RedisAccounts {
       const found = stringsOf(await admin.send(what, 'zrangebyscore', range))
       const last = found.at(-1)
       if (last === undefined) return
-      for (const id of found.filter((_, at) => at % 2 === 0)) await this.byId(id)
+      for (const id of found.filter((_, at) => at % 2 === 0)) {
+        await this.byId(id).catch((error: unknown) => {
+          // A damaged record must not keep the store from opening.
+          if (!isDamaged(error)) throw error
+        })
+      }
       await admin.send(what, 'set', [layout.NAMED_KEY, last])
     }
   }
