@@ -6,6 +6,8 @@ import t from 'tap'
 import { freshDatabases, redisMissing, startRedis } from '../../helpers/redis.js'
 import { storeContract } from '../contract/store-contract.js'
 
+// The killed writers take 10 s on an idle machine.
+t.setTimeout(120_000)
 const missing = redisMissing()
 if (missing === false) {
   const server = await startRedis(t)

@@ -22,6 +22,8 @@ import { fullDisk } from '../processes/start-processes.js'
 import { aKey, anAccount } from '../contract/sample-records.js'
 import { allKeys } from '../../helpers/lists.js'
 
+// The killed writers take long on a busy machine.
+t.setTimeout(120_000)
 storeContract('sqlite', (t) => {
   // `testdir` empties the folder at each call.
   if (!existsSync(t.testdirName)) t.testdir()

@@ -8,7 +8,7 @@ import type { RedisEngine } from '../connection/engine.js'
 import { listOf, stringsOf } from '../connection/parse-replies.js'
 import { accountKey, childrenKey, KEY_SCRIPTS, TREE_KEYS } from './key-names.js'
 
-const [NAMES, IDS, BY_NAME] = TREE_KEYS
+const [NAMES, IDS, BY_NAME, PARENTS] = TREE_KEYS
 const CONFLICTS = ['name_taken', 'no_parent', 'parent_loop', 'too_deep', 'has_children'] as const
 
 /** Whether a step is the last of its change, and what its error states then. */
@@ -64,6 +64,12 @@ export class AccountTree {
   async idOf(what: string, name: string): Promise<string | null> {
     const id = await this.engine.admin.send(what, 'hget', [IDS, name])
     return typeof id === 'string' ? id : null
+  }
+
+  /** The parent of an account in the tree; undefined for none. */
+  async parentOf(what: string, id: string): Promise<string | undefined> {
+    const parent = await this.engine.admin.send(what, 'hget', [PARENTS, id])
+    return typeof parent === 'string' ? parent : undefined
   }
 
   async children(what: string, id: string): Promise<string[]> {

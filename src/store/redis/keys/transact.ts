@@ -6,6 +6,7 @@
  */
 import {
   hasName,
+  MAX_LEVELS,
   ownerOf,
   type Account,
   type ApiKey,
@@ -239,6 +240,7 @@ export class RedisTransactions {
     if (purge === true) return this.purge(accountId, read, writes)
     if (newKeys.length > 0 && !(await claimPointers(engine, WHAT, newKeys))) return 'id_taken'
     const isMoved = former !== null && account !== undefined && account.parentId !== former.parentId
+    if (isMoved) await this.finishMoves(account)
     const refusal = isMoved ? await tree.place(WHAT, account) : null
     const outcome =
       refusal ??
@@ -257,6 +259,29 @@ export class RedisTransactions {
     if (newKeys.length > 0) await releasePointers(engine, WHAT, newKeys)
     if (isMoved && refusal === null) await tree.place(WHAT, former)
     return outcome
+  }
+
+  /**
+   * Writes the parents of the tree into the records of the accounts above the new parent: a process that was
+   * killed during a move has changed the tree alone, which would allow a loop of records.
+   */
+  private async finishMoves({ parentId }: Account): Promise<void> {
+    const { engine, tree } = this.options
+    for (let id = parentId, level = 0; id !== undefined && level < MAX_LEVELS; level += 1) {
+      const parent = await tree.parentOf(WHAT, id)
+      const { gen, state } = await this.read(id, {})
+      if (state.account !== null && state.account.parentId !== parent) {
+        const account = { ...state.account }
+        delete account.parentId
+        if (parent !== undefined) account.parentId = parent
+        const parameters = {
+          keys: keysOfAccount(id),
+          args: this.argsOf(id, gen, { account, audit: [] }),
+        }
+        await engine.changes.runDurably(WHAT, KEY_SCRIPTS.changeAccount, parameters)
+      }
+      id = parent
+    }
   }
 
   /** Gives a new account its place in the lists, its user and its name, or deletes it. */
