@@ -34,6 +34,8 @@ export interface Generation {
 
 /** Time for the primary to load, test and publish a generation. */
 const ROLLBACK_MS = 10_000
+/** Time for a process to compare two configurations. */
+const PLAN_MS = 30_000
 
 /** Runs this process as a worker; the primary ends it. */
 export async function serveAsWorker(): Promise<void> {
@@ -60,7 +62,9 @@ export async function serveAsWorker(): Promise<void> {
           const answer = await ask({ type: 'gatewayStatus' } satisfies ControlRequest)
           return isGatewayStatus(answer) ? answer : null
         },
-        configControl: remoteConfigControl((request) => ask(request, ROLLBACK_MS)),
+        configControl: remoteConfigControl((request) =>
+          ask(request, request.type === 'plan' ? PLAN_MS : ROLLBACK_MS),
+        ),
         reportCanaries: (report) => void ask(report),
         notify: (notice) => void ask({ notice } satisfies Notice),
       }).catch(withReason)

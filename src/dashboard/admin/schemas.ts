@@ -111,6 +111,26 @@ export const REPLY_SCHEMAS: Readonly<Record<string, JsonObject>> = {
       total: { type: 'object', properties: FIGURES },
     },
   },
+  Statement: {
+    type: 'object',
+    properties: {
+      account: TEXT,
+      month: { type: 'string', description: 'Such as 2026-11 (UTC)' },
+      lines: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: {
+            account: TEXT,
+            key: { type: ['string', 'null'] },
+            key_id: TEXT,
+            model: TEXT,
+          },
+        },
+      },
+      total: { type: 'object' },
+    },
+  },
   RequestList: listSchema({
     type: 'object',
     properties: Object.fromEntries(COLUMNS.map(([name, means]) => [name, { description: means }])),

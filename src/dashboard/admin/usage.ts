@@ -1,14 +1,21 @@
 /** Usage of the admin API: sums by a group, single requests, the audit trail; as JSON or CSV. */
-import type { Account } from '../../accounts/account.js'
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import { COLUMNS, csvCell, csvHeader, csvLine, usd } from '../../ledger/export-columns.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
-import { everyAccount } from '../../store/list-all.js'
 import type { EntryFilter } from '../../store/usage-queries.js'
+import {
+  accountReport,
+  isReportGrouping,
+  monthRange,
+  statementCsv,
+  statementOf,
+  type Report,
+  type ReportQuery,
+} from '../server/account-reports.js'
 import { numberType, textType, TIME } from './fields.js'
-import { invalid } from './problem.js'
+import { invalid, notFound } from './problem.js'
 import type { AdminReply, AdminRequest, AdminRoute, Parameters } from './route.js'
 import {
   accountNamed,
@@ -16,6 +23,7 @@ import {
   nextTurn,
   PAGE_PARAMETERS,
   pageOf,
+  sees,
   timeText,
   type AdminServices,
 } from './services.js'
@@ -89,6 +97,13 @@ export function usageRoutes(services: AdminServices): AdminRoute[] {
       },
       replies: { 200: 'RequestList' },
       handle: (request) => requests(services, request),
+    },
+    {
+      ...{ method: 'GET', path: '/accounts/{name}/statements/{month}' },
+      ...{ scopes: ['usage:read'], hasCsv: true },
+      summary: 'What an account and all below it used in a month (UTC), by key and model',
+      replies: { 200: 'Statement' },
+      handle: (request) => statement(services, request),
     },
     {
       ...{ method: 'GET', path: '/audit', scopes: ['audit:read'], hasCsv: true },
@@ -189,39 +204,18 @@ export function shownFigures(figures: Figures): JsonObject {
   }
 }
 
-/** Which requests a sum counts. */
-interface Selection {
-  readonly by: string
-  readonly fromMs: number
-  /** Exclusive. */
-  readonly toMs: number
-  readonly accounts: ReadonlySet<string> | null
-}
-
 async function usage(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
   const { query, token } = request
-  const nowMs = services.now()
-  const { fromMs, toMs } = periodOf(query, nowMs)
-  const accounts = await accountsOf(services, token, query)
+  const period = periodOf(query, services.now())
   const by = typeof query['by'] === 'string' ? query['by'] : 'account'
-  const groups = new Map<string, Figures>()
-  const total = noFigures()
-  const groupOf = await groupingOf(services, by)
-  const selection = { by, fromMs, toMs, accounts }
-  for await (const { figures, ...of } of figuresIn(services, selection, nowMs)) {
-    const group = await groupOf(of)
-    const sum = groups.get(group) ?? noFigures()
-    groups.set(group, sum)
-    addFigures(sum, figures)
-    addFigures(total, figures)
-  }
-  const rows = ordered(groups, by)
-  if (request.isCsv) {
-    const names = ['group', ...Object.keys(shownFigures(total))]
-    return csvReply('usage', names, rows)
-  }
-  const period = { from: timeText(fromMs), to: timeText(toMs) }
-  return { status: 200, json: { ...period, by, rows, total: shownFigures(total) } }
+  const accounts = await accountsOf(services, token, query)
+  const { rows, total } = isReportGrouping(by)
+    ? await reportOf(services, request, { by, ...period })
+    : await sumsOf(services, { by, ...period, accounts })
+  if (request.isCsv) return csvReply('usage', ['group', ...Object.keys(total)], rows)
+  const { fromMs, toMs } = period
+  const json = { from: timeText(fromMs), to: timeText(toMs), by, rows, total }
+  return { status: 200, json }
 }
 
 /** By default the current month (UTC). */
@@ -235,119 +229,125 @@ function periodOf(query: JsonObject, nowMs: number): { fromMs: number; toMs: num
   throw invalid('to', 'The field "to" must be later than "from".', 'Send a later time.')
 }
 
-function ordered(groups: ReadonlyMap<string, Figures>, by: string): JsonObject[] {
-  const isTime = by === 'day' || by === 'month'
-  return [...groups]
-    .sort(([a, one], [b, other]) => {
-      const byName = a < b ? -1 : 1
-      return isTime ? byName : other.costNanoUsd - one.costNanoUsd || byName
-    })
-    .map(([group, figures]) => ({ group, ...shownFigures(figures) }))
+/** Rows by group, and their total. */
+interface Sums {
+  readonly rows: JsonObject[]
+  readonly total: JsonObject
 }
 
-/** What a group depends on. */
-interface Grouped {
-  readonly atMs: number
-  readonly accountId: string
-  readonly keyId: string
-  readonly model: string
-  readonly entry: LedgerEntry | null
+/** Groups of accounts, keys, models and months: each request counts under the tree at its own time. */
+async function reportOf(
+  { store }: AdminServices,
+  { token, query }: AdminRequest,
+  period: Pick<ReportQuery, 'by' | 'fromMs' | 'toMs'>,
+): Promise<Sums> {
+  const own = token.accountId === null ? null : await store.accountById(token.accountId)
+  const { account } = query
+  const selected =
+    typeof account === 'string'
+      ? { account, tree: query['tree'] === 'true' }
+      : { account: own?.name ?? token.accountId, tree: true }
+  const { rows, total } = await accountReport(store, { ...period, ...selected })
+  return {
+    rows: rows.map((row) => ({ group: row.group, ...figuresOf(row) })),
+    total: figuresOf(total),
+  }
+}
+
+function figuresOf(row: Report['total']): JsonObject {
+  const { requests: count, failed, input_tokens, output_tokens } = row
+  const { cost_nano_usd, cost_usd, unpriced_requests } = row
+  const tokens = { input_tokens, output_tokens }
+  return { requests: count, failed, ...tokens, cost_nano_usd, cost_usd, unpriced_requests }
+}
+
+/** Which requests a sum counts. */
+interface Selection {
+  readonly by: string
+  readonly fromMs: number
+  /** Exclusive. */
+  readonly toMs: number
+  readonly accounts: ReadonlySet<string> | null
+}
+
+/** By day or upstream. */
+async function sumsOf(services: AdminServices, selection: Selection): Promise<Sums> {
+  const groups = new Map<string, Figures>()
+  const total = noFigures()
+  for await (const { group, figures } of figuresIn(services, selection)) {
+    const sum = groups.get(group) ?? noFigures()
+    groups.set(group, sum)
+    addFigures(sum, figures)
+    addFigures(total, figures)
+  }
+  const rows = [...groups]
+    .sort(([a, one], [b, other]) => {
+      const byName = a < b ? -1 : 1
+      return selection.by === 'day' ? byName : other.costNanoUsd - one.costNanoUsd || byName
+    })
+    .map(([group, figures]) => ({ group, ...shownFigures(figures) }))
+  return { rows, total: shownFigures(total) }
 }
 
 /**
- * The figures of the selection in parts: daily sums if the groups and the period allow it, else the entries.
- * A part is as much as one turn of the event loop should read.
+ * The figures of the selection in parts: daily sums of whole days, else the entries. A part is as much as one
+ * turn of the event loop should read.
  */
 async function* figuresIn(
-  { store }: AdminServices,
-  selection: Selection,
-  nowMs: number,
-): AsyncGenerator<Grouped & { readonly figures: Figures }> {
-  const { by, fromMs, toMs, accounts } = selection
-  const isOfDays = fromMs % DAY_MS === 0 && (toMs % DAY_MS === 0 || toMs >= nowMs)
-  if (by === 'upstream' || by.startsWith('label:') || !isOfDays) {
+  { store, now }: AdminServices,
+  { by, fromMs, toMs, accounts }: Selection,
+): AsyncGenerator<{ readonly group: string; readonly figures: Figures }> {
+  const day = (atMs: number): string => new Date(atMs).toISOString().slice(0, 10)
+  const isOfDays = fromMs % DAY_MS === 0 && (toMs % DAY_MS === 0 || toMs >= now())
+  if (by === 'upstream' || !isOfDays) {
     for await (const entries of store.ledger.export(fromMs)) {
       for (const entry of entries) {
-        const { atMs, accountId, keyId, model } = entry
+        const { atMs, accountId, upstream } = entry
         if (atMs < fromMs || atMs >= toMs || accounts?.has(accountId) === false) continue
-        yield { atMs, accountId, keyId, model, entry, figures: figuresOfEntry(entry) }
+        const group = by === 'upstream' ? (upstream ?? '(none)') : day(atMs)
+        yield { group, figures: figuresOfEntry(entry) }
       }
       await nextTurn()
     }
     return
   }
-  const perModel = by === 'model' || by === 'day' || by === 'month'
   for (const accountId of accounts ?? [null]) {
-    const sums = await store.ledger.sums({
-      ...{ accountId, by: 'day', fromMs, toMs: toMs - 1 },
-      ...(perModel ? { per: 'model' } : {}),
-    })
-    for (const sum of sums) {
-      const { startMs: atMs, keyId, model, requests, errors, unpriced } = sum
+    const query = { accountId, by: 'day', per: 'model', fromMs, toMs: toMs - 1 } as const
+    for (const sum of await store.ledger.sums(query)) {
+      const { startMs, requests: count, errors, unpriced } = sum
       const { inputTokens, outputTokens, costNanoUsd } = sum
       const tokens = { inputTokens, outputTokens }
-      const figures = { requests, failed: errors, ...tokens, costNanoUsd, unpriced }
-      yield { atMs, accountId: sum.accountId, keyId, model, entry: null, figures }
+      const figures = { requests: count, failed: errors, ...tokens, costNanoUsd, unpriced }
+      yield { group: day(startMs), figures }
     }
     await nextTurn()
   }
 }
 
-/** The function that names the group of a sum or an entry. */
-async function groupingOf(
-  { store }: AdminServices,
-  by: string,
-): Promise<(of: Grouped) => string | Promise<string>> {
-  if (by.startsWith('label:')) {
-    const start = `${by.slice('label:'.length)}=`
-    return ({ entry }) => {
-      const pair = entry?.labels?.split(' ').find((each) => each.startsWith(start))
-      return pair?.slice(start.length) ?? '(none)'
-    }
+/** The statement of a month; that of a purged account for a token without an account. */
+async function statement(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
+  const { store } = services
+  const { token, path, isCsv } = request
+  const { name = '', month = '' } = path
+  if (monthRange(month) === null) {
+    throw invalid('month', `"${month.slice(0, 20)}" is no month.`, 'Send one such as 2026-11.')
   }
-  switch (by) {
-    case 'model':
-      return ({ model }) => model
-    case 'upstream':
-      return ({ entry }) => entry?.upstream ?? '(none)'
-    case 'day':
-      return ({ atMs }) => new Date(atMs).toISOString().slice(0, 10)
-    case 'month':
-      return ({ atMs }) => new Date(atMs).toISOString().slice(0, 7)
-    case 'key':
-      return ({ keyId }) => keyId
-    case 'member': {
-      const makers = new Map<string, string>()
-      return async ({ accountId, keyId }) => {
-        const known = makers.get(keyId)
-        if (known !== undefined) return known
-        const maker = (await store.keyById(accountId, keyId))?.createdBy ?? '(none)'
-        makers.set(keyId, maker)
-        return maker
-      }
-    }
-    default: {
-      const accounts = new Map<string, Account>()
-      for await (const account of everyAccount(store)) accounts.set(account.id, account)
-      return ({ accountId }) => accountGroup(accounts, accountId, by)
-    }
+  const account = await store.accountByName(name)
+  const isSeen = account === null ? token.accountId === null : await sees(services, token, account)
+  if (!isSeen) throw notFound()
+  const result = await statementOf(store, name, month)
+  if (account === null && result.lines.length === 0) throw notFound()
+  if (isCsv) {
+    return { csv: once(statementCsv(result)), fileName: `statement-${name}-${month}.csv` }
   }
-}
-
-/** `account`, `parent` or `root`; an account that was purged has its id. */
-function accountGroup(
-  accounts: ReadonlyMap<string, Account>,
-  accountId: string,
-  by: string,
-): string {
-  const own = accounts.get(accountId)
-  let group = own
-  for (let above = own; above?.parentId !== undefined && by !== 'account';) {
-    above = accounts.get(above.parentId)
-    group = above ?? group
-    if (by === 'parent') break
+  const { lines, total } = result
+  const json = {
+    account: name,
+    month,
+    lines: lines.map((line) => ({ ...line })),
+    total: { ...total },
   }
-  return group?.name ?? accountId
+  return { status: 200, json }
 }
 
 async function requests(services: AdminServices, request: AdminRequest): Promise<AdminReply> {

@@ -55,7 +55,7 @@ export function localConfigControl(source: ConfigSource, log: Logger): ConfigCon
 /** The program, beside this file in the build and in the package. */
 const PROGRAM = fileURLToPath(new URL('../../main.js', import.meta.url))
 /** Shorter than a worker waits for the reply. */
-const PLAN_MS = 9_000
+const PLAN_MS = 29_000
 const MAX_PLANS = 2
 let plans = 0
 

@@ -100,7 +100,25 @@ onBothStores(t, 'usage and requests', async (t, settings) => {
   t.equal(file.text.trim().split('\r\n').length, 7)
   t.equal(itemsOf((await ask('GET', `/requests?outcome=rate_limited&${span}`)).json).length, 3)
 
+  const month = day(0).slice(0, 7)
+  const isOneMonth = month === day(1).slice(0, 7)
+  const statement = await ask('GET', `/accounts/acme/statements/${month}`)
+  t.match(statement.json, { account: 'acme', month, lines: [{ account: 'acme', key_id: keyId }] })
+  const sum = itemsOf(statement.json, 'lines').map((line) => Number(line['cost_nano_usd']))
+  t.equal(
+    sum.reduce((all, cost) => all + cost, 0),
+    isOneMonth ? 642_000 : 321_000,
+  )
+  const table = await ask('GET', `/accounts/acme/statements/${month}?format=csv`)
+  t.match(table.text, /^account,key,key_id,model,requests,/)
+  t.match(await ask('GET', '/accounts/acme/statements/2026-13'), {
+    status: 400,
+    json: { field: 'month' },
+  })
+  t.equal((await ask('GET', `/accounts/none/statements/${month}`)).status, 404)
+
   const token = await makeToken(['usage:read', 'audit:read'], ids.get('research'))
+  t.equal((await ask('GET', `/accounts/acme/statements/${month}`, { token })).status, 404)
   const own = await ask('GET', `/usage?${span}`, { token })
   t.match(own.json, { total: { cost_nano_usd: 640_000 } }, 'only its tree')
   t.equal((await ask('GET', `/usage?account=acme&${span}`, { token })).status, 404)
