@@ -208,6 +208,8 @@ export interface Identity {
   labels: Labels
   /** The name of the entry of `identity` that accepted the token; absent without a token. */
   workload?: string
+  /** The labels that metrics may have: those without a claim of the token. Absent: all. */
+  countedLabels?: Labels
 }
 
 /** Throws `forbidden` if the key's list of models does not include the model, which is at `param`. */

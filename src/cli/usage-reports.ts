@@ -18,11 +18,20 @@ import { UsageError } from './usage-error.js'
 import { groupingOf } from './usage-summary.js'
 import type { StoreSession } from './with-store.js'
 
-/** The options of `sluice usage` that reports read. */
-type UsageValues = {
-  readonly [name in 'account' | 'by' | 'format' | 'month' | (typeof OF_ENTRIES)[number]]?:
-    string | undefined
-} & { readonly json?: boolean | undefined; readonly tree?: boolean | undefined }
+/** The options of `sluice usage` that reports and statements read. */
+export interface ReportValues {
+  readonly by?: string | undefined
+  readonly account?: string | undefined
+  readonly month?: string | undefined
+  readonly format?: string | undefined
+  readonly json?: boolean | undefined
+  readonly tree?: boolean | undefined
+  readonly status?: string | undefined
+  readonly upstream?: string | undefined
+  readonly model?: string | undefined
+  readonly key?: string | undefined
+  readonly 'request-id'?: string | undefined
+}
 
 /** Groupings that only reports have. */
 const OF_REPORTS = ['parent', 'root', 'member', 'month']
@@ -30,12 +39,12 @@ const OF_REPORTS = ['parent', 'root', 'member', 'month']
 const OF_ENTRIES = ['status', 'upstream', 'model', 'key', 'request-id'] as const
 
 /** Whether a summary is a report of accounts. */
-export function isReport({ by, format }: UsageValues): boolean {
+export function isReport({ by, format }: ReportValues): boolean {
   return format !== undefined || OF_REPORTS.includes(by ?? '')
 }
 
 /** Throws `UsageError` for options of a summary that do not go together. */
-export function checkSummary(values: UsageValues): void {
+export function checkSummary(values: ReportValues): void {
   const { by = 'model', format, json, tree } = values
   if (!isReport(values)) {
     groupingOf(by)
@@ -59,7 +68,7 @@ export function checkSummary(values: UsageValues): void {
 }
 
 /** Throws `UsageError`. */
-export function checkStatement({ month, format, json }: UsageValues): void {
+export function checkStatement({ month, format, json }: ReportValues): void {
   if (monthRange(month ?? '') === null) {
     throw new UsageError(`--month must be YYYY-MM, such as 2026-11, not "${month ?? ''}"`)
   }
@@ -70,7 +79,7 @@ export function checkStatement({ month, format, json }: UsageValues): void {
 }
 
 /** Prints a statement. A purged account has the lines that it had. */
-export async function statement(session: StoreSession, values: UsageValues): Promise<number> {
+export async function statement(session: StoreSession, values: ReportValues): Promise<number> {
   const { store, terminal } = session
   const { account = '', month = '' } = values
   const found = await findAccount(store, account)
@@ -97,7 +106,7 @@ export async function statement(session: StoreSession, values: UsageValues): Pro
 /** Prints a report of accounts. */
 export async function report(
   session: StoreSession,
-  values: UsageValues,
+  values: ReportValues,
   range: { readonly fromMs: number; readonly toMs: number },
 ): Promise<number> {
   const { store, terminal } = session

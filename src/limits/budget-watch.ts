@@ -20,7 +20,7 @@ export interface BudgetWatchOptions {
   readonly isWanted: () => boolean
 }
 
-/** The receivers of reports on the budgets of an account. */
+/** The account of a budget, and who gets its reports. */
 export interface BudgetOwners {
   /** The account's name. */
   readonly account: string

@@ -44,10 +44,11 @@ async function scene(t: Test, more = '', store?: string): Promise<Scene> {
     audience: [sluice, other]
     account: { from: '\${claims.kubernetes.io/namespace}', map: { research: research, off: off, gone: gone } }
     models: [gpt-*, claude-*, gemini-*]
-    labels: { app: '\${claims.app}' }
+    labels: { app: '\${claims.app}', class: workload }
     require: { claims.env: [prod, staging] }
     jwks: { cooldown_seconds: 0 }
     ${more}
+metrics: { labels: { app: 5, class: 5 } }
 `,
   })
   const opened = await openStore(gateway.store)
@@ -115,14 +116,19 @@ void t.test('a token runs as its account', async (t) => {
   const rows = await rowsOf(gateway)
   const [row] = rows
   const keyId = 'kubernetes/system:serviceaccount:research:batch'
-  t.match(row, { accountId, keyId, identity: 'kubernetes', labels: 'app=batch', outcome: 'ok' })
+  t.match(row, {
+    accountId,
+    keyId,
+    identity: 'kubernetes',
+    labels: 'app=batch class=workload',
+    outcome: 'ok',
+  })
   t.match(rows.at(-1), { keyId: 'kubernetes/another%20one' }, 'spaces are escaped')
   const [, , signature = ''] = token.split('.')
   t.notOk(JSON.stringify(gateway.lines).includes(signature), 'nor logged')
-  t.notOk(
-    JSON.stringify(await gateway.metrics.collect()).includes('serviceaccount'),
-    'no claim in metrics',
-  )
+  const metrics = JSON.stringify(await gateway.metrics.collect())
+  t.notOk(/serviceaccount|batch/.test(metrics), 'no claim in metrics')
+  t.ok(metrics.includes('"workload"'), 'a label without a claim')
   const key2 = await gateway.chat(CHAT)
   t.equal(key2.status, 200, 'keys keep working')
   await key2.arrayBuffer()

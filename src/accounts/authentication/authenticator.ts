@@ -111,8 +111,7 @@ export class Authenticator {
     address = '',
   ): Identity | Promise<Identity> {
     if (header === undefined) return this.identify(null)
-    const mayHaveToken = header.length > TOKEN_HEADER_CHARS || header.includes('.')
-    if (this.workloadTokens !== null && mayHaveToken) {
+    if (this.workloadTokens !== null && mayHaveToken(header)) {
       const known = this.workloadTokens.recall(header)
       if (known !== null) return this.decideToken(known.digest)
       const token = keyIn(header)
@@ -338,6 +337,10 @@ export class Authenticator {
     this.onResult(result)
     return new GatewayError('unauthenticated', NO_VALID_KEY)
   }
+}
+
+function mayHaveToken(header: string): boolean {
+  return header.length > TOKEN_HEADER_CHARS || header.includes('.')
 }
 
 /** The result for the metric. */

@@ -79,6 +79,8 @@ interface PreparedIdentity {
   readonly accounts: ReadonlyMap<string, string> | null
   readonly keyName: ClaimExpression
   readonly labels: readonly (readonly [name: string, value: ClaimExpression])[]
+  /** Those without a claim. */
+  readonly countedLabels: Labels
   readonly required: readonly (readonly [path: ClaimPath, values: ReadonlySet<string>])[]
   readonly models: readonly string[] | null
   readonly limits: KeyLimits | null
@@ -195,6 +197,7 @@ export class WorkloadTokens {
         limits,
         labels: token.labels,
         workload: settings.name,
+        countedLabels: token.identity.countedLabels,
       },
     }
   }
@@ -317,6 +320,9 @@ function prepare(settings: WorkloadIdentity, keys: IssuerKeys): PreparedIdentity
     account: parsed(typeof account === 'string' ? account : account.from),
     accounts: typeof account === 'string' ? null : new Map(Object.entries(account.map)),
     keyName: parsed(keyName),
+    countedLabels: Object.fromEntries(
+      Object.entries(labels).filter(([, value]) => !value.includes('${')),
+    ),
     labels: Object.entries(labels)
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .map(([name, value]) => [name, parsed(value)] as const),

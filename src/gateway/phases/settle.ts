@@ -165,7 +165,8 @@ export class Settlement {
     const identity = results.authenticated?.identity
     if (identity === undefined) return
     const settings = x.generation.snapshot.config.metrics.labels
-    services.metrics.labels.count(settings, identity.labels, counted)
+    const labels = identity.countedLabels ?? identity.labels
+    services.metrics.labels.count(settings, labels, counted)
   }
 
   private countRequestByLabel(upstream: string, cause: string): void {
