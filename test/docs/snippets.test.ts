@@ -66,6 +66,7 @@ const SECTIONS = [
   ...['server', 'store', 'upstreams', 'routes', 'limits', 'limiting', 'plans', 'notify', 'log'],
   ...['responses', 'telemetry', 'ledger', 'fetch_media', 'dashboard', 'auth', 'models', 'metrics'],
   'identity',
+  'smtp',
 ]
 
 /** A whole configuration around a snippet: upstreams that it names and does not define are added. */
