@@ -347,6 +347,66 @@ function reports(): Row['panels'] {
   ]
 }
 
+function guardrails(): Row['panels'] {
+  return [
+    series({
+      title: 'Verdicts of guardrails',
+      description:
+        'Requests and replies per minute by guardrail and verdict; without those that pass.',
+      unit: 'short',
+      queries: [
+        query(
+          orNone(
+            `${sum(rate('sluice_guardrail_verdicts_total', `${GATEWAY},verdict!="pass"`), 'guardrail', 'verdict')} * 60`,
+            'guardrail',
+          ),
+          '{{guardrail}} {{verdict}}',
+        ),
+      ],
+    }),
+    series({
+      title: 'Duration of guardrails, p95',
+      description: 'Time of one judgement: a call of a guard server or plugin, or own rules.',
+      unit: 's',
+      queries: [
+        query(
+          orNone(
+            quantile(0.95, 'sluice_guardrail_duration_seconds', GATEWAY, 'guardrail'),
+            'guardrail',
+          ),
+          '{{guardrail}}',
+        ),
+      ],
+    }),
+    states({
+      title: 'Circuit breakers of guardrails',
+      description: 'While a breaker is open, no call is made and on_error decides.',
+      unit: 'short',
+      states: ['Closed', 'Half-open', 'Open'],
+      queries: [
+        query(
+          orNone(max(gauge('sluice_guardrail_breaker_state'), 'guardrail'), 'guardrail'),
+          '{{guardrail}}',
+        ),
+      ],
+    }),
+    series({
+      title: 'Errors of plugins',
+      description: 'Calls per minute that threw, were late or returned another shape.',
+      unit: 'short',
+      queries: [
+        query(
+          orNone(
+            `${sum(rate('sluice_plugin_errors_total', GATEWAY), 'plugin', 'hook')} * 60`,
+            'plugin',
+          ),
+          '{{plugin}} {{hook}}',
+        ),
+      ],
+    }),
+  ]
+}
+
 /** The board. */
 export function internalsBoard(): DashboardBuilder {
   return board('Gateway internals', 'The gateway itself: hops, processes, store, ledger.', [
@@ -354,6 +414,7 @@ export function internalsBoard(): DashboardBuilder {
     { title: 'Time', panels: time() },
     { title: 'Processes', panels: processes() },
     { title: 'Store and ledger', panels: store() },
+    { title: 'Guardrails', panels: guardrails() },
     { title: 'Operation', panels: [...operation(), ...reports()] },
   ])
 }

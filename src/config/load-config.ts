@@ -81,6 +81,11 @@ export type LoadResult =
 const MAX_FILE_BYTES = 4 * 1024 * 1024
 const MAX_SECRET_BYTES = 64 * 1024
 
+/** The maximum size of a file that the configuration names: a plugin, or a secret. */
+function limitOf(file: string): number {
+  return /\.[cm]?js$/.test(file) ? MAX_FILE_BYTES : MAX_SECRET_BYTES
+}
+
 /**
  * Reads the file, its catalogue, `.env` and secret files from disk; `stored` replaces the first two. Never
  * throws.
@@ -143,7 +148,7 @@ function load(
   }
   const around = {
     ...surroundings(folder, variables, env),
-    readFile: (file: string) => readRecorded(file, MAX_SECRET_BYTES),
+    readFile: (file: string) => readRecorded(file, limitOf(file)),
   }
   const own = readConfig(path, text, around)
   if (own.config === null) return { ok: false, errors: own.errors, sources }
@@ -184,7 +189,7 @@ function surroundings(
 ): Omit<Surroundings, 'readFile'> {
   return {
     env: { ...parseEnv(variables ?? ''), ...setIn(env) },
-    whyUnreadable: (file) => whyUnreadable(resolve(folder, file), MAX_SECRET_BYTES),
+    whyUnreadable: (file) => whyUnreadable(resolve(folder, file), limitOf(file)),
   }
 }
 
