@@ -1,6 +1,7 @@
 /** `sluice emulate`: the providers' wire formats on a local port, with faults on request. */
 import { once } from 'node:events'
 import { parseArgs } from 'node:util'
+import { Cassettes } from '../emulator/cassettes.js'
 import { FAULTS } from '../emulator/faults/fault-table.js'
 import { startEmulator } from '../emulator/server.js'
 import { UsageError } from './usage-error.js'
@@ -8,7 +9,7 @@ import { type Command } from './command.js'
 import type { Emulator } from '../emulator/server.js'
 
 const HELP = `
-Usage: sluice emulate [--port P] [--host H] [--pace-ms MS] [--any-model] [--json]
+Usage: sluice emulate [--port P] [--host H] [--pace-ms MS] [--any-model] [--cassette FILE|DIR] [--json]
 
 Emulates OpenAI, Anthropic, Gemini and Bedrock without a model, for demos and tests of clients and gateways. Every reply
 states that it is emulated.
@@ -17,6 +18,8 @@ states that it is emulated.
   --host H       the address to listen on (default 127.0.0.1)
   --pace-ms MS   milliseconds between the events of a stream (default 0)
   --any-model    accept every model id, not only those of the providers' families
+  --cassette P   replay the recorded replies in the file or folder P ('sluice cassettes export'), at their times or
+                 with --pace-ms between chunks; any other request gets 404
   --json         print the addresses as one line of JSON
 
 Any key is accepted, except one that contains the word 'invalid'. Requests to Bedrock with a signature need the
@@ -53,15 +56,18 @@ export const command: Command = {
       options: {
         port: { type: 'string', default: '0' },
         host: { type: 'string', default: '127.0.0.1' },
-        'pace-ms': { type: 'string', default: '0' },
+        'pace-ms': { type: 'string' },
+        cassette: { type: 'string' },
         'any-model': { type: 'boolean', default: false },
         json: { type: 'boolean', default: false },
       },
     })
+    const { 'pace-ms': pace, cassette } = values
     const emulator = await startEmulator({
       port: wholeNumber('--port', values.port, 65_535),
       host: values.host,
-      paceMs: wholeNumber('--pace-ms', values['pace-ms'], 60_000),
+      ...(pace === undefined ? {} : { paceMs: wholeNumber('--pace-ms', pace, 60_000) }),
+      ...(cassette === undefined ? {} : { cassettes: cassettesIn(cassette) }),
       models: values['any-model'] ? 'any' : 'known',
     })
     console.log(values.json ? asJson(emulator) : asText(emulator))
@@ -69,6 +75,15 @@ export const command: Command = {
     await emulator.close()
     return 0
   },
+}
+
+function cassettesIn(path: string): Cassettes {
+  try {
+    return new Cassettes(path)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new UsageError(`--cassette cannot be read: ${reason}`)
+  }
 }
 
 function wholeNumber(name: string, text: string, max: number): number {

@@ -10,6 +10,7 @@ import type { OnLoss } from '../formats/losses.js'
 import type { TlsFiles } from '../http/read-tls-files.js'
 import type { LogLevel } from '../observe/log.js'
 import type { NotifyGroup } from '../observe/notification.js'
+import type { RecordConfig } from './schema/record-schema.js'
 import type { CacheConfig, CacheControlConfig, RouteCacheConfig } from './schema/cache-schema.js'
 import type { WorkloadIdentity } from './schema/identity-schema.js'
 import type { GuardrailConfig, PluginConfig } from './guardrail-config.js'
@@ -267,13 +268,12 @@ export interface Config {
   readonly onLoss: OnLoss
   readonly afterDisconnect: AfterDisconnectConfig
   readonly ledger: LedgerConfig
-  /**
-   * Whether the gateway may insert a user message before a conversation that starts with an assistant
-   * message.
-   */
+  /** Whether a user message may be inserted before a leading assistant message. */
   readonly allowSyntheticUser: boolean
   readonly fetchMedia: FetchMediaConfig
   readonly cache: CacheConfig
+  /** Null: nothing is recorded. */
+  readonly record: RecordConfig | null
   readonly upstreams: Readonly<Record<string, UpstreamConfig>>
   readonly routes: readonly RouteConfig[]
   /** In file order. */

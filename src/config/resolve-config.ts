@@ -14,6 +14,7 @@ import { checkRoutes, routesOf } from './resolve-routes.js'
 import { checkDashboard, dashboardOf } from './schema/dashboard-schema.js'
 import { afterDisconnectOf, ledgerOf } from './schema/ledger-schema.js'
 import type { FileValues } from './schema/config-file-schema.js'
+import { checkRecord, recordOf } from './schema/record-schema.js'
 import { checkServer, serverOf, type ServerContext } from './schema/server-schema.js'
 import {
   checkMetrics,
@@ -54,6 +55,14 @@ export function resolveConfig(
   checkLimits(values, report)
   checkGuardrails(values, report)
   const plugins = pluginsOf(values.plugins, context, report)
+  const ownRuled = Object.entries(values.guardrails)
+    .filter(([, { patterns, detect }]) => (patterns ?? detect) !== undefined)
+    .map(([guardrail]) => guardrail)
+  checkRecord(
+    values.record,
+    { hasKey: values.escrow.key !== undefined, guardrails: ownRuled },
+    report,
+  )
   if (findings.length > 0 || store === null) return { config: null, findings }
   return { config: { ...configOf(values, store, context), plugins }, findings }
 }
@@ -126,6 +135,7 @@ function configOf(
       concurrency: values.fetch_media.concurrency,
       allowPrivateAddress: values.fetch_media.allow_private_address,
     },
+    record: recordOf(values.record, context.folder),
     cache: { memoryBytes: values.cache.memory_bytes, store: values.cache.store },
     upstreams: Object.fromEntries(
       Object.entries(values.upstreams).map(([name, upstream]) => [

@@ -2,6 +2,7 @@
  * The emulator: an HTTP server for the formats of all providers, with scripted faults. It shares no
  * codec with the gateway, so that each format has two independent implementations.
  */
+import type { Cassettes } from './cassettes.js'
 import { createServer as createTlsServer } from 'node:https'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { GatewayError } from '../errors.js'
@@ -182,6 +183,8 @@ export interface EmulatorOptions {
   readonly paceMs?: number
   /** Maximum number of ledger entries. Default 10,000; 0 disables the ledger. */
   readonly ledger?: number
+  /** Recorded replies, in place of emulated ones. */
+  readonly cassettes?: Cassettes
   /** `any` accepts every model id; `known` (default) only the provider's families. */
   readonly models?: 'known' | 'any'
   /** Key and certificate, PEM, for https. Entra's library refuses http. */
@@ -237,6 +240,13 @@ class Handler {
       const body = parseJson(await bodyOf(request))
       const state = { script: this.#script, ledger: this.#ledger }
       answerControl({ method: request.method ?? 'GET', path: url.pathname, body }, response, state)
+      return
+    }
+    const { cassettes, paceMs = null } = this.#options
+    if (cassettes !== undefined) {
+      this.open += 1
+      response.once('close', () => (this.open -= 1))
+      await cassettes.answer(request, await bodyOf(request), { response, paceMs })
       return
     }
     const raw = CLOUD_PATH.test(url.pathname) ? await bodyOf(request) : null

@@ -20,6 +20,7 @@ import { Exchange, type ExchangeParts, type PreAuthenticated } from './client-ex
 import type { Caching } from './caching.js'
 import { Generation, generationProblem } from './generation.js'
 import { OverloadMonitor, type Overload } from './overload.js'
+import type { RecordingService } from './recorder.js'
 import { RecentHeads, type RequestHead } from './report/recent-requests.js'
 import { clientTrace } from './report/forward-client-trace.js'
 import { arePluginsLoaded, loadPlugins } from '../policy/plugins.js'
@@ -41,6 +42,7 @@ export type GatewayParts = Omit<
   | 'recent'
   | 'shadows'
   | 'caching'
+  | 'recording'
   | 'marking'
   | 'ended'
 >
@@ -57,6 +59,8 @@ export class Gateway {
   private caching: Caching | null = null
   /** Marks prompts for the providers' caches; null before its first use. */
   private marking: Marking | null = null
+  /** Records requests; null before its first use. */
+  private recording: RecordingService | null = null
   private openingCaching: Promise<Caching> | null = null
   /** The number of the generation that was adopted last. */
   private adopting = 0
@@ -86,6 +90,7 @@ export class Gateway {
       ...shared,
       shadows: new Shadows(shared),
       caching: () => this.caching ?? this.openCaching(),
+      recording: () => this.recording ?? this.openRecording(),
       marking: () => this.marking ?? this.openMarking(),
       ended: (x) => this.ended(x),
     }
@@ -173,9 +178,23 @@ export class Gateway {
 
   /** Replies in the store are dropped with their owners, also before this process has used any. */
   private openUsedCache(): void {
-    const { routes, cache } = this.current.snapshot.config
+    const { routes, cache, record } = this.current.snapshot.config
+    // Expired recordings are removed, also before a new one is made.
+    if (record !== null) void this.openRecording()
     if (this.caching !== null || !cache.store) return
     if (routes.some((route) => route.cache !== null)) void this.openCaching()
+  }
+
+  private async openRecording(): Promise<RecordingService> {
+    const { RecordingService: Opened } = await import('./recorder.js')
+    const { cacheStore, log } = this.services
+    this.recording ??= new Opened({
+      records: cacheStore.store.sealedRecords,
+      secret: cacheStore.secret,
+      log,
+      settings: () => this.current.snapshot.config.record,
+    })
+    return this.recording
   }
 
   private async openMarking(): Promise<Marking> {
@@ -279,6 +298,7 @@ export class Gateway {
     this.monitor.close()
     this.services.deadlines.close()
     this.caching?.close()
+    this.recording?.close()
     await this.current.destroy()
     if (this.inFlight.size === 0) return
     await new Promise<void>((resolve) => {

@@ -9,6 +9,7 @@ import type { ResolvedEndpoint } from '../formats/index.js'
 import { gatewayError, type GatewayError } from '../errors.js'
 import { answerPreflight, isPreflight } from '../http/cors.js'
 import { sendReply } from '../http/respond.js'
+import type { RecordingService } from './recorder.js'
 import type { Escrow } from './reasoning/escrow.js'
 import { refuseControls } from '../formats/wire/request-fields.js'
 import type { StartedReply } from './attempts/attempt.js'
@@ -58,6 +59,8 @@ export interface Services extends ReportingServices {
   /** The cache of routes that have one, loaded at its first use. */
   readonly caching: () => Caching | Promise<Caching>
   readonly cacheStore: CacheStore
+  /** Records requests, loaded at its first use. */
+  readonly recording: () => RecordingService | Promise<RecordingService>
   /** Marks prompts for the providers' caches, loaded at its first use. */
   readonly marking: () => Marking | Promise<Marking>
   /** Called once for every exchange, after its report. */
@@ -139,6 +142,11 @@ async function serveEndpoint(
   const resumed = resuming instanceof Promise ? await resuming : resuming
   results.call = resumed
   const call = withReplyReader(resumed, identity, objects)
+  const { record } = x.generation.snapshot.config
+  if (record !== null) {
+    const recording = await services.recording()
+    results.recorder = recording.begin(x, identity, call, record, results)
+  }
   const { plugins } = x.generation
   const calledFor = plugins === null ? undefined : calledForOf(x, identity, services)
   const chosen = choose(call, identity, x.generation, calledFor)
@@ -233,6 +241,7 @@ function sendAdmitted(
   const { generation } = x
   const { reservation } = admission
   const sent = new SendResult()
+  sent.recorder = results.recorder
   results.sent = sent
   // Without a spread: V8 would make a new hidden class for each request (docs/explanation/performance.md).
   const outbound = {

@@ -143,6 +143,11 @@ const explanationSchema = z.object({
     'cache_marks_saved_nano_usd',
     'What these marks saved, in billionths of a US dollar; may be negative.',
   ),
+  recorded: field(
+    z.boolean().nullable().default(null),
+    'recorded',
+    '`true` if the request was recorded (`record`); else empty.',
+  ),
 })
 
 /** The fields in the order of the columns. New ones go to the end. */

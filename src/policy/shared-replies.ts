@@ -1,6 +1,7 @@
 /**
  * The stored replies that all processes of a store share, and what drops them: orders of
- * `sluice cache clear`, and revoked keys and accounts. Replies are encrypted with their key, so that the store has no text of them.
+ * `sluice cache clear`, and revoked keys and accounts. Replies are encrypted with their key, so that the
+ * store has no text of them.
  */
 import { randomUUID } from 'node:crypto'
 import { isObject, numberOf, objectOf, stringOf } from '../formats/chat/json.js'

@@ -106,6 +106,7 @@ void t.test('omitted settings have the documented defaults', (t) => {
       concurrency: 8,
       allowPrivateAddress: false,
     },
+    record: null,
     cache: { memoryBytes: 67_108_864, store: false },
     upstreams: {
       openai: {

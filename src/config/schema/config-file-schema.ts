@@ -10,6 +10,7 @@ import { GUESSABLE, isGuessable, DAY_MS, name, text, whole } from './value-types
 import { limitingSchema, limitSchema, planLimitsSchema } from './limits-schema.js'
 import { afterDisconnectSchema, ledgerSchema, onDisconnectSchema } from './ledger-schema.js'
 import { guardrailsSchema, pluginsSchema } from './guardrails-schema.js'
+import { recordSchema } from './record-schema.js'
 import { routeSchema } from './route-schema.js'
 import { serverSchema } from './server-schema.js'
 import { metricsSchema, notifySchema, smtpSchema, telemetrySchema } from './telemetry-schema.js'
@@ -198,6 +199,7 @@ export const fileSchema = z.strictObject({
     .describe(
       'Images and files that a request names by URL, for upstreams that do not accept URLs: the gateway fetches them and sends them inline, or refuses the request with 400.',
     ),
+  record: recordSchema.optional(),
   cache: cacheSchema.prefault({}).describe('Where the replies of routes with `cache` are kept.'),
   upstreams: z
     .record(name, upstreamSchema)

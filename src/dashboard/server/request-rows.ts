@@ -68,6 +68,7 @@ const COLUMNS: readonly [title: string, cell: (row: schema.RequestRow) => Cell][
   ['guardrails', (row) => row.guardrails],
   ['cache_marks', (row) => row.cacheMarks],
   ['cache_marks_saved_usd', (row) => usd(row.cacheMarksSavedNanoUsd)],
+  ['recorded', (row) => row.recorded],
 ]
 
 /** The header line of the CSV file. */

@@ -1,4 +1,5 @@
 /** The results of the attempts of a request, for the ledger entry, the metrics and the log line. */
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Usage } from '../../formats/chat/usage.js'
 import type { ErrorKind } from '../../errors.js'
 import type { Outcome } from '../../observe/metrics/label-types.js'
@@ -104,6 +105,16 @@ export function hasFinalCounts({ replyResult, isPaused, call }: AttemptResult): 
   return isPaused || isFinished || outcome === 'complete'
 }
 
+/** Gets the bytes that are sent to upstreams and received from them. */
+export interface UpstreamRecorder {
+  sent(
+    attempt: AttemptResult,
+    request: { path: string; headers: readonly string[]; body: Buffer | string },
+  ): void
+  head(attempt: AttemptResult, status: number, headers: IncomingHttpHeaders): void
+  chunk(attempt: AttemptResult, bytes: Buffer): void
+}
+
 /** The result of sending a request. Filled in by the candidate loop and its attempts. */
 export class SendResult {
   /** In the order in which they began. */
@@ -114,6 +125,8 @@ export class SendResult {
   preparedLosses: readonly string[] = []
   /** Marks for the provider's prompt cache in the last prepared request. */
   preparedMarks = 0
+  /** Records the bytes of the attempts; null if the request is not recorded. */
+  recorder: UpstreamRecorder | null = null
   /** Time spent on translating the request and the reply. */
   translateMs = 0
   /** Time spent on fetching media that the request names by URL. */

@@ -136,10 +136,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
   private drainedReply: DrainedReply | null = null
   private awaited: Awaited | null = null
   private awaitedSinceMs = 0
-  /**
-   * The waits count in the result. They do not if the reply has begun, because the client's wait then counts
-   * as relaying; and for a hedge, while the time counts for the other attempt.
-   */
+  /** Whether the waits count: those after a beginning are relaying, those of a hedge the other attempt's. */
   private countsWaits: boolean
 
   constructor(
@@ -181,6 +178,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
     const { path, body } = outgoing
     const traced = exchange.trace?.headers(result)
     const headers = traced === undefined ? outgoing.headers : [...outgoing.headers, ...traced]
+    this.request.sent.recorder?.sent(result, { path, headers, body })
     this.upstream = target.upstream.pool.send({ path, headers, body, onFreshConnection }, this)
   }
 
@@ -198,6 +196,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
     this.clock.head(nowMs)
     this.awaitNext('replyMs', nowMs)
     this.collected.headers = headers
+    this.request.sent.recorder?.head(result, status, headers)
     result.status = status
     result.requestId = requestIdIn(headers)
     if (status !== 200) {
@@ -217,6 +216,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
 
   onResponseData(chunk: Buffer): void {
     this.result.captured?.take(chunk)
+    this.request.sent.recorder?.chunk(this.result, chunk)
     this.prepared.call.replyReader?.read(chunk, this.target)
     const { phase } = this
     if (phase === 'stream') {

@@ -110,6 +110,7 @@ export function entryOf(x: RequestContext, results: Results, nowMs: number): Led
     accountPath: authenticated?.identity.accountPath ?? null,
     cacheHit: cacheHitOf(results),
     ...marksOf(x, results),
+    recorded: results.recorder?.isKept({ outcome }) === true ? true : null,
     savedNanoUsd: results.cached?.result === 'hit' ? results.cached.saved() : null,
     identity: authenticated?.identity.workload ?? null,
   }

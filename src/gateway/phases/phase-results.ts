@@ -4,7 +4,7 @@
  */
 import type { GatewayError } from '../../errors.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
-import type { AttemptResult, SendResult } from '../attempts/attempt-result.js'
+import type { AttemptResult, SendResult, UpstreamRecorder } from '../attempts/attempt-result.js'
 import type { CacheUse } from '../../policy/cache-rules.js'
 import type { Admitted, Refused } from './admit.js'
 import type { Authenticated } from './authenticate.js'
@@ -17,6 +17,13 @@ import type { ReplyResult } from '../../formats/translated-stream.js'
 import type { GuardNotes } from '../../policy/guard-notes.js'
 import type { ObservedExchange } from '../../policy/plugins.js'
 
+/** Records the request. */
+export interface RequestRecorder extends UpstreamRecorder {
+  isKept(entry: Pick<LedgerEntry, 'outcome'>): boolean
+  /** The request has ended. */
+  ended(entry: LedgerEntry): void
+}
+
 /** A member is null until its phase has returned. */
 export class Results {
   identified: Identified | null = null
@@ -26,6 +33,8 @@ export class Results {
   route: (Pick<Route, 'candidates' | 'tookMs'> & Partial<Pick<Route, 'config'>>) | null = null
   /** What the cache of the route did; null if it has none, or was not reached. */
   cached: CacheUse | null = null
+  /** Null if the request is not recorded. */
+  recorder: RequestRecorder | null = null
   admission: Omit<Admitted, 'call' | 'reservation'> | Refused | null = null
   sent: SendResult | null = null
   /** What guardrails did; null if none applies. */

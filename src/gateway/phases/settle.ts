@@ -6,6 +6,7 @@ import { digestOf } from '../../accounts/key-secret.js'
 import { causeOf } from '../../errors.js'
 import { isImplausible } from '../../formats/chat/usage.js'
 import type { DialectName } from '../../formats/dialect.js'
+import type { LedgerEntry } from '../../ledger/entry.js'
 import type { LedgerWriter } from '../../ledger/ledger-writer.js'
 import type { BudgetWatch } from '../../limits/budget-watch.js'
 import { storeReservationOf } from '../../limits/reservation-types.js'
@@ -54,6 +55,7 @@ export class Settlement {
   readonly results: Results
   private readonly services: ReportingServices
   private isRecorded = false
+  private entry: LedgerEntry | null = null
   /** The writes that the end of the reply has waited for, or waits for. */
   private awaitedWrites: Promise<void> | null = null
 
@@ -116,6 +118,7 @@ export class Settlement {
     const { x, results, services } = this
     const entry = entryOf(x, results, nowMs)
     results.shadow?.originalEnded(entry)
+    this.entry = entry
     const outcome = outcomeOf(x, results)
     recordAttempts(results, outcome, services.metrics)
     this.countCanaries(outcome)
@@ -205,6 +208,7 @@ export class Settlement {
     const beganMs = performance.now()
     const { x, results } = this
     const { metrics, log, recent } = this.services
+    if (this.entry !== null) results.recorder?.ended(this.entry)
     const outcome = outcomeOf(x, results)
     const status = outcome === 'client_gone' ? 499 : x.res.statusCode
     const seconds = (beganMs - x.startedMs) / 1000

@@ -249,7 +249,8 @@ CREATE TABLE ledger_entries (
   identity TEXT,
   guardrails TEXT,
   cache_marks INTEGER,
-  cache_marks_saved_nano_usd INTEGER
+  cache_marks_saved_nano_usd INTEGER,
+  recorded INTEGER
 );
 CREATE INDEX entries_by_time ON ledger_entries (at_ms);
 CREATE INDEX entries_failed ON ledger_entries (at_ms) WHERE outcome <> 'ok';
@@ -272,7 +273,7 @@ CREATE VIEW entries AS SELECT
   tokens_after_disconnect, losses, generation, first_content_ms, overhead_ms, ingress, error_message,
   "limit", upstream_status, upstream_request_id, attempted, shadow_of, labels, client_request_id, price_version,
   gateway, generation_hash, cache_hit, saved_nano_usd, account_path, identity, guardrails,
-  cache_marks, cache_marks_saved_nano_usd,
+  cache_marks, cache_marks_saved_nano_usd, recorded,
   at_ms
 FROM ledger_entries;
 

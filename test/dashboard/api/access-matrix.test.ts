@@ -14,6 +14,7 @@ import {
 import { ACCESS } from '../../../src/dashboard/server/routing/access.js'
 import { dashboardRoutes } from '../../../src/dashboard/server/routing/routes.js'
 import { createdKeyReply } from '../../../src/dashboard/server/schema/schema.js'
+import { RecordingSeal } from '../../../src/policy/recording.js'
 import type { Services } from '../../../src/dashboard/server/services.js'
 import { aRow, PASSWORD, startStage, type Browser, type Stage } from '../fixtures/stage.js'
 
@@ -80,8 +81,28 @@ interface Cast extends Stage {
   readonly ownerId: string
 }
 
+const KEY = '0f4c9b1e7d2a85c36f10e9d8b7a6c5f4'
+
+/** Stores a recording of the account. */
+async function record({ store }: Stage, id: string, accountId: string): Promise<void> {
+  const wire = {
+    request: { method: 'POST', path: '/v1/messages', headers: {}, body: '{}' },
+    response: { status: 200, headers: {}, chunks: [{ at_ms: 1, data: 'x' }] },
+  }
+  const facts = {
+    ...{ model: 'm', upstream: 'u', requested_model: 'm', upstream_model: 'm', status: 200 },
+    ...{ input_tokens: 1, output_tokens: 1, cost_nano_usd: 1, duration_ms: 1 },
+  }
+  const recording = { id, request: {}, reply: null, client: wire, upstream: wire, facts }
+  const value = new RecordingSeal(KEY).seal(accountId, recording)
+  const times = { atMs: Date.now(), expiresAtMs: Date.now() + 600_000 }
+  const owner = { accountId, keyId: 'k', model: 'm', info: '{"upstream":"u","status":200}' }
+  const sealed = { kind: 'recording' as const, id, ...owner, ...times, value }
+  await store.sealedRecords.put(sealed, 1_000_000, Date.now())
+}
+
 async function cast(t: Test): Promise<Cast> {
-  const stage = await startStage(t)
+  const stage = await startStage(t, { more: `escrow: { key: ${KEY} }` })
   const owner = await stage.signedIn('ada@example.com')
   const other = await stage.signedIn('bob@example.com')
   const admin = await stage.signedIn('root@example.com', 'max', 'admin')
@@ -89,6 +110,7 @@ async function cast(t: Test): Promise<Cast> {
   const { id: keyId, accountId: ownerId } = createdKeyReply.parse(made.json).key
   const row = aRow(ownerId, { keyId })
   await stage.store.ledger.settle(row)
+  await record(stage, row.requestId, ownerId)
   return { ...stage, owner, other, admin, keyId, ownerId, requestId: row.requestId }
 }
 
@@ -150,7 +172,8 @@ void t.test('every reply matches the schema of the page', async (t) => {
     if (route.path.startsWith('/oidc/')) continue
     // These routes need an earlier generation; browser-configuration.test.ts has one.
     if (name === 'POST /configuration/{id}/rollback') continue
-    const ofOwner = route.path.startsWith('/requests') ? stage.requestId : stage.keyId
+    const isOfRequest = /^\/(?:requests|recordings)/.test(route.path)
+    const ofOwner = isOfRequest ? stage.requestId : stage.keyId
     const id = route.path.startsWith('/statements') ? '2026-11' : ofOwner
     const isAdmin = route.credential !== 'open' && ACCESS[route.credential].of === 'gateway'
     const adminId = route.path.startsWith('/configuration') ? '1' : stage.ownerId
@@ -233,3 +256,24 @@ void t.test('K-171: a change refuses unknown members by name', async (t) => {
     account: { role: 'owner', plan: { name: 'starter' } },
   })
 })
+
+void t.test(
+  'a recording is for its account and administrators, and each reading is audited',
+  async (t) => {
+    const { owner, other, admin, requestId, ownerId, store } = await cast(t)
+    const path = `/recordings/${requestId}`
+    t.match((await owner.get('/recordings')).json, { recordings: [{ id: requestId, model: 'm' }] })
+    t.same((await other.get('/recordings')).json, { recordings: [] })
+    t.match((await admin.get('/recordings?account=all')).json, { recordings: [{ id: requestId }] })
+    t.equal((await other.get(path)).status, 404)
+    t.equal((await other.ask('DELETE', path)).status, 404)
+    t.match((await owner.get(path)).json, { id: requestId, accountId: ownerId, reply: null })
+    t.equal((await admin.get(path)).status, 200)
+    const trail = await store.auditTrail.page({ accountId: ownerId, after: null, limit: 100 })
+    const read = trail.filter(({ action }) => action === 'recording.read')
+    t.same(read.map(({ actor }) => actor).sort(), ['ada@example.com', 'root@example.com'])
+    t.ok(read.every(({ target }) => target === requestId))
+    t.equal((await owner.ask('DELETE', path)).status, 200)
+    t.equal((await owner.get(path)).status, 404)
+  },
+)

@@ -9,6 +9,7 @@ import { modelRoutes } from '../api/models.js'
 import { oidcRoutes } from '../api/oidc.js'
 import { passwordRoutes } from '../api/passwords.js'
 import { providerRoutes } from '../api/providers.js'
+import { recordingRoutes } from '../api/recordings.js'
 import { sessionRoutes } from '../api/sign-in.js'
 import { statementRoutes } from '../api/statements.js'
 import { usageRoutes } from '../api/usage.js'
@@ -26,6 +27,7 @@ export function dashboardRoutes(services: Services): Route[] {
     ...limitRoutes(services),
     ...usageRoutes(services),
     ...statementRoutes(services),
+    ...recordingRoutes(services),
     ...modelRoutes(services),
     ...operationRoutes(services),
     ...providerRoutes(services),

@@ -56,6 +56,7 @@ ALTER TABLE ledger_entries ADD COLUMN guardrails TEXT;
 -- Marks for the prompt caches of providers.
 ALTER TABLE ledger_entries ADD COLUMN cache_marks INTEGER;
 ALTER TABLE ledger_entries ADD COLUMN cache_marks_saved_nano_usd INTEGER;
+ALTER TABLE ledger_entries ADD COLUMN recorded INTEGER;
 DROP VIEW entries;
 CREATE VIEW entries AS SELECT
   request_id, strftime('%Y-%m-%dT%H:%M:%fZ', at_ms / 1000.0, 'unixepoch') AS at, duration_ms,
@@ -65,7 +66,7 @@ CREATE VIEW entries AS SELECT
   tokens_after_disconnect, losses, generation, first_content_ms, overhead_ms, ingress, error_message,
   "limit", upstream_status, upstream_request_id, attempted, shadow_of, labels, client_request_id, price_version,
   gateway, generation_hash, cache_hit, saved_nano_usd, account_path, identity, guardrails,
-  cache_marks, cache_marks_saved_nano_usd,
+  cache_marks, cache_marks_saved_nano_usd, recorded,
   at_ms
 FROM ledger_entries;
 

@@ -1,0 +1,168 @@
+/** `sluice recordings`: lists, shows and deletes recorded requests. */
+import { parseArgs } from 'node:util'
+import type { RecordConfig } from '../config/schema/record-schema.js'
+import {
+  recordingsOf,
+  RecordingSeal,
+  type Recording,
+  type RecordingHead,
+  type Recordings,
+} from '../policy/recording.js'
+import { commandEntry } from './accounts.js'
+import type { Command } from './command.js'
+import { UsageError } from './usage-error.js'
+import { rangeOf } from './usage.js'
+import {
+  configInForce,
+  namedAccount,
+  openingFor,
+  withStore,
+  type StoreSession,
+} from './with-store.js'
+
+/** `sluice recordings`. */
+export const command: Command = {
+  name: 'recordings',
+  summary: 'list, show and delete recorded requests',
+  help: `
+Usage: sluice recordings list [--account ACCOUNT] [--since TIME] [--json] [--config FILE]
+       sluice recordings show ID [--json] [--config FILE]
+       sluice recordings delete ID [--config FILE]
+
+Works on the recordings of 'record' in the configuration file, with or without a running gateway. ID is the id of the
+request, as in x-request-id. Each reading of a recording is in the audit trail.
+
+Options:
+  --config FILE      the configuration file (default: the variable SLUICE_CONFIG)
+  --account ACCOUNT  only recordings of the account with this id or e-mail address
+  --since TIME       a date or time (2026-11-20, 2026-11-20T08:00:00Z), or a duration before now (90m, 24h, 7d)
+  --json             print JSON
+
+Exit status: 0 success, 1 failure or no such recording, 2 wrong usage.
+
+Example:
+  sluice recordings list --config config/gateway.yaml --since 24h --json
+`,
+  run(argv) {
+    const { values, positionals } = parseArgs({
+      args: [...argv],
+      allowPositionals: true,
+      options: {
+        config: { type: 'string' },
+        account: { type: 'string' },
+        since: { type: 'string' },
+        json: { type: 'boolean', default: false },
+      },
+    })
+    const [action, id = '', ...surplus] = positionals
+    if (action !== 'list' && action !== 'show' && action !== 'delete') {
+      throw new UsageError("'sluice recordings' needs one of: list, show, delete")
+    }
+    if (surplus.length > 0 || (action === 'list') !== (id === '')) {
+      const form = action === 'list' ? 'only options' : 'one ID'
+      throw new UsageError(`'sluice recordings ${action}' accepts ${form}`)
+    }
+    return withRecordings('sluice recordings', values.config, async (opened) => {
+      if (action === 'delete') return (await opened.recordings.remove(id)) ? 0 : missing(opened, id)
+      if (action === 'list') return list(opened, values)
+      const found = await readRecording(opened, id)
+      if (found === null) return missing(opened, id)
+      const { request, reply, client, upstream } = found.recording
+      const shown = { id, request, reply, client, upstream }
+      opened.session.terminal.out(JSON.stringify(shown, null, values.json ? 0 : 2))
+      return 0
+    })
+  },
+}
+
+/** The recordings of a configuration, and the session of a command. */
+export interface OpenedRecordings {
+  readonly session: StoreSession
+  readonly recordings: Recordings
+  readonly seal: RecordingSeal
+}
+
+const IN_STORE: RecordConfig['to'] = { kind: 'store' }
+
+/** Opens the recordings of the configuration file for the work. */
+export async function withRecordings(
+  name: string,
+  config: string | undefined,
+  work: (opened: OpenedRecordings) => Promise<number>,
+): Promise<number> {
+  const opening = openingFor(name, config)
+  const inForce = await configInForce(opening.configPath, (line) => opening.terminal.err(line))
+  if (inForce === null) return 1
+  const { record, escrow } = inForce.config
+  return withStore(opening, async (session) => {
+    const { terminal, store } = session
+    if (escrow.key === null) {
+      terminal.err('sluice: recordings need escrow.key in the configuration file')
+      return 1
+    }
+    const recordings = recordingsOf(record?.to ?? IN_STORE, store.sealedRecords)
+    if (recordings === null) {
+      terminal.err('sluice: recordings are sent to a URL (record.to), and none are kept here')
+      return 1
+    }
+    return work({ session, recordings, seal: new RecordingSeal(escrow.key) })
+  })
+}
+
+/** A recording, whose reading the audit trail notes; null if there is none, or another key has sealed it. */
+export async function readRecording(
+  { session, recordings, seal }: OpenedRecordings,
+  id: string,
+): Promise<{ readonly head: RecordingHead; readonly recording: Recording } | null> {
+  const found = await recordings.find(id, Date.now())
+  const recording = found === null ? null : seal.open(found.head, found.sealed)
+  if (found === null || recording === null) return null
+  const { accountId } = found.head
+  const entry = { accountId, action: 'recording.read', target: id, detail: '' }
+  await session.store.auditTrail.add(commandEntry(entry))
+  return { head: found.head, recording }
+}
+
+/** Selects recordings. */
+export interface RecordingOptions {
+  readonly account?: string | undefined
+  readonly since?: string | undefined
+}
+
+/** The heads that the options select; null after an error. */
+export async function selectedHeads(
+  { session, recordings }: OpenedRecordings,
+  { account, since }: RecordingOptions,
+): Promise<RecordingHead[] | null> {
+  const owner = account === undefined ? null : await namedAccount(session, account)
+  if (owner === null && account !== undefined) return null
+  const nowMs = Date.now()
+  const { fromMs } = rangeOf({ since }, '1970-01-01', nowMs)
+  const filter = { sinceMs: fromMs, ...(owner === null ? {} : { accountId: owner.id }) }
+  return recordings.list(filter, nowMs)
+}
+
+async function list(
+  opened: OpenedRecordings,
+  options: RecordingOptions & { readonly json: boolean },
+): Promise<number> {
+  const heads = await selectedHeads(opened, options)
+  if (heads === null) return 1
+  const { terminal } = opened.session
+  const rows = heads.map(rowOf)
+  if (options.json) terminal.out(JSON.stringify(rows))
+  else for (const row of rows) terminal.out(Object.values(row).join('  '))
+  return 0
+}
+
+/** A recording in lists. */
+export function rowOf({ id, atMs, accountId, model, upstream, status, bytes }: RecordingHead) {
+  const at = new Date(atMs).toISOString()
+  return { id, at, account_id: accountId, model, upstream, status, bytes }
+}
+
+/** Prints that there is no such recording; returns the exit status. */
+export function missing({ session }: OpenedRecordings, id: string): number {
+  session.terminal.err(`sluice: no recording '${id}': it is unknown, or has expired`)
+  return 1
+}
