@@ -92,7 +92,6 @@ const OPTIONS = {
 
 /** An action and its options. */
 export type UsageCall = ReturnType<typeof parseUsage>
-type UsageValues = UsageCall['values']
 
 /** The action and its options. Throws `UsageError` or parseArgs's error. */
 export function parseUsage(argv: readonly string[]) {

@@ -6,8 +6,8 @@ import {
   type RecordingHead,
   type Recordings,
 } from '../../../policy/recording.js'
+import { notFound } from '../routing/access.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
-import { notFound } from '../routing/api-router.js'
 import * as schema from '../schema/schema.js'
 import { entryOf, scopeOf, type Services } from '../services.js'
 
