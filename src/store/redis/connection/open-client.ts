@@ -116,7 +116,7 @@ export function newClient(address: RedisAddress, name: string, timeoutMs: number
  */
 export function withLateErrors(client: Redis): Redis {
   return client.on('error', () => {
-    // There is none if a sentinel has no address.
+    // There is none if no sentinel has an address.
     const socket: unknown = client.stream
     if (socket instanceof Socket) socket.on('error', () => undefined)
   })
