@@ -1,7 +1,7 @@
 /**
  * Notifies when 50 %, 80 % and 100 % of a budget are used, once for each day, week or month in the whole
- * fleet: the store decides which process reports. Reservations of this process do not count as used; those of other
- * processes do, so a notification may come early.
+ * fleet: the store decides which process reports. Reservations of this process do not count as used; those of
+ * other processes do, so a notification may come early.
  */
 import type { Notify } from '../observe/notification.js'
 import type { ThrottleStore } from '../store/throttle.js'

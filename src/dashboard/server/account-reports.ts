@@ -1,7 +1,7 @@
 /**
- * What accounts used and cost: the statement of a month, and sums by account, parent, top of the tree, member,
- * key, label, model and month. Each request counts under the tree at its own time, so that a closed month
- * never changes, and every sum is exact to the nano-dollar.
+ * What accounts used and cost: the statement of a month, and sums by account, parent, top of the tree,
+ * member, key, label, model and month. Each request counts under the tree at its own time, so that a closed
+ * month never changes, and every sum is exact to the nano-dollar.
  */
 import { csvCell, usd } from '../../ledger/export-columns.js'
 import { monthOf } from '../../store/limit-arithmetic.js'
@@ -281,32 +281,28 @@ class AccountPaths {
   }
 }
 
+interface KeyName {
+  readonly name: string
+  readonly createdBy?: string
+}
+
 /** Names and makers of keys. */
 class KeyNames {
   private readonly store: Source
-  private readonly keys = new Map<string, { name: string; createdBy?: string } | null>()
+  private readonly keys = new Map<string, KeyName | null>()
 
   constructor(store: Source) {
     this.store = store
   }
 
-  async of({ accountId, keyId }: AccountUse): Promise<{ name: string; createdBy?: string } | null> {
+  async of({ accountId, keyId }: AccountUse): Promise<KeyName | null> {
     const id = `${accountId} ${keyId}`
     const known = this.keys.get(id)
     if (known !== undefined) return known
-    const key = keyId.startsWith('key_')
+    const found = keyId.startsWith('key_')
       ? await this.store.keyById(accountId, keyId)
       : // The playground, or `NAME/KEY_NAME` of a workload identity.
         { name: keyId.slice(keyId.indexOf('/') + 1) }
-    const found =
-      key === null
-        ? null
-        : {
-            name: key.name,
-            ...('createdBy' in key && key.createdBy !== undefined
-              ? { createdBy: key.createdBy }
-              : {}),
-          }
     this.keys.set(id, found)
     return found
   }
