@@ -68,17 +68,16 @@ export async function loadPlugins(
 }
 
 async function loadPlugin({ path, hash }: PluginConfig): Promise<Plugin> {
-  let module: unknown
+  let exported: unknown
   try {
     // The hash makes each content a module of its own.
-    module = (await import(`${pathToFileURL(path).href}?content=${hash}`)) as unknown
+    const module = (await import(`${pathToFileURL(path).href}?content=${hash}`)) as object
+    exported = Reflect.get(module, 'default')
   } catch (error) {
     const line =
       error instanceof SyntaxError ? await syntaxErrorLine(path) : lineIn(stackOf(error), path)
     throw new PluginError(`${path}:${line}: ${reasonOf(error)}`, { cause: error })
   }
-  const exported =
-    isObject(module) || typeof module === 'object' ? Reflect.get(Object(module), 'default') : null
   const problem = problemOf(exported)
   if (problem === null && isPlugin(exported)) return exported
   throw new PluginError(`${path}:${exportLine(path)}: ${problem ?? 'is not a plugin'}`)
