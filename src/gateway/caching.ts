@@ -186,7 +186,7 @@ export class Caching {
   adopt(generation: Generation): void {
     const routes = new Set(
       generation.snapshot.config.routes.map((route) =>
-        routeOf(routeContent(route, generation.snapshot.config.upstreams), generation),
+        routeOf(routeContent(route, generation.snapshot.config), generation),
       ),
     )
     this.memory.drop(({ owner }) => !routes.has(owner.route), 'route')
@@ -234,6 +234,8 @@ export class Caching {
       return { error: reason ?? replyResult?.error ?? TRUNCATED, stored: null }
     }
     if (attempt === null || log === null || replyResult.wasCut === true) return NOT_KEPT
+    // A guardrail that failed has not judged the reply.
+    if (results.guard?.hasError === true) return NOT_KEPT
     const { upstream, upstreamCodec, dialect } = attempt.candidate.target
     const origin = upstreamCodec.stateOrigin ?? dialect
     const source = { upstream: upstream.config.name, model: attempt.candidate.model, origin }
@@ -380,7 +382,7 @@ async function keyOf(request: CachedRequest): Promise<Pick<KeyedRequest, 'key' |
   const { generation } = x
   const { accountId, keyId } = identity
   const { scope } = cache
-  const content = routeContent(route.config, generation.snapshot.config.upstreams)
+  const content = routeContent(route.config, generation.snapshot.config)
   const steps = keySteps({
     request: call.request,
     wire: call.wire,

@@ -4,7 +4,7 @@
  * not contain (fields that only the client's own format has) is added as the client sent it.
  */
 import { createHash, type Hash } from 'node:crypto'
-import type { RouteConfig, UpstreamConfig } from '../config/config.js'
+import type { Config, RouteConfig, UpstreamConfig } from '../config/config.js'
 import { isObject, stringOf, type JsonObject, type JsonValue } from '../formats/chat/json.js'
 import type { ModelFacts } from '../formats/chat/model.js'
 import type {
@@ -317,17 +317,23 @@ function* unknownMembers(value: JsonValue): Generator<[number, string, JsonValue
 
 const contents = new WeakMap<RouteConfig, string>()
 
-/** A hash of the route with its upstreams, without their credentials. Another route has no influence. */
+/**
+ * A hash of the route with its upstreams, without their credentials, and its guardrails. Another route has no
+ * influence.
+ */
 export function routeContent(
   route: RouteConfig,
-  upstreams: Readonly<Record<string, UpstreamConfig>>,
+  { upstreams, guardrails }: Pick<Config, 'upstreams' | 'guardrails'>,
 ): string {
   const known = contents.get(route)
   if (known !== undefined) return known
   const names = [...route.targets, ...route.fallback].map(({ upstream }) => upstream)
   const used = [...new Set(names)].map((name) => upstreamContent(upstreams[name]))
+  const guards = guardrails.filter(
+    ({ name, applyTo }) => applyTo !== null || route.guardrails.includes(name),
+  )
   const content = createHash('sha256')
-    .update(JSON.stringify([route, used]))
+    .update(JSON.stringify([route, used, guards]))
     .digest('base64url')
   contents.set(route, content)
   return content

@@ -192,11 +192,18 @@ void t.test('the content of a route is that of its upstreams, without credential
   const upstream = upstreams[target?.upstream ?? '']
   if (route === undefined || upstream === undefined) throw new Error('no route')
   const contentOf = (change: object): string =>
-    routeContent({ ...route }, { ...upstreams, [upstream.name]: { ...upstream, ...change } })
+    routeContent(
+      { ...route },
+      { guardrails: [], upstreams: { ...upstreams, [upstream.name]: { ...upstream, ...change } } },
+    )
   const content = contentOf({})
   t.equal(contentOf({ apiKeys: ['other'], timeouts: {} }), content, 'credentials and timeouts')
   t.not(contentOf({ baseUrl: 'http://other' }), content, 'an address')
-  t.not(routeContent({ ...route, sticky: 'key' }, upstreams), content, 'a setting of the route')
+  t.not(
+    routeContent({ ...route, sticky: 'key' }, { guardrails: [], upstreams }),
+    content,
+    'a setting of the route',
+  )
   t.end()
 })
 
