@@ -12,7 +12,7 @@ import { openStore } from '../../src/store/open-store.js'
 import { startGateway } from '../helpers/gateway.js'
 import { dice } from '../helpers/seeded-random.js'
 
-const REQUESTS = process.env['SLUICE_LONG'] === '1' ? 50_000 : 600
+const REQUESTS = process.env['SLUICE_LONG'] === '1' ? 50_000 : 300
 const AT_A_TIME = 8
 
 /** Replies with a number that no other reply has, and the model and prompt of the request. */
