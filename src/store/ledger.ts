@@ -198,13 +198,13 @@ export interface Ledger {
   /** Each key that was used, in no order: faster than `sums` for accounts with many keys. */
   keyUse(query: KeyUseQuery): Promise<KeyUse[]>
   /**
-   * What accounts used, also by entries that were pruned since: each entry counts once, in the month and under
-   * the path of its account at the time. In no order.
+   * What accounts used, also by entries that were pruned since: each entry counts once, in the month and
+   * under the path of its account at the time. In no order.
    */
   accountUse(query: AccountUseQuery): Promise<AccountUse[]>
   /**
-   * Replaces the use of pruned entries of the same month, account, path, key, model and labels, for a migration.
-   * No gateway may use the ledger meanwhile. Idempotent.
+   * Replaces the use of pruned entries of the same month, account, path, key, model and labels, for a
+   * migration. No gateway may use the ledger meanwhile. Idempotent.
    */
   putAccountUse(uses: readonly AccountUse[]): Promise<void>
   /** The use of pruned entries, for a migration. */

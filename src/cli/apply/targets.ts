@@ -1,6 +1,6 @@
 /**
- * The places in which `sluice apply` makes its changes: the store of the configuration, or the admin API of a gateway. Both
- * plan and apply the same documents.
+ * The places in which `sluice apply` makes its changes: the store of the configuration, or the admin API of a
+ * gateway. Both plan and apply the same documents.
  */
 import { LABEL_VALUE } from '../../accounts/labels.js'
 import type { Plans } from '../../accounts/plans.js'

@@ -74,14 +74,7 @@ export function observeStore(store: Store, metrics: Metrics, onFailure: OnFailur
       get: (names, nowMs) => now('shelf_get', () => store.cache.get(names, nowMs)),
       sweep: (room, nowMs) => timed('sweep', () => store.cache.sweep(room, nowMs)),
     },
-    providerObjects: {
-      put: (objects, nowMs) => timed('objects', () => store.providerObjects.put(objects, nowMs)),
-      find: (upstream, ids, nowMs) =>
-        now('objects', () => store.providerObjects.find(upstream, ids, nowMs)),
-      remove: (upstream, id) => timed('objects', () => store.providerObjects.remove(upstream, id)),
-      all: () => store.providerObjects.all(),
-      sweep: (nowMs) => timed('sweep', () => store.providerObjects.sweep(nowMs)),
-    },
+    providerObjects: observedObjects(store.providerObjects, timed, now),
     denials: observedDenials(store.denials, timed, now),
     sealedRecords: {
       put: (record, maxBytes, nowMs) =>
@@ -107,6 +100,20 @@ function observedDenials(denials: Store['denials'], timed: Timed, now: Now): Sto
     remove: (id, auditEntries) => timed('denials', () => denials.remove(id, auditEntries)),
     isDenied: (token, nowMs) => now('denials', () => denials.isDenied(token, nowMs)),
     sweep: (nowMs) => timed('sweep', () => denials.sweep(nowMs)),
+  }
+}
+
+function observedObjects(
+  objects: Store['providerObjects'],
+  timed: Timed,
+  now: Now,
+): Store['providerObjects'] {
+  return {
+    put: (added, nowMs) => timed('objects', () => objects.put(added, nowMs)),
+    find: (upstream, ids, nowMs) => now('objects', () => objects.find(upstream, ids, nowMs)),
+    remove: (upstream, id) => timed('objects', () => objects.remove(upstream, id)),
+    all: () => objects.all(),
+    sweep: (nowMs) => timed('sweep', () => objects.sweep(nowMs)),
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * Goal: `sluice apply` makes what its documents describe, once, and names the place where a document is wrong.
+ * Goal: `sluice apply` makes what its documents describe, once, and names the place of a mistake in them.
  * Method: the command on both stores and against a gateway's admin API, in a temporary folder.
  */
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'

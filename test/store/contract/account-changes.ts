@@ -70,8 +70,8 @@ export async function users(t: Test, newUrl: NewUrl): Promise<void> {
   const rest = await store.users.list({ after: first.next, limit: 1 })
   t.same([rest.items.map(({ email }) => email), rest.next], [emails.slice(1), null])
 
-  const { groupRole: _none, ...left } = ada
-  const edited = { ...left, role: null, signedInAtMs: 9 }
+  const edited = { ...ada, role: null, signedInAtMs: 9 }
+  delete edited.groupRole
   t.same(
     await store.users.change(ada.id, { role: null, groupRole: null, signedInAtMs: 9 }, () => [
       anEntry(ada.id, { action: 'user.change', target: ada.id }),
@@ -129,10 +129,10 @@ export async function trees(t: Test, newUrl: NewUrl): Promise<void> {
   const move = (account: Account, parentId: string | undefined) =>
     change(store, account, ({ account: is }) => {
       if (is === null) return { refuse: 'absent' }
-      const { parentId: _old, ...rest } = is
-      return {
-        write: { account: parentId === undefined ? rest : { ...rest, parentId }, audit: [] },
-      }
+      const account = { ...is }
+      delete account.parentId
+      if (parentId !== undefined) account.parentId = parentId
+      return { write: { account, audit: [] } }
     })
   t.match(await move(top, leaf.id), { kind: 'conflict', conflict: 'parent_loop' })
   t.match(await move(top, top.id), { kind: 'conflict', conflict: 'parent_loop' })
@@ -145,8 +145,7 @@ export async function trees(t: Test, newUrl: NewUrl): Promise<void> {
   t.match(await move(mid, top.id), { kind: 'written' })
   t.same((await store.childrenOf(top.id)).sort(), [mid.id, deep.id].sort())
 
-  const loops = await Promise.all([move(top, mid.id), move(mid, undefined), move(top, deep.id)])
-  t.ok(loops.length === 3)
+  await Promise.all([move(top, mid.id), move(mid, undefined), move(top, deep.id)])
   for (const account of await allAccounts(store)) {
     const above = await store.ancestorsOf(account)
     t.notOk(

@@ -155,7 +155,7 @@ void t.test(
       const child = fork(PROCESS, [url], { stdio: 'ignore' })
       const ended = once(child, 'exit')
       // The connection of the child is seen before it changes anything.
-      while (Number(String(await redis.ask('client', 'list')).split('\n').length) < 3) {
+      while (String(await redis.ask('client', 'list')).split('\n').length < 3) {
         if (child.exitCode !== null) break
         await delay(2)
       }

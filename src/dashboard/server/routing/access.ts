@@ -1,6 +1,6 @@
 /**
- * Who may use which route of the dashboard's API: the table of docs/reference/access.md, which a test compares
- * with this one, and the account that a request is about.
+ * Who may use which route of the dashboard's API: the table of docs/reference/access.md, which a test
+ * compares with this one, and the account that a request is about.
  */
 import {
   roleOf,

@@ -104,8 +104,8 @@ export const usageReply = z.strictObject({
   /** Only periods with requests, in order; all others are 0. */
   points: z.array(usagePoint),
   /**
-   * The largest first, by spend and then by requests: at most eight, and `other`. Empty for `none` and for the
-   * groups of `report`.
+   * The largest first, by spend and then by requests: at most eight, and `other`. Empty for `none` and for
+   * the groups of `report`.
    */
   groups: z.array(usageGroup),
   /** All groups by `account`, `parent`, `root`, `member`, `month` or a label; omitted for others. */

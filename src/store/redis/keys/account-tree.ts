@@ -1,6 +1,6 @@
 /**
- * The names and parents of all accounts in Redis, in one slot of a Cluster. An account exists if it has a name
- * here; its record has the same name and parent.
+ * The names and parents of all accounts in Redis, in one slot of a Cluster. An account exists if it has a
+ * name here; its record has the same name and parent.
  */
 import { MAX_LEVELS, type Account } from '../../../accounts/account.js'
 import type { AccountConflict, AccountsByName } from '../../account-changes.js'

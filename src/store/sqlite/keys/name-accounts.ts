@@ -15,7 +15,7 @@ import {
 import { freeAccountName, renamedKeys } from '../../records/former-accounts.js'
 import { numberIn, textIn, type Connection, type Row } from '../driver.js'
 
-/** Only inside a transaction. A damaged record does not change, so that it does not keep the store from opening. */
+/** Only inside a transaction. A damaged record does not change, so that the store opens. */
 export function nameAccounts(db: Connection): void {
   const rows = db.prepare('SELECT place, id, record FROM accounts ORDER BY place').all()
   const isTaken = db.prepare('SELECT 1 FROM accounts WHERE name = ?')
