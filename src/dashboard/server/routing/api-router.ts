@@ -122,9 +122,12 @@ export class ApiRouter {
   }
 
   private methodsAt(path: string): string[] {
-    const own = [path, patternOf(path)]
-    const known = [...this.routes.values()].filter((each) => own.includes(each.path))
-    return known.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+    const own = new Set([path, patternOf(path)])
+    return [...this.routes.keys()].flatMap((name) => {
+      const [method = '', at = ''] = name.split(' ')
+      if (!own.has(at)) return []
+      return method === 'GET' ? ['GET', 'HEAD'] : [method]
+    })
   }
 
   private async authorized(
