@@ -80,7 +80,9 @@ async function askForAll(gateway: TestGateway): Promise<void> {
     [
       {
         model: 'fragile',
-        messages: [{ role: 'user', content: '[[fault: status code=503 times=1]] Hi.' }],
+        messages: [
+          { role: 'user', content: '[[fault: status code=503 times=1]] Hi, AKIAABCDEFGHIJKLMNOP.' },
+        ],
       },
       {},
     ],
@@ -101,6 +103,8 @@ void t.test('documentation, code and lines have the same fields', async (t) => {
   const routes = `  - model: fragile
     targets: [{ upstream: openai, model: gpt-4o }]
     retry: { attempts: 2 }
+    guardrails: [keys]
+guardrails: { keys: { patterns: [aws_access_key], action: mask } }
 `
   const other = await startGateway(t, { routes })
   await askForAll(other)

@@ -12,6 +12,13 @@ import { encodeEvents, framesOf, clientCodec, expectObject, request, SEED } from
 /** `error.code` by kind; null for the other kinds. */
 const CODES: Readonly<Record<string, string | number>> = {
   unauthenticated: 401,
+  jwt_invalid: 401,
+  jwt_issuer: 401,
+  jwt_unknown_key: 401,
+  jwt_expired: 401,
+  jwt_audience: 401,
+  jwt_claims: 401,
+  jwt_revoked: 401,
   unknown_model: 'model_not_found',
   context_too_long: 'context_length_exceeded',
   rate_limited: 'rate_limit_exceeded',
