@@ -22,14 +22,21 @@ import { startScene, type Scene } from './scene.js'
 
 /** Panels without a value above 0, because the scene has no such event. */
 const QUIET = [
+  'Gateway internals: Circuit breakers of guardrails',
+  'Gateway internals: Duration of guardrails, p95',
+  'Gateway internals: Errors of plugins',
   'Gateway internals: Gateways with another configuration',
   'Gateway internals: Ledger entries lost',
   'Gateway internals: Ledger entries waiting or lost',
   'Gateway internals: Metric series dropped',
   'Gateway internals: Processes that enforce limits without the store',
+  'Gateway internals: Size of the stored replies',
+  'Gateway internals: Stored replies',
   'Gateway internals: Trace spans',
+  'Gateway internals: Verdicts of guardrails',
   'Gateway internals: Webhooks',
   'Gateway internals: Workers replaced',
+  'Providers: Replies from the exact cache',
 ]
 
 /** Panels whose values depend on the timing of the machine. */
