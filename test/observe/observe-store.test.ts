@@ -18,6 +18,9 @@ const PARTS = [
   'fleet',
   'providerObjects',
   'sealedRecords',
+  'adminTokens',
+  'users',
+  'denials',
 ]
 
 function answering(): Store {

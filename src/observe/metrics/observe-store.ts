@@ -94,11 +94,11 @@ type Now = <Value>(op: string, call: () => Value | Promise<Value>) => Value | Pr
 
 function observedDenials(denials: Store['denials'], timed: Timed, now: Now): Store['denials'] {
   return {
-    create: (denial, auditEntries) => timed('denials', () => denials.create(denial, auditEntries)),
-    byId: (id) => timed('denials', () => denials.byId(id)),
-    list: (query) => timed('denials', () => denials.list(query)),
-    remove: (id, auditEntries) => timed('denials', () => denials.remove(id, auditEntries)),
-    isDenied: (token, nowMs) => now('denials', () => denials.isDenied(token, nowMs)),
+    create: (denial, auditEntries) => timed('keys', () => denials.create(denial, auditEntries)),
+    byId: (id) => timed('keys', () => denials.byId(id)),
+    list: (query) => timed('keys', () => denials.list(query)),
+    remove: (id, auditEntries) => timed('keys', () => denials.remove(id, auditEntries)),
+    isDenied: (token, nowMs) => now('keys', () => denials.isDenied(token, nowMs)),
     sweep: (nowMs) => timed('sweep', () => denials.sweep(nowMs)),
   }
 }
