@@ -66,8 +66,10 @@ void t.test('an error names the damaged field and contains no value', (t) => {
   const row = aRow()
   const values = JSON.parse(writeEntry(row)) as unknown[]
   const secret = 'a-value-that-must-not-show'
+  const flags = JSON.parse(writeEntry(aRow({ cacheHit: true, recorded: true }))) as unknown[]
   values.forEach((_, at) => {
     for (const wrong of [{ secret }, [[secret]], true]) {
+      if (wrong === flags[at]) continue
       const text = JSON.stringify(values.with(at, wrong))
       const error = failureOf(() => readEntry(text))
       t.match(error, /field '\w+' is not/)
