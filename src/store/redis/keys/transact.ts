@@ -4,6 +4,8 @@
  * written before (pointers of keys, a new parent, the users' lists of accounts) and taken back if the script
  * refuses; a new account gets its name last.
  */
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   hasName,
   MAX_LEVELS,
@@ -69,6 +71,9 @@ interface Written extends AccountWrites {
 type Outcome = AccountConflict | 'email_taken' | 'changed' | null
 
 const WHAT = 'changing an account'
+/** After this time another process moves an account, because the one before was killed. */
+const MOVE_MS = 10_000
+const MOVE_POLL_MS = 20
 
 /** The changes of one store. */
 export class RedisTransactions {
@@ -234,31 +239,63 @@ export class RedisTransactions {
   ): Promise<Outcome> {
     const conflict = await this.conflictOf(accountId, read.state, writes, nowMs)
     if (conflict !== null) return conflict
-    const { engine, tree, trail } = this.options
+    const { engine } = this.options
     const { account, newKeys = [], purge } = writes
     const former = read.state.account
     if (purge === true) return this.purge(accountId, read, writes)
     if (newKeys.length > 0 && !(await claimPointers(engine, WHAT, newKeys))) return 'id_taken'
     const isMoved = former !== null && account !== undefined && account.parentId !== former.parentId
-    if (isMoved) await this.finishMoves(account)
-    const refusal = isMoved ? await tree.place(WHAT, account) : null
-    const outcome =
-      refusal ??
-      (await trail.withAuditEntries(accountId, writes.audit, async (entryArgs) => {
-        const args = [...this.argsOf(accountId, read.gen, writes), ...entryArgs]
-        const parameters = { keys: keysOfAccount(accountId), args }
-        // The name of a new account is the last step.
-        const isNew = former === null && account !== undefined
-        const step = isNew ? 'prepareDurably' : 'runDurably'
-        const done = await engine.changes[step](WHAT, KEY_SCRIPTS.changeAccount, parameters)
-        if (done === 'account_full') return 'account_full'
-        if (done !== 1) return 'changed'
-        return isNew ? this.finish(account, writes.login) : null
-      }))
-    if (outcome === null) return null
-    if (newKeys.length > 0) await releasePointers(engine, WHAT, newKeys)
-    if (isMoved && refusal === null) await tree.place(WHAT, former)
+    const outcome = isMoved
+      ? await this.oneMove(() => this.move(account, read, writes))
+      : await this.writeRecords(accountId, read, writes)
+    if (outcome !== null && newKeys.length > 0) await releasePointers(engine, WHAT, newKeys)
     return outcome
+  }
+
+  /** Writes what is in the account's slot; a new account then gets its name. */
+  private writeRecords(accountId: string, read: Read, writes: Written): Promise<Outcome> {
+    const { engine, trail } = this.options
+    const { account } = writes
+    return trail.withAuditEntries(accountId, writes.audit, async (entryArgs): Promise<Outcome> => {
+      const args = [...this.argsOf(accountId, read.gen, writes), ...entryArgs]
+      const parameters = { keys: keysOfAccount(accountId), args }
+      const isNew = read.state.account === null && account !== undefined
+      const step = isNew ? 'prepareDurably' : 'runDurably'
+      const done = await engine.changes[step](WHAT, KEY_SCRIPTS.changeAccount, parameters)
+      if (done === 'account_full') return 'account_full'
+      if (done !== 1) return 'changed'
+      return isNew ? this.finish(account, writes.login) : null
+    })
+  }
+
+  /** Places the account below its new parent in the tree, then writes its record. */
+  private async move(account: Account, read: Read, writes: Written): Promise<Outcome> {
+    const { tree } = this.options
+    const { account: former } = read.state
+    await this.finishMoves(account)
+    const refusal = await tree.place(WHAT, account)
+    if (refusal !== null) return refusal
+    const outcome = await this.writeRecords(account.id, read, writes)
+    if (outcome !== null && former !== null) await tree.place(WHAT, former)
+    return outcome
+  }
+
+  /**
+   * Runs one move of an account at a time, over all processes: tree and records are in different slots, and
+   * two moves that each see half of the other one could make a loop.
+   */
+  private async oneMove<Result>(move: () => Promise<Result>): Promise<Result> {
+    const { admin } = this.options.engine
+    const token = randomUUID()
+    const claim = [layout.MOVE_KEY, token, 'NX', 'PX', String(MOVE_MS)]
+    while ((await admin.send(WHAT, 'set', claim)) === null) await sleep(MOVE_POLL_MS)
+    try {
+      return await move()
+    } finally {
+      if ((await admin.send(WHAT, 'get', [layout.MOVE_KEY])) === token) {
+        await admin.send(WHAT, 'del', [layout.MOVE_KEY])
+      }
+    }
   }
 
   /**
