@@ -13,7 +13,7 @@ export const LABEL_FILTER: Parameter = {
   isRepeatable: true,
 }
 
-/** A wanted label; any value without one. */
+/** A label that must be there. `value` null: with any value. */
 export interface LabelFilter {
   readonly name: string
   readonly value: string | null
@@ -30,7 +30,7 @@ export function readLabelFilters(values: JsonValue | undefined): LabelFilter[] {
   })
 }
 
-/** Whether the labels have all that the filters want. */
+/** Whether the labels pass all filters. */
 export function matchesLabels(labels: Labels = {}, filters: readonly LabelFilter[]): boolean {
   return filters.every(({ name, value }) => {
     return Object.hasOwn(labels, name) && (value === null || labels[name] === value)

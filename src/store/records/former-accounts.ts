@@ -1,6 +1,6 @@
 /**
- * What a store of a version without users becomes: an account gets a name, its login becomes a user who owns
- * it, and of several keys with one name all but one get another.
+ * The names of accounts and keys of a store from a version in which they were not unique. The migrations of
+ * both engines use them.
  */
 import { hasName, type ApiKey } from '../../accounts/account.js'
 import { accountNameOf, numberedKeyNames, numberedNames } from '../../accounts/names.js'
