@@ -8,6 +8,8 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.dist.json vite.config.js ./
+COPY scripts ./scripts
+COPY config ./config
 COPY src ./src
 RUN npm run build
 

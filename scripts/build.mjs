@@ -1,11 +1,14 @@
 /**
  * `node scripts/build.mjs` compiles the gateway and the dashboard's page into `dist/`; `--fresh` removes `dist/`
  * first, so that a package has no file of an older source. `--test` compiles sources, tests and benchmarks with
- * their types into `build/`; it writes the files also if the types are wrong, and then exits with 2.
+ * their types into `build/`; it writes the files also if the types are wrong, and then exits with 2. The compiler
+ * is TypeScript 7 (`typescript-7`), a quarter of the CPU time of the JavaScript one, which ESLint still needs.
  */
 import { spawnSync } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { writeDataFiles } from './write-data-files.mjs'
+
+const TSC = 'node_modules/typescript-7/bin/tsc'
 
 function run(command, args) {
   const { status } = spawnSync(command, args, { stdio: 'inherit' })
@@ -13,12 +16,12 @@ function run(command, args) {
 }
 
 if (process.argv.includes('--test')) {
-  const status = run('tsc', ['-p', 'tsconfig.json'])
+  const status = run(process.execPath, [TSC, '-p', 'tsconfig.json'])
   writeDataFiles('build/src')
   process.exit(status)
 }
 if (process.argv.includes('--fresh')) rmSync('dist', { recursive: true, force: true })
-const status = run('tsc', ['-p', 'tsconfig.dist.json'])
+const status = run(process.execPath, [TSC, '-p', 'tsconfig.dist.json'])
 if (status !== 0) process.exit(status)
 writeDataFiles('dist')
 process.exit(run('vite', ['build', '--logLevel', 'warn']))

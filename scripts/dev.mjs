@@ -18,8 +18,9 @@ function transpile() {
 
 const background = [
   spawn('vite', ['build', '--watch', '--logLevel', 'warn'], { stdio: 'inherit' }),
-  spawn('tsc', [
-    ...['-p', 'tsconfig.json', '--noEmit', '--watch', '--preserveWatchOutput'],
+  spawn(process.execPath, [
+    ...['node_modules/typescript-7/bin/tsc', '-p', 'tsconfig.json', '--noEmit'],
+    ...['--watch', '--preserveWatchOutput'],
     ...['--tsBuildInfoFile', 'build/dev.tsbuildinfo'],
   ]),
 ]
