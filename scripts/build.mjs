@@ -6,6 +6,7 @@
  */
 import { spawnSync } from 'node:child_process'
 import { rmSync } from 'node:fs'
+import { bundleGateway } from './bundle-gateway.mjs'
 import { writeDataFiles } from './write-data-files.mjs'
 
 const TSC = 'node_modules/typescript-7/bin/tsc'
@@ -23,5 +24,5 @@ if (process.argv.includes('--test')) {
 if (process.argv.includes('--fresh')) rmSync('dist', { recursive: true, force: true })
 const status = run(process.execPath, [TSC, '-p', 'tsconfig.dist.json'])
 if (status !== 0) process.exit(status)
-writeDataFiles('dist')
+await bundleGateway()
 process.exit(run('vite', ['build', '--logLevel', 'warn']))

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { cpSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
 
@@ -14,5 +14,6 @@ export function writeDataFiles(outdir) {
   const text = readFileSync('config/models.yaml', 'utf8')
   const hash = createHash('sha256').update(text).digest('hex')
   const value = parse(text, { schema: 'core', version: '1.2' })
+  mkdirSync(join(outdir, 'config'), { recursive: true })
   writeFileSync(join(outdir, 'config/shipped-catalogue.json'), JSON.stringify({ hash, value }))
 }

@@ -4,6 +4,7 @@
  * down.
  */
 import { Worker } from 'node:worker_threads'
+import { programFile } from '../config/package-file.js'
 import { GatewayError } from '../errors.js'
 import { assertPassword } from './password.js'
 import type { PasswordJob } from './password-thread.js'
@@ -12,7 +13,7 @@ import type { PasswordJob } from './password-thread.js'
 const MAX_WAITING = 64
 /** Argon2's own 19 MiB are not on the heap of the thread. */
 const HEAP = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4 }
-const THREAD = new URL('./password-thread.js', import.meta.url)
+const THREAD = programFile('accounts/password-thread.js')
 /**
  * The hash that is compared for an account without one, so that the reply takes the same time. It has the
  * same cost as new hashes, and its password is unknown.

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { parseEnv } from 'node:util'
 import type { z } from 'zod'
 import { readBoundedFile, whyUnreadable } from './bounded-file.js'
-import { packageFile } from './package-file.js'
+import { packageFile, programFile } from './package-file.js'
 import { catalogueSchema, duplicateIds, factsOfCatalogue } from './schema/catalogue-schema.js'
 import { createCatalogue, withListed } from './catalogue.js'
 import type { Catalogue, Config } from './config.js'
@@ -270,7 +270,7 @@ function readCatalogueOnce(file: string, text: string): CatalogueResult {
 }
 
 /** The shipped catalogue as the build has parsed it; parsing its YAML takes 0.1 s of each start. */
-const PARSED = new URL('./shipped-catalogue.json', import.meta.url)
+const PARSED = programFile('config/shipped-catalogue.json')
 
 /**
  * The value of the text if it is the shipped catalogue, which has no syntax errors; otherwise undefined,

@@ -15,6 +15,22 @@ export function packageFile(name: string): string {
   return join(folder, name)
 }
 
+/**
+ * A file of the compiled program that is not part of its bundle: a thread's script, SQL, Lua. `path` is
+ * relative to the folder of `main.js`.
+ */
+export function programFile(path: string): URL {
+  return new URL(path, (root ??= programRoot()))
+}
+
+let root: URL | null = null
+
+function programRoot(): URL {
+  let folder = new URL('./', import.meta.url)
+  while (!existsSync(new URL('main.js', folder))) folder = new URL('../', folder)
+  return folder
+}
+
 /** The version of the package. */
 export function packageVersion(): string {
   const manifest: unknown = JSON.parse(readFileSync(packageFile('package.json'), 'utf8'))

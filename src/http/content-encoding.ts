@@ -5,6 +5,7 @@
 import { Transform, type Duplex, type TransformCallback } from 'node:stream'
 import { Worker } from 'node:worker_threads'
 import * as zlib from 'node:zlib'
+import { programFile } from '../config/package-file.js'
 import { GatewayError } from '../errors.js'
 import { headerOf, type HttpRequest } from './message.js'
 import { ZSTD_MAX_WINDOW_LOG } from './zstd-frames.js'
@@ -77,7 +78,7 @@ function zstdDecoder(chunkSize: number, maxBytes: number): Duplex {
   return module.createZstdDecompress({ chunkSize, params })
 }
 
-const THREAD = new URL('./zstd-thread.js', import.meta.url)
+const THREAD = programFile('http/zstd-thread.js')
 /** Heap of the thread, without the coded body and the output chunks. */
 const HEAP = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 8 }
 /** A body of 32 MiB takes 0.3 s. */

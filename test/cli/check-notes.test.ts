@@ -44,7 +44,7 @@ function sluice(
   { files = {}, env = { A: 'a', O: 'o' } }: Surroundings = {},
 ) {
   const cwd = t.testdir({ 'gateway.yaml': CONFIG, 'models.yaml': MODELS, ...files })
-  const program = join(process.cwd(), 'build/src/main.js')
+  const program = join(process.cwd(), 'dist/main.js')
   return new Promise<string>((resolve) => {
     const all = [program, ...args, '--config', 'gateway.yaml']
     execFile(process.execPath, all, { cwd, env }, (_error, out, err) => resolve(out + err))

@@ -17,7 +17,7 @@ interface Answer {
 }
 
 function sluice(args: string[], cwd: string, env: NodeJS.ProcessEnv = {}): Promise<Answer> {
-  const program = join(process.cwd(), 'build/src/main.js')
+  const program = join(process.cwd(), 'dist/main.js')
   const path = process.env['PATH']
   return new Promise((resolve) => {
     const child = execFile(

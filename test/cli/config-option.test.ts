@@ -9,7 +9,7 @@ import t from 'tap'
 import { configPath } from '../../src/cli/command.js'
 import { configFolder } from './session.js'
 
-const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url))
+const MAIN = fileURLToPath(new URL('../../../dist/main.js', import.meta.url))
 
 const COMMANDS = [
   ['serve'],

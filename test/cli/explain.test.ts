@@ -9,7 +9,7 @@ import t from 'tap'
 const CONFIG = ['--config', join(process.cwd(), 'config/gateway.yaml')]
 
 function explain(...args: string[]): Promise<string> {
-  const program = join(process.cwd(), 'build/src/main.js')
+  const program = join(process.cwd(), 'dist/main.js')
   return new Promise((resolve) => {
     execFile(process.execPath, [program, 'explain', ...args, ...CONFIG], (_error, out) =>
       resolve(out),

@@ -11,7 +11,7 @@ import type { Test } from 'tap'
 import type { StoreSession } from '../../src/cli/with-store.js'
 import { openSqlite } from '../../src/store/sqlite/store.js'
 
-const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url))
+const MAIN = fileURLToPath(new URL('../../../dist/main.js', import.meta.url))
 
 const MODELS = fileURLToPath(new URL('../../../config/models.yaml', import.meta.url))
 

@@ -12,7 +12,7 @@ const missing = prometheusMissing()
 const options = { timeout: 170_000, ...(missing === false ? {} : { skip: missing }) }
 
 void t.test('a provider is swapped under load and back', options, async (t) => {
-  const env = { ...process.env, SLUICE_MAIN: 'build/src/main.js', SECONDS_PER_PHASE: '8' }
+  const env = { ...process.env, SLUICE_MAIN: 'dist/main.js', SECONDS_PER_PHASE: '8' }
   const { stdout } = await promisify(execFile)(process.execPath, ['examples/live-swap/demo.mjs'], {
     env,
   })

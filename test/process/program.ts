@@ -18,7 +18,7 @@ import { openStore } from '../../src/store/open-store.js'
 import { stopwatch } from '../helpers/stopwatch.js'
 
 /** The program's entry. */
-export const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url))
+export const MAIN = fileURLToPath(new URL('../../../dist/main.js', import.meta.url))
 
 /** The upstreams' key: no output may contain it. */
 export const CANARY = 'sk-canary0123456789abcdef'

@@ -4,6 +4,7 @@
  * stop it.
  */
 import { Worker } from 'node:worker_threads'
+import { programFile } from '../../config/package-file.js'
 
 /** Data for the thread. */
 export interface GuardedParent {
@@ -27,7 +28,7 @@ export function endWithParent(): void {
     intervalMs: 1000,
     graceMs: 2000,
   }
-  const script = new URL('./parent-guard-thread.js', import.meta.url)
+  const script = programFile('process/cluster/parent-guard-thread.js')
   const options = { workerData, resourceLimits: THREAD_LIMITS, execArgv: [] }
   const thread = new Worker(script, options)
   thread.unref()

@@ -8,6 +8,7 @@ import { isObject, type JsonValue } from '../../formats/chat/json.js'
 import { generationFields, type Snapshot } from '../../config/config.js'
 import { differencesOf } from '../../config/generations/diff-configs.js'
 import type { ConfigSource } from '../../config/generations/config-source.js'
+import { programFile } from '../../config/package-file.js'
 import { formatProblem } from '../../config/problem.js'
 import type {
   ConfigControl,
@@ -53,7 +54,7 @@ export function localConfigControl(source: ConfigSource, log: Logger): ConfigCon
 }
 
 /** The program, beside this file in the build and in the package. */
-const PROGRAM = fileURLToPath(new URL('../../main.js', import.meta.url))
+const PROGRAM = fileURLToPath(programFile('main.js'))
 /** Shorter than a worker waits for the reply. */
 const PLAN_MS = 29_000
 const MAX_PLANS = 2

@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { programFile } from '../../config/package-file.js'
 import { storeReplaced } from '../errors.js'
 import { isBusy, numberIn, textIn, type Connection } from './driver.js'
 import { nameAccounts } from './keys/name-accounts.js'
@@ -73,7 +74,7 @@ function createTables(db: Connection): void {
 }
 
 function sqlOf(file: 'schema.sql' | `migrations/to-version-${number}.sql`): string {
-  return readFileSync(new URL(`./${file}`, import.meta.url), 'utf8')
+  return readFileSync(programFile(`store/sqlite/${file}`), 'utf8')
 }
 
 function pragma(db: Connection, name: 'user_version' | 'application_id'): number {

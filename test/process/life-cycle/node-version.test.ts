@@ -34,7 +34,8 @@ void t.test('an older Node is refused with one line, before anything is imported
     t.equal(stdout, '')
     t.equal(stderr, `sluice: Needs Node.js ${least} or newer, this is ${version}\n`)
   }
-  t.match(runAs(least, main).stderr, 'run-command.js', 'a supported version imports the program')
+  const { stderr } = runAs(least, main)
+  t.match(stderr, /run-command-\w+\.js/, 'a supported version imports the program')
   t.end()
 })
 

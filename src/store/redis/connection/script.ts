@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Cluster, Redis } from 'ioredis'
+import { programFile } from '../../../config/package-file.js'
 
 /** A Lua script. All gateways send the same text, so a Redis server finds it by its hash (`EVALSHA`). */
 export interface Script {
@@ -22,7 +23,7 @@ export interface ScriptParameters {
   readonly args: readonly Argument[]
 }
 
-const FOLDER = new URL('../scripts/', import.meta.url)
+const FOLDER = programFile('store/redis/scripts/')
 
 /**
  * Joins files to a script: the last file uses functions of those before it.

@@ -5,6 +5,7 @@
  */
 import { statSync, type Stats } from 'node:fs'
 import { Worker } from 'node:worker_threads'
+import { programFile } from '../../../config/package-file.js'
 import { unavailable } from '../../errors.js'
 import type { Tasks } from './tasks.js'
 
@@ -119,7 +120,7 @@ export class Background {
   }
 
   private start(): Worker {
-    const worker = new Worker(new URL('./background-worker.js', import.meta.url), {
+    const worker = new Worker(programFile('store/sqlite/background/background-worker.js'), {
       workerData: this.file,
     })
     worker.on('message', (answer: { id: number; result: never; failure?: string }) => {
