@@ -144,7 +144,7 @@ async function startDemo(files: DemoFiles, port: number, opsPort: number): Promi
         host: '127.0.0.1',
         port: opsPort,
         hosts: () => source.current().config.server.opsHosts,
-        metrics: () => metrics.text(),
+        metrics: (format) => metrics.text(format),
         ready: () => plane.ready(),
         recentRequests: () => Promise.resolve(plane.recentHeads()),
         config: () => configPage(source, plane.canaries()),

@@ -110,7 +110,7 @@ async function inOneProcess(opened: Opened): Promise<Ports> {
   const loading = import('./serve-alone.js')
   let plane: DataPlane | null = null
   const ops = await openOpsPort(opened, {
-    metrics: () => metrics.text(),
+    metrics: (format) => metrics.text(format),
     ready: () =>
       readyPage(
         source,
@@ -155,7 +155,7 @@ async function inWorkers(opened: Opened): Promise<Ports> {
   canaries.adopt(source.current())
   const firstValues = new FirstValues()
   const ops = await openOpsPort(opened, {
-    metrics: () => primary?.metrics() ?? metrics.text(),
+    metrics: (format) => primary?.metrics(format) ?? metrics.text(format),
     ready: () => {
       const readiness = primary?.ready() ?? NOT_STARTED
       const checks = { ...readiness.checks, canaries: canaries.text }

@@ -11,7 +11,7 @@ async function open(
   t: Test,
   state: {
     readiness?: Readiness
-    metrics?: () => Promise<string>
+    metrics?: (format: string) => Promise<string>
     port?: number
     hosts?: () => readonly string[]
   } = {},
@@ -46,6 +46,32 @@ void t.test('metrics, health, readiness, configuration', async (t) => {
   const head = await ask(ops, '/metrics', 'HEAD')
   t.equal(head.headers.get('content-length'), '10')
   t.equal(await head.text(), '')
+})
+
+void t.test('the metrics are OpenMetrics if the client prefers it', async (t) => {
+  const ops = await open(t, { metrics: (format) => Promise.resolve(format) })
+  const typeFor = async (accept: string): Promise<string> => {
+    const reply = await fetch(`http://127.0.0.1:${ops.port}/metrics`, { headers: { accept } })
+    return `${reply.headers.get('content-type') ?? ''} ${await reply.text()}`
+  }
+  const text = 'text/plain; version=0.0.4; charset=utf-8 prometheus'
+  const open1 = 'application/openmetrics-text; version=1.0.0; charset=utf-8 openmetrics'
+  const prometheus2 =
+    'application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1'
+  const prometheus3 =
+    'application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,text/plain;version=1.0.0;q=0.3,*/*;q=0.1'
+  for (const accept of [prometheus2, prometheus3, 'application/openmetrics-text']) {
+    t.equal(await typeFor(accept), open1, accept)
+  }
+  for (const accept of [
+    '*/*',
+    'text/html',
+    'text/plain, application/openmetrics-text;q=0.5',
+    'application/openmetrics-text;q=0',
+    'application/openmetrics-text;q=x',
+  ]) {
+    t.equal(await typeFor(accept), text, accept)
+  }
 })
 
 void t.test('not ready is 503 with the reason', async (t) => {

@@ -215,7 +215,7 @@ export class Settlement {
     recordHops(results, metrics)
     const relayMs = results.delivery?.relayMs ?? null
     const ownMs = overheadMs(x, results, { nowMs: beganMs, relayMs })
-    metrics.overhead(ownMs / 1000)
+    metrics.overhead(ownMs / 1000, x.trace?.exportedId)
     const cause = causeOf(outcome) ?? undefined
     const end = { status, outcome, cause, seconds, overheadMs: ownMs }
     const target = results.candidate?.target
@@ -307,7 +307,8 @@ function recordReply(x: Exchange, results: Results, { seconds, outcome }: End): 
   const firstMs = firstContentMs(x, results)
   const model = x.generation.modelLabel(call?.request.model ?? '')
   const ttftSeconds = firstMs === null ? null : firstMs / 1000
-  series.served(model, { seconds, ttftSeconds, usage: replyResult.usage })
+  const traceId = x.trace?.exportedId ?? null
+  series.served(model, { seconds, ttftSeconds, usage: replyResult.usage, traceId })
 }
 
 /** Counts the lost fields of the request and of the reply. */

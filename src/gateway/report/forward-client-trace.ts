@@ -16,6 +16,8 @@ export interface TracedAttempt {
 export interface RequestTrace {
   /** 32 hexadecimal digits. */
   readonly traceId: string
+  /** The same if the gateway exports the trace, else null. */
+  readonly exportedId: string | null
   /**
    * Name, value, … of the trace headers for an attempt that begins now, or for another request to an upstream
    * (null). Call once for each attempt.
@@ -39,5 +41,5 @@ export function clientTrace(req: HttpRequest): RequestTrace | null {
   const tracestate = headerOf(req, 'tracestate')
   if (tracestate !== undefined && TRACESTATE.test(tracestate))
     headers.push('tracestate', tracestate)
-  return { traceId, headers: () => headers }
+  return { traceId, exportedId: null, headers: () => headers }
 }

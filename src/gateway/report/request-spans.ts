@@ -8,6 +8,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import {
   SpanKind,
   SpanStatusCode,
+  TraceFlags,
   trace,
   ROOT_CONTEXT,
   type Context,
@@ -52,6 +53,7 @@ export class Traces implements Tracing {
 /** The spans of one request. */
 class TracedRequest implements RequestTrace {
   readonly traceId: string
+  readonly exportedId: string | null
   private readonly tracer: Tracer
   private readonly span: Span
   private readonly context: Context
@@ -67,7 +69,9 @@ class TracedRequest implements RequestTrace {
     const startTime = this.wallMs(startedMs)
     this.span = tracer.startSpan('request', { kind: SpanKind.SERVER, startTime }, parent)
     this.context = trace.setSpan(parent, this.span)
-    this.traceId = this.span.spanContext().traceId
+    const { traceId, traceFlags } = this.span.spanContext()
+    this.traceId = traceId
+    this.exportedId = (traceFlags & TraceFlags.SAMPLED) === 0 ? null : traceId
   }
 
   headers(attempt: TracedAttempt | null): readonly string[] {

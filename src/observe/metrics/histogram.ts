@@ -5,7 +5,7 @@
  * A request makes about 15 observations. prom-client validates and hashes the labels of each: 4.5 µs of a
  * request's 88 µs of CPU, 5 % (Node 20, with `labels()` resolved once); here they cost 0.1 µs.
  */
-import type { Collected, Definition, Sample } from './metric.js'
+import type { Collected, Definition, Exemplar, Sample } from './metric.js'
 
 /** One series. */
 export class Distribution {
@@ -13,6 +13,8 @@ export class Distribution {
   private readonly bounds: Float64Array
   private readonly counts: Float64Array
   private sum = 0
+  /** The last one of each bucket; null until a value has a trace. */
+  private exemplars: (Exemplar | undefined)[] | null = null
 
   constructor(name: string, buckets: readonly number[]) {
     this.name = name
@@ -21,39 +23,43 @@ export class Distribution {
     this.counts = new Float64Array(this.bounds.length)
   }
 
-  /** Counts one value. A negative value (a clock that stepped back) counts as 0; NaN is ignored. */
-  observe(value: number): void {
+  /**
+   * Counts one value. A negative value (a clock that stepped back) counts as 0; NaN is ignored. `traceId`:
+   * the exported trace of the request.
+   */
+  observe(value: number, traceId?: string | null): void {
     if (!Number.isFinite(value)) return
     const seen = value < 0 ? 0 : value
     let bucket = 0
     while (seen > (this.bounds[bucket] ?? Infinity)) bucket += 1
     this.counts[bucket] = (this.counts[bucket] ?? 0) + 1
     this.sum += seen
+    if (traceId === null || traceId === undefined) return
+    const labelSet = { trace_id: traceId }
+    this.exemplars ??= []
+    this.exemplars[bucket] = { labelSet, value: seen, timestamp: Date.now() / 1000 }
   }
 
   samples(labels: Record<string, string>): Sample[] {
     const samples: Sample[] = []
-    const line = (suffix: string, own: Sample['labels'], value: number): void => {
-      samples.push({
-        labels: own,
-        sharedLabels: labels,
-        value,
-        metricName: `${this.name}_${suffix}`,
-      })
+    const line = (suffix: string, own: Sample['labels'], value: number): Sample => {
+      return { labels: own, sharedLabels: labels, value, metricName: `${this.name}_${suffix}` }
     }
     let total = 0
     this.bounds.forEach((bound, index) => {
       total += this.counts[index] ?? 0
-      line('bucket', { le: bound === Infinity ? '+Inf' : bound }, total)
+      const sample = line('bucket', { le: bound === Infinity ? '+Inf' : bound }, total)
+      const exemplar = this.exemplars?.[index]
+      samples.push(exemplar === undefined ? sample : { ...sample, exemplar })
     })
-    line('sum', {}, this.sum)
-    line('count', {}, total)
+    samples.push(line('sum', {}, this.sum), line('count', {}, total))
     return samples
   }
 
   reset(): void {
     this.counts.fill(0)
     this.sum = 0
+    this.exemplars = null
   }
 }
 
@@ -85,8 +91,8 @@ export class SeriesHistogram {
   /** For prom-client's JSON and for other processes: all labels in one object. */
   get(): Promise<Collected> {
     return Promise.resolve(
-      this.collect(({ labels, sharedLabels, value, metricName = this.name }) => {
-        return { labels: { ...sharedLabels, ...labels }, value, metricName }
+      this.collect(({ labels, sharedLabels, ...sample }) => {
+        return { ...sample, labels: { ...sharedLabels, ...labels } }
       }),
     )
   }

@@ -1,7 +1,7 @@
 /**
  * Types of metric definitions and of collected samples.
  */
-import { AggregatorRegistry, type Registry } from 'prom-client'
+import { AggregatorRegistry, Registry, type OpenMetricsContentType } from 'prom-client'
 
 /** The definition of a metric; label values are given in the order of `labels`. */
 export interface Definition {
@@ -18,6 +18,14 @@ export interface Definition {
   readonly fold?: string
 }
 
+/** One counted value and the trace of its request; only the OpenMetrics format has them. */
+export interface Exemplar {
+  readonly labelSet: { readonly trace_id: string }
+  readonly value: number
+  /** Seconds since 1970. */
+  readonly timestamp: number
+}
+
 /** One line of the text format. */
 export interface Sample {
   readonly labels: Readonly<Partial<Record<string, string | number>>>
@@ -25,6 +33,8 @@ export interface Sample {
   readonly metricName?: string
   /** Labels that prom-client may format once and cache. */
   readonly sharedLabels?: Readonly<Record<string, string>>
+  /** prom-client's own histograms have null. */
+  readonly exemplar?: Exemplar | null
 }
 
 /** A metric with its samples, as a worker sends it to the primary. */
@@ -41,9 +51,56 @@ export function aggregate(processes: readonly Collected[][]): Promise<Collected[
   return collectFrom(AggregatorRegistry.aggregate([...processes]))
 }
 
-/** Like `aggregate`, in Prometheus's text format. */
-export function aggregateText(processes: readonly Collected[][]): Promise<string> {
-  return AggregatorRegistry.aggregate([...processes]).metrics()
+/** Prometheus's text format, or OpenMetrics, which has exemplars. */
+export type TextFormat = 'prometheus' | 'openmetrics'
+
+/** Like `aggregate`, as text. */
+export function aggregateText(
+  processes: readonly Collected[][],
+  format: TextFormat = 'prometheus',
+): Promise<string> {
+  if (format === 'prometheus') return AggregatorRegistry.aggregate([...processes]).metrics()
+  return openMetricsText(processes)
+}
+
+async function openMetricsText(processes: readonly Collected[][]): Promise<string> {
+  // prom-client appends `_total` to each counter, and its aggregation omits exemplars.
+  const named = processes.map((metrics) =>
+    metrics.map((metric) =>
+      metric.type === 'counter' ? { ...metric, name: metric.name.replace(/_total$/, '') } : metric,
+    ),
+  )
+  const registry = AggregatorRegistry.aggregate<OpenMetricsContentType>(named)
+  registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE)
+  const exemplars = newestExemplars(processes)
+  if (exemplars.size > 0) {
+    for (const { values } of await registry.getMetricsAsJSON()) {
+      for (const sample of values) {
+        const exemplar = exemplars.get(seriesOf(sample))
+        if (exemplar !== undefined) Object.assign(sample, { exemplar })
+      }
+    }
+  }
+  return registry.metrics()
+}
+
+function newestExemplars(processes: readonly Collected[][]): Map<string, Exemplar> {
+  const newest = new Map<string, Exemplar>()
+  for (const { values } of processes.flat()) {
+    for (const sample of values) {
+      const { exemplar } = sample
+      if (exemplar === undefined || exemplar === null) continue
+      const series = seriesOf(sample)
+      const held = newest.get(series)
+      if (held === undefined || held.timestamp < exemplar.timestamp) newest.set(series, exemplar)
+    }
+  }
+  return newest
+}
+
+/** The name and the labels of a line. Every process has the labels of a metric in the same order. */
+function seriesOf({ metricName, labels }: Pick<Sample, 'metricName' | 'labels'>): string {
+  return JSON.stringify([metricName, labels])
 }
 
 /**

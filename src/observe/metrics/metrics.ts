@@ -12,7 +12,7 @@ import { LabelMetrics } from './label-metrics.js'
 import type { Distribution } from './histogram.js'
 import type { HedgeResult, Hop, IngressLabel, LimitKind, Outcome } from './label-types.js'
 import { cached, register, type Families } from './metric-families.js'
-import type { Collected } from './metric.js'
+import { aggregateText, type Collected, type TextFormat } from './metric.js'
 import { TargetSeriesMap, type TargetSeries } from './target-series.js'
 
 /** All metrics of a process. */
@@ -87,8 +87,9 @@ export class Metrics {
     return this.set.registry
   }
 
-  /** The metrics in Prometheus's text format. */
-  text(): Promise<string> {
+  /** The metrics as text. */
+  async text(format: TextFormat = 'prometheus'): Promise<string> {
+    if (format === 'openmetrics') return aggregateText([await this.collect()], format)
     this.refreshLevels()
     return this.registry.metrics()
   }
@@ -124,9 +125,9 @@ export class Metrics {
     this.hedgeSeries(upstream)(result).add()
   }
 
-  /** The gateway's own part of a request's duration. */
-  overhead(seconds: number): void {
-    this.overheadSeries.observe(seconds)
+  /** The gateway's own part of a request's duration. `traceId`: its exported trace. */
+  overhead(seconds: number, traceId?: string | null): void {
+    this.overheadSeries.observe(seconds, traceId)
   }
 
   auth(result: AuthResult): void {

@@ -30,6 +30,8 @@ export interface ServedReply {
   readonly ttftSeconds: number | null
   /** As the upstream reported it. */
   readonly usage: Usage
+  /** The exported trace of the request. */
+  readonly traceId?: string | null
 }
 
 interface ModelSeries {
@@ -118,12 +120,12 @@ export class TargetSeriesMap {
   }
 }
 
-function record(series: ModelSeries, { seconds, ttftSeconds, usage }: ServedReply): void {
-  series.duration.observe(seconds)
+function record(series: ModelSeries, { seconds, ttftSeconds, usage, traceId }: ServedReply): void {
+  series.duration.observe(seconds, traceId)
   if (usage.input !== undefined) series.input.observe(usage.input)
   if (usage.output !== undefined) series.output.observe(usage.output)
   if (ttftSeconds === null) return
-  series.firstToken.observe(ttftSeconds)
+  series.firstToken.observe(ttftSeconds, traceId)
   if (usage.output === undefined || usage.output < 2) return
   series.perToken.observe((seconds - ttftSeconds) / (usage.output - 1))
 }

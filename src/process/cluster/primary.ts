@@ -8,7 +8,12 @@
  */
 import cluster from 'node:cluster'
 import type { Logger } from '../../observe/log.js'
-import { aggregateText, aggregate, type Collected } from '../../observe/metrics/metric.js'
+import {
+  aggregateText,
+  aggregate,
+  type Collected,
+  type TextFormat,
+} from '../../observe/metrics/metric.js'
 import type { Readiness } from '../ops/readiness.js'
 import { onSignals } from '../signals.js'
 import type { ToWorker } from './messages.js'
@@ -58,7 +63,7 @@ class Fleet<Payload> implements Primary<Payload> {
   private lastOrder: ToWorker | null = null
   private draining: Promise<void> | null = null
   private hasStarted = false
-  private scrape: Promise<string> | null = null
+  private scrape: Promise<Collected[][]> | null = null
 
   constructor(options: PrimaryOptions<Payload>) {
     this.options = options
@@ -94,21 +99,21 @@ class Fleet<Payload> implements Primary<Payload> {
   }
 
   /** Concurrent scrapes share one collection. */
-  metrics(): Promise<string> {
+  async metrics(format?: TextFormat): Promise<string> {
     this.scrape ??= this.collectAll().finally(() => {
       this.scrape = null
     })
-    return this.scrape
+    return aggregateText(await this.scrape, format)
   }
 
-  private async collectAll(): Promise<string> {
+  private async collectAll(): Promise<Collected[][]> {
     const running = [...this.processes.keys()]
     const [own] = await Promise.all([
       this.options.collect(),
       ...running.map((each) => each.collect()),
     ])
     const counted = [...this.processes.keys()].map((each) => each.counted)
-    return aggregateText([own, ...this.retired.all, ...counted])
+    return [own, ...this.retired.all, ...counted]
   }
 
   async recent(): Promise<unknown[]> {
@@ -354,8 +359,8 @@ export interface Primary<Payload> {
    * to null.
    */
   tryOut(payload: Payload): Promise<string | null>
-  /** The sum of all processes' metrics, in Prometheus's text format. */
-  metrics(): Promise<string>
+  /** The sum of all processes' metrics, by default in Prometheus's text format. */
+  metrics(format?: TextFormat): Promise<string>
   /** The last requests of all worker processes. */
   recent(): Promise<unknown[]>
   /**

@@ -5,6 +5,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { isIP } from 'node:net'
 import { type ErrorKind, GatewayError, rowOf } from '../../errors.js'
+import type { TextFormat } from '../../observe/metrics/metric.js'
 import type { Readiness } from './readiness.js'
 
 /** The address of the port, and a function for each page. */
@@ -17,8 +18,8 @@ export interface OpsOptions {
    * none.
    */
   hosts?: () => readonly string[]
-  /** The metrics in Prometheus's text format. */
-  metrics: () => Promise<string>
+  /** The metrics as text. */
+  metrics: (format: TextFormat) => Promise<string>
   ready: () => Readiness
   /** `/config`; the caller has masked secrets. */
   config: () => object
@@ -137,13 +138,36 @@ interface Page {
   retryAfterSeconds?: number | undefined
 }
 
-/** Defined by the text format, as in prom-client. */
-const TEXT_FORMAT = 'text/plain; version=0.0.4; charset=utf-8'
+/** As in prom-client. */
+const TEXT_TYPES: Readonly<Record<TextFormat, string>> = {
+  prometheus: 'text/plain; version=0.0.4; charset=utf-8',
+  openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
+}
+
+/**
+ * OpenMetrics if the client names it and prefers it to plain text; Prometheus does. Parameters besides `q`
+ * are ignored.
+ */
+function formatFor({ headers }: IncomingMessage): TextFormat {
+  const weights = (headers.accept ?? '').split(',').map((part) => {
+    const [type = '', ...parameters] = part.split(';').map((text) => text.trim().toLowerCase())
+    const q = parameters.find((text) => text.startsWith('q='))
+    return { type, weight: q === undefined ? 1 : Number(q.slice(2)) }
+  })
+  const weightOf = (name: string): number => {
+    return Math.max(0, ...weights.flatMap(({ type, weight }) => (type === name ? weight : [])))
+  }
+  const open = weightOf('application/openmetrics-text')
+  return open > 0 && open >= weightOf('text/plain') ? 'openmetrics' : 'prometheus'
+}
 
 type MakePage = (options: OpsOptions, req: IncomingMessage) => Page | Promise<Page>
 
 const PAGES: Readonly<Record<string, MakePage>> = {
-  '/metrics': async ({ metrics }) => ({ status: 200, type: TEXT_FORMAT, body: await metrics() }),
+  '/metrics': async ({ metrics }, req) => {
+    const format = formatFor(req)
+    return { status: 200, type: TEXT_TYPES[format], body: await metrics(format) }
+  },
   '/healthz': () => json(200, { status: 'ok' }),
   '/readyz': ({ ready }, { url }) => {
     const readiness = ready()

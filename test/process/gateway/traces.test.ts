@@ -29,8 +29,19 @@ void t.test('each worker exports its spans, the last ones during the drain', asy
     return answered.size === 2
   })
   t.same(receiver.spans, [], 'spans are exported in batches')
+  const metrics = await fetch(`http://127.0.0.1:${served.opsPort}/metrics`, {
+    headers: { accept: 'application/openmetrics-text;version=1.0.0,text/plain;q=0.5' },
+  })
+  t.match(metrics.headers.get('content-type'), /^application\/openmetrics-text; version=1\.0\.0/)
+  const exemplars = [...(await metrics.text()).matchAll(/ # \{trace_id="([0-9a-f]{32})"\} /g)]
   served.program.child.kill('SIGTERM')
   t.equal(await served.program.ended, 0)
   t.equal(servers().length, sent, 'no span is lost')
   t.same(new Set(servers()), answered, 'of both workers')
+  const exported = new Set(receiver.spans.map(({ traceId }) => traceId))
+  t.ok(exemplars.length > 0)
+  t.ok(
+    exemplars.every(([, id = '']) => exported.has(id)),
+    'exemplars name exported traces',
+  )
 })
