@@ -1,6 +1,5 @@
 /**
- * The parts that all boards share: variables, annotations, links to each other, time range and rows of
- * panels.
+ * The parts that all boards share: variables, annotations, links to each other and time range.
  */
 import {
   AnnotationQueryBuilder,
@@ -10,23 +9,17 @@ import {
   DashboardLinkType,
   DatasourceVariableBuilder,
   QueryVariableBuilder,
-  RowBuilder,
+  TextBoxVariableBuilder,
   VariableRefresh,
   VariableSort,
-  type Panel,
 } from '@grafana/grafana-foundation-sdk/dashboard'
 import { BOARDS, type BoardName } from './links.js'
 import { capitalised, DATASOURCE } from './panels.js'
 import { GATEWAY } from './promql.js'
+import { addRows, type Row } from './rows.js'
 
 interface Builder<T> {
   build(): T
-}
-
-/** A row of panels under a title. */
-export interface Row {
-  readonly title: string
-  readonly panels: readonly Builder<Panel>[]
 }
 
 /** A variable whose values are those of a label. `all` matches series that lack the label, too. */
@@ -56,6 +49,10 @@ function variables(): Builder<ReturnType<QueryVariableBuilder['build']>>[] {
       `gen_ai_server_request_duration_seconds_count{${GATEWAY}}`,
       'gen_ai_request_model',
     ),
+    // The gateway's own dashboard, for what is in the ledger and in no metric.
+    new TextBoxVariableBuilder('dashboard')
+      .label('Sluice dashboard')
+      .defaultValue('http://localhost:8080/dashboard'),
   ]
 }
 
@@ -108,14 +105,6 @@ export function board(
         .includeVars(true)
         .keepTime(true),
     )
-  let id = 0
-  for (const { title, panels } of rows) {
-    builder.withRow(new RowBuilder(title).id((id += 1)))
-    for (const panel of panels) {
-      const built = panel.build()
-      built.id = id += 1
-      builder.withPanel({ build: () => built })
-    }
-  }
+  addRows(builder, rows)
   return builder
 }

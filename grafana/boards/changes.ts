@@ -1,7 +1,7 @@
 /** Panels about changes of upstreams: canaries, and requests that were copied to a shadow target. */
-import type { Row } from './board.js'
 import { query, series, states } from './panels.js'
 import { GATEWAY, increase, max, orNone, quantile, rate, sum, UPSTREAM } from './promql.js'
+import type { Row } from './rows.js'
 
 const BY_SIDE = ['route', 'side'] as const
 
@@ -73,14 +73,8 @@ export function shadows(): Row['panels'] {
       description: 'Median and 95th percentile of both sides, for the same requests.',
       unit: 's',
       queries: [
-        query(
-          orNone(quantile(0.5, firstToken, GATEWAY, ...BY_SIDE), 'route'),
-          '{{route}} {{side}} p50',
-        ),
-        query(
-          orNone(quantile(0.95, firstToken, GATEWAY, ...BY_SIDE), 'route'),
-          '{{route}} {{side}} p95',
-        ),
+        query(quantile(0.5, firstToken, GATEWAY, ...BY_SIDE), '{{route}} {{side}} p50'),
+        query(quantile(0.95, firstToken, GATEWAY, ...BY_SIDE), '{{route}} {{side}} p95'),
       ],
     }),
     series({

@@ -3,9 +3,21 @@
  * generations.
  */
 import type { DashboardBuilder } from '@grafana/grafana-foundation-sdk/dashboard'
-import { board, type Row } from './board.js'
-import { query, rateBy, series, stat, states } from './panels.js'
-import { GATEWAY, increase, max, mean, orNone, orZero, quantile, rate, sum } from './promql.js'
+import { board } from './board.js'
+import { query, rateBy, series, stat, states, withExemplars } from './panels.js'
+import {
+  GATEWAY,
+  increase,
+  max,
+  mean,
+  orNone,
+  orZero,
+  quantile,
+  rate,
+  sum,
+  timeLeft,
+} from './promql.js'
+import type { Row } from './rows.js'
 
 const OVERHEAD = 'sluice_overhead_seconds'
 const HOPS = 'sluice_hop_duration_seconds'
@@ -24,7 +36,7 @@ function figures(): Row['panels'] {
         'Time that the gateway itself adds to a request, without waiting for the client or the upstream. Yellow from 5 ms, red from 25 ms.',
       unit: 's',
       thresholds: { warn: 0.005, bad: 0.025 },
-      queries: [query(orZero(quantile(0.99, OVERHEAD, GATEWAY)), 'p99')],
+      queries: [withExemplars(query(quantile(0.99, OVERHEAD, GATEWAY), 'p99'))],
       next: { board: 'Overview' },
       runbook: ['Gateway adds latency'],
     }),
@@ -33,7 +45,7 @@ function figures(): Row['panels'] {
       description: 'Mean over the workers of a gateway. Yellow from 50 ms, red from 100 ms.',
       unit: 's',
       thresholds: { warn: 0.05, bad: 0.1 },
-      queries: [query(orZero(max(gauge('nodejs_eventloop_lag_p99_seconds'))), 'p99')],
+      queries: [query(max(gauge('nodejs_eventloop_lag_p99_seconds')), 'p99')],
       runbook: ['Event loop delayed'],
     }),
     stat({
@@ -49,7 +61,7 @@ function figures(): Row['panels'] {
       title: 'Ledger entries lost',
       description: 'Entries that neither the ledger nor the spool accepted, in the time range.',
       unit: 'short',
-      thresholds: { warn: 1, bad: 1 },
+      thresholds: { bad: 1 },
       queries: [
         query(
           orZero(`sum(increase(${ROWS}{${GATEWAY},kind=~"dropped|damaged"}[$__range]))`),
@@ -62,14 +74,14 @@ function figures(): Row['panels'] {
       title: 'Configuration generation',
       description: 'The number of the configuration in force.',
       unit: 'short',
-      queries: [query(orZero(max(gauge('sluice_config_generation'))), 'Generation')],
+      queries: [query(max(gauge('sluice_config_generation')), 'Generation')],
       runbook: ['Reload failing'],
     }),
     stat({
       title: 'Running since',
       description: 'When the newest process of a gateway started.',
       unit: 'dateTimeFromNow',
-      queries: [query(orZero(`${max(gauge('sluice_start_time_seconds'))} * 1000`), 'Start')],
+      queries: [query(`${max(gauge('sluice_start_time_seconds'))} * 1000`, 'Start')],
       runbook: ['Workers restarting'],
     }),
   ]
@@ -84,7 +96,7 @@ function time(): Row['panels'] {
       unit: 's',
       thresholds: { warn: 0.005, bad: 0.025 },
       queries: [0.5, 0.9, 0.99].map((q) =>
-        query(orZero(quantile(q, OVERHEAD, GATEWAY)), `p${q * 100}`),
+        withExemplars(query(quantile(q, OVERHEAD, GATEWAY), `p${q * 100}`)),
       ),
       runbook: ['Gateway adds latency'],
     }),
@@ -92,7 +104,7 @@ function time(): Row['panels'] {
       title: 'Time of each hop, mean',
       description: 'Phases of a request. `first_byte` and `relay` include the upstream.',
       unit: 's',
-      queries: [query(orNone(mean(HOPS, GATEWAY, 'hop'), 'hop'), '{{hop}}')],
+      queries: [query(mean(HOPS, GATEWAY, 'hop'), '{{hop}}')],
       next: { board: 'Providers' },
       runbook: ['Gateway adds latency'],
     }),
@@ -100,7 +112,7 @@ function time(): Row['panels'] {
       title: 'Time of each hop, p99',
       description: 'The slowest percent. `authenticate`, `admit` and `settle` wait for the store.',
       unit: 's',
-      queries: [query(orNone(quantile(0.99, HOPS, GATEWAY, 'hop'), 'hop'), '{{hop}}')],
+      queries: [query(quantile(0.99, HOPS, GATEWAY, 'hop'), '{{hop}}')],
       next: { board: 'Providers' },
       runbook: ['Gateway adds latency'],
     }),
@@ -196,12 +208,7 @@ function store(): Row['panels'] {
       title: 'Store operations, p99',
       description: 'By operation. `find_key`, `admit` and `settle` are on the path of a request.',
       unit: 's',
-      queries: [
-        query(
-          orNone(quantile(0.99, 'sluice_store_duration_seconds', GATEWAY, 'op'), 'op'),
-          '{{op}}',
-        ),
-      ],
+      queries: [query(quantile(0.99, 'sluice_store_duration_seconds', GATEWAY, 'op'), '{{op}}')],
       runbook: ['Store unavailable'],
     }),
     series({
@@ -217,7 +224,7 @@ function store(): Row['panels'] {
       description:
         'While the store is unavailable, each process enforces its share of every limit.',
       unit: 'short',
-      thresholds: { warn: 1, bad: 1 },
+      thresholds: { bad: 1 },
       queries: [query(orZero(sum(gauge('sluice_limits_local'))), 'Processes')],
       runbook: ['Limits kept without the store'],
     }),
@@ -289,9 +296,7 @@ function operation(): Row['panels'] {
         'Until the certificate of the data port (`none`) or the client certificate for an upstream expires. Yellow below 14 days, red below 3.',
       unit: 's',
       thresholds: { warn: 14 * 86_400, bad: 3 * 86_400, isFloor: true },
-      queries: [
-        query(orNone(`min by (upstream) (${CERTIFICATES}) - time()`, 'upstream'), '{{upstream}}'),
-      ],
+      queries: [query(timeLeft(`min by (upstream) (${CERTIFICATES})`), '{{upstream}}')],
       runbook: ['Certificate expiring'],
     }),
     series({
@@ -299,7 +304,7 @@ function operation(): Row['panels'] {
       description:
         'Gateways that share the store, and those of them whose configuration differs. Brief differences are normal while a change is rolled out.',
       unit: 'short',
-      thresholds: { warn: 1, bad: 1 },
+      thresholds: { bad: 1 },
       queries: [
         query(max(gauge('sluice_config_fleet_disagreement'), 'instance'), '{{instance}} differ'),
         query(max(gauge('sluice_config_fleet_members'), 'instance'), '{{instance}} members'),
@@ -370,10 +375,7 @@ function guardrails(): Row['panels'] {
       unit: 's',
       queries: [
         query(
-          orNone(
-            quantile(0.95, 'sluice_guardrail_duration_seconds', GATEWAY, 'guardrail'),
-            'guardrail',
-          ),
+          quantile(0.95, 'sluice_guardrail_duration_seconds', GATEWAY, 'guardrail'),
           '{{guardrail}}',
         ),
       ],

@@ -13,7 +13,14 @@ export const BOARDS = {
 export type BoardName = keyof typeof BOARDS
 
 /** The variables of every board, in order. */
-export const VARIABLES = ['datasource', 'instance', 'route', 'upstream', 'model'] as const
+export const VARIABLES = [
+  'datasource',
+  'instance',
+  'route',
+  'upstream',
+  'model',
+  'dashboard',
+] as const
 
 /** The board that a link leads to. */
 export interface Next {

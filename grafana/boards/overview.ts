@@ -1,7 +1,7 @@
 /** The board that an on-call engineer opens first: traffic, success, spend and refusals. */
 import type { DashboardBuilder } from '@grafana/grafana-foundation-sdk/dashboard'
-import { board, type Row } from './board.js'
-import { query, rateBy, series, stat } from './panels.js'
+import { board } from './board.js'
+import { query, rateBy, series, stat, statement, withExemplars } from './panels.js'
 import {
   COST,
   GATEWAY,
@@ -15,6 +15,7 @@ import {
   sum,
   UPSTREAM,
 } from './promql.js'
+import type { Row } from './rows.js'
 
 const FAILED = `${REQUESTS},status=~"5.."`
 const ALL_REQUESTS = sum(rate('sluice_requests_total', REQUESTS))
@@ -79,7 +80,9 @@ function figures(): Row['panels'] {
       unit: 's',
       thresholds: { warn: 5, bad: 10 },
       queries: [
-        query(orZero(quantile(0.95, 'gen_ai_server_time_to_first_token_seconds', GEN_AI)), 'p95'),
+        withExemplars(
+          query(quantile(0.95, 'gen_ai_server_time_to_first_token_seconds', GEN_AI), 'p95'),
+        ),
       ],
       next: { board: 'Streams' },
       runbook: ['First tokens late'],
@@ -101,6 +104,7 @@ function traffic(): Row['panels'] {
       description: 'Statuses that clients received. 499: the client left before the reply ended.',
       unit: 'reqps',
       isStacked: true,
+      colours: 'status',
       queries: [rateBy('sluice_requests_total', REQUESTS, 'status')],
       next: { board: 'Providers' },
     }),
@@ -199,6 +203,14 @@ function spend(): Row['panels'] {
         ),
       ],
       runbook: ['Budget nearly spent'],
+    }),
+    statement({
+      title: 'Spend by account',
+      description:
+        'A link to the spend of every account and API key, in the ledger of the gateway.',
+      text: `Accounts and API keys are no labels of metrics, because their number has no bound. Their exact spend is in the ledger:
+[spend by account](\${dashboard}/usage?account=all&group=account) and [by API key](\${dashboard}/usage?account=all&group=key) on the gateway's own dashboard, for administrators.
+Its address is the variable "Sluice dashboard" of this board. Programs get the same figures from \`GET /admin/v1/usage?by=account\`.`,
     }),
   ]
 }

@@ -50,7 +50,15 @@ export function mean(histogram: string, selector: string, ...by: string[]): stri
   return `${sum(rate(`${histogram}_sum`, selector), ...by)} / ${sum(rate(`${histogram}_count`, selector), ...by)}`
 }
 
-/** Zero if there is no series because nothing happened. */
+/** Seconds until a time; 0 once it has passed. */
+export function timeLeft(timestamp: string): string {
+  return `clamp_min(${timestamp} - time(), 0)`
+}
+
+/**
+ * Zero if there is no series because nothing happened. Only for counts and rates: a latency without requests
+ * is unknown, not zero.
+ */
 export function orZero(expression: string): string {
   return `${expression} or vector(0)`
 }

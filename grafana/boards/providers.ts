@@ -3,9 +3,9 @@
  * about failures.
  */
 import type { DashboardBuilder } from '@grafana/grafana-foundation-sdk/dashboard'
-import { board, type Row } from './board.js'
+import { board } from './board.js'
 import { canaries, shadows } from './changes.js'
-import { comparison, query, rateBy, series, states } from './panels.js'
+import { comparison, query, rateBy, series, states, withExemplars } from './panels.js'
 import {
   COST,
   GATEWAY,
@@ -19,8 +19,10 @@ import {
   rate,
   REQUESTS,
   sum,
+  timeLeft,
   UPSTREAM,
 } from './promql.js'
+import type { Row } from './rows.js'
 
 const ROUTE = `${GATEWAY},route=~"$route"`
 const BY_MODEL = ['gen_ai_provider_name', 'gen_ai_request_model'] as const
@@ -30,6 +32,9 @@ const TO_STREAMS = {
   from: { upstream: 'gen_ai_provider_name', model: 'gen_ai_request_model' },
 } as const
 const UPSTREAM_TO_STREAMS = { board: 'Streams', from: { upstream: 'upstream' } } as const
+
+/** The values of `sluice_breaker_state`, in order. */
+const BREAKER = ['Closed', 'Half-open', 'Open']
 
 /** OpenTelemetry's name for the upstream, as the other metrics have it. */
 function byUpstream(expression: string): string {
@@ -87,7 +92,7 @@ function sideBySide(): Row['panels'] {
         {
           ...query(max(`sluice_breaker_state{${UPSTREAM}}`, 'upstream'), 'Circuit breaker'),
           unit: 'short',
-          thresholds: { warn: 1, bad: 2 },
+          states: BREAKER,
         },
         {
           ...query(
@@ -113,11 +118,8 @@ function speed(): Row['panels'] {
       unit: 's',
       thresholds: { warn: 5, bad: 10 },
       queries: [
-        query(orNone(quantile(0.5, firstToken, GEN_AI, ...BY_MODEL), BY_MODEL[0]), `${LEGEND} p50`),
-        query(
-          orNone(quantile(0.95, firstToken, GEN_AI, ...BY_MODEL), BY_MODEL[0]),
-          `${LEGEND} p95`,
-        ),
+        query(quantile(0.5, firstToken, GEN_AI, ...BY_MODEL), `${LEGEND} p50`),
+        withExemplars(query(quantile(0.95, firstToken, GEN_AI, ...BY_MODEL), `${LEGEND} p95`)),
       ],
       next: TO_STREAMS,
       runbook: ['First tokens late'],
@@ -128,10 +130,7 @@ function speed(): Row['panels'] {
       unit: 'suffix: tokens/s',
       queries: [
         query(
-          orNone(
-            `1 / (${mean('gen_ai_server_time_per_output_token_seconds', GEN_AI, ...BY_MODEL)})`,
-            BY_MODEL[0],
-          ),
+          `1 / (${mean('gen_ai_server_time_per_output_token_seconds', GEN_AI, ...BY_MODEL)})`,
           LEGEND,
         ),
       ],
@@ -142,8 +141,8 @@ function speed(): Row['panels'] {
       description: 'Whole replies and streams, median and 99th percentile.',
       unit: 's',
       queries: [
-        query(orNone(quantile(0.5, duration, GEN_AI, ...BY_MODEL), BY_MODEL[0]), `${LEGEND} p50`),
-        query(orNone(quantile(0.99, duration, GEN_AI, ...BY_MODEL), BY_MODEL[0]), `${LEGEND} p99`),
+        query(quantile(0.5, duration, GEN_AI, ...BY_MODEL), `${LEGEND} p50`),
+        withExemplars(query(quantile(0.99, duration, GEN_AI, ...BY_MODEL), `${LEGEND} p99`)),
       ],
       next: TO_STREAMS,
     }),
@@ -185,7 +184,7 @@ function failures(): Row['panels'] {
       description:
         'Open: requests go to other targets, and a few probe the upstream. Half-open: one request tests the upstream.',
       unit: 'short',
-      states: ['Closed', 'Half-open', 'Open'],
+      states: BREAKER,
       queries: [
         query(
           orNone(max(`sluice_breaker_state{${UPSTREAM}}`, 'upstream'), 'upstream'),
@@ -295,20 +294,17 @@ function hedges(): Row['panels'] {
       unit: 's',
       queries: [
         query(
-          orNone(
-            `min by (upstream) (sluice_credential_expiry_timestamp_seconds{${UPSTREAM}}) - time()`,
-            'upstream',
-          ),
+          timeLeft(`min by (upstream) (sluice_credential_expiry_timestamp_seconds{${UPSTREAM}})`),
           '{{upstream}}',
         ),
       ],
     }),
-    series({
+    states({
       title: 'Identities that cannot be refreshed',
       description:
-        'Identities at a cloud whose last refresh failed (1). Their upstreams fail when the credentials expire.',
+        'Identities at a cloud whose last refresh failed. Their upstreams fail when the credentials expire.',
       unit: 'short',
-      thresholds: { warn: 1, bad: 2 },
+      states: ['Refreshed', 'Failing'],
       queries: [
         query(
           orNone(max(`sluice_credential_refresh_failing{${UPSTREAM}}`, 'upstream'), 'upstream'),
@@ -389,15 +385,12 @@ function cost(): Row['panels'] {
       unit: 'short',
       queries: [
         query(
-          orNone(
-            quantile(
-              0.9,
-              'gen_ai_client_token_usage',
-              GEN_AI,
-              'gen_ai_request_model',
-              'gen_ai_token_type',
-            ),
+          quantile(
+            0.9,
+            'gen_ai_client_token_usage',
+            GEN_AI,
             'gen_ai_request_model',
+            'gen_ai_token_type',
           ),
           '{{gen_ai_request_model}} {{gen_ai_token_type}}',
         ),
@@ -414,6 +407,7 @@ function replies(): Row['panels'] {
       unit: 'reqps',
       width: 12,
       isStacked: true,
+      colours: 'status',
       queries: [
         query(
           orNone(sum(rate('sluice_requests_total', REQUESTS), 'upstream', 'status'), 'upstream'),

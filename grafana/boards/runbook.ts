@@ -3,9 +3,10 @@
  * links from other boards work in every Grafana without an address of the documentation.
  */
 import { readFileSync } from 'node:fs'
-import { DashboardBuilder, RowBuilder } from '@grafana/grafana-foundation-sdk/dashboard'
+import { DashboardBuilder } from '@grafana/grafana-foundation-sdk/dashboard'
 import { PanelBuilder, TextMode } from '@grafana/grafana-foundation-sdk/text'
 import { BOARDS } from './links.js'
+import { addRows } from './rows.js'
 
 /** A section of the runbook: what one alert means and what to do. */
 export interface Section {
@@ -33,6 +34,8 @@ export function runbookSections(markdown = readFileSync(FILE, 'utf8')): Section[
 }
 
 const SECTIONS = runbookSections()
+/** The chapters in order; the sections of a chapter follow each other. */
+const CHAPTERS = [...new Set(SECTIONS.map(({ chapter }) => chapter))]
 
 /** The address of a section within Grafana. Throws if the runbook has no such heading. */
 export function runbookUrl(heading: string): string {
@@ -41,8 +44,10 @@ export function runbookUrl(heading: string): string {
   return `/d/${BOARDS.Runbook}?viewPanel=${panelId(at)}`
 }
 
+/** Panels and the rows of the chapters share the ids from 1 on. */
 function panelId(index: number): number {
-  return index + 1
+  const { chapter } = SECTIONS[index] ?? { chapter: '' }
+  return index + 1 + CHAPTERS.indexOf(chapter) + 1
 }
 
 /** Links between documents do not work within Grafana: their text stays. */
@@ -60,22 +65,22 @@ export function runbookBoard(): DashboardBuilder {
     .tags(['sluice'])
     .readonly()
     .time({ from: 'now-1h', to: 'now' })
-  let chapter = ''
-  for (const [index, section] of SECTIONS.entries()) {
-    if (section.chapter !== chapter) {
-      chapter = section.chapter
-      board.withRow(new RowBuilder(chapter).id(1000 + index))
-    }
-    board.withPanel(
-      new PanelBuilder()
-        .id(panelId(index))
-        .title(section.heading)
-        .description(`The alert "${section.heading}".`)
-        .mode(TextMode.Markdown)
-        .content(withoutLinks(section.text))
-        .span(12)
-        .height(9),
-    )
-  }
+  addRows(
+    board,
+    CHAPTERS.map((chapter) => ({
+      title: chapter,
+      panels: SECTIONS.filter((section) => section.chapter === chapter).map(panelOf),
+    })),
+  )
   return board
+}
+
+function panelOf({ heading, text }: Section): PanelBuilder {
+  return new PanelBuilder()
+    .title(heading)
+    .description(`The alert "${heading}".`)
+    .mode(TextMode.Markdown)
+    .content(withoutLinks(text))
+    .span(12)
+    .height(9)
 }

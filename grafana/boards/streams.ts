@@ -1,7 +1,7 @@
 /** The board about streamed replies: how they begin, run and end. */
 import type { DashboardBuilder } from '@grafana/grafana-foundation-sdk/dashboard'
-import { board, type Row } from './board.js'
-import { query, rateBy, series, stat } from './panels.js'
+import { board } from './board.js'
+import { query, rateBy, series, stat, withExemplars } from './panels.js'
 import {
   BROKEN,
   GATEWAY,
@@ -14,6 +14,7 @@ import {
   sum,
   UPSTREAM,
 } from './promql.js'
+import type { Row } from './rows.js'
 
 const ENDS = 'sluice_stream_ends_total'
 const FIRST_TOKEN = 'gen_ai_server_time_to_first_token_seconds'
@@ -59,7 +60,7 @@ function figures(): Row['panels'] {
       unit: 's',
       width: 6,
       thresholds: { warn: 5, bad: 10 },
-      queries: [query(orZero(quantile(0.95, FIRST_TOKEN, GEN_AI)), 'p95')],
+      queries: [withExemplars(query(quantile(0.95, FIRST_TOKEN, GEN_AI), 'p95'))],
       runbook: ['First tokens late'],
     }),
   ]
@@ -110,7 +111,7 @@ function pace(): Row['panels'] {
       unit: 's',
       thresholds: { warn: 5, bad: 10 },
       queries: [0.5, 0.95, 0.99].map((q) =>
-        query(orZero(quantile(q, FIRST_TOKEN, GEN_AI)), `p${q * 100}`),
+        withExemplars(query(quantile(q, FIRST_TOKEN, GEN_AI), `p${q * 100}`)),
       ),
       next: { board: 'Providers' },
       runbook: ['First tokens late'],
@@ -120,8 +121,8 @@ function pace(): Row['panels'] {
       description: 'After the first one: median and 99th percentile by upstream.',
       unit: 's',
       queries: [
-        query(orNone(quantile(0.5, token, GEN_AI, label), label), `{{${label}}} p50`),
-        query(orNone(quantile(0.99, token, GEN_AI, label), label), `{{${label}}} p99`),
+        query(quantile(0.5, token, GEN_AI, label), `{{${label}}} p50`),
+        query(quantile(0.99, token, GEN_AI, label), `{{${label}}} p99`),
       ],
       next: { board: 'Providers', from: { upstream: label } },
     }),
@@ -131,8 +132,8 @@ function pace(): Row['panels'] {
         'Time between two chunks of an upstream. Long gaps with a steady time per token indicate a buffering proxy.',
       unit: 's',
       queries: [
-        query(orNone(quantile(0.5, gap, UPSTREAM, 'upstream'), 'upstream'), '{{upstream}} p50'),
-        query(orNone(quantile(0.99, gap, UPSTREAM, 'upstream'), 'upstream'), '{{upstream}} p99'),
+        query(quantile(0.5, gap, UPSTREAM, 'upstream'), '{{upstream}} p50'),
+        query(quantile(0.99, gap, UPSTREAM, 'upstream'), '{{upstream}} p99'),
       ],
       next: TO_PROVIDERS,
     }),

@@ -16,6 +16,8 @@ export interface BoardJson {
 }
 
 interface PanelJson {
+  /** The panels of a collapsed row, which is drawn open. */
+  readonly panels?: readonly PanelJson[]
   readonly title: string
   readonly type: string
   readonly gridPos: {
@@ -53,7 +55,7 @@ export async function drawBoard(
 ): Promise<string> {
   const parts: string[] = []
   let height = 0
-  for (const panel of board.panels) {
+  for (const panel of board.panels.flatMap((row) => [row, ...(row.panels ?? [])])) {
     const { x, y, w, h } = panel.gridPos
     const top = HEAD_PX + y * ROW_PX
     const box = { x: x * COLUMN_PX, y: top, width: w * COLUMN_PX, height: h * ROW_PX }
@@ -96,10 +98,16 @@ async function filled(
         : await prometheus.range(expression, range)
     for (const line of lines) series.push({ name: nameOf(line, legendFormat, type), line, column })
   }
-  const unitOf = (name: string): string => {
+  const columnOf = (name: string): Drawn['columns'][number] => {
     const found = fieldConfig?.overrides?.find(({ matcher }) => matcher.options === name)
-    const value = found?.properties.find(({ id }) => id === 'unit')?.value
-    return typeof value === 'string' ? value : 'short'
+    const valueOf = (id: string): unknown => found?.properties.find((one) => one.id === id)?.value
+    const columnUnit = valueOf('unit')
+    const [words] = (valueOf('mappings') ?? []) as readonly { readonly options: Drawn['names'] }[]
+    return {
+      title: name,
+      unit: typeof columnUnit === 'string' ? columnUnit : 'short',
+      names: words?.options ?? {},
+    }
   }
   return {
     title,
@@ -108,10 +116,7 @@ async function filled(
     isStacked: custom?.stacking?.mode === 'normal',
     steps: thresholds?.steps ?? [],
     names: mappings[0]?.options ?? {},
-    columns: targets.map(({ legendFormat }) => ({
-      title: legendFormat,
-      unit: unitOf(legendFormat),
-    })),
+    columns: targets.map(({ legendFormat }) => columnOf(legendFormat)),
     series,
   }
 }

@@ -12,8 +12,12 @@ export interface Drawn {
   readonly steps: readonly { readonly value: number | null; readonly color: string }[]
   /** Names of the values in a panel of states. */
   readonly names: Readonly<Record<string, { readonly text: string; readonly color: string }>>
-  /** The heading and the unit of each column of a table. */
-  readonly columns: readonly { readonly title: string; readonly unit: string }[]
+  /** The heading, the unit and the names of the values of each column of a table. */
+  readonly columns: readonly {
+    readonly title: string
+    readonly unit: string
+    readonly names: Drawn['names']
+  }[]
   readonly series: readonly {
     readonly name: string
     readonly line: Line
@@ -88,6 +92,8 @@ function contents(panel: Drawn, box: Box, range: Range): string {
       return drawStat(panel, box)
     case 'table':
       return drawTable(panel, box)
+    case 'text':
+      return ''
     case 'state-timeline':
       return drawStates(panel, box, range)
     default:
@@ -123,10 +129,11 @@ function drawTable({ series, columns }: Drawn, { x, y, width }: Box): string {
   const head = ['Upstream', ...columns.map(({ title }) => title)]
   const lines = rows.flatMap((name, row) => [
     cell(name, 0, row + 1),
-    ...columns.map(({ unit }, column) => {
+    ...columns.map(({ unit, names }, column) => {
       const found = series.find((each) => each.name === name && each.column === column)
       const value = found?.line.points.at(-1)?.[1]
-      return cell(value === undefined ? '–' : formatValue(value, unit), column + 1, row + 1)
+      if (value === undefined) return cell('–', column + 1, row + 1)
+      return cell(names[String(value)]?.text ?? formatValue(value, unit), column + 1, row + 1)
     }),
   ])
   return [...head.map((title, column) => cell(title, column, 0, FAINT)), ...lines].join('')

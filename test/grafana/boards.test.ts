@@ -6,11 +6,25 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { boardFiles } from '../../grafana/boards/index.js'
-import { BOARDS } from '../../grafana/boards/links.js'
+import { BOARDS, VARIABLES } from '../../grafana/boards/links.js'
 import { runbookSections } from '../../grafana/boards/runbook.js'
 import { DEFINITIONS } from '../../src/observe/metrics/definitions.js'
-import { alerts, annotationExpressions, boards, panelExpressions } from './boards.js'
+import {
+  alerts,
+  annotationExpressions,
+  boards,
+  panelExpressions,
+  type PanelJson,
+} from './boards.js'
 import { knownMetrics, namesIn, VALUES, valuesOfRows } from './names.js'
+
+function allPanels(): PanelJson[] {
+  return boards().flatMap(({ panels }) => panels)
+}
+
+function panelsOf(type: string): PanelJson[] {
+  return allPanels().filter((panel) => panel.type === type)
+}
 
 void t.test('the committed boards are current', (t) => {
   for (const { path, text } of boardFiles()) {
@@ -50,7 +64,7 @@ void t.test('boards have the same variables and annotations, and link to each ot
     t.ok(uids.has(uid), title)
     if (uid === BOARDS.Runbook) continue
     const variables = (templating?.list ?? []).map(({ name }) => name)
-    t.same(variables, ['datasource', 'instance', 'route', 'upstream', 'model'], title)
+    t.same(variables, [...VARIABLES], title)
     const marks = (annotations?.list ?? []).map(({ name }) => name)
     t.same(marks, ['Configuration reloaded', 'Configuration refused', 'Process started'], title)
     const links = panels.flatMap(({ links, fieldConfig }) => [
@@ -71,6 +85,130 @@ void t.test('boards have the same variables and annotations, and link to each ot
       if (target?.[2] !== undefined) t.ok(ids.get(target[1] ?? '')?.has(Number(target[2])), url)
     }
   }
+  t.end()
+})
+
+void t.test('the first two rows of a board are open, the others collapsed', (t) => {
+  for (const { title, panels } of boards()) {
+    const rows = panels.filter(({ type }) => type === 'row')
+    t.ok(rows.length > 2, title)
+    t.same(
+      rows.map(({ collapsed }) => collapsed),
+      rows.map((_, index) => index >= 2),
+      title,
+    )
+    for (const row of rows) t.equal(row.panels.length > 0, row.collapsed, `${title}: ${row.title}`)
+  }
+  t.end()
+})
+
+void t.test('lines start at 0 and have the last, highest and mean value in their legend', (t) => {
+  const lines = panelsOf('timeseries')
+  t.ok(lines.length > 60)
+  for (const { title, fieldConfig, options } of lines) {
+    t.equal(fieldConfig?.defaults.min, 0, `${title}: axis`)
+    t.same(options?.legend, { displayMode: 'table', calcs: ['lastNotNull', 'max', 'mean'] }, title)
+  }
+  t.end()
+})
+
+void t.test('a latency without requests is unknown, not zero', (t) => {
+  for (const { where, text } of panelExpressions()) {
+    if (!/histogram_quantile|_count\{|_timestamp_seconds|lag_/.test(text)) continue
+    t.notMatch(text, 'vector(0)', where)
+  }
+  for (const { title, fieldConfig, targets } of allPanels()) {
+    if (fieldConfig?.defaults.unit !== 's') continue
+    for (const { expr } of targets) {
+      const isShareOfTime = /^sum.*rate\(\w+_seconds_(sum|total)\{[^/]*$/.test(expr)
+      if (!isShareOfTime) t.notMatch(expr, 'vector(0)', title)
+    }
+  }
+  t.end()
+})
+
+void t.test('every threshold has values on both sides', (t) => {
+  const buckets = new Map<string, number>(
+    Object.values(DEFINITIONS).flatMap(({ name, buckets }) => {
+      const highest = buckets?.at(-1)
+      return highest === undefined ? [] : [[name, highest] as const]
+    }),
+  )
+  let found = 0
+  for (const { title, fieldConfig, targets } of allPanels()) {
+    const values = (fieldConfig?.defaults.thresholds?.steps ?? []).flatMap(
+      ({ value }) => value ?? [],
+    )
+    const expr = targets.map((target) => target.expr).join(' ')
+    for (const [index, value] of values.entries()) {
+      found += 1
+      t.ok(value > (values[index - 1] ?? 0), `${title}: ${values.join(', ')}`)
+      const histogram = /histogram_quantile.*?(\w+)_bucket/.exec(expr)?.[1]
+      if (histogram !== undefined) t.ok(value < (buckets.get(histogram) ?? 0), `${title}: ${value}`)
+    }
+  }
+  t.ok(found > 40, `${found} thresholds`)
+  t.end()
+})
+
+void t.test('states are words, and statuses have the colour of their class', (t) => {
+  const table = panelsOf('table').find(({ title }) => title === 'Upstreams side by side')
+  const breaker = table?.fieldConfig?.overrides.find(
+    ({ matcher }) => matcher.options === 'Circuit breaker',
+  )
+  const words = breaker?.properties.find(({ id }) => id === 'mappings')?.value
+  t.match(words, [
+    { options: { 0: { text: 'Closed' }, 1: { text: 'Half-open' }, 2: { text: 'Open' } } },
+  ])
+  const byStatus = allPanels().filter(({ targets }) =>
+    targets.some(({ legendFormat }) => /\{\{status\}\}$/.test(legendFormat)),
+  )
+  t.equal(byStatus.length, 2)
+  for (const { title, fieldConfig } of byStatus) {
+    const colourOf = (name: string): unknown => {
+      const matching = (fieldConfig?.overrides ?? []).filter(({ matcher }) => {
+        return new RegExp(String(matcher.options).slice(1, -1)).test(name)
+      })
+      return matching.at(-1)?.properties[0]?.value
+    }
+    for (const [status, fixedColor] of [
+      ['200', 'green'],
+      ['429', 'yellow'],
+      ['499', 'gray'],
+      ['503', 'red'],
+    ] as const) {
+      for (const name of [status, `openai ${status}`]) {
+        t.match(colourOf(name), { mode: 'shades', fixedColor }, `${title}: ${name}`)
+      }
+    }
+    t.equal(colourOf('none'), undefined)
+  }
+  t.end()
+})
+
+void t.test('latencies of requests show exemplars', (t) => {
+  const shown = allPanels().filter(({ targets }) => targets.some(({ exemplar }) => exemplar))
+  const metrics = new Set(
+    shown.flatMap(({ targets }) =>
+      targets.flatMap(({ exemplar, expr }) =>
+        exemplar ? (/(\w+)_bucket/.exec(expr)?.[1] ?? '') : [],
+      ),
+    ),
+  )
+  t.same([...metrics].sort(), [
+    'gen_ai_server_request_duration_seconds',
+    'gen_ai_server_time_to_first_token_seconds',
+    'sluice_overhead_seconds',
+  ])
+  t.end()
+})
+
+void t.test('accounts and keys are no labels: their spend is a link to the ledger', (t) => {
+  for (const { name, labels } of Object.values(DEFINITIONS)) {
+    t.notMatch(labels.join(' '), /account|key|member|user/, name)
+  }
+  const [panel] = allPanels().filter(({ title }) => title === 'Spend by account')
+  t.match(panel?.options?.content, '${dashboard}/usage?account=all&group=account')
   t.end()
 })
 

@@ -9,6 +9,11 @@ export const ALERTS = join('grafana', 'alerts.yaml')
 
 const Link = z.object({ title: z.string(), url: z.string() })
 
+const Override = z.object({
+  matcher: z.object({ id: z.string(), options: z.unknown() }),
+  properties: z.array(z.object({ id: z.string(), value: z.unknown() })),
+})
+
 const Panel = z.object({
   id: z.number(),
   title: z.string(),
@@ -20,20 +25,44 @@ const Panel = z.object({
     .object({
       defaults: z.object({
         unit: z.string().optional(),
+        min: z.number().optional(),
         links: z.array(Link).default([]),
         thresholds: z
-          .object({ steps: z.array(z.object({ value: z.number().nullable() })) })
+          .object({ steps: z.array(z.object({ value: z.number().nullable(), color: z.string() })) })
           .optional(),
       }),
+      overrides: z.array(Override).default([]),
     })
     .optional(),
-  targets: z.array(z.object({ expr: z.string(), legendFormat: z.string() })).default([]),
+  options: z
+    .object({
+      legend: z
+        .object({ displayMode: z.string(), calcs: z.array(z.string()).default([]) })
+        .optional(),
+      content: z.string().optional(),
+    })
+    .optional(),
+  targets: z
+    .array(
+      z.object({
+        expr: z.string(),
+        legendFormat: z.string(),
+        exemplar: z.boolean().default(false),
+      }),
+    )
+    .default([]),
+})
+
+/** A collapsed row contains its panels; those of an open row follow it. */
+const RowOrPanel = Panel.extend({
+  collapsed: z.boolean().default(false),
+  panels: z.array(Panel).default([]),
 })
 
 const Board = z.object({
   uid: z.string(),
   title: z.string(),
-  panels: z.array(Panel),
+  panels: z.array(RowOrPanel),
   templating: z
     .object({
       list: z
@@ -67,7 +96,7 @@ const Alerts = z.object({
   ),
 })
 
-/** A board of Grafana. */
+/** A board of Grafana. `panels` has rows and all panels in order, also those of collapsed rows. */
 export type BoardJson = z.infer<typeof Board>
 /** A panel or a row. */
 export type PanelJson = z.infer<typeof Panel>
@@ -77,7 +106,12 @@ export type Alert = z.infer<typeof Alerts>['groups'][number]['rules'][number]
 /** All boards, by the order of their files. */
 export function boards(): BoardJson[] {
   return readdirSync(DASHBOARDS).map((file) => {
-    return Board.parse(JSON.parse(readFileSync(join(DASHBOARDS, file), 'utf8')))
+    const board = Board.parse(JSON.parse(readFileSync(join(DASHBOARDS, file), 'utf8')))
+    const panels = board.panels.flatMap((row) => [
+      row,
+      ...row.panels.map((panel) => ({ ...panel, collapsed: false, panels: [] })),
+    ])
+    return { ...board, panels }
   })
 }
 

@@ -74,7 +74,7 @@ export const valuesOfRows: ReadonlySet<string> = new Set<string>(ROW_KINDS)
 
 /** Words of PromQL that the expressions use. */
 const WORDS = new Set(
-  'sum max min topk rate increase min_over_time histogram_quantile by and or unless on vector time label_replace absent'.split(
+  'sum max min topk rate increase min_over_time clamp_min histogram_quantile by and or unless on vector time label_replace absent'.split(
     ' ',
   ),
 )

@@ -8,11 +8,14 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 import { startEmulator, type Emulator } from '../../src/emulator/server.js'
 import { newAuthority, type Pair } from '../helpers/certificates.js'
+import { startOtlpReceiver, type OtlpReceiver } from '../observe/otlp-receiver.js'
 import { get, hasAllWorkers, makeKey, run, until } from '../process/program.js'
 
 /** A running gateway and its traffic. */
 export interface Scene {
   readonly opsPort: number
+  /** Receives the traces of the requests. */
+  readonly traces: OtlpReceiver
   /** Standard output and standard error, for messages of failed tests. */
   readonly log: () => string
   /** Sends one request of every kind and waits until all have ended. */
@@ -26,7 +29,7 @@ export interface Scene {
 /** A breaker that stays closed, so that every round has the same failures. */
 const CLOSED = 'breaker: { failures: 1000, min_requests: 100000 }'
 
-function configText({ baseUrls }: Emulator, client: Pair): string {
+function configText({ baseUrls }: Emulator, otlp: string, client: Pair): string {
   const upstream = (name: string, dialect: 'openai' | 'anthropic' | 'gemini'): string =>
     `  ${name}: { dialect: ${dialect}, base_url: ${baseUrls[dialect]}, api_key: emulated, ${CLOSED} }\n`
   return `
@@ -53,6 +56,7 @@ routes:
   - model: gpt-4.1-nano
     targets: [{ upstream: openai }, { upstream: canary, weight: 5, abort: { min_requests: 1 } }]
 models: models.yaml
+telemetry: { otlp: '${otlp}' }
 metrics: { labels: { team: 2 } }
 limits:
   - { scope: key, model: gpt-4o, requests_per_minute: 1 }
@@ -66,12 +70,13 @@ export async function startScene(t: Test, paceMs = 2): Promise<Scene> {
   t.teardown(() => emulator.close())
   const folder = t.testdir()
   const file = join(folder, 'gateway.yaml')
-  const good = configText(emulator, newAuthority(folder, 'client'))
+  const traces = await startOtlpReceiver(t)
+  const good = configText(emulator, traces.url, newAuthority(folder, 'client'))
   copyFileSync('config/models.yaml', join(folder, 'models.yaml'))
   writeFileSync(file, good)
   const store = `sqlite:${join(folder, 'data', 'sluice.db')}`
   const secret = await makeKey(store, {}, { team: 'search' })
-  const program = run(t, ['serve', '--config', file])
+  const program = run(t, ['serve', '--config', file], { OTEL_BSP_SCHEDULE_DELAY: '500' })
   const log = (): string => `${program.out().slice(-3000)}${program.err()}`
   await until(() => {
     if (program.child.exitCode !== null) throw new Error(`the gateway ended: ${log()}`)
@@ -89,6 +94,7 @@ export async function startScene(t: Test, paceMs = 2): Promise<Scene> {
     line.test((await get(`http://127.0.0.1:${opsPort}/metrics`)).text)
   return {
     opsPort,
+    traces,
     log,
     round: async () => {
       await Promise.all(REQUESTS.map((send) => send({ origin, secret })))

@@ -23,6 +23,8 @@ export interface Prometheus {
   readonly origin: string
   /** The samples of an instant query; throws Prometheus's error message if it is refused. */
   query(expression: string): Promise<unknown[]>
+  /** The trace ids of the exemplars that it has stored for a metric. */
+  traceIds(metric: string): Promise<string[]>
   /** The rules that it has loaded, each with its health and last error. */
   rules(): Promise<{ name: string; health: string; lastError?: string }[]>
 }
@@ -50,6 +52,7 @@ export async function startPrometheus(
       `--config.file=${join(folder, 'prometheus.yaml')}`,
       `--storage.tsdb.path=${join(folder, 'data')}`,
       '--web.listen-address=127.0.0.1:0',
+      '--enable-feature=exemplar-storage',
     ],
     { stdio: ['ignore', 'ignore', 'pipe'] },
   )
@@ -75,6 +78,13 @@ export async function startPrometheus(
       if (typeof data !== 'object' || data === null || !('result' in data)) throw new Error('odd')
       const result: unknown = data.result
       return Array.isArray(result) ? (result as unknown[]) : []
+    },
+    traceIds: async (metric) => {
+      const query = new URLSearchParams({ query: metric, start: '0', end: String(Date.now()) })
+      const data = await ask(`query_exemplars?${query.toString()}`)
+      return (data as { exemplars: { labels: { trace_id: string } }[] }[]).flatMap(
+        ({ exemplars }) => exemplars.map(({ labels }) => labels.trace_id),
+      )
     },
     rules: async () => {
       const data = await ask('rules')
