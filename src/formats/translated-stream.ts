@@ -73,6 +73,8 @@ export interface Translation extends ReplyResult {
   readonly judging?: Promise<void> | null
   /** The client has left: the rest is not judged. */
   unguard?(): void
+  /** A guardrail refused the rest, which is still read: it only counts. */
+  meter?(): void
   /** The transport failed. */
   fail(error: WireError): void
   /** The error frame for the client; null if the format's frame does not depend on the stream. */
@@ -167,6 +169,10 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
   private unjudged: ChatEvent[] = []
   /** Resolves when the guard has judged the events that it has; null if it has none. */
   judging: Promise<void> | null = null
+  /** What follows a refusal is read to count its tokens. */
+  private isMetered = false
+  /** The upstream's reply was complete when it was metered. */
+  private hasCompleted = false
 
   constructor({ upstreamCodec, clientCodec, request, seed, ...options }: TranslationOptions) {
     const { mayPause = false, mayOmitCall = false, guard = null } = options
@@ -185,11 +191,20 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
 
   get isPending(): boolean {
     if (this.judging !== null) return true
-    return this.waiting !== null || (this.outcome === 'open' && this.framer.isPending)
+    return this.waiting !== null || (this.reads && this.framer.isPending)
+  }
+
+  /** Whether input counts. */
+  private get reads(): boolean {
+    return this.outcome === 'open' || this.isMetered
   }
 
   get blocked(): ReplyResult['blocked'] {
-    return this.guard?.blocked
+    return this.hasCompleted ? 'complete' : this.guard?.blocked
+  }
+
+  meter(): void {
+    this.isMetered = true
   }
 
   unguard(): void {
@@ -201,6 +216,7 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
     const { guard, unjudged } = this
     if (guard === null || unjudged.length === 0 || this.judging !== null) return this.encoder.take()
     this.unjudged = []
+    if (this.isMetered) return ''
     const judged = guard.take(unjudged)
     if (judged instanceof Promise) {
       this.judging = judged.then(
@@ -248,14 +264,14 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
   }
 
   write(chunk: Buffer): string {
-    if (this.outcome !== 'open') return ''
+    if (!this.reads) return ''
     this.framer.write(chunk)
     if (!this.isPending) this.checkOverflow()
     return this.judged()
   }
 
   end(): string {
-    if (this.outcome !== 'open') return ''
+    if (!this.reads) return ''
     this.framer.end()
     this.hasEnded = true
     if (this.waiting === null) this.finish()
@@ -275,14 +291,14 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
       if (this.unjudged.length > 0) return this.judged()
       if (this.waiting === null && !this.framer.isPending) return this.encoder.take()
     }
-    if (this.outcome === 'open' && this.framer.isPending) {
+    if (this.reads && this.framer.isPending) {
       this.framer.more()
       if (!this.isPending) this.checkOverflow()
       return this.judged()
     }
     const { waiting } = this
     if (waiting === null) return ''
-    let next = this.outcome === 'open' ? waiting.shift() : undefined
+    let next = this.reads ? waiting.shift() : undefined
     if (next?.isLarge === true) {
       this.decoder.frame(next.name, next.data)
       return ''
@@ -304,9 +320,9 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
 
   private finish(): void {
     this.checkOverflow()
-    if (this.outcome !== 'open') return
+    if (!this.reads) return
     this.decoder.end()
-    if (this.resume !== null) return
+    if (this.outcome !== 'open' || this.resume !== null) return
     if (this.guard === null) this.fail(TRUNCATED)
     else if (!this.grammar.ended) this.unjudged.push({ type: 'error', error: TRUNCATED })
   }
@@ -334,6 +350,11 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
     // Usage and model count although the reply may be refused.
     if (event.type === 'usage') this.usage = mergeUsage(this.usage, event.usage)
     else if (event.type === 'start') this.model = event.model
+    else if (event.type === 'finish' && this.isMetered) {
+      this.hasCompleted = true
+      this.reason ??= event.reason
+      this.tier = event.serviceTier ?? null
+    }
     this.unjudged.push(event)
   }
 

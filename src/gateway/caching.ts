@@ -391,6 +391,7 @@ async function keyOf(request: CachedRequest): Promise<Pick<KeyedRequest, 'key' |
     route: content,
     priceVersion: generation.priceVersion,
     scope,
+    guardrails: generation.policy?.of(route.guardrails, identity).map(({ name }) => name) ?? [],
     scopeId: scope === 'account' ? accountId : scope === 'key' ? `${accountId} ${keyId}` : '',
   })
   const key = call.raw.length > LARGE_BYTES ? await inTurns(steps) : atOnce(steps)

@@ -109,12 +109,21 @@ export class Cancellation {
   /** The reason of the cancellation; null before it. */
   reason: GatewayError | null = null
   private listener: ((reason: GatewayError) => void) | null = null
+  private aborter: AbortController | null = null
+
+  /** Aborted by the cancellation. Made at its first use: most exchanges need none. */
+  get signal(): AbortSignal {
+    this.aborter ??= new AbortController()
+    if (this.reason !== null) this.aborter.abort()
+    return this.aborter.signal
+  }
 
   /** Later reasons are ignored. */
   cancel(reason: GatewayError): void {
     if (this.reason !== null) return
     this.reason = reason
     this.listener?.(reason)
+    this.aborter?.abort()
   }
 
   /** Replaces the listener; calls it at once if the exchange is cancelled already. */

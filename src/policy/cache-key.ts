@@ -39,15 +39,17 @@ export interface KeyParts {
   /** Whose requests the entry may answer, and their id; empty for everyone. */
   readonly scope: RouteCacheScope
   readonly scopeId: string
+  /** Names of the guardrails that judge the request and its reply: `apply_to` depends on the key. */
+  readonly guardrails: readonly string[]
 }
 
 type RouteCacheScope = NonNullable<RouteConfig['cache']>['scope']
 
 /** The key, in steps for a large request. */
 export function* keySteps(parts: KeyParts): Steps<string> {
-  const { request, route, priceVersion, scope, scopeId } = parts
+  const { request, route, priceVersion, scope, scopeId, guardrails } = parts
   const digest = new Digest()
-  digest.add([VERSION, scope, scopeId, route, priceVersion, request.model])
+  digest.add([VERSION, scope, scopeId, route, priceVersion, request.model, [...guardrails]])
   digest.add(settingsOf(parts))
   for (const tool of request.tools) digest.add(toolOf(tool))
   const { embedding } = request
@@ -323,7 +325,7 @@ const contents = new WeakMap<RouteConfig, string>()
  */
 export function routeContent(
   route: RouteConfig,
-  { upstreams, guardrails }: Pick<Config, 'upstreams' | 'guardrails'>,
+  { upstreams, guardrails, plugins }: Pick<Config, 'upstreams' | 'guardrails' | 'plugins'>,
 ): string {
   const known = contents.get(route)
   if (known !== undefined) return known
@@ -332,8 +334,9 @@ export function routeContent(
   const guards = guardrails.filter(
     ({ name, applyTo }) => applyTo !== null || route.guardrails.includes(name),
   )
+  const isPlugin = guards.some(({ source }) => source.kind === 'plugin')
   const content = createHash('sha256')
-    .update(JSON.stringify([route, used, guards]))
+    .update(JSON.stringify([route, used, guards, isPlugin ? plugins : []]))
     .digest('base64url')
   contents.set(route, content)
   return content

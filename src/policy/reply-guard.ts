@@ -3,7 +3,7 @@
  * until they are judged. What follows a refusal never reaches the client, and what was sent before is never
  * changed.
  */
-import type { WireError } from '../errors.js'
+import { GatewayError, type WireError } from '../errors.js'
 import { isContent, type ChatEvent, type FinishReason } from '../formats/chat/event.js'
 import { OutputMeter, type OutputSize } from '../formats/chat/output-size.js'
 import { mergeUsage, type Usage } from '../formats/chat/usage.js'
@@ -52,22 +52,31 @@ class ReplyGuard implements EventGuard {
   /** The block that the client has the beginning of. */
   private open: { kind: 'text' | 'refusal' | 'thinking' | 'tool'; index: number } | null = null
   private hasStopped = false
-  private isOff = false
+  /** Aborted when the client has left. */
+  private readonly leaving = new AbortController()
 
   constructor(reply: GuardedReply, isWhole: boolean) {
     this.reply = reply
     this.isWhole = isWhole
-    this.stages = reply.guardrails.map((guardrail) => stageOf(guardrail, reply.of, isWhole))
+    const { signal } = this.leaving
+    const of = { ...reply.of, signal }
+    this.stages = reply.guardrails.map((guardrail) => stageOf(guardrail, of, isWhole))
+    // A stream may be read on for others who share it: its owner stops the guard.
+    if (isWhole) reply.of.signal.addEventListener('abort', () => this.stop(), { once: true })
   }
 
   stop(): void {
-    this.isOff = true
+    this.leaving.abort()
+  }
+
+  private get isOff(): boolean {
+    return this.leaving.signal.aborted
   }
 
   take(events: readonly ChatEvent[]): readonly ChatEvent[] | Promise<readonly ChatEvent[]> {
-    if (this.isOff) return events
     for (const event of events) this.measure(event)
     if (this.hasStopped) return []
+    if (this.isOff) return this.unjudged(events)
     let current: readonly StageEvent[] = events
     for (const [index, stage] of this.stages.entries()) {
       const taken = stage.take(current)
@@ -92,7 +101,19 @@ class ReplyGuard implements EventGuard {
     if (event.type === 'finish') this.reason = event.reason
   }
 
+  /** The events of a reply without a client: a stream is only counted, and a whole reply must not be used. */
+  private unjudged(events: readonly StageEvent[]): readonly ChatEvent[] {
+    const { reason } = this
+    const left: ChatEvent = {
+      type: 'error',
+      error: LEFT,
+      ...(reason === null ? {} : { reason }),
+    }
+    return this.isWhole ? [left] : events.map((event) => (event.type === 'stop' ? left : event))
+  }
+
   private release(events: readonly StageEvent[]): readonly ChatEvent[] {
+    if (this.isOff) return this.unjudged(events)
     const released = this.released(events)
     const { observed } = this.reply
     if (observed !== null) for (const event of released) observed.event(event)
@@ -149,6 +170,8 @@ class ReplyGuard implements EventGuard {
     ]
   }
 }
+
+const LEFT = new GatewayError('client_gone', 'The client closed the connection.').wire
 
 type Start = Extract<
   ChatEvent,

@@ -33,7 +33,9 @@ class ServerGuard {
     const { guardrail, of } = this
     const { name, config } = guardrail
     const texts = parts.map(({ text }) => text)
-    if (parts.length === 0) return texts
+    // The client has left: the reply is not used.
+    const hasLeft = (): boolean => of.signal.aborted
+    if (parts.length === 0 || hasLeft()) return texts
     let verdict
     try {
       verdict = await guardrail.judge(parts, 'response', of)
@@ -44,7 +46,7 @@ class ServerGuard {
         )
       }
     } catch (error) {
-      return stopAfterError(guardrail, of, error) ?? texts
+      return hasLeft() ? texts : (stopAfterError(guardrail, of, error) ?? texts)
     }
     if (verdict.kind === 'pass') return texts
     if (config.action === 'report' || verdict.kind === 'report') {

@@ -31,9 +31,11 @@ function keyOf({ path, body, headers = {}, parts = {} }: Sent): string {
   const { clientCodec, endpoint, wire } = resolved
   const request = clientCodec.decodeRequest(body, endpoint, headers)
   const fixed = { route: 'r', priceVersion: 'p', scope: 'account', scopeId: 'a' } as const
-  return atOnce(keySteps({ request, wire, body, facts: FACTS, ...fixed, ...parts }))
+  const of = { ...fixed, guardrails: [] }
+  return atOnce(keySteps({ request, wire, body, facts: FACTS, ...of, ...parts }))
 }
 
+const NONE = { guardrails: [], plugins: [] }
 const CHAT = '/v1/chat/completions'
 const MESSAGES = '/v1/messages'
 const RESPONSES = '/v1/responses'
@@ -194,13 +196,13 @@ void t.test('the content of a route is that of its upstreams, without credential
   const contentOf = (change: object): string =>
     routeContent(
       { ...route },
-      { guardrails: [], upstreams: { ...upstreams, [upstream.name]: { ...upstream, ...change } } },
+      { ...NONE, upstreams: { ...upstreams, [upstream.name]: { ...upstream, ...change } } },
     )
   const content = contentOf({})
   t.equal(contentOf({ apiKeys: ['other'], timeouts: {} }), content, 'credentials and timeouts')
   t.not(contentOf({ baseUrl: 'http://other' }), content, 'an address')
   t.not(
-    routeContent({ ...route, sticky: 'key' }, { guardrails: [], upstreams }),
+    routeContent({ ...route, sticky: 'key' }, { ...NONE, upstreams }),
     content,
     'a setting of the route',
   )

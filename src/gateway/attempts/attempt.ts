@@ -134,6 +134,8 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
   private readonly collected: CollectedReply
   /** Set if the client has left and the rest of the reply is read for its usage. */
   private drainedReply: DrainedReply | null = null
+  /** Resolves when a whole reply that takes several turns has been read and judged; null before that. */
+  private reading: Promise<void> | null = null
   private awaited: Awaited | null = null
   private awaitedSinceMs = 0
   /** Whether the waits count: those after a beginning are relaying, those of a hedge the other attempt's. */
@@ -300,7 +302,18 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
   }
 
   ending(): Promise<void> | null {
+    // The entry of a refused reply that is read on is written when that ends.
+    if (this.stream?.translation.blocked === 'cut' && this.drainRefused()) return null
     return this.loop.ending(this)
+  }
+
+  /** A guardrail refused the rest of the stream. Whether it is read for its usage, as without a client. */
+  private drainRefused(): boolean {
+    if (!this.isStreaming()) return false
+    this.drainedReply ??= DrainedReply.of(this.result, this.request)
+    if (this.drainedReply === null) return false
+    this.request.sent.drain(this.drainedReply.ended)
+    return true
   }
 
   threw(cause: unknown): void {
@@ -338,17 +351,33 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
     const { result } = this
     const { translation } = stream
     if (!this.isStreaming()) return
+    if (stream.isMetered) {
+      if (translation.blocked === 'complete') this.linger(stream.translation.error?.kind ?? 'ok')
+      return
+    }
     // Content commits also if a failure arrived in the same chunk: the result must not depend on chunk
     // boundaries.
     if (translation.content) {
       result.contentAtMs ??= performance.now()
       this.commit()
     }
-    if (translation.outcome === 'failed') return this.fail(translation.error ?? UNEXPECTED_FAILURE)
-    if (translation.outcome === 'complete') {
+    const isCut = translation.blocked === 'cut'
+    if (translation.outcome === 'failed') {
+      const error = translation.error ?? UNEXPECTED_FAILURE
+      if (!isCut || !this.drainRefused()) return this.fail(error)
+      result.outcome = error.kind
+      stream.drain()
+      stream.meter()
+      this.loop.failed(this, gatewayError(this.named(error)))
+    } else if (translation.outcome === 'complete') {
+      if (isCut && this.drainedReply !== null) {
+        result.outcome = 'ok'
+        stream.meter()
+        return
+      }
       this.linger('ok')
       // A guardrail refused the rest.
-      if (translation.blocked === 'cut') this.abandon()
+      if (isCut) this.abandon()
       stream.end()
     } else if (translation.resume !== null) {
       const { resume, repeatCause } = translation
@@ -372,11 +401,12 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
   }
 
   private finishWhole(): void {
+    this.clock.ended()
     this.endWait()
     const read = this.collected.read(this.prepared, this.earlier.whole)
     if (!(read instanceof Promise)) return this.finishRead(read)
     const finish = (later: ReadReply): void => this.guard(() => this.finishRead(later))
-    read.then(finish, (cause: unknown) => this.fail(wireErrorOf(cause), cause))
+    this.reading = read.then(finish, (cause: unknown) => this.fail(wireErrorOf(cause), cause))
   }
 
   private finishRead(read: ReadReply): void {
@@ -401,6 +431,16 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
   /** The exchange was cancelled. If the client left, the rest of the reply may be read for its usage. */
   cancel(reason: GatewayError): void {
     const { phase, result } = this
+    if (this.stream?.isMetered === true) {
+      if (reason.kind !== 'client_gone') this.abandon()
+      return
+    }
+    if (reason.kind === 'client_gone' && this.reading !== null) {
+      // The whole reply has arrived.
+      this.request.sent.drain(this.reading)
+      this.loop.failed(this, reason)
+      return
+    }
     const isDrainable = phase === 'waiting' || phase === 'whole' || phase === 'stream'
     if (reason.kind === 'client_gone' && isDrainable) {
       this.drainedReply = DrainedReply.of(result, this.request)
@@ -430,7 +470,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
     const { result, stream, phase } = this
     const error = this.named(failure)
     if (phase === 'over') return
-    if (phase === 'lingering') return this.abandon()
+    if (phase === 'lingering' || stream?.isMetered === true) return this.abandon()
     this.noteConnection()
     result.outcome = error.kind
     this.abandon()

@@ -220,6 +220,7 @@ function sendStream(x: Exchange, reply: IncomingMessage, { call, owner, options 
       stream.end()
     }
   }
+  res.once('close', () => stream.leave())
   reply.on('data', () => owner.received())
   reply.pipe(stream)
 }

@@ -36,13 +36,12 @@ export function calledForOf(
   { accountId, keyId, labels }: Identity,
   { log }: { readonly log: Pick<Logger, 'info'> },
 ): CalledFor {
-  const aborter = new AbortController()
   return {
     requestId: x.id,
     accountId,
     keyId,
     labels,
-    signal: aborter.signal,
+    signal: x.cancellation.signal,
     log: (message) => log.info('plugin', { request_id: x.id, reason: message.slice(0, MAX_LINE) }),
   }
 }
@@ -74,11 +73,8 @@ export async function judgedCall(
   const beganMs = performance.now()
   const notes = new GuardNotes(metrics)
   if (guardrails.length > 0) results.guard = notes
-  const aborter = new AbortController()
-  x.cancellation.onCancel(() => aborter.abort())
   const calledFor = calledForOf(x, identity, { log })
-  const { signal } = aborter
-  const of: JudgedRequest = { ...calledFor, request: call.request, notes, inTurns, signal }
+  const of: JudgedRequest = { ...calledFor, request: call.request, notes, inTurns }
   try {
     const texts = await judgeRequest(guardrails, of, (text) => pathOf(call.body, text))
     x.cancellation.check()
@@ -87,10 +83,9 @@ export async function judgedCall(
     const isObserved = plugins !== null && plugins.observes
     const observed = isObserved ? plugins.observe(judged.request, calledFor) : null
     results.observed = observed
-    return guarded(x, judged, { guardrails, of: { ...of, signal: calledFor.signal }, observed })
+    return guarded(x, judged, { guardrails, of, observed })
   } finally {
     notes.requestMs = performance.now() - beganMs
-    x.cancellation.onCancel(null)
   }
 }
 

@@ -42,6 +42,8 @@ export class ReplyTransform extends Transform {
   onDrain: () => void = () => undefined
   /** The reply failed and the error may be sent to the client. */
   hasFailed = false
+  /** See `meter`. */
+  isMetered = false
   /** The events of the reply; null if nothing needs them. */
   log: ReplyLog | null = null
   private readonly owner: ReplyOwner
@@ -81,15 +83,29 @@ export class ReplyTransform extends Transform {
   /** The client left, and the rest of the reply is read: translates everything and drops the output. */
   drain(): void {
     this.isDrained = true
-    this.translation.unguard?.()
+    // Others may get the events of the log.
+    if (this.log === null) this.translation.unguard?.()
     this.unpipe()
     this.removeAllListeners('data')
     this.resume()
   }
 
+  /** A guardrail refused the rest of the reply, which is read to count its tokens: the client's side ends. */
+  meter(): void {
+    this.isDrained = true
+    this.isMetered = true
+    this.translation.meter?.()
+    this.push(null)
+  }
+
   /** The client's side closed. */
   leave(): void {
     if (!this.isDrained) this.destroy()
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    this.translation.unguard?.()
+    done(error)
   }
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
