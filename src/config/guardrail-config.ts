@@ -64,6 +64,8 @@ export interface GuardrailConfig {
 
 /** A module of the operator. */
 export interface PluginConfig {
+  /** Its file, and the files that it imports by relative paths, directly or not. */
+  readonly files: readonly string[]
   /** Absolute. */
   readonly path: string
   /** Identifies its content. */

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { validateHeaderName, validateHeaderValue } from 'node:http'
-import { resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { builtInRule } from '../policy/rules/built-in-rules.js'
 import { compileExpression, ExpressionError } from '../policy/rules/expressions.js'
 import type { GuardrailConfig, GuardrailSource, PluginConfig } from './guardrail-config.js'
@@ -76,8 +76,33 @@ export function pluginsOf(
       report(['plugins', index], `the file ${whyUnreadable(path)}`)
       return []
     }
-    return [{ path, hash: createHash('sha256').update(text).digest('hex').slice(0, 16) }]
+    const texts = withImports(path, text, readFile)
+    const hash = createHash('sha256').update(JSON.stringify([...texts]))
+    return [{ path, files: [...texts.keys()], hash: hash.digest('hex').slice(0, 16) }]
   })
+}
+
+/** Relative paths in `import … from`, `export … from`, `import '…'` and `import('…')`. */
+const IMPORTED = /\b(?:from|import)(?:\s*\()?\s*(['"])(\.{1,2}\/[^'"\n]+)\1/g
+const MAX_PLUGIN_FILES = 100
+
+/** The texts of a module and of those that it imports by relative paths, by path. */
+function withImports(
+  path: string,
+  text: string,
+  readFile: PluginFiles['readFile'],
+): ReadonlyMap<string, string> {
+  const texts = new Map([[path, text]])
+  // A map visits what is added while it is walked.
+  for (const [file, content] of texts) {
+    for (const [, , name = ''] of content.matchAll(IMPORTED)) {
+      const imported = resolve(dirname(file), name)
+      if (texts.has(imported) || texts.size >= MAX_PLUGIN_FILES) continue
+      const own = readFile(imported)
+      if (own !== null) texts.set(imported, own)
+    }
+  }
+  return texts
 }
 
 /** The kinds of sources that the guardrail has. */

@@ -4,6 +4,7 @@
  */
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { register } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import type { Config, PluginConfig } from '../config/config.js'
 import type { GuardrailConfig, GuardSide } from '../config/guardrail-config.js'
@@ -67,16 +68,28 @@ export async function loadPlugins(
   checkNames(config)
 }
 
-async function loadPlugin({ path, hash }: PluginConfig): Promise<Plugin> {
+/** Adds the query of the importing module, which has the hash, to its relative imports. */
+const HOOKS = `export async function resolve(specifier, context, next) {
+  const resolved = await next(specifier, context)
+  const query = /\\?content=\\w+$/.exec(context.parentURL ?? '')
+  if (query === null || !/^\\.{1,2}\\//.test(specifier) || resolved.format === 'commonjs') return resolved
+  return resolved.url.includes('?') ? resolved : { ...resolved, url: resolved.url + query[0] }
+}`
+let hasHooks = false
+
+async function loadPlugin({ path, hash, files }: PluginConfig): Promise<Plugin> {
   let exported: unknown
+  if (files.length > 1 && !hasHooks) {
+    hasHooks = true
+    register(`data:text/javascript,${encodeURIComponent(HOOKS)}`)
+  }
   try {
     // The hash makes each content a module of its own.
     const module = (await import(`${pathToFileURL(path).href}?content=${hash}`)) as object
     exported = Reflect.get(module, 'default')
   } catch (error) {
-    const line =
-      error instanceof SyntaxError ? await syntaxErrorLine(path) : lineIn(stackOf(error), path)
-    throw new PluginError(`${path}:${line}: ${reasonOf(error)}`, { cause: error })
+    const place = await placeOf(error, files)
+    throw new PluginError(`${place}: ${reasonOf(error)}`, { cause: error })
   }
   const problem = problemOf(exported)
   if (problem === null && isPlugin(exported)) return exported
@@ -91,23 +104,33 @@ function stackOf(error: unknown): string {
   return error instanceof Error ? (error.stack ?? '') : ''
 }
 
+/** `FILE:LINE` of the file, of a plugin and what it imports, in which it failed. */
+async function placeOf(error: unknown, files: readonly string[]): Promise<string> {
+  for (const file of files) {
+    const text = error instanceof SyntaxError ? await syntaxErrorOf(file) : stackOf(error)
+    const line = lineIn(text, file)
+    if (line !== null) return `${file}:${line}`
+  }
+  return `${files[0] ?? ''}:1`
+}
+
 /** Node reports the position of a syntax error only on the command line. */
-function syntaxErrorLine(path: string): Promise<string> {
+function syntaxErrorOf(path: string): Promise<string> {
   return new Promise((resolve) => {
     execFile(process.execPath, ['--check', path], { timeout: CHECK_MS }, (_, __, stderr) => {
-      resolve(lineIn(stderr, path))
+      resolve(stderr)
     })
   })
 }
 
-/** The first line of the file that the text names; 1 if it names none. */
-function lineIn(text: string, path: string): string {
+/** The first line of the file that the text names; null if it names none. */
+function lineIn(text: string, path: string): string | null {
   for (const prefix of [pathToFileURL(path).href, path]) {
     const at = text.indexOf(prefix)
     const line = at < 0 ? null : /^[^:\s]*:(\d+)/.exec(text.slice(at + prefix.length))
     if (line?.[1] !== undefined) return line[1]
   }
-  return '1'
+  return null
 }
 
 function exportLine(path: string): number {

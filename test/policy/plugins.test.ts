@@ -34,6 +34,11 @@ export default {
     long: (request) => request.messages[0].parts[0].text.length > 100,
     bad: () => { throw new Error('no') },
     wrong: () => 'yes',
+    slow: () => {
+      const began = performance.now()
+      while (performance.now() - began < 10);
+      return true
+    },
   },
   observers: {
     audit: {
@@ -66,6 +71,7 @@ guardrails:
 `,
     routes: `  - { prefix: m-, when: { plugin: acme.bad }, upstream: anthropic }
   - { prefix: m-, when: { plugin: acme.wrong }, upstream: anthropic }
+  - { prefix: m-, when: { plugin: acme.slow }, upstream: anthropic }
   - { prefix: m-, when: { plugin: acme.long }, upstream: google }
   - { prefix: m-, upstream: openai }`,
   })
@@ -100,6 +106,7 @@ guardrails:
   t.match(text, /sluice_plugin_errors_total\{plugin="acme",hook="guardrails\.broken"\} 3/)
   t.match(text, /sluice_plugin_errors_total\{plugin="acme",hook="conditions\.bad"\} \d+/)
   t.match(text, /sluice_plugin_errors_total\{plugin="acme",hook="conditions\.wrong"\} \d+/)
+  t.match(text, /sluice_plugin_errors_total\{plugin="acme",hook="conditions\.slow"\} \d+/)
   t.match(text, /sluice_plugin_errors_total\{plugin="acme",hook="observers\.broken"\} \d+/)
 })
 
@@ -132,6 +139,36 @@ void t.test('a changed plugin is a new generation, and a broken one is refused',
     const problem = await gateway.plane.tryOut(gateway.load())
     t.match(problem, reason)
   }
+})
+
+void t.test('a changed import of a plugin is a new generation, too', async (t) => {
+  const folder = t.testdir()
+  const path = pluginIn(
+    folder,
+    `import { words } from './lib/words.js'\n${PLUGIN.replace("'pizza'", 'words[0]')}`,
+  )
+  const lib = join(folder, 'lib')
+  mkdirSync(lib)
+  const list = (word: string): string => `export const list = ['${word}']\n`
+  writeFileSync(join(lib, 'words.js'), "export { list as words } from '../list.js'\n")
+  writeFileSync(join(folder, 'list.js'), list('rice'))
+  const { gateway, ask } = await startScene(
+    t,
+    `  lunch: { plugin: acme.lunch, apply_to: { all: true }, timeout_ms: 1000 }`,
+    `plugins: ['${path}']`,
+  )
+  t.equal((await ask('chat', 'gpt-5.4', { text: 'rice' })).status, 400)
+  writeFileSync(join(folder, 'list.js'), list('beans'))
+  const { config } = gateway.load()
+  t.same(config.plugins[0]?.files, [path, join(lib, 'words.js'), join(folder, 'list.js')])
+  t.equal(await gateway.plane.tryOut(gateway.load()), null)
+  gateway.reload()
+  t.equal((await ask('chat', 'gpt-5.4', { text: 'beans' })).status, 400)
+  t.equal((await ask('chat', 'gpt-5.4', { text: 'rice' })).status, 200)
+  writeFileSync(join(folder, 'list.js'), '\nexport const list = missing\n')
+  t.match(await gateway.plane.tryOut(gateway.load()), /list\.js:2: ReferenceError/)
+  writeFileSync(join(folder, 'list.js'), '\n\nexport const list = [,,\n')
+  t.match(await gateway.plane.tryOut(gateway.load()), /list\.js:\d: SyntaxError/)
 })
 
 void t.test('the examples load and work', async (t) => {
