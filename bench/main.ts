@@ -36,7 +36,7 @@ Suites:
   peers    whole replies, paced streams and 1 MB prompts: other gateways by turns with this one
   relay    paced streams: cpu per fragment, against nginx in the same run
   route    whole replies through a plain route, and with targets, fallback, retries and breakers, with AWS
-           signatures, with tokens
+           signatures, with tokens, and answered by the cache
   splice   1 MB prompts, same dialect: cpu per request, against nginx in the same run
   start    time from start to ready and idle memory of one worker
   all      codec, ledger, load, relay and splice

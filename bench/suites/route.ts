@@ -1,7 +1,8 @@
 /**
  * The cost of what a route adds to a request, without failures: whole replies through a route with one target
  * and an API key, alternating in the same process with a route that has targets, fallback and retries, with
- * one whose requests are signed for AWS, and with one whose requests carry a token of Entra.
+ * one whose requests are signed for AWS, with one whose requests carry a token of Entra, and with one that the
+ * cache answers.
  */
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
@@ -14,12 +15,13 @@ import { gatewayRequest, startNode, WARM_UP_SECONDS } from './load.js'
 import { CORES, findProgram } from '../processes/machine.js'
 import { startAnswers } from '../processes/nginx.js'
 
-const ROUTES = ['one', 'full', 'signed', 'token'] as const
+const ROUTES = ['one', 'full', 'signed', 'token', 'cached'] as const
 type Route = (typeof ROUTES)[number]
 
 /** What a route may add to the CPU time of a request, in µs. */
 const GOALS = { signed: '≤ 15', token: '≤ 5' } as const
 const FULL_GOAL = '≤ 1.02'
+const CACHED_GOAL = '≤ 0.5'
 
 /** Rejects if a request fails or a reply is not the provider's. */
 export async function runRoute(pace: Pace): Promise<SuiteResult> {
@@ -32,7 +34,7 @@ export async function runRoute(pace: Pace): Promise<SuiteResult> {
     const upstreams = configText(upstreamPort)
     const env = { IDENTITY_ENDPOINT: await listen(tokens), IDENTITY_HEADER: 'measured' }
     const gateway = await startGateway(children, CORES.tested, { upstreamPort, upstreams, env })
-    const runs: Record<Route, Run[]> = { one: [], full: [], signed: [], token: [] }
+    const runs: Record<Route, Run[]> = { one: [], full: [], signed: [], token: [], cached: [] }
     const measure = (route: Route, length: number): Promise<Run> =>
       closedLoop(children, requestOf(gateway, route), { pids: gateway.pid, seconds: length })
     for (const route of ROUTES) {
@@ -107,6 +109,7 @@ function configText(port: number): string {
 routes:
   - { model: bench-signed, targets: [ { upstream: signed, model: ${model} } ] }
   - { model: bench-token, targets: [ { upstream: token, model: ${model} } ] }
+  - { model: bench-cached, targets: [ { upstream: plain, model: ${model} } ], cache: {} }
   - { model: bench-one, targets: [ { upstream: plain, model: ${model} } ] }
   - model: bench-full
     targets: [ { upstream: first, model: ${model} }, { upstream: second, model: ${model} } ]
@@ -128,6 +131,9 @@ function figuresOf(runs: Readonly<Record<Route, readonly Run[]>>): Figure[] {
   return [
     ...ROUTES.map((route) => figure(`route.${route}.cpu`, cpu(route), { unit: 'µs/reply' })),
     figure('route.cpu_ratio', cost, { unit: '× one', better: 'lower', goal: FULL_GOAL }),
+    figure('route.hit_ratio', ratios(cpu('cached'), cpu('one')), {
+      ...{ unit: '× one', better: 'lower', goal: CACHED_GOAL },
+    }),
     ...(['signed', 'token'] as const).map((route) =>
       figure(`route.${route}.added`, added(route), { unit: 'µs/reply', goal: GOALS[route] }),
     ),

@@ -1,6 +1,6 @@
 /**
  * Goal: a guarded reply whose client leaves ends the calls of its guards, and is not used unjudged. After a
- * refusal the upstream's reply is cut or read on, as `on_disconnect` says, and what is read is metered.
+ * refusal the upstream's reply is cut or read on, depending on `on_disconnect`, and what is read is metered.
  * Method: a scripted provider and a guard server that records when its connections close.
  */
 import { createServer, type ServerResponse } from 'node:http'

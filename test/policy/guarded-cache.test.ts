@@ -1,5 +1,5 @@
 /**
- * Goal: on a route with guardrails and a cache, requests are looked up as they are after masking, a stored
+ * Goal: on a route with guardrails and a cache, requests are looked up after masking, a stored
  * reply was judged by the same guardrails, and what is blocked or unjudged is never stored or shared.
  * Method: gateways on both stores before a scripted provider, with keys and accounts of one gateway.
  */

@@ -4,15 +4,19 @@
  * Method: a gateway in this process before an emulated provider; the commands run in this process, too.
  */
 import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:https'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { json as readJson } from 'node:stream/consumers'
 import t from 'tap'
+import { Agent, getGlobalDispatcher, setGlobalDispatcher } from 'undici'
 import { Cassettes } from '../../src/emulator/cassettes.js'
 import { startEmulator } from '../../src/emulator/server.js'
 import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/formats/chat/json.js'
 import { COMMANDS } from '../../src/cli/commands.js'
 import { processTerminal } from '../../src/cli/with-store.js'
 import { openStore } from '../../src/store/open-store.js'
+import { newAuthority, newPair } from '../helpers/certificates.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { rowsOf } from '../helpers/ledger.js'
 import { until } from '../helpers/redis.js'
@@ -187,6 +191,49 @@ await t.test('files, expiry and settings that are refused', async (t) => {
   ] as const) {
     await t.rejects(startGateway(t, settings(record, more)), { message: problem }, record)
   }
+})
+
+await t.test('recordings are sent to an https URL', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-receiver-'))
+  const authority = newAuthority(folder, 'authority')
+  const { cert, key } = newPair(folder, 'receiver', { authority })
+  const received: { type: unknown; body: JsonObject }[] = []
+  let status = 200
+  const options = { cert: readFileSync(cert), key: readFileSync(key) }
+  const receiver = createServer(options, (req, res) => {
+    void readJson(req).then((body) => {
+      received.push({ type: req.headers['content-type'], body: objectOf(body as JsonObject) })
+      res.writeHead(status).end()
+    })
+  })
+  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
+  const before = getGlobalDispatcher()
+  setGlobalDispatcher(new Agent({ connect: { ca: readFileSync(authority.cert) } }))
+  t.teardown(() => {
+    setGlobalDispatcher(before)
+    receiver.closeAllConnections()
+    receiver.close()
+  })
+  const address = receiver.address()
+  const port = typeof address === 'object' ? address?.port : 0
+  const to = `'https://127.0.0.1:${port}/recordings'`
+  const gateway = await startGateway(t, settings(`{ sample: 1, to: ${to} }`))
+  const id = await ask(gateway)
+  await until(() => Promise.resolve(received.length === 1), 'it is received')
+  t.match(received[0], { type: 'application/json', body: { id, account_id: String, at: String } })
+  const { request, reply, client, upstream } = received[0]?.body ?? {}
+  t.match(JSON.stringify(request), PROMPT)
+  t.match(JSON.stringify(reply), 'emulated reply')
+  t.match(client, { request: { method: 'POST' }, response: { status: 200 } })
+  t.match(upstream, { response: { status: 200 } })
+  t.notMatch(JSON.stringify(received[0]?.body), gateway.secret)
+  t.same(await idsOf(gateway), [], 'the store has none')
+  const entry = (await rowsOf(gateway)).find(({ requestId }) => requestId === id)
+  t.equal(entry?.recorded, true)
+  status = 500
+  await ask(gateway)
+  const failed = (): boolean => gateway.lines.some(({ msg }) => msg === 'recording failed')
+  await until(() => Promise.resolve(failed()), 'the failure is logged')
 })
 
 await t.test('redact masks the texts of both sides', async (t) => {

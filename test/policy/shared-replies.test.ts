@@ -3,13 +3,18 @@
  * everywhere; the store has no text of them.
  * Method: two gateways in this process on one store, SQLite and Redis; orders are those of the command.
  */
+import { spawn } from 'node:child_process'
 import { readFileSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { createAccount } from '../../src/accounts/accounts.js'
 import { createKey } from '../../src/accounts/keys.js'
 import { parseCache, runCache } from '../../src/cli/cache.js'
 import type { StoreSession } from '../../src/cli/with-store.js'
+import { objectOf } from '../../src/formats/chat/json.js'
+import { ReplyMemory } from '../../src/policy/reply-cache.js'
+import { SharedReplies } from '../../src/policy/shared-replies.js'
 import { openStore } from '../../src/store/open-store.js'
 import type { Store } from '../../src/store/store.js'
 import { startGateway, type GatewaySettings, type TestGateway } from '../helpers/gateway.js'
@@ -119,6 +124,56 @@ await t.test('gateways on SQLite', (t) => exercise(t))
 await t.test('gateways on Redis', { skip: redisMissing() }, async (t) => {
   await exercise(t, freshDatabases(await startRedis(t))())
 })
+
+/** Kills a process that stores replies, and reads what it has left. */
+async function killWriters(t: Test, url: string): Promise<void> {
+  const secret = '0f4c9b1e7d2a85c36f10e9d8b7a6c5f4'
+  const writer = fileURLToPath(new URL('killed-cache-writer.js', import.meta.url))
+  let found = 0
+  for (let round = 0; round < 3; round += 1) {
+    const child = spawn(process.execPath, [writer, url, secret], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    let written = 0
+    for await (const _ of child.stdout as AsyncIterable<Buffer>) {
+      written += 1
+      // In the middle of one of the next writes.
+      if (written === 3 + round) setTimeout(() => child.kill('SIGKILL'), round)
+    }
+    const store = await openStore(url)
+    const replies = new SharedReplies({ store, secret }, new ReplyMemory(() => undefined), () => ({
+      store: true,
+      maxBytes: Infinity,
+    }))
+    const heads = await store.sealedRecords.list('reply', {}, Date.now())
+    for (let at = 0; at < 20; at += 1) {
+      const entry = await replies.find(`key ${at}`, Date.now())
+      if (entry === null) continue
+      found += 1
+      const reply = objectOf(JSON.parse(entry.text.toString('utf8')))
+      t.equal(reply['text'], `${String(reply['at'])} `.repeat(20_000))
+    }
+    for (const { id, bytes } of heads) {
+      const record = await store.sealedRecords.find('reply', id, Date.now())
+      t.equal(record?.value.length, bytes)
+    }
+    replies.close()
+    await store.close()
+  }
+  t.ok(found > 0)
+}
+
+await t.test('a process that is killed leaves no half reply, SQLite', async (t) => {
+  await killWriters(t, `sqlite:${join(t.testdir(), 'sluice.db')}`)
+})
+
+await t.test(
+  'a process that is killed leaves no half reply, Redis',
+  { skip: redisMissing() },
+  async (t) => {
+    await killWriters(t, freshDatabases(await startRedis(t))())
+  },
+)
 
 await t.test('replies in memory alone are dropped, too', async (t) => {
   const gateway = await startGateway(t, settingsOf(undefined, false))

@@ -75,6 +75,14 @@ void t.test('a model without a price counts with the assumed price', async (t) =
   t.ok(Number(made['cost_usd']) > 0)
 })
 
+void t.test('the guardrails of the route are named', async (t) => {
+  const only = ['--format', 'chat', '--check', 'text', '--upstream', 'chat', '--model']
+  const guarded = await rehearse(...only, 'gpt-guarded')
+  t.match(guarded.out, /^Without the guardrails of the route: words /m)
+  const { made } = await report(...only, 'gpt-guarded')
+  t.same(made['guardrails'], [{ name: 'words', on: ['request', 'response'], action: 'mask' }])
+})
+
 void t.test('the table lists each check, and a missing reply times out', async (t) => {
   emulator.script({ fault: { kind: 'hang' } })
   t.teardown(() => emulator.reset())

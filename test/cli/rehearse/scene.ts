@@ -27,7 +27,10 @@ upstreams:
   anthropic: { dialect: anthropic, base_url: ${anthropic}, api_key: ${CANARY} }
   google: { dialect: gemini, base_url: ${gemini}, api_key: ${CANARY} }
   keyless: { dialect: openai-chat, base_url: ${openai}, api_key: '\${NO_SUCH_KEY_IS_SET}' }
+guardrails:
+  words: { patterns: ['never said'], action: mask }
 routes:
+  - { prefix: gpt-guarded, upstream: chat, guardrails: [words] }
   - { prefix: gpt-, upstream: chat }
 `,
   )

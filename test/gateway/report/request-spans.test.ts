@@ -412,3 +412,40 @@ void t.test('native access is traced', async (t) => {
   const traceparent = gateway.emulator.ledger.at(-1)?.headers['traceparent']
   t.equal(traceparent, `00-${TRACE}-${attempt?.spanId}-01`)
 })
+
+void t.test('each call of a guard server is a span', async (t) => {
+  const guard = createServer((req, res) => {
+    req.resume()
+    res.end(JSON.stringify({ action: {} }))
+  })
+  await new Promise<void>((resolve) => guard.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    guard.closeAllConnections()
+    guard.close()
+  })
+  const { port } = guard.address() as AddressInfo
+  const { gateway, receiver } = await startTraced(t, {
+    more: `guardrails:
+  topics: { url: 'http://127.0.0.1:${port}', protocol: webhook, apply_to: { all: true } }
+  rules: { detect: [email], action: mask, apply_to: { all: true } }`,
+  })
+  await ask(gateway, question())
+  const spans = await receiver.trace(TRACE, 4)
+  const server = spans.find(({ kind }) => kind === 2)
+  const guards = spans.filter(({ name }) => name.startsWith('guard '))
+  t.same(
+    guards.map(({ name, parentSpanId, attributes }) => [name, parentSpanId, attributes]),
+    ['request', 'response'].map((on) => [
+      'guard topics',
+      server?.spanId,
+      {
+        'sluice.guardrail': 'topics',
+        'sluice.guardrail.on': on,
+        'sluice.guardrail.verdict': 'pass',
+      },
+    ]),
+    'own rules make no call',
+  )
+  for (const { startMs, endMs } of guards) t.ok(startMs <= endMs)
+  for (const { text } of receiver.requests) t.notMatch(text, /canary/)
+})
