@@ -1,7 +1,6 @@
 /** Selects the page: sign-in pages without a session, otherwise the shell with the requested page. */
 import { lazy, Suspense, useState, useEffect, type ComponentType } from 'react'
-import { clearFailures, useConnection } from './api/client.js'
-import { read } from './api/endpoints.js'
+import { probe, useConnection } from './api/client.js'
 import { Notices } from './components/notices.js'
 import { BlockSkeleton } from './components/states.js'
 import { clockTime } from './format/time.js'
@@ -120,14 +119,9 @@ const EVERY_MS = 2_000
 /** A line at the head of the page while no replies arrive. */
 function ConnectionBanner() {
   const { isLost, lastAtMs } = useConnection()
-  const { path } = useLocation()
-  useEffect(() => clearFailures(), [path])
   useEffect(() => {
     if (!isLost) return undefined
-    const timer = setInterval(() => {
-      // The call itself records its result.
-      read('/session', {}, { passive: true }).catch(() => undefined)
-    }, EVERY_MS)
+    const timer = setInterval(() => probe(), EVERY_MS)
     return () => clearInterval(timer)
   }, [isLost])
   return (

@@ -1,7 +1,9 @@
 /** The entry point of the page. */
 import { CSPProvider } from '@base-ui/react/csp-provider'
+import { QueryClientProvider } from '@tanstack/react-query'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
+import { cache } from './api/client.js'
 import { App } from './app.js'
 import './styles/tokens.css'
 import './styles/base.css'
@@ -24,7 +26,9 @@ if (root !== null) {
   createRoot(root).render(
     <StrictMode>
       <CSPProvider disableStyleElements>
-        <App />
+        <QueryClientProvider client={cache}>
+          <App />
+        </QueryClientProvider>
       </CSPProvider>
     </StrictMode>,
   )

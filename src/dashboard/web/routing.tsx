@@ -63,6 +63,16 @@ export function setQuery(
   go(text === '' ? path : `${path}?${text}`, options)
 }
 
+/** Changes filters of a list, which then starts at its first page. */
+export function setFilter(
+  changes: Readonly<Record<string, string | null>>,
+  options: { readonly replace?: boolean } = {},
+): void {
+  const isPlace = (name: string): boolean => /(?:^|\.)(?:after|page)$/.test(name)
+  const places = [...new URLSearchParams(window.location.search).keys()].filter(isPlace)
+  setQuery({ ...Object.fromEntries(places.map((name) => [name, null])), ...changes }, options)
+}
+
 interface LinkProps extends Omit<AnchorHTMLAttributes<HTMLAnchorElement>, 'href'> {
   /** The path below `/dashboard`, with its query. */
   readonly to: string

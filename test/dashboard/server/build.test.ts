@@ -1,5 +1,5 @@
 /**
- * Goal: the built page loads fast and needs no exception from a strict policy: at most 150 KB transferred at
+ * Goal: the built page loads fast and needs no exception from a strict policy: at most 160 KB transferred at
  * first, charts and playground later, nothing inline, nothing from another host.
  * Method: the files of `npm run build` are measured and searched.
  */
@@ -9,7 +9,7 @@ import { gzipSync } from 'node:zlib'
 import t from 'tap'
 import { packageFile } from '../../../src/config/package-file.js'
 
-const FIRST_LOAD_BYTES = 150 * 1024
+const FIRST_LOAD_BYTES = 160_000
 const FOLDER = packageFile('dist/dashboard/web')
 
 if (!existsSync(FOLDER)) throw new Error(`${FOLDER} is missing: run npm run build first`)

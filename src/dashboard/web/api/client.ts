@@ -1,6 +1,8 @@
 /**
- * Calls of the dashboard's API. The session's CSRF token is kept in memory only.
+ * Calls of the dashboard's API, the cache of their replies, and the state of the connection. The session's
+ * CSRF token is kept in memory only.
  */
+import { QueryClient } from '@tanstack/react-query'
 import { useSyncExternalStore } from 'react'
 
 const BASE = '/dashboard/api'
@@ -35,11 +37,34 @@ export function problemOf(error: unknown): Problem {
   return { message: error instanceof Error ? error.message : String(error), status: 0, kind: 'bug' }
 }
 
+/** No reply, or one of a gateway that is overloaded or cannot reach its store: worth another attempt. */
+function isPassing(error: unknown): boolean {
+  const { status } = problemOf(error)
+  return status === 0 || status >= 502
+}
+
+/** The replies that the page has loaded, by path and query. */
+export const cache = new QueryClient({
+  defaultOptions: {
+    queries: {
+      retry: (count, error) => count < 2 && isPassing(error),
+      retryDelay: (count) => 250 * 3 ** count,
+      staleTime: 2_000,
+      // A gateway on this computer can be reached without a network.
+      networkMode: 'always',
+    },
+  },
+})
+
 let token: string | null = null
 let onSignedOut: () => void = () => undefined
 
-/** Sets the token of requests that change state; null if not signed in. */
+/**
+ * Sets the token of requests that change state; null if not signed in. Replies of another session are
+ * forgotten.
+ */
 export function setToken(next: string | null): void {
+  if (token !== null && token !== next) cache.clear()
   token = next
 }
 
@@ -103,7 +128,7 @@ export async function call(
   }
   // With 304, the browser's cache has the previous reply.
   if (response.ok) {
-    noteReply(url)
+    noteReply()
     return response
   }
   // A failed change does not affect the figures that are shown.
@@ -145,47 +170,45 @@ export interface Connection {
   readonly isLost: boolean
   /** Time of the last reply, ms since 1970. */
   readonly lastAtMs: number
-  /** Number of reconnections. */
-  readonly returns: number
 }
 
-/** Paths whose last call failed; `true`: without a reply. */
-const failing = new Map<string, boolean>()
+/** Paths that have failed since the last reply. */
+const failing = new Set<string>()
 const listeners = new Set<() => void>()
-let connection: Connection = { isLost: false, lastAtMs: Date.now(), returns: 0 }
+let connection: Connection = { isLost: false, lastAtMs: Date.now() }
 
-function change(next: Partial<Connection>): void {
-  connection = { ...connection, ...next }
+function become(next: Connection): void {
+  const isChanged = next.isLost !== connection.isLost
+  connection = next
+  if (!isChanged) return
   for (const listener of listeners) listener()
+  if (!next.isLost) void cache.invalidateQueries()
 }
 
 /**
- * Records a failed call; `status` is 0 without a reply. Errors of the caller (4xx) do not affect the
- * connection.
- *
- * The state of the connection, from the results of all calls. While it is lost, figures are not shown as
- * live.
+ * Records a failed call; `status` is 0 without a reply. Errors of the caller (4xx) say that the gateway is
+ * there. A single endpoint that fails is that block's problem: the connection is lost once a second endpoint,
+ * which is asked for this purpose, fails too and none has replied in between.
  */
-function noteFailure(path: string, status: number): void {
-  if (status !== 0 && status < 500) return
-  failing.set(path, status === 0)
-  if (!connection.isLost) change({ isLost: true })
+function noteFailure(url: string, status: number): void {
+  if (status !== 0 && status < 500) {
+    noteReply()
+    return
+  }
+  const [path = ''] = url.split('?')
+  failing.add(path)
+  if (failing.size > 1) become({ ...connection, isLost: true })
+  else probe(path === '/session' ? '/models' : '/session')
 }
 
-/** Records a reply. */
-function noteReply(path: string): void {
-  failing.delete(path)
-  for (const [each, isSilent] of failing) if (isSilent) failing.delete(each)
-  if (failing.size > 0) return
-  if (connection.isLost) {
-    change({ isLost: false, lastAtMs: Date.now(), returns: connection.returns + 1 })
-  } else connection = { ...connection, lastAtMs: Date.now() }
+/** Asks the gateway for a sign of life; the call records its result. */
+export function probe(path = '/session'): void {
+  call('GET', path, { passive: true }).catch(() => undefined)
 }
 
-/** Clears the failures of the previous page. */
-export function clearFailures(): void {
-  for (const [path, isSilent] of failing) if (!isSilent) failing.delete(path)
-  if (connection.isLost && failing.size === 0) change({ isLost: false })
+function noteReply(): void {
+  failing.clear()
+  become({ isLost: false, lastAtMs: Date.now() })
 }
 
 function subscribe(listener: () => void): () => void {

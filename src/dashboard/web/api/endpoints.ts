@@ -45,7 +45,7 @@ import type {
   StatementReply,
   UsageReply,
 } from '../../server/schema/schema.js'
-import { call, urlOf, type Query } from './client.js'
+import { cache, call, urlOf, type Query } from './client.js'
 
 /** Endpoints that read, with their replies. */
 export interface Reads {
@@ -109,7 +109,9 @@ export async function read<P extends keyof Reads>(
   return (await response.json()) as Reads[P]
 }
 
-/** Sends a request that changes state; `id` replaces the `{id}` of its path. */
+/**
+ * Sends a request that changes state, and loads again what is shown; `id` replaces the `{id}` of its path.
+ */
 export async function change<C extends keyof Changes>(
   what: C,
   body: Changes[C][0],
@@ -117,7 +119,9 @@ export async function change<C extends keyof Changes>(
 ): Promise<Changes[C][1]> {
   const [method = '', path = ''] = what.split(' ')
   const response = await call(method, urlOf(path, { id, account: accountFor(path) }), { body })
-  return (await response.json()) as Changes[C][1]
+  const reply = (await response.json()) as Changes[C][1]
+  void cache.invalidateQueries()
+  return reply
 }
 
 /** Changes of keys and members are about the account that the page shows; null: the user's own. */

@@ -10,7 +10,7 @@ import {
   type FormEvent,
 } from 'react'
 import { problemOf, type Problem } from '../api/client.js'
-import { setQuery } from '../routing.js'
+import { setFilter } from '../routing.js'
 import { Icon } from './button.js'
 
 interface Shared {
@@ -136,7 +136,7 @@ export function Search({ label, hint = label, value }: SearchProps) {
   useEffect(() => setText(value), [value])
   useEffect(() => {
     if (text === value) return undefined
-    const timer = setTimeout(() => setQuery({ search: text }, { replace: true }), PAUSE_MS)
+    const timer = setTimeout(() => setFilter({ search: text }, { replace: true }), PAUSE_MS)
     return () => clearTimeout(timer)
   }, [text, value])
   return (

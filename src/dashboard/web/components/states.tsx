@@ -1,7 +1,7 @@
 /** Loading, empty and failed states. */
 import { useEffect, useState, type ReactNode } from 'react'
 import { useConnection, type Problem } from '../api/client.js'
-import type { Resource } from '../api/load-resource.js'
+import type { Resource } from '../api/cache.js'
 import { Button, Icon } from './button.js'
 import { CopyButton } from './copy-button.js'
 
@@ -98,7 +98,7 @@ export function Loaded<Reply>({ resource, children, ...about }: LoadedProps<Repl
   const { data, problem, reload } = resource
   if (data !== null) return <>{children(data)}</>
   if (problem === null) return <BlockSkeleton />
-  return <Failed {...about} problem={problem} retry={() => reload()} />
+  return <Failed {...about} problem={problem} retry={reload} />
 }
 
 /** The error of a refused action within a form; nothing if there is none. */

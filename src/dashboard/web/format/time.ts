@@ -43,6 +43,11 @@ export function clockTime(ms: number): string {
   return clock.format(ms)
 }
 
+/** `12 Nov, 14:02:11`, with the year unless it is the current one. */
+export function listTime(ms: number, nowMs: number): string {
+  return `${date(ms, nowMs)}, ${clock.format(ms)}`
+}
+
 /** `12 Nov`, with the year unless it is the current one. */
 export function date(ms: number, nowMs: number): string {
   return new Date(ms).getFullYear() === new Date(nowMs).getFullYear()

@@ -2,17 +2,17 @@
 import { useState } from 'react'
 import type { AccountRow, CreatedAccountReply, PlanName } from '../../server/schema/schema.js'
 import { change } from '../api/endpoints.js'
-import { usePages, useResource } from '../api/load-resource.js'
+import { useList, useResource } from '../api/cache.js'
 import { Button, CreateButton, IconButton } from '../components/button.js'
 import { Menu } from '../components/menu.js'
 import { CopyButton } from '../components/copy-button.js'
 import { FormFoot, SavedFoot, Confirm, Dialog } from '../components/dialog.js'
 import { Search, SelectField, useSubmit } from '../components/form.js'
 import { report } from '../components/notices.js'
-import { Empty, Failed, TableSkeleton, ProblemLine } from '../components/states.js'
-import { More, Table, CREATED, RECENT_USE, type Column } from '../components/table.js'
+import { Empty, ProblemLine } from '../components/states.js'
+import { CREATED, DataTable, RECENT_USE, type Column } from '../components/data-table.js'
 import { fullTime } from '../format/time.js'
-import { go, setQuery, useLocation } from '../routing.js'
+import { go, setFilter, useLocation } from '../routing.js'
 import { Page } from '../shell/page.js'
 import { useAccount, useRights, useSession } from '../shell/session.js'
 import { Email } from './sign-in.js'
@@ -28,15 +28,16 @@ const COLUMNS: readonly Column<AccountRow>[] = [
         {disabled ? <span className="tag revoked">disabled</span> : null}
       </>
     ),
-    sort: ({ email }) => email,
-    className: 'main-cell',
+    value: ({ email }) => email,
+    sort: 'email',
+    text: true,
   },
-  { id: 'plan', head: 'Plan', cell: ({ plan }) => plan, sort: ({ plan }) => plan, extra: true },
+  { id: 'plan', head: 'Plan', cell: ({ plan }) => plan, value: ({ plan }) => plan, extra: true },
   {
     id: 'keys',
     head: 'Keys',
     cell: ({ liveKeys }) => liveKeys,
-    sort: ({ liveKeys }) => liveKeys,
+    value: ({ liveKeys }) => liveKeys,
     numeric: true,
     minor: true,
   },
@@ -54,9 +55,7 @@ export function AccountsPage() {
   const [act, setAct] = useState<AccountAct | null>(null)
   const { isAdmin } = useRights()
   const asked = { search, limit: PAGE_ACCOUNTS }
-  const pages = usePages('/accounts', asked, { isEmpty: ({ accounts }) => accounts.length === 0 })
-  const { replies, problem, reload } = pages
-  const accounts = replies?.flatMap((reply) => reply.accounts) ?? null
+  const list = useList('/accounts', asked, ({ accounts }) => accounts)
   return (
     <Page
       title="Accounts"
@@ -66,38 +65,23 @@ export function AccountsPage() {
       }
       filters={<Search label="Search accounts" value={search} />}
     >
-      {problem !== null && accounts === null ? (
-        <Failed what="The list of accounts" problem={problem} retry={() => reload()} />
-      ) : accounts === null ? (
-        <TableSkeleton />
-      ) : accounts.length === 0 ? (
-        <Empty title="No accounts match this search">
-          <p>
-            <Button onClick={() => setQuery({ search: null })}>Clear search</Button>
-          </p>
-        </Empty>
-      ) : (
-        <>
-          <Table
-            caption="Accounts"
-            columns={COLUMNS}
-            rows={accounts}
-            keyOf={({ id }) => id}
-            faded={({ disabled }) => disabled}
-            actions={(account) => <RowMenu account={account} open={setAct} />}
-          />
-          <More pages={pages} label="Older accounts" />
-        </>
-      )}
-      {act === null ? null : (
-        <AccountDialog
-          act={act}
-          onClose={() => {
-            setAct(null)
-            reload()
-          }}
-        />
-      )}
+      <DataTable
+        caption="Accounts"
+        columns={COLUMNS}
+        list={list}
+        unit="account"
+        empty={
+          <Empty title="No accounts match this search">
+            <p>
+              <Button onClick={() => setFilter({ search: null })}>Clear search</Button>
+            </p>
+          </Empty>
+        }
+        keyOf={({ id }) => id}
+        faded={({ disabled }) => disabled}
+        actions={(account) => <RowMenu account={account} open={setAct} />}
+      />
+      {act === null ? null : <AccountDialog act={act} onClose={() => setAct(null)} />}
     </Page>
   )
 }

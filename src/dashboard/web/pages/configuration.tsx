@@ -7,13 +7,14 @@ import type {
   RollbackReply,
 } from '../../server/schema/schema.js'
 import { change } from '../api/endpoints.js'
-import { useResource } from '../api/load-resource.js'
+import { useResource } from '../api/cache.js'
 import { Button } from '../components/button.js'
 import { Dialog, FormFoot } from '../components/dialog.js'
 import { SelectField, TextField, useSubmit } from '../components/form.js'
 import { report } from '../components/notices.js'
 import { Loaded, BlockSkeleton, ProblemLine } from '../components/states.js'
-import { Ago, Table, type Column } from '../components/table.js'
+import { DataTable, type Column } from '../components/data-table.js'
+import { Ago } from '../components/values.js'
 import { setQuery, useLocation } from '../routing.js'
 import { Block, Page } from '../shell/page.js'
 import { useRights } from '../shell/session.js'
@@ -142,7 +143,7 @@ function Generations({ data, rollBack }: GenerationsProps) {
           {generation === inForce ? <span className="status good">in force</span> : null}
         </>
       ),
-      className: 'main-cell',
+      text: true,
     },
     { id: 'at', head: 'Since', cell: ({ atMs }) => <Ago ms={atMs} />, minor: true },
     { id: 'author', head: 'Author', cell: ({ author }) => author, minor: true },
@@ -156,7 +157,7 @@ function Generations({ data, rollBack }: GenerationsProps) {
   ]
   return (
     <Block title="Generations" note="the last 20, newest first">
-      <Table
+      <DataTable
         caption="Generations"
         columns={columns}
         rows={generations}
@@ -186,10 +187,10 @@ function Fleet({ fleet, hash }: { readonly fleet: readonly FleetMember[]; readon
           </p>
         </div>
       )}
-      <Table
+      <DataTable
         caption="Fleet"
         columns={[
-          { id: 'host', head: 'Host', cell: ({ host }) => host, className: 'main-cell' },
+          { id: 'host', head: 'Host', cell: ({ host }) => host, text: true },
           { id: 'hash', head: 'Hash', cell: (member) => <code>{member.hash.slice(0, 12)}</code> },
           {
             id: 'state',

@@ -2,14 +2,14 @@
 import { useState } from 'react'
 import type { Member, MemberReply } from '../../server/schema/schema.js'
 import { change } from '../api/endpoints.js'
-import { useResource } from '../api/load-resource.js'
+import { useResource } from '../api/cache.js'
 import { CreateButton, IconButton } from '../components/button.js'
 import { Confirm, Dialog, FormFoot } from '../components/dialog.js'
 import { SelectField, useSubmit } from '../components/form.js'
 import { Menu } from '../components/menu.js'
 import { report } from '../components/notices.js'
 import { Empty, Failed, ProblemLine, TableSkeleton } from '../components/states.js'
-import { CREATED, Table, type Column } from '../components/table.js'
+import { CREATED, DataTable, type Column } from '../components/data-table.js'
 import { Page } from '../shell/page.js'
 import { useRights, useScope } from '../shell/session.js'
 import { LinkShown } from './accounts.js'
@@ -31,14 +31,14 @@ const COLUMNS: readonly Column<Member>[] = [
         {state === 'invited' ? <span className="tag">invited</span> : null}
       </>
     ),
-    sort: ({ email }) => email,
-    className: 'main-cell',
+    value: ({ email }) => email,
+    text: true,
   },
   {
     id: 'role',
     head: 'Role',
     cell: ({ role, groupRole }) => (groupRole === null ? role : `${role} (group: ${groupRole})`),
-    sort: ({ role }) => role,
+    value: ({ role }) => role,
   },
   CREATED,
 ]
@@ -83,7 +83,7 @@ export function MembersPage() {
           <p>Administrators see this account. Add a member who may use it.</p>
         </Empty>
       ) : (
-        <Table
+        <DataTable
           caption="Members"
           columns={COLUMNS}
           rows={members}

@@ -1,14 +1,15 @@
 /** The catalogue with abilities, prices and routes, and the ids that the configuration adds. */
 import { useState } from 'react'
 import type { Alias, Model, RouteTarget, ExplainReply, Price } from '../../server/schema/schema.js'
-import { useResource } from '../api/load-resource.js'
+import { useResource } from '../api/cache.js'
 import { Button } from '../components/button.js'
 import { CopyButton } from '../components/copy-button.js'
 import { Dialog } from '../components/dialog.js'
 import { Filter, Search } from '../components/form.js'
 import { RequestCode } from '../components/request-code.js'
 import { Empty, Failed, TableSkeleton, BlockSkeleton } from '../components/states.js'
-import { Absent, Table, type Column } from '../components/table.js'
+import { DataTable, type Column } from '../components/data-table.js'
+import { Absent } from '../components/values.js'
 import { percent, price, exactCount, price as dollars } from '../format/number.js'
 import { baseOf, KEY_PLACEHOLDER } from '../format/request-formats.js'
 import { date } from '../format/time.js'
@@ -53,8 +54,8 @@ const COLUMNS: readonly Column<Model>[] = [
         {endsOn === null ? null : <span className="tag warn">ends {endsOn}</span>}
       </>
     ),
-    sort: ({ id }) => id,
-    className: 'main-cell',
+    value: ({ id }) => id,
+    text: true,
   },
   {
     id: 'abilities',
@@ -67,7 +68,7 @@ const COLUMNS: readonly Column<Model>[] = [
     id: 'context',
     head: 'Context',
     cell: ({ contextWindow }) => <Size tokens={contextWindow} />,
-    sort: ({ contextWindow }) => contextWindow ?? 0,
+    value: ({ contextWindow }) => contextWindow ?? 0,
     numeric: true,
     extra: true,
   },
@@ -75,7 +76,7 @@ const COLUMNS: readonly Column<Model>[] = [
     id: 'output',
     head: 'Max. output',
     cell: ({ maxOutputTokens }) => <Size tokens={maxOutputTokens} />,
-    sort: ({ maxOutputTokens }) => maxOutputTokens ?? 0,
+    value: ({ maxOutputTokens }) => maxOutputTokens ?? 0,
     numeric: true,
     minor: true,
   },
@@ -83,14 +84,14 @@ const COLUMNS: readonly Column<Model>[] = [
     id: 'in',
     head: '$ / M in',
     cell: (model) => <Usd value={model.price?.input} />,
-    sort: (model) => model.price?.input ?? 0,
+    value: (model) => model.price?.input ?? 0,
     numeric: true,
   },
   {
     id: 'out',
     head: '$ / M out',
     cell: (model) => <Usd value={model.price?.output} />,
-    sort: (model) => model.price?.output ?? 0,
+    value: (model) => model.price?.output ?? 0,
     numeric: true,
   },
   {
@@ -104,7 +105,7 @@ const COLUMNS: readonly Column<Model>[] = [
       ) : (
         <span className="status warn">{route.upstream}, no API key</span>
       ),
-    sort: ({ route }) => route?.upstream ?? '~',
+    value: ({ route }) => route?.upstream ?? '~',
     minor: true,
   },
 ]
@@ -125,8 +126,8 @@ const ALIAS_COLUMNS: readonly Column<Alias>[] = [
         {route.conditions === '' ? null : <span className="tag">{route.conditions}</span>}
       </>
     ),
-    sort: ({ id }) => id,
-    className: 'main-cell',
+    value: ({ id }) => id,
+    text: true,
   },
   {
     id: 'kind',
@@ -232,7 +233,7 @@ function Lists({ aliases, models }: ListsProps) {
     <>
       {aliases.length === 0 ? null : (
         <Block title="Aliases and virtual models" note="ids that the configuration adds">
-          <Table
+          <DataTable
             caption="Aliases and virtual models"
             columns={ALIAS_COLUMNS}
             rows={aliases}
@@ -243,7 +244,7 @@ function Lists({ aliases, models }: ListsProps) {
       )}
       {models.length === 0 ? null : (
         <Block title="Catalogue" note="prices in dollars per million tokens">
-          <Table
+          <DataTable
             caption="Models"
             columns={COLUMNS}
             rows={models}

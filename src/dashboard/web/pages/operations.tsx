@@ -3,10 +3,11 @@
  * gateway.
  */
 import type { Cause, ConfigState, UpstreamState } from '../../server/schema/schema.js'
-import { useResource } from '../api/load-resource.js'
+import { useResource } from '../api/cache.js'
 import { CAUSE_NAMES, kindText } from '../format/failure-texts.js'
 import { clockTime } from '../format/time.js'
-import { Absent, Ago, Took, Table, type Column } from '../components/table.js'
+import { DataTable, type Column } from '../components/data-table.js'
+import { Absent, Ago, Took } from '../components/values.js'
 import { Pulse, Loaded } from '../components/states.js'
 import { Link, setQuery, useLocation } from '../routing.js'
 import { Block, Page } from '../shell/page.js'
@@ -67,14 +68,19 @@ function Upstreams({ upstreams }: { readonly upstreams: readonly UpstreamState[]
   return (
     <>
       <Block title="Upstreams" note="last 5 minutes; in flight: now">
-        <Table caption="Upstreams" columns={COLUMNS} rows={upstreams} keyOf={({ name }) => name} />
+        <DataTable
+          caption="Upstreams"
+          columns={COLUMNS}
+          rows={upstreams}
+          keyOf={({ name }) => name}
+        />
         <p className="soft note-line">
           Only failures of the provider count for the state. Refusals by limits, failures of the
           gateway and failures of clients have columns of their own.
         </p>
       </Block>
       <Block title="Breakers, retries and fallbacks" note="last 5 minutes">
-        <Table
+        <DataTable
           caption="Breakers, retries and fallbacks"
           columns={RESILIENCE}
           rows={upstreams}
@@ -136,7 +142,7 @@ const NAME: Column<UpstreamState> = {
       {name}
     </span>
   ),
-  className: 'main-cell',
+  text: true,
 }
 
 const FAILURE_HEADS: Readonly<Record<Cause, string>> = {

@@ -1,6 +1,6 @@
 /** The overview: figures, limits and budgets, errors by cause, spend by model, the latest requests. */
 import type { Figures, UsagePoint, UsageReply } from '../../server/schema/schema.js'
-import { useLive, useOnTraffic, useResource, type Resource } from '../api/load-resource.js'
+import { useLive, useOnTraffic, useResource, type Resource } from '../api/cache.js'
 import { coloursOf, Chart } from '../components/chart.js'
 import { Limits, useLimits } from '../components/limits.js'
 import { FirstCall } from '../components/request-code.js'
@@ -35,8 +35,8 @@ export function OverviewPage() {
   const limits = useLimits(scope)
   const live = useLive(scope, true)
   useOnTraffic(live, () => {
-    usage.reload(true)
-    month.reload(true)
+    usage.reload()
+    month.reload()
   })
   const id = query.get('request')
   return (

@@ -1,9 +1,10 @@
 /** Comparison of upstreams, canaries and shadows, for administrators. */
 import type { CanaryView, ProviderSide } from '../../server/schema/schema.js'
-import { useResource } from '../api/load-resource.js'
+import { useResource } from '../api/cache.js'
 import { percent } from '../format/number.js'
 import { Loaded } from '../components/states.js'
-import { Absent, Ago, Count, Money, Took, Table, type Column } from '../components/table.js'
+import { DataTable, type Column } from '../components/data-table.js'
+import { Absent, Ago, Count, Money, Took } from '../components/values.js'
 import { setQuery, useLocation } from '../routing.js'
 import { Block, Page } from '../shell/page.js'
 
@@ -41,7 +42,7 @@ export function ProvidersPage() {
                   upstream.
                 </p>
               ) : (
-                <Table
+                <DataTable
                   caption="Shadows"
                   columns={[PART, ...FIGURES]}
                   rows={data.shadows.flatMap(({ primary, shadow }) => [
@@ -53,12 +54,12 @@ export function ProvidersPage() {
               )}
             </Block>
             <Block title="Upstreams" note={<Since fromMs={data.fromMs} />}>
-              <Table
+              <DataTable
                 caption="Upstreams"
                 columns={[NAME, ...FIGURES]}
                 rows={data.upstreams}
                 keyOf={({ upstream }) => upstream}
-                initialSort={{ id: 'requests', down: true }}
+                usualSort="-requests"
               />
             </Block>
           </>
@@ -101,7 +102,7 @@ function Canaries({ canaries }: { readonly canaries: readonly CanaryView[] | nul
           None. Give a target <code>abort</code> to take it out of use when it fails too often.
         </p>
       ) : (
-        <Table caption="Canaries" columns={CANARY} rows={canaries} keyOf={({ id }) => id} />
+        <DataTable caption="Canaries" columns={CANARY} rows={canaries} keyOf={({ id }) => id} />
       )}
     </Block>
   )
@@ -134,7 +135,7 @@ const CANARY: readonly Column<CanaryView>[] = [
     cell: ({ upstream, model }) => (
       <span className="cell-name">{model === null ? upstream : `${upstream}, ${model}`}</span>
     ),
-    className: 'main-cell',
+    text: true,
   },
   { id: 'route', head: 'Route', cell: ({ route }) => <code>{route}</code>, extra: true },
   { id: 'state', head: 'State', cell: (canary) => <CanaryStatus canary={canary} /> },
@@ -165,8 +166,8 @@ const NAME: Column<ProviderSide> = {
   id: 'name',
   head: 'Upstream',
   cell: ({ upstream }) => <span className="cell-name">{upstream}</span>,
-  sort: ({ upstream }) => upstream,
-  className: 'main-cell',
+  value: ({ upstream }) => upstream,
+  text: true,
 }
 
 const PART: Column<Part> = {
@@ -177,7 +178,7 @@ const PART: Column<Part> = {
       {upstream} <span className="soft">{part}</span>
     </span>
   ),
-  className: 'main-cell',
+  text: true,
 }
 
 const FIGURES: readonly Column<ProviderSide>[] = [
@@ -185,7 +186,7 @@ const FIGURES: readonly Column<ProviderSide>[] = [
     id: 'requests',
     head: 'Requests',
     cell: ({ requests }) => <Count value={requests} />,
-    sort: ({ requests }) => requests,
+    value: ({ requests }) => requests,
     numeric: true,
   },
   {
@@ -197,14 +198,14 @@ const FIGURES: readonly Column<ProviderSide>[] = [
       ) : (
         <span title={`${errors} requests`}>{percent(errorRate)}</span>
       ),
-    sort: ({ errorRate }) => errorRate ?? -1,
+    value: ({ errorRate }) => errorRate ?? -1,
     numeric: true,
   },
   {
     id: 'rejected',
     head: 'Rejected',
     cell: ({ rejected }) => <Count value={rejected} />,
-    sort: ({ rejected }) => rejected,
+    value: ({ rejected }) => rejected,
     numeric: true,
     minor: true,
   },
@@ -212,7 +213,7 @@ const FIGURES: readonly Column<ProviderSide>[] = [
     id: 'p50',
     head: 'First token p50',
     cell: ({ firstTokenP50Ms }) => <Took ms={firstTokenP50Ms} />,
-    sort: ({ firstTokenP50Ms }) => firstTokenP50Ms ?? -1,
+    value: ({ firstTokenP50Ms }) => firstTokenP50Ms ?? -1,
     numeric: true,
     extra: true,
   },
@@ -220,7 +221,7 @@ const FIGURES: readonly Column<ProviderSide>[] = [
     id: 'p95',
     head: 'p95',
     cell: ({ firstTokenP95Ms }) => <Took ms={firstTokenP95Ms} />,
-    sort: ({ firstTokenP95Ms }) => firstTokenP95Ms ?? -1,
+    value: ({ firstTokenP95Ms }) => firstTokenP95Ms ?? -1,
     numeric: true,
     minor: true,
   },
@@ -228,7 +229,7 @@ const FIGURES: readonly Column<ProviderSide>[] = [
     id: 'input',
     head: 'Tokens in',
     cell: ({ inputTokens }) => <Count value={inputTokens} unit="tokens" />,
-    sort: ({ inputTokens }) => inputTokens,
+    value: ({ inputTokens }) => inputTokens,
     numeric: true,
     minor: true,
   },
@@ -236,7 +237,7 @@ const FIGURES: readonly Column<ProviderSide>[] = [
     id: 'output',
     head: 'Tokens out',
     cell: ({ outputTokens }) => <Count value={outputTokens} unit="tokens" />,
-    sort: ({ outputTokens }) => outputTokens,
+    value: ({ outputTokens }) => outputTokens,
     numeric: true,
     minor: true,
   },
@@ -244,7 +245,7 @@ const FIGURES: readonly Column<ProviderSide>[] = [
     id: 'cost',
     head: 'Cost per request',
     cell: ({ requestNanoUsd }) => <Money nano={requestNanoUsd} />,
-    sort: ({ requestNanoUsd }) => requestNanoUsd ?? -1,
+    value: ({ requestNanoUsd }) => requestNanoUsd ?? -1,
     numeric: true,
   },
 ]

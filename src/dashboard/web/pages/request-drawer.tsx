@@ -1,12 +1,13 @@
 /** The ledger entry of a request: failure, attempts, timing, cost and ids. */
 import type { ReactNode } from 'react'
 import type { RequestRow } from '../../server/schema/schema.js'
-import { useResource } from '../api/load-resource.js'
+import { useResource, type List } from '../api/cache.js'
 import { CopyButton } from '../components/copy-button.js'
 import { Dialog } from '../components/dialog.js'
 import { limitText, resetsAtMs } from '../components/limits.js'
 import { BlockSkeleton, Failed } from '../components/states.js'
-import { Absent, Money, Ago, Took, Table, type Column } from '../components/table.js'
+import { DataTable, type Column } from '../components/data-table.js'
+import { Absent, Money, Name, Time, Took } from '../components/values.js'
 import { Waterfall } from '../components/waterfall.js'
 import { attemptsOf, kindText, adviceFor, CAUSE_NAMES, causeText } from '../format/failure-texts.js'
 import { duration, exactCount, count } from '../format/number.js'
@@ -230,23 +231,40 @@ function Tokens({ usage, source }: Pick<RequestRow, 'usage' | 'source'>) {
   )
 }
 
-const WHEN: Column<RequestRow> = { id: 'when', head: 'When', cell: ({ atMs }) => <Ago ms={atMs} /> }
-
 const COLUMNS: readonly Column<RequestRow>[] = [
-  WHEN,
+  {
+    id: 'when',
+    head: 'When',
+    cell: ({ atMs }) => <Time ms={atMs} />,
+    sort: 'atMs',
+    first: 'desc',
+  },
   { id: 'status', head: 'Status', cell: (row) => <Status row={row} /> },
   {
     id: 'model',
     head: 'Model',
-    cell: ({ model }) => <span className="cell-name">{model}</span>,
-    className: 'main-cell',
+    cell: ({ model }) => <Name text={model} strong />,
+    text: true,
   },
-  { id: 'upstream', head: 'Upstream', cell: ({ upstream }) => upstream ?? <Absent />, minor: true },
-  { id: 'key', head: 'Key', cell: ({ keyName, keyId }) => keyName ?? keyId, minor: true },
+  {
+    id: 'upstream',
+    head: 'Upstream',
+    cell: ({ upstream }) => (upstream === null ? <Absent /> : <Name text={upstream} />),
+    text: true,
+    minor: true,
+  },
+  {
+    id: 'key',
+    head: 'Key',
+    cell: ({ keyName, keyId }) => <Name text={keyName ?? keyId} />,
+    text: true,
+    minor: true,
+  },
   {
     id: 'tokens',
     head: 'Tokens in · out',
     cell: ({ usage, source }) => <Tokens usage={usage} source={source} />,
+    sort: 'tokens',
     numeric: true,
     minor: true,
   },
@@ -254,12 +272,14 @@ const COLUMNS: readonly Column<RequestRow>[] = [
     id: 'cost',
     head: 'Cost',
     cell: ({ costNanoUsd }) => <Money nano={costNanoUsd} />,
+    sort: 'costNanoUsd',
     numeric: true,
   },
   {
     id: 'first',
     head: 'First token',
     cell: ({ hops }) => <Took ms={hops.firstContent ?? null} />,
+    sort: 'firstTokenMs',
     numeric: true,
     minor: true,
   },
@@ -267,26 +287,43 @@ const COLUMNS: readonly Column<RequestRow>[] = [
     id: 'took',
     head: 'Took',
     cell: ({ durationMs }) => <Took ms={durationMs} />,
+    sort: 'durationMs',
     numeric: true,
     extra: true,
   },
 ]
 
 interface RequestTableProps {
-  readonly rows: readonly RequestRow[]
   readonly open: (row: RequestRow) => void
 }
 
-/** Requests, newest first. A click opens the request. */
-export function RequestTable({ rows, open }: RequestTableProps) {
+interface RequestListProps extends RequestTableProps {
+  readonly list: List<RequestRow>
+  readonly empty: ReactNode
+}
+
+interface RequestRowsProps extends RequestTableProps {
+  readonly rows: readonly RequestRow[]
+}
+
+/** Requests, newest first: a list of the server, or some rows. A click opens the request. */
+export function RequestTable(props: RequestListProps | RequestRowsProps) {
+  const shared = {
+    caption: 'Requests, newest first',
+    columns: COLUMNS,
+    keyOf: ({ requestId }: RequestRow) => requestId,
+    open: props.open,
+    nameOf: ({ model, status }: RequestRow) => `request to ${model}, ${status}`,
+  }
+  if ('rows' in props) return <DataTable {...shared} rows={props.rows} />
+  const { list, empty } = props
   return (
-    <Table
-      caption="Requests, newest first"
-      columns={COLUMNS}
-      rows={rows}
-      keyOf={({ requestId }) => requestId}
-      open={open}
-      nameOf={({ model, status }) => `request to ${model}, ${status}`}
+    <DataTable
+      {...shared}
+      list={list}
+      unit="request"
+      empty={empty}
+      holds="Requests are still recorded."
     />
   )
 }

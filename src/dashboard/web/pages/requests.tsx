@@ -1,20 +1,21 @@
 /** Requests, newest first, with filters in the address and a drawer per request. */
 import { useState } from 'react'
-import type { RequestRow, Cause } from '../../server/schema/schema.js'
+import type { Cause, Key, RequestRow } from '../../server/schema/schema.js'
+import { useList, useLive, useResource } from '../api/cache.js'
 import { call, problemOf, urlOf, type Query } from '../api/client.js'
-import { useLive, usePages, useResource } from '../api/load-resource.js'
+import { read } from '../api/endpoints.js'
 import { Button } from '../components/button.js'
-import { Filter, Search, type Option } from '../components/form.js'
+import { FilterBar, type ListFilter } from '../components/filter-bar.js'
+import { type Option } from '../components/form.js'
 import { report } from '../components/notices.js'
 import { FirstCall } from '../components/request-code.js'
-import { Empty, Failed, TableSkeleton, Pulse } from '../components/states.js'
-import { More } from '../components/table.js'
+import { Empty, Pulse } from '../components/states.js'
 import { saveFile } from '../format/csv.js'
 import { CAUSE_NAMES, CAUSES, KINDS } from '../format/failure-texts.js'
 import { plural } from '../format/number.js'
 import { FORMAT_NAMES } from '../format/request-formats.js'
 import { inputTime } from '../format/time.js'
-import { setQuery, useLocation } from '../routing.js'
+import { setFilter, setQuery, useLocation } from '../routing.js'
 import { useNow } from '../shell/clock.js'
 import { Page } from '../shell/page.js'
 import { useScope } from '../shell/session.js'
@@ -38,9 +39,9 @@ export function RequestsPage() {
       purpose="Each request with its cost and timing. Prompts and replies are never stored."
       scoped
       action={<SaveCsv asked={asked} />}
-      filters={<RequestFilterRow filters={filters} />}
+      filters={<RequestFilters filters={filters} />}
     >
-      <List key={urlOf('', asked)} asked={asked} filters={filters} />
+      <List asked={asked} filters={filters} />
       {id === null ? null : <RequestDrawer id={id} onClose={() => setQuery({ request: null })} />}
     </Page>
   )
@@ -73,48 +74,36 @@ function SaveCsv({ asked }: { readonly asked: Query }) {
 
 interface ListProps {
   readonly asked: Query
-  readonly filters: RequestFilters
+  readonly filters: Filters
 }
 
-/** The loaded rows; newer ones are added on demand, older ones below. */
+/** One page of requests. The first page says how many newer ones there are, and shows them on demand. */
 function List({ asked, filters }: ListProps) {
-  const pages = usePages(
-    '/requests',
-    { ...asked, limit: PAGE },
-    { isEmpty: ({ rows }) => rows.length === 0 },
-  )
-  const [newer, setNewer] = useState<readonly RequestRow[]>([])
+  const { query } = useLocation()
+  const list = useList('/requests', { ...asked, limit: PAGE }, ({ rows }) => rows, {
+    usualSort: '-atMs',
+  })
   const account = asked['account']
-  const live = useLive(typeof account === 'string' ? account : null, filters.toMs === '')
-  const { replies, problem, reload } = pages
-  if (problem !== null && replies === null) {
-    return (
-      <Failed
-        what="The list of requests"
-        problem={problem}
-        holds="Requests are still recorded."
-        retry={() => reload()}
-      />
-    )
-  }
-  if (replies === null) return <TableSkeleton rows={12} />
-  const shown = [...newer, ...replies.flatMap(({ rows }) => rows)]
-  const waiting = (live?.rows ?? []).filter(
-    (row) => isNew(row, shown) && matchesFilters(row, filters),
-  )
-  if (shown.length === 0 && waiting.length === 0) return <NoRequests filters={filters} />
+  const isLatest = filters.toMs === '' && !query.has('after') && list.sort === '-atMs'
+  const live = useLive(typeof account === 'string' ? account : null, isLatest)
+  const waiting = (live?.rows ?? []).filter((row) => {
+    return isNew(row, list.rows ?? []) && matchesFilters(row, filters)
+  })
   return (
     <div>
       <button
         type="button"
         className={waiting.length === 0 ? 'newer none' : 'newer'}
         disabled={waiting.length === 0}
-        onClick={() => setNewer([...waiting, ...newer])}
+        onClick={list.reload}
       >
         {waiting.length === 0 ? 'Up to date' : `Show ${plural(waiting.length, 'new request')}`}
       </button>
-      <RequestTable rows={shown} open={({ requestId }) => setQuery({ request: requestId })} />
-      <More pages={pages} label="Older requests" />
+      <RequestTable
+        list={list}
+        empty={waiting.length > 0 ? null : <NoRequests filters={filters} />}
+        open={({ requestId }) => setQuery({ request: requestId })}
+      />
     </div>
   )
 }
@@ -125,7 +114,7 @@ function isNew(row: RequestRow, shown: readonly RequestRow[]): boolean {
   return shown.every(({ requestId }) => requestId !== row.requestId)
 }
 
-function NoRequests({ filters }: { readonly filters: RequestFilters }) {
+function NoRequests({ filters }: { readonly filters: Filters }) {
   if (!isFiltered(filters)) return <FirstCall what="Each request with its cost and timing." />
   return (
     <Empty title="No requests match these filters">
@@ -137,133 +126,98 @@ function NoRequests({ filters }: { readonly filters: RequestFilters }) {
   )
 }
 
-const STATUSES = [200, 400, 401, 403, 404, 408, 413, 415, 429, 499, 500, 502, 503, 504]
-
-/**
- * Removes all filters from the address.
- *
- * The filters of the page of requests. They are kept in the address.
- */
+/** Removes all filters from the address. */
 function clearFilters(): void {
-  setQuery(Object.fromEntries(FILTER_NAMES.map((name) => [name, null])))
+  setFilter(Object.fromEntries(FILTER_NAMES.map((name) => [name, null])))
 }
 
-/** The row of filters. */
-function RequestFilterRow({ filters }: { readonly filters: RequestFilters }) {
+function RequestFilters({ filters }: { readonly filters: Filters }) {
   const { outcome, toMs } = filters
   return (
-    <>
-      <Search
-        label="Search requests"
-        hint="Request id or client request id"
-        value={filters.search}
-      />
+    <FilterBar
+      search={{ label: 'Search requests', hint: 'Request id or client request id' }}
+      filters={useFilters()}
+    >
       <button
         type="button"
         className="filter toggle"
         aria-pressed={outcome === 'failed'}
-        onClick={() => setQuery({ outcome: outcome === 'failed' ? null : 'failed' })}
+        onClick={() => setFilter({ outcome: outcome === 'failed' ? null : 'failed' })}
       >
         Failed only
       </button>
-      <OutcomeFilters filters={filters} />
-      <ServedFilters filters={filters} />
-      <TimeFilter filters={filters} />
-      {isFiltered(filters) ? (
-        <Button tone="quiet" onClick={clearFilters}>
-          Clear filters
-        </Button>
-      ) : null}
+      <CustomTime filters={filters} />
       <Pulse on={toMs === ''} />
-    </>
+    </FilterBar>
   )
 }
 
-function OutcomeFilters({ filters }: { readonly filters: RequestFilters }) {
-  return (
-    <>
-      <Filter
-        label="Status"
-        all="All statuses"
-        value={filters.status}
-        options={STATUSES.map((status) => ({ value: String(status), label: `status ${status}` }))}
-        onChange={(status) => setQuery({ status })}
-      />
-      <Filter
-        label="Outcome"
-        all="All outcomes"
-        value={filters.outcome}
-        options={[
-          { value: 'ok', label: 'succeeded' },
-          { value: 'failed', label: 'failed' },
-          ...KINDS.map(itself),
-        ]}
-        onChange={(outcome) => setQuery({ outcome })}
-      />
-      <Filter
-        label="Cause"
-        all="All causes"
-        value={filters.cause}
-        options={CAUSES.map((cause) => ({ value: cause, label: CAUSE_NAMES[cause] }))}
-        onChange={(cause) => setQuery({ cause })}
-      />
-    </>
-  )
-}
+const STATUSES = [200, 400, 401, 403, 404, 408, 413, 415, 429, 499, 500, 502, 503, 504]
 
-/** Filters by model, upstream, key, label and format. */
-function ServedFilters({ filters }: { readonly filters: RequestFilters }) {
+/** The filters with their values. */
+function useFilters(): readonly ListFilter[] {
   const scope = useScope()
   const { data } = useResource('/models')
-  const asked = { account: scope, state: 'all', limit: 500 }
-  // Keys can be listed for one account only.
-  const keys = useResource('/keys', asked, { enabled: scope !== 'all' }).data?.keys ?? []
-  const models = data?.models.map(({ id }) => id) ?? []
+  const keysOf = async (search: string) => {
+    const { keys } = await read('/keys', { account: scope, state: 'all', search, limit: 100 })
+    return keys
+  }
+  const isOne = scope !== 'all'
+  const recent = useResource(
+    '/keys',
+    { account: scope, state: 'all', limit: 100 },
+    { enabled: isOne },
+  )
+  const keys = isOne ? (recent.data?.keys ?? []) : []
   const labels = keys.flatMap((key) =>
     Object.entries(key.labels).map(([name, value]) => `${name}=${value}`),
   )
-  return (
-    <>
-      <Filter
-        label="Model"
-        all="All models"
-        value={filters.model}
-        options={models.map(itself)}
-        onChange={(model) => setQuery({ model })}
-      />
-      <Filter
-        label="Upstream"
-        all="All upstreams"
-        value={filters.upstream}
-        options={(data?.upstreams ?? []).map(itself)}
-        onChange={(upstream) => setQuery({ upstream })}
-      />
-      <Filter
-        label="Key"
-        all="All keys"
-        value={filters.key}
-        options={[
-          ...keys.map(({ id, name, lastFour }) => ({ value: id, label: `${name} …${lastFour}` })),
-          itself('playground'),
-        ]}
-        onChange={(key) => setQuery({ key })}
-      />
-      <Filter
-        label="Label"
-        all="All labels"
-        value={filters.label}
-        options={[...new Set(labels)].sort().map(itself)}
-        onChange={(label) => setQuery({ label })}
-      />
-      <Filter
-        label="Client format"
-        all="All formats"
-        value={filters.format}
-        options={Object.entries(FORMAT_NAMES).map(([value, label]) => ({ value, label }))}
-        onChange={(format) => setQuery({ format })}
-      />
-    </>
-  )
+  return [
+    { name: 'status', label: 'Status', options: STATUSES.map(String).map(itself), isFree: true },
+    {
+      name: 'outcome',
+      label: 'Outcome',
+      options: [
+        { value: 'ok', label: 'succeeded' },
+        { value: 'failed', label: 'failed' },
+        ...KINDS.map(itself),
+      ],
+    },
+    {
+      name: 'cause',
+      label: 'Cause',
+      options: CAUSES.map((cause) => ({ value: cause, label: CAUSE_NAMES[cause] })),
+    },
+    {
+      name: 'model',
+      label: 'Model',
+      options: (data?.models ?? []).map(({ id }) => itself(id)),
+      isFree: true,
+    },
+    { name: 'upstream', label: 'Upstream', options: (data?.upstreams ?? []).map(itself) },
+    {
+      name: 'key',
+      label: 'Key',
+      options: [...keys.map(keyOption), itself('playground')],
+      ...(isOne ? { find: async (text) => (await keysOf(text)).map(keyOption) } : {}),
+    },
+    {
+      name: 'label',
+      label: 'Label',
+      options: [...new Set(labels)].sort().map(itself),
+      isFree: true,
+    },
+    {
+      name: 'format',
+      label: 'Client format',
+      options: Object.entries(FORMAT_NAMES).map(([value, label]) => ({ value, label })),
+    },
+    { name: 'since', label: 'Time', options: TIMES, with: ['fromMs', 'toMs'] },
+  ]
+}
+
+function keyOption({ id, name, lastFour }: Key): Option {
+  return { value: id, label: `${name} …${lastFour}` }
 }
 
 const TIMES: readonly Option[] = [
@@ -274,25 +228,15 @@ const TIMES: readonly Option[] = [
   { value: 'custom', label: 'From … to …' },
 ]
 
-function TimeFilter({ filters: { fromMs, toMs } }: { readonly filters: RequestFilters }) {
+/** The two ends of a range that is none of the usual ones. */
+function CustomTime({ filters: { fromMs, toMs } }: { readonly filters: Filters }) {
   const { query } = useLocation()
   const since = query.get('since')
-  const isCustom = since === 'custom' || (since === null && (fromMs !== '' || toMs !== ''))
+  if (since !== 'custom' && (since !== null || (fromMs === '' && toMs === ''))) return null
   return (
     <>
-      <Filter
-        label="Time"
-        all="All times"
-        value={isCustom ? 'custom' : (since ?? '')}
-        options={TIMES}
-        onChange={(value) => setQuery({ since: value, fromMs: null, toMs: null })}
-      />
-      {isCustom ? (
-        <>
-          <Moment label="From" name="fromMs" value={fromMs} />
-          <Moment label="To" name="toMs" value={toMs} />
-        </>
-      ) : null}
+      <Moment label="From" name="fromMs" value={fromMs} />
+      <Moment label="To" name="toMs" value={toMs} />
     </>
   )
 }
@@ -313,7 +257,7 @@ function Moment({ label, name, value }: MomentProps) {
       value={value === '' ? '' : inputTime(Number(value))}
       onChange={(event) => {
         const ms = new Date(event.target.value).getTime()
-        setQuery({ [name]: Number.isNaN(ms) ? null : String(ms) }, { replace: true })
+        setFilter({ [name]: Number.isNaN(ms) ? null : String(ms) }, { replace: true })
       }}
     />
   )
@@ -324,7 +268,7 @@ function itself(value: string): Option {
 }
 
 /** The filters of the address; empty: not set. */
-interface RequestFilters {
+interface Filters {
   /** A request id or a client request id. */
   readonly search: string
   readonly status: string
@@ -371,7 +315,7 @@ export const SINCE_MS: Readonly<Record<string, number>> = {
  *
  * Filters of the page of requests: from the address to a query of the API, and applied to single rows. Pure.
  */
-function filtersIn(query: URLSearchParams, nowMs: number): RequestFilters {
+function filtersIn(query: URLSearchParams, nowMs: number): Filters {
   const text = (name: (typeof FILTER_NAMES)[number]): string => query.get(name) ?? ''
   const matching = (name: (typeof FILTER_NAMES)[number], pattern: RegExp): string =>
     pattern.test(text(name)) ? text(name) : ''
@@ -392,18 +336,18 @@ function filtersIn(query: URLSearchParams, nowMs: number): RequestFilters {
 }
 
 /** The query of `GET /requests` and of its CSV file. */
-function queryOf(filters: RequestFilters): Readonly<Record<string, string>> {
+function queryOf(filters: Filters): Readonly<Record<string, string>> {
   const { search, key, format, ...same } = filters
   return { ...same, anyId: search, keyId: key, ingress: format }
 }
 
 /** Whether any filter is set. */
-function isFiltered(filters: RequestFilters): boolean {
+function isFiltered(filters: Filters): boolean {
   return Object.values(filters).some((value) => value !== '')
 }
 
 /** Whether a request matches the filters, as in the API. */
-function matchesFilters(row: RequestRow, filters: RequestFilters): boolean {
+function matchesFilters(row: RequestRow, filters: Filters): boolean {
   const { search, status, outcome, cause, upstream, model, key, label, format } = filters
   return (
     is(search, row.requestId, row.clientRequestId) &&

@@ -2,12 +2,13 @@
 import { useState } from 'react'
 import type { AuditEntry, SessionReply } from '../../server/schema/schema.js'
 import { change } from '../api/endpoints.js'
-import { usePages } from '../api/load-resource.js'
+import { useList } from '../api/cache.js'
 import { Button } from '../components/button.js'
 import { Confirm } from '../components/dialog.js'
-import { Ago, Day, More, Table, type Column } from '../components/table.js'
+import { DataTable, type Column } from '../components/data-table.js'
+import { Day, Time } from '../components/values.js'
 import { report } from '../components/notices.js'
-import { Failed, ProblemLine, TableSkeleton } from '../components/states.js'
+import { ProblemLine } from '../components/states.js'
 import { Block, Page } from '../shell/page.js'
 import { planText } from '../shell/navigation-rail.js'
 import { useAccount, useRights, useSession } from '../shell/session.js'
@@ -114,7 +115,7 @@ function SessionsBlock() {
 }
 
 const COLUMNS: readonly Column<AuditEntry>[] = [
-  { id: 'when', head: 'When', cell: ({ atMs }) => <Ago ms={atMs} /> },
+  { id: 'when', head: 'When', cell: ({ atMs }) => <Time ms={atMs} /> },
   { id: 'what', head: 'Action', cell: ({ action }) => <code>{action}</code> },
   { id: 'detail', head: 'Detail', cell: ({ detail }) => detail, className: 'wide-cell' },
   { id: 'who', head: 'By', cell: ({ actor }) => actor, minor: true },
@@ -122,29 +123,17 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
 ]
 
 function AuditBlock() {
-  const pages = usePages(
-    '/audit',
-    { limit: 20 },
-    { isEmpty: ({ entries }) => entries.length === 0 },
-  )
-  const { replies, problem, reload } = pages
+  const list = useList('/audit', { limit: 20 }, ({ entries }) => entries, { name: 'audit.' })
   return (
     <Block title="Audit log" note="changes to this account and its keys, newest first">
-      {problem !== null && replies === null ? (
-        <Failed what="The audit log" problem={problem} retry={() => reload()} />
-      ) : replies === null ? (
-        <TableSkeleton rows={4} />
-      ) : (
-        <>
-          <Table
-            caption="Changes to the account and its keys"
-            columns={COLUMNS}
-            rows={replies.flatMap(({ entries }) => entries)}
-            keyOf={({ id }) => id}
-          />
-          <More pages={pages} label="Older changes" />
-        </>
-      )}
+      <DataTable
+        caption="Changes to the account and its keys"
+        columns={COLUMNS}
+        list={list}
+        unit="change"
+        empty={<p className="soft">No changes yet.</p>}
+        keyOf={({ id }) => id}
+      />
     </Block>
   )
 }

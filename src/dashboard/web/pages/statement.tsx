@@ -1,11 +1,12 @@
 /** The statement of an account for a month: what each key used of each model, and a file of it. */
 import type { StatementReply } from '../../server/schema/schema.js'
 import { call, problemOf, urlOf } from '../api/client.js'
-import { useResource } from '../api/load-resource.js'
+import { useResource } from '../api/cache.js'
 import { Button } from '../components/button.js'
 import { report } from '../components/notices.js'
 import { Loaded } from '../components/states.js'
-import { Absent, Count, Table, type Column } from '../components/table.js'
+import { DataTable, type Column } from '../components/data-table.js'
+import { Absent, Count } from '../components/values.js'
 import { saveFile } from '../format/csv.js'
 import { plural } from '../format/number.js'
 import { setQuery, useLocation } from '../routing.js'
@@ -56,7 +57,7 @@ export function StatementPage() {
             {data.lines.length === 0 ? (
               <p className="soft">No requests in this month.</p>
             ) : (
-              <Table
+              <DataTable
                 caption="Statement"
                 columns={COLUMNS}
                 rows={data.lines}

@@ -1,7 +1,7 @@
 /** Usage: charts over time, and sums per model and key. */
 import type { UsageReply, UsagePoint, UsageGroup } from '../../server/schema/schema.js'
 import { urlOf } from '../api/client.js'
-import { useLive, useOnTraffic, useResource } from '../api/load-resource.js'
+import { useLive, useOnTraffic, useResource } from '../api/cache.js'
 import { Button, IconButton } from '../components/button.js'
 import {
   coloursOf,
@@ -14,7 +14,8 @@ import {
 import { Filter } from '../components/form.js'
 import { FirstCall } from '../components/request-code.js'
 import { Pulse, Loaded } from '../components/states.js'
-import { Absent, Count, Money, Table, type Column } from '../components/table.js'
+import { DataTable, type Column } from '../components/data-table.js'
+import { Absent, Count, Money } from '../components/values.js'
 import { RangePicker, useRange } from '../components/time-range.js'
 import { csvOf, saveFile } from '../format/csv.js'
 import { plural, count, dollars, duration, percent } from '../format/number.js'
@@ -42,7 +43,7 @@ export function UsagePage() {
   const asked = { account: scope, by, fromMs, toMs, group, keyId, model }
   const resource = useResource('/usage', asked)
   const { data } = resource
-  useOnTraffic(useLive(scope, range.isLive), () => resource.reload(true))
+  useOnTraffic(useLive(scope, range.isLive), () => resource.reload())
   const colourOf = coloursOf((data?.groups ?? []).map(({ id }) => id))
   return (
     <Page
@@ -287,8 +288,8 @@ function columnsOf(group: string, colourOf: (id: string) => Colour): Column<Usag
           <Swatch colour={colourOf(id)} /> {label}
         </span>
       ),
-      sort: ({ label }) => label,
-      className: 'main-cell',
+      value: ({ label }) => label,
+      text: true,
     },
     number('Requests', ({ total }) => total.requests),
     number('Input', ({ total }) => total.inputTokens, true),
@@ -303,7 +304,7 @@ function columnsOf(group: string, colourOf: (id: string) => Colour): Column<Usag
           {percent(total.errors / Math.max(total.requests, 1))}
         </span>
       ),
-      sort: ({ total }) => total.errors / Math.max(total.requests, 1),
+      value: ({ total }) => total.errors / Math.max(total.requests, 1),
       numeric: true,
       minor: true,
     },
@@ -311,7 +312,7 @@ function columnsOf(group: string, colourOf: (id: string) => Colour): Column<Usag
       id: 'first',
       head: 'First token p95',
       cell: ({ total: { firstTokenP95Ms: ms } }) => (ms === null ? <Absent /> : duration(ms)),
-      sort: ({ total }) => total.firstTokenP95Ms ?? 0,
+      value: ({ total }) => total.firstTokenP95Ms ?? 0,
       numeric: true,
       minor: true,
     },
@@ -319,7 +320,7 @@ function columnsOf(group: string, colourOf: (id: string) => Colour): Column<Usag
       id: 'spend',
       head: 'Spend',
       cell: ({ total }) => <Money nano={total.spendNanoUsd} unpriced={total.unpricedRequests} />,
-      sort: ({ total }) => total.spendNanoUsd,
+      value: ({ total }) => total.spendNanoUsd,
       numeric: true,
     },
   ]
@@ -334,7 +335,7 @@ function number(
     id: head,
     head,
     cell: (group) => <Count value={pick(group)} />,
-    sort: pick,
+    value: pick,
     numeric: true,
     minor,
   }
@@ -350,7 +351,7 @@ function UsageTable({ usage, group, colourOf, words }: UsageTableProps) {
   const { fromMs, toMs } = usage
   return (
     <Block title={group === 'model' ? 'By model' : 'By key'} note={words}>
-      <Table
+      <DataTable
         caption={`Usage by ${group}`}
         columns={columnsOf(group, colourOf)}
         rows={usage.groups}

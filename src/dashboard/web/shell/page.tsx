@@ -1,7 +1,7 @@
 /** The frame of every page: title, purpose, main action and filters. */
 import { useEffect, type ReactNode } from 'react'
-import { useResource } from '../api/load-resource.js'
-import { setQuery } from '../routing.js'
+import { useResource } from '../api/cache.js'
+import { setFilter } from '../routing.js'
 import { useAccount, useRights, useScope, useSession } from './session.js'
 
 interface PageProps {
@@ -91,7 +91,7 @@ function AccountSwitch({ hasAll }: { readonly hasAll: boolean }) {
       aria-label="Account"
       value={scope ?? ''}
       // A key belongs to one account.
-      onChange={(event) => setQuery({ account: event.target.value, key: null, request: null })}
+      onChange={(event) => setFilter({ account: event.target.value, key: null, request: null })}
     >
       <option value="">{mine}</option>
       {(readsGateway && hasAll) || scope === 'all' ? (

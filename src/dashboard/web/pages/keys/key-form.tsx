@@ -13,7 +13,7 @@ import {
 } from 'react'
 import type { Plan, ModelsReply } from '../../../server/schema/schema.js'
 import type { Problem } from '../../api/client.js'
-import { useResource } from '../../api/load-resource.js'
+import { useResource } from '../../api/cache.js'
 import { Button } from '../../components/button.js'
 import { FormFoot } from '../../components/dialog.js'
 import { SelectField, TextField, useSubmit } from '../../components/form.js'

@@ -1,16 +1,17 @@
 /** The list of keys with their usage, limits and actions. */
-import { useState } from 'react'
-import type { Key, KeysReply, LimitLevel } from '../../../server/schema/schema.js'
-import { usePages, type Pages } from '../../api/load-resource.js'
+import { useMemo, useState } from 'react'
+import type { Key, LimitLevel } from '../../../server/schema/schema.js'
+import { useList } from '../../api/cache.js'
 import { Button, CreateButton, IconButton } from '../../components/button.js'
 import { Menu } from '../../components/menu.js'
 import { Search } from '../../components/form.js'
 import { LimitBar, Limits, shareOf, useLimits } from '../../components/limits.js'
 import { report } from '../../components/notices.js'
-import { Empty, Failed, TableSkeleton } from '../../components/states.js'
-import { Ago, More, Table, CREATED, RECENT_USE, type Column } from '../../components/table.js'
+import { Empty } from '../../components/states.js'
+import { CREATED, DataTable, RECENT_USE, type Column } from '../../components/data-table.js'
+import { Name, Time } from '../../components/values.js'
 import { clockTime, until } from '../../format/time.js'
-import { go, setQuery, useLocation } from '../../routing.js'
+import { go, setFilter, setQuery, useLocation } from '../../routing.js'
 import { Page } from '../../shell/page.js'
 import { useRights, useScope, withScope, useSession, useAccount } from '../../shell/session.js'
 import { CreateKey, EditKey, RevokeKey, RotateKey } from './key-dialogs.js'
@@ -54,16 +55,17 @@ const COLUMNS: readonly Column<Key>[] = [
     id: 'name',
     head: 'Name',
     cell: (key) => <NameCell apiKey={key} />,
-    sort: ({ name }) => name.toLowerCase(),
-    className: 'main-cell',
+    sort: 'name',
+    text: true,
   },
   { id: 'key', head: 'Key', cell: (key) => <code>{maskOf(key)}</code>, extra: true },
   CREATED,
   {
     id: 'used',
     head: 'Last used',
-    cell: ({ lastUsedAtMs }) => <Ago ms={lastUsedAtMs} />,
-    sort: ({ lastUsedAtMs }) => lastUsedAtMs ?? 0,
+    cell: ({ lastUsedAtMs }) => <Time ms={lastUsedAtMs} />,
+    sort: 'lastUsedAt',
+    first: 'desc',
   },
   ...RECENT_USE,
 ]
@@ -73,7 +75,7 @@ function NameCell({ apiKey }: { apiKey: Key }) {
   const expires = expiresAtMs === null ? null : until(expiresAtMs, Date.now())
   return (
     <>
-      <span className="cell-name">{name}</span>
+      <Name text={name} strong />
       {state === 'live' ? null : <span className={`tag ${state}`}>{state}</span>}
       {state === 'live' && replacedBy !== null ? <span className="tag warn">replaced</span> : null}
       {state === 'live' && expires !== null ? (
@@ -104,14 +106,11 @@ export function KeysPage() {
   const state = query.get('state') === 'all' ? 'all' : null
   const asked = { account: scope, search, state, limit: PAGE_KEYS }
   const limits = useLimits(scope)
-  const enabled = scope !== 'all'
-  const pages = usePages('/keys', asked, { isEmpty: ({ keys }) => keys.length === 0, enabled })
-  const { replies, problem, reload } = pages
-  const keys = replies?.flatMap((reply) => reply.keys) ?? null
+  const columns = useMemo(() => columnsOf(limits ?? []), [limits])
+  const list = useList('/keys', asked, ({ keys }) => keys, { enabled: scope !== 'all' })
   const creating = query.get('create') !== null
   const close = (): void => {
     setDialog(null)
-    reload()
     void refresh()
   }
   const stopCreating = (): void => {
@@ -137,21 +136,20 @@ export function KeysPage() {
         <Empty title="Choose an account">
           <p>Keys are listed for one account at a time.</p>
         </Empty>
-      ) : problem !== null && keys === null ? (
-        <Failed
-          what="The list of keys"
-          problem={problem}
-          holds="Keys keep working."
-          retry={() => reload()}
-        />
-      ) : keys === null ? (
-        <TableSkeleton />
-      ) : keys.length === 0 ? (
-        <NoKeys isFiltered={search !== ''} isOwn={makesKeys} />
       ) : (
         <>
           <Limits limits={limits} withKeys={false} />
-          <KeyList {...{ keys, pages, limits, scope }} open={setDialog} />
+          <DataTable
+            caption="Keys"
+            columns={columns}
+            list={list}
+            unit="key"
+            holds="Keys keep working."
+            empty={<NoKeys isFiltered={search !== ''} isOwn={makesKeys} />}
+            keyOf={({ id }) => id}
+            faded={(key) => key.state !== 'live'}
+            actions={(key) => <RowMenu apiKey={key} scope={scope} open={setDialog} />}
+          />
         </>
       )}
       {creating ? <CreateKey onClose={stopCreating} /> : null}
@@ -160,36 +158,12 @@ export function KeysPage() {
   )
 }
 
-interface ListProps {
-  readonly keys: readonly Key[]
-  readonly pages: Pages<KeysReply>
-  readonly limits: readonly LimitLevel[] | undefined
-  readonly scope: string | null
-  readonly open: (dialog: Open) => void
-}
-
-function KeyList({ keys, pages, limits, scope, open }: ListProps) {
-  return (
-    <>
-      <Table
-        caption="Keys"
-        columns={columnsOf(limits ?? [])}
-        rows={keys}
-        keyOf={({ id }) => id}
-        faded={(key) => key.state !== 'live'}
-        actions={(key) => <RowMenu apiKey={key} scope={scope} open={open} />}
-      />
-      <More pages={pages} label="Older keys" />
-    </>
-  )
-}
-
 function NoKeys({ isFiltered, isOwn }: { readonly isFiltered: boolean; readonly isOwn: boolean }) {
   if (isFiltered) {
     return (
       <Empty title="No keys match this search">
         <p>
-          <Button onClick={() => setQuery({ search: null })}>Clear search</Button>
+          <Button onClick={() => setFilter({ search: null })}>Clear search</Button>
         </p>
       </Empty>
     )
@@ -267,7 +241,7 @@ function KeyFilters({ search, showsRevoked, isOwn }: KeyFiltersProps) {
         type="button"
         className="filter toggle"
         aria-pressed={showsRevoked}
-        onClick={() => setQuery({ state: showsRevoked ? null : 'all' })}
+        onClick={() => setFilter({ state: showsRevoked ? null : 'all' })}
       >
         Show revoked
       </button>

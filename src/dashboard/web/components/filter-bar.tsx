@@ -1,0 +1,227 @@
+/**
+ * The filters of a list: one button that adds any of them from a searchable list, and a chip for each that is
+ * set. They are kept in the address.
+ */
+import { Combobox } from '@base-ui/react/combobox'
+import { useQuery } from '@tanstack/react-query'
+import { useState, type ReactNode } from 'react'
+import { setFilter, useLocation } from '../routing.js'
+import { Button, Icon } from './button.js'
+import { Search, type Option } from './form.js'
+
+/** One filter. */
+export interface ListFilter {
+  /** The parameter of the address. */
+  readonly name: string
+  readonly label: string
+  readonly options: readonly Option[]
+  /** Looks for more options on the server. */
+  readonly find?: (text: string) => Promise<readonly Option[]>
+  /** Any text is a value, not only the options. */
+  readonly isFree?: boolean
+  /** Parameters that end with this filter, such as those of a custom range. */
+  readonly with?: readonly string[]
+}
+
+interface FilterBarProps {
+  readonly filters: readonly ListFilter[]
+  /** A search field before the filters; its parameter is `search`. */
+  readonly search?: { readonly label: string; readonly hint?: string }
+  /** Other controls, after the button and its chips. */
+  readonly children?: ReactNode
+}
+
+/** An entry of the list: a filter, or one of its values. */
+interface Entry {
+  readonly id: string
+  readonly label: string
+  readonly filter: ListFilter
+  readonly value: string | null
+}
+
+/** The search, the button and the chips. */
+export function FilterBar({ filters, search, children }: FilterBarProps) {
+  const { query } = useLocation()
+  const [open, setOpen] = useState(false)
+  const [chosen, choose] = useState<ListFilter | null>(null)
+  const set = filters.filter(({ name }) => (query.get(name) ?? '') !== '')
+  const show = (filter: ListFilter | null): void => {
+    choose(filter)
+    setOpen(true)
+  }
+  const names = filters.flatMap((filter) => namesOf(filter))
+  const isFiltered = ['search', ...names].some((name) => (query.get(name) ?? '') !== '')
+  return (
+    <>
+      {search === undefined ? null : <Search {...search} value={query.get('search') ?? ''} />}
+      <Picker {...{ filters, open, setOpen, chosen, choose }} />
+      {set.map((filter) => (
+        <Chip key={filter.name} filter={filter} value={query.get(filter.name) ?? ''} edit={show} />
+      ))}
+      {children}
+      {isFiltered ? (
+        <Button tone="quiet" onClick={() => setFilter(emptied(['search', ...names]))}>
+          Clear filters
+        </Button>
+      ) : null}
+    </>
+  )
+}
+
+function namesOf(filter: ListFilter): readonly string[] {
+  return [filter.name, ...(filter.with ?? [])]
+}
+
+function emptied(names: readonly string[]): Record<string, null> {
+  return Object.fromEntries(names.map((name) => [name, null]))
+}
+
+interface ChipProps {
+  readonly filter: ListFilter
+  readonly value: string
+  readonly edit: (filter: ListFilter) => void
+}
+
+function Chip({ filter, value, edit }: ChipProps) {
+  const shown = filter.options.find((option) => option.value === value)?.label ?? value
+  return (
+    <span className="chip">
+      <button
+        type="button"
+        className="chip-text"
+        title={`${filter.label}: ${shown}`}
+        onClick={() => edit(filter)}
+      >
+        {filter.label}: <b>{shown}</b>
+      </button>
+      <button
+        type="button"
+        className="chip-end"
+        aria-label={`Remove filter ${filter.label}`}
+        onClick={() => setFilter(emptied(namesOf(filter)))}
+      >
+        <Icon name="close" size={12} />
+      </button>
+    </span>
+  )
+}
+
+/** Entries that are shown at once; typing finds the others. */
+const SHOWN = 100
+
+interface PickerProps {
+  readonly filters: readonly ListFilter[]
+  readonly open: boolean
+  readonly setOpen: (open: boolean) => void
+  /** The filter whose values are listed; null: all filters. */
+  readonly chosen: ListFilter | null
+  readonly choose: (filter: ListFilter | null) => void
+}
+
+function Picker({ filters, open, setOpen, chosen, choose }: PickerProps) {
+  const [text, setText] = useState('')
+  const current = filters.find(({ name }) => name === chosen?.name) ?? null
+  const found = useQuery({
+    queryKey: ['options', current?.name, text],
+    queryFn: async () => (await current?.find?.(text)) ?? [],
+    enabled: open && current?.find !== undefined,
+  })
+  const entries = entriesOf(filters, current, text, found.data ?? [])
+  const end = (): void => {
+    setOpen(false)
+    choose(null)
+    setText('')
+  }
+  const take = (entry: Entry | null): void => {
+    if (entry === null) return
+    setText('')
+    if (entry.value === null) return choose(entry.filter)
+    setFilter({ ...emptied(namesOf(entry.filter)), [entry.filter.name]: entry.value })
+    end()
+  }
+  const label = current === null ? 'Filters' : current.label
+  return (
+    <Combobox.Root<Entry>
+      items={entries}
+      filter={null}
+      value={null}
+      onValueChange={take}
+      inputValue={text}
+      onInputValueChange={(next, { reason }) => {
+        if (reason === 'input-change') setText(next)
+      }}
+      open={open}
+      onOpenChange={(next, { reason }) => {
+        // A press on an item is handled with its value: the values of a filter follow its name.
+        if (reason === 'item-press') return
+        if (next) setOpen(true)
+        else end()
+      }}
+      itemToStringLabel={({ label }) => label}
+      autoHighlight
+    >
+      {/* A button with a popup: a combobox takes no name from its text. */}
+      <Combobox.Trigger role="button" render={<Button icon="plus">Add filter</Button>} />
+      {/* Within the page's main element, so that it is in a landmark. */}
+      <Combobox.Portal container={document.getElementById('content')}>
+        <Combobox.Positioner className="menu-place" sideOffset={4} align="start">
+          <Combobox.Popup className="menu options" aria-label={label}>
+            <Combobox.Input
+              className="filter"
+              aria-label={`Search ${label.toLowerCase()}`}
+              placeholder={current === null ? 'Filter by …' : `${label} is …`}
+              onKeyDown={(event) => {
+                if (event.key === 'Backspace' && text === '') choose(null)
+              }}
+            />
+            <Combobox.Empty className="options-empty">
+              {found.isLoading ? 'Searching …' : 'Nothing matches.'}
+            </Combobox.Empty>
+            <Combobox.List className="options-list">
+              {(entry: Entry) => (
+                <Combobox.Item key={entry.id} value={entry} className="menu-item">
+                  <span className="cut" title={entry.label}>
+                    {entry.label}
+                  </span>
+                </Combobox.Item>
+              )}
+            </Combobox.List>
+          </Combobox.Popup>
+        </Combobox.Positioner>
+      </Combobox.Portal>
+    </Combobox.Root>
+  )
+}
+
+/** The filters by name; with a text also their values; after a choice the values of one filter. */
+function entriesOf(
+  filters: readonly ListFilter[],
+  chosen: ListFilter | null,
+  text: string,
+  found: readonly Option[],
+): readonly Entry[] {
+  const wanted = text.trim().toLowerCase()
+  const matches = (label: string): boolean => label.toLowerCase().includes(wanted)
+  const valueOf = (filter: ListFilter, { value, label }: Option, prefix = ''): Entry => {
+    return { id: `${filter.name} ${value}`, label: prefix + label, filter, value }
+  }
+  if (chosen === null) {
+    const names = filters
+      .filter(({ label }) => matches(label))
+      .map((filter) => ({ id: filter.name, label: filter.label, filter, value: null }))
+    if (wanted === '') return names
+    const values = filters.flatMap((filter) =>
+      filter.options
+        .map((option) => valueOf(filter, option, `${filter.label}: `))
+        .filter(({ label }) => matches(label)),
+    )
+    return [...names, ...values].slice(0, SHOWN)
+  }
+  const known = chosen.options.filter(({ label, value }) => matches(label) || matches(value))
+  const more = found.filter(({ value }) => !known.some((option) => option.value === value))
+  const options = [...known, ...more].slice(0, SHOWN)
+  const isKnown = options.some(({ value }) => value === text.trim())
+  const own = chosen.isFree === true && wanted !== '' && !isKnown
+  const typed = own ? [{ value: text.trim(), label: `“${text.trim()}”` }] : []
+  return [...typed, ...options].map((option) => valueOf(chosen, option))
+}
