@@ -67,6 +67,16 @@ export interface User {
   createdAtMs: number
   /** The first sign-in; absent: the user is invited. */
   signedInAtMs?: number
+  /** Views of the dashboard that the user saved; absent: none. */
+  views?: readonly SavedView[]
+}
+
+/** A page of the dashboard with its filters, under a name. */
+export interface SavedView {
+  readonly id: string
+  readonly name: string
+  /** Path and query within the dashboard, such as `/keys?sort=-spend`. */
+  readonly url: string
 }
 
 /** A user's role in an account. At least one of `role` and `groupRole` is set. */

@@ -87,7 +87,10 @@ function changeOf(before: JsonObject | null, after: JsonObject): AuditChange {
     return before === null ? !EMPTY.includes(text) : text !== JSON.stringify(before[name])
   })
   const chosen = (fields: JsonObject): JsonObject => {
-    return Object.fromEntries(names.map((name) => [name, short(fields[name] ?? null)]))
+    // The history of labels needs them whole; there are at most 16.
+    const shown = (name: string): JsonObject[string] =>
+      name === 'labels' ? fields[name] : short(fields[name] ?? null)
+    return Object.fromEntries(names.map((name) => [name, shown(name) ?? null]))
   }
   return { before: before === null ? null : chosen(before), after: chosen(after) }
 }

@@ -1,6 +1,6 @@
 /** `sluice audit`: exports the audit trail of the configured store, newest first. */
 import { csvCell } from '../ledger/export-columns.js'
-import type { AuditEntry } from '../store/audit-trail.js'
+import { withReason, type AuditEntry } from '../store/audit-trail.js'
 import type { Store } from '../store/store.js'
 import { parseAction, type Command } from './command.js'
 import { UsageError } from './usage-error.js'
@@ -77,7 +77,7 @@ const COLUMNS: readonly (readonly [
   ['account', (_, account) => account],
   ['target', ({ target }) => target],
   ['before', ({ before }) => before ?? null],
-  ['after', (entry) => entry.after ?? withoutFields(entry)],
+  ['after', (entry) => withReason(entry) ?? withoutFields(entry)],
 ]
 
 /** Entries without changed fields have a text, such as the reason of a rollback. */

@@ -23,6 +23,8 @@ export interface AuditEntry {
   readonly target: string
   /** The target's name at the time, and what changed; at most 1,000 characters. */
   readonly detail: string
+  /** Why, as the actor entered it; absent: not given. */
+  readonly reason?: string
   /** The client's address; null for none. */
   readonly address: string | null
   /** The id of the request that made the change; absent for commands and entries of earlier versions. */
@@ -45,6 +47,70 @@ export interface AuditQuery {
   readonly limit: number
 }
 
+/** The changed fields afterwards, with the reason beside them, for exports without a column of it. */
+export function withReason({ after = null, reason }: AuditEntry): JsonObject | null {
+  return reason === undefined ? after : { ...after, reason }
+}
+
+/** Conditions that an entry must meet; absent members are not checked. */
+export interface AuditFilter {
+  /** As a whole; `command line` is every user of it. */
+  readonly actor?: string
+  /** As a whole, or the part before a dot: `key` or `key.` for `key.revoke`. */
+  readonly action?: string
+  readonly target?: string
+  /** Inclusive. */
+  readonly fromMs?: number
+  /** Exclusive. */
+  readonly toMs?: number
+  /** Part of any text of the entry; upper and lower case are equal. */
+  readonly search?: string
+}
+
+/** Selects entries that match a filter. */
+export interface AuditSearch extends AuditQuery {
+  readonly order: 'newest_first' | 'oldest_first'
+  readonly filter: AuditFilter
+}
+
+/** A part of the entries that match. */
+export interface AuditPage {
+  readonly entries: readonly AuditEntry[]
+  /** `after` of the next page; null on the last. A page may be short, or empty, and not the last. */
+  readonly next: string | null
+}
+
+/** Whether the entry meets every condition. */
+export function matchesAudit(entry: AuditEntry, filter: AuditFilter): boolean {
+  const { actor, action, target, fromMs = 0, toMs = Number.POSITIVE_INFINITY, search } = filter
+  if (entry.atMs < fromMs || entry.atMs >= toMs) return false
+  if (target !== undefined && entry.target !== target) return false
+  if (actor !== undefined && entry.actor !== actor && !entry.actor.startsWith(`${actor} (`)) {
+    return false
+  }
+  if (action !== undefined && entry.action !== action) {
+    if (!entry.action.startsWith(action.endsWith('.') ? action : `${action}.`)) return false
+  }
+  if (search === undefined) return true
+  const { account = '', detail, reason = '' } = entry
+  const words = [entry.actor, entry.action, entry.target, account, detail, reason].join('\n')
+  return words.toLowerCase().includes(search.toLowerCase())
+}
+
+/**
+ * Whether all further entries in this order are outside of the filter's time. Ids sort by time, but entries
+ * of processes with different clocks may be a little out of order.
+ */
+export function isPastFilter(
+  { atMs }: AuditEntry,
+  { order, filter }: Pick<AuditSearch, 'order' | 'filter'>,
+): boolean {
+  const { fromMs = 0, toMs = Number.POSITIVE_INFINITY } = filter
+  return order === 'newest_first' ? atMs < fromMs - CLOCKS_MS : atMs >= toMs + CLOCKS_MS
+}
+
+const CLOCKS_MS = 60_000
+
 /** The audit entries of a change. Pure; an engine may call it several times. */
 export type AuditEntriesOf<T> = (before: T, after: T) => readonly AuditEntry[]
 
@@ -59,4 +125,6 @@ export interface AuditTrail {
   add(entry: AuditEntry): Promise<void>
   /** A page that is shorter than `limit` is the last. */
   page(query: AuditQuery): Promise<AuditEntry[]>
+  /** The entries that match; one call looks at a limited number, so that a rare filter takes several. */
+  find(query: AuditSearch): Promise<AuditPage>
 }

@@ -39,6 +39,7 @@ export interface StoreParts extends Pick<
   | 'cache'
   | 'ledger'
   | 'users'
+  | 'directory'
   | 'transact'
   | 'signInTokens'
   | 'adminTokens'

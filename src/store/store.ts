@@ -2,7 +2,15 @@
  * The interface of a store, with its records. Every engine implements it and passes the suite in
  * `test/store/contract`.
  */
-import type { Account, ApiKey, KeyLimits, KeyReference, Member, User } from '../accounts/account.js'
+import type {
+  Account,
+  ApiKey,
+  KeyLimits,
+  KeyReference,
+  Member,
+  SavedView,
+  User,
+} from '../accounts/account.js'
 import type { Labels } from '../accounts/labels.js'
 import type { AdminTokens } from './admin-tokens.js'
 import type {
@@ -14,6 +22,7 @@ import type {
 } from './account-changes.js'
 import type { AuditEntriesOf, AuditEntry, AuditTrail } from './audit-trail.js'
 import type { Denial, DenialSubject } from './denials.js'
+import type { Directory } from './directory.js'
 import type { Ledger } from './ledger.js'
 import type { ProviderObjects } from './provider-objects.js'
 import type { SealedRecords } from './sealed-records.js'
@@ -72,6 +81,7 @@ export interface UserEdit {
   readonly issuer?: string
   readonly subject?: string
   readonly signedInAtMs?: number
+  readonly views?: readonly SavedView[]
 }
 
 /**
@@ -249,6 +259,8 @@ export interface Store {
   /** The gateways that share the store; null for an embedded store. */
   readonly fleet: Fleet | null
   readonly users: Users
+  /** Lists of keys and accounts in any order. */
+  readonly directory: Directory
   /**
    * Creates an account and, if it has an `email`, its owner: `login` is that user, with the account's id.
    * Both exist, or neither. Durable before it resolves.
@@ -295,8 +307,8 @@ export interface Store {
   ): Promise<KeyOutcome>
   /** A page of the account's keys, revoked and expired ones included. */
   listKeys(accountId: string, query: PageQuery): Promise<Page<ApiKey>>
-  /** Null if the account has no such key. */
-  keyById(accountId: string, keyId: string): Promise<ApiKey | null>
+  /** Null if the account (null: any account) has no such key. */
+  keyById(accountId: string | null, keyId: string): Promise<ApiKey | null>
   /** The number of the account's keys that are not revoked; 0 if the account does not exist. */
   countKeys(accountId: string): Promise<number>
   /**

@@ -3,7 +3,7 @@ import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/js
 import type { LedgerEntry } from '../../ledger/entry.js'
 import { COLUMNS, csvCell, csvHeader, csvLine, usd } from '../../ledger/export-columns.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
-import type { AuditEntry } from '../../store/audit-trail.js'
+import { withReason, type AuditEntry } from '../../store/audit-trail.js'
 import type { EntryFilter } from '../../store/usage-queries.js'
 import {
   accountReport,
@@ -516,7 +516,7 @@ async function auditLines(
   const names = new Map<string, string | null>([['', null]])
   const lines: JsonObject[] = []
   for (const entry of entries) {
-    const { id, atMs, address, requestId, action, accountId, target, before, after } = entry
+    const { id, atMs, address, requestId, action, accountId, target, before } = entry
     if (!names.has(accountId)) {
       names.set(accountId, (await store.accountById(accountId))?.name ?? null)
     }
@@ -524,7 +524,7 @@ async function auditLines(
       ...{ id, at: timeText(atMs), actor: shownActor(entry), address },
       ...{ request_id: requestId ?? null, action },
       ...{ account: names.get(accountId) ?? entry.account ?? null, target },
-      ...{ before: before ?? null, after: after ?? null },
+      ...{ before: before ?? null, after: withReason(entry) },
     })
   }
   return lines

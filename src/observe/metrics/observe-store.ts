@@ -69,6 +69,10 @@ export function observeStore(store: Store, metrics: Metrics, onFailure: OnFailur
     probe: () => timed('probe', () => store.probe()),
     close: () => store.close(),
     ...observedHolders(store, timed),
+    directory: {
+      keys: (query) => timed('keys', () => store.directory.keys(query)),
+      accounts: (query) => timed('accounts', () => store.directory.accounts(query)),
+    },
     cache: {
       put: (item, room, nowMs) => timed('shelf_put', () => store.cache.put(item, room, nowMs)),
       get: (names, nowMs) => now('shelf_get', () => store.cache.get(names, nowMs)),
@@ -179,6 +183,7 @@ function observedHolders(
     auditTrail: {
       add: (entry) => timed('trail', () => trail.add(entry)),
       page: (query) => timed('trail', () => trail.page(query)),
+      find: (query) => timed('trail', () => trail.find(query)),
     },
     throttle: {
       take: (subjects, nowMs) => timed('attempts', () => attempts.take(subjects, nowMs)),

@@ -74,6 +74,7 @@ const userSchema = z.object({
   disabled: z.boolean(),
   createdAtMs: count,
   signedInAtMs: count.exactOptional(),
+  views: z.array(z.object({ id: z.string(), name: z.string(), url: z.string() })).exactOptional(),
 })
 
 const memberSchema = z.object({
@@ -142,6 +143,7 @@ const auditEntrySchema = z.object({
   action: z.string(),
   target: z.string(),
   detail: z.string(),
+  reason: z.string().exactOptional(),
   address: z.string().nullable(),
   requestId: z.string().exactOptional(),
   before: z.record(z.string(), z.json()).nullable().exactOptional(),

@@ -11,6 +11,7 @@ import { RedisFleet, RedisThrottle, RedisSharedCache } from './shared-state.js'
 import { AccountTree } from './keys/account-tree.js'
 import { RedisAccounts } from './keys/accounts.js'
 import { RedisDenials } from './keys/denials.js'
+import { RedisDirectory } from './keys/directory.js'
 import { RedisAdminTokens } from './keys/admin-tokens.js'
 import { RedisAuditTrail } from './keys/audit-trail.js'
 import { RedisKeys } from './keys/keys.js'
@@ -85,6 +86,7 @@ function assemble(
     sealedRecords: new RedisSealedRecords(engine),
     fleet: new RedisFleet(engine),
     users,
+    directory: new RedisDirectory({ engine, keys, ledger }),
     accounts,
     keys,
     transact: (change) => transactions.transact(change),

@@ -53,6 +53,10 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
     sealedRecords: new SqliteSealedRecords(engine),
     fleet: null,
     users,
+    directory: {
+      keys: (query) => engine.background.run('listing keys', 'listKeys', query),
+      accounts: (query) => engine.background.run('listing accounts', 'listAccounts', query),
+    },
     accounts,
     keys,
     transact: (change) => transact(tables, change),

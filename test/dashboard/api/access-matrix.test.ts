@@ -39,10 +39,12 @@ const BODIES: Readonly<Record<string, JsonObject>> = {
   'PATCH /accounts/{id}': { plan: 'pro' },
   'POST /accounts/{id}/reset': {},
   'POST /configuration/{id}/rollback': { reason: 'errors doubled' },
+  'PUT /views/{id}': { name: 'Most spend', url: '/keys?sort=-spend' },
 }
 const QUERIES: Readonly<Record<string, string>> = {
   'GET /usage': `?by=day&fromMs=${Date.now() - 86_400_000}&toMs=${Date.now()}&group=key`,
   'GET /models/explain': '?model=gpt-5.5',
+  'GET /search': '?q=private',
 }
 
 /** Members that no change accepts from a client. */

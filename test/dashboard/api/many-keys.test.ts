@@ -1,6 +1,6 @@
 /**
  * Goal: an account creates keys at a bounded rate, and a list of many keys is read in pages.
- * Method: the page's own requests; a store with more keys than one reply may search.
+ * Method: the page's own requests; a store with more keys than one page has.
  */
 import t from 'tap'
 import { accountsReply, keysReply } from '../../../src/dashboard/server/schema/schema.js'
@@ -28,7 +28,7 @@ void t.test('keys are created at a bounded rate per account', async (t) => {
   t.equal((await make(other, 0)).status, 201, 'another account is not held up')
 })
 
-void t.test('one reply searches a part of a long list', async (t) => {
+void t.test('one reply searches a long list', async (t) => {
   const stage = await startStage(t)
   const browser = await stage.signedIn('ada@example.com', 'max')
   const admin = await stage.signedIn('root@example.com', 'max', 'admin')
@@ -58,10 +58,7 @@ void t.test('one reply searches a part of a long list', async (t) => {
   t.equal((await walk('limit=500&state=all')).names.length, count)
   const rare = await walk('limit=20&search=service+77')
   t.same(new Set(rare.names), new Set(live.names.filter((name) => name.includes('service 77'))))
-  t.ok(
-    rare.replies >= 3,
-    `a search looks at a part of the list for each of ${rare.replies} replies`,
-  )
+  t.equal(rare.replies, 1, 'one reply searches the whole list')
   t.equal((await browser.get('/keys?after=none%20such')).status, 400)
   t.match((await browser.get('/keys?after=none-such')).json, { keys: [], next: null })
 

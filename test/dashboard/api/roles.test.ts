@@ -126,6 +126,7 @@ function requestFor({ path, method }: Row, { requestId, keys, team }: Cast, key?
   const queries: Readonly<Record<string, string>> = {
     '/usage': `by=day&fromMs=${day.fromMs}&toMs=${day.toMs}`,
     '/models/explain': 'model=gpt-5.5',
+    '/search': 'q=team',
   }
   const ids: Readonly<Record<string, string>> = {
     '/requests/{id}': requestId,
@@ -162,9 +163,10 @@ function isOfAccount(path: string): boolean {
     '/playground',
     '/members',
     '/audit',
+    '/search',
   ]
   return heads.some(
-    (head) => path === head || path.startsWith(`${head}/`) || path === '/requests.csv',
+    (head) => path === head || path.startsWith(`${head}/`) || path === `${head}.csv`,
   )
 }
 

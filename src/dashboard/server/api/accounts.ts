@@ -2,10 +2,15 @@
 import { roleOf, type Account } from '../../../accounts/account.js'
 import { checkedPlan, createAccount } from '../../../accounts/accounts.js'
 import { accountChange, type AuditChange } from '../../../accounts/audit-changes.js'
-import type { UsageSum } from '../../../store/usage-queries.js'
+import {
+  ACCOUNT_COLUMNS,
+  NO_USE,
+  useByAccount,
+  type ListedAccount,
+} from '../../../store/directory.js'
 import type { AccountEdit } from '../../../store/store.js'
 import type { AuditEntry } from '../../../store/audit-trail.js'
-import { listPage } from './list-page.js'
+import { cursorOf, orderOf } from './list-page.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import { notFound } from '../routing/access.js'
 import { GatewayError } from '../../../errors.js'
@@ -46,16 +51,22 @@ async function list(
   services: Services,
   query: ReturnType<typeof schema.accountsQuery.parse>,
 ): Promise<Reply> {
-  const words = query.search?.toLowerCase() ?? ''
-  const { items, next } = await listPage((page) => services.store.listAccounts(page), {
-    after: query.after ?? null,
-    limit: query.limit ?? 50,
-    keeps: ({ email = '', name, id }) => {
-      return email.includes(words) || name.includes(words) || id === query.search
-    },
+  const { search, plan, state = 'all', parent } = query
+  const order = orderOf(query, { columns: ACCOUNT_COLUMNS, usual: '-createdAt', limit: 50 })
+  if (order === null) return { status: 200, json: { accounts: [], next: null, total: 0 } }
+  const nowMs = services.now()
+  const page = await services.store.directory.accounts({
+    ...{ ...order, nowMs, sinceMs: nowMs - RECENT_MS },
+    ...(search === undefined ? {} : { search }),
+    ...(plan === undefined ? {} : { plan }),
+    ...(state === 'all' ? {} : { disabled: state === 'disabled' }),
+    ...(parent === undefined ? {} : { parent }),
   })
-  const accounts = await Promise.all(items.map((account) => accountRow(services, account)))
-  const json: schema.AccountsReply = { accounts, next }
+  const json: schema.AccountsReply = {
+    accounts: await Promise.all(page.items.map((item) => rowView(services, item))),
+    next: cursorOf(order.sort, page.next),
+    total: page.total,
+  }
   return { status: 200, json }
 }
 
@@ -140,28 +151,33 @@ async function resetLink(
   return { status: 201, json: { link } }
 }
 
-async function accountRow(
-  { store, ledger, now }: Services,
-  account: Account,
+/** The row of one account. */
+async function accountRow(services: Services, account: Account): Promise<schema.AccountRow> {
+  const { store, ledger, now } = services
+  const { id } = account
+  const toMs = now()
+  const [[above], liveKeys, uses] = await Promise.all([
+    store.ancestorsOf(account),
+    store.countKeys(id),
+    ledger.keyUse({ accountId: id, fromMs: toMs - RECENT_MS, toMs }),
+  ])
+  const use = useByAccount(uses).get(id) ?? NO_USE
+  return rowView(services, { account, parent: above?.name ?? null, liveKeys, use })
+}
+
+async function rowView(
+  { store }: Services,
+  { account, parent, liveKeys, use }: ListedAccount,
 ): Promise<schema.AccountRow> {
   const { id, name, email = name, plan, disabled, createdAtMs } = account
   const user = await store.users.byId(id)
   const role = user !== null && roleOf(user) === 'admin' ? 'admin' : 'owner'
-  const toMs = now()
-  const [liveKeys, sums] = await Promise.all([
-    store.countKeys(id),
-    ledger.sums({ accountId: id, by: 'day', fromMs: toMs - RECENT_MS, toMs, per: 'model' }),
-  ])
   return {
-    ...{ id, email, role, plan, disabled, createdAtMs, liveKeys },
-    requests: totalOf(sums, ({ requests }) => requests),
-    spendNanoUsd: totalOf(sums, ({ costNanoUsd }) => costNanoUsd),
-    unpricedRequests: totalOf(sums, ({ unpriced }) => unpriced),
+    ...{ id, name, email, parent, role, plan, disabled, createdAtMs, liveKeys },
+    requests: use.requests,
+    spendNanoUsd: use.costNanoUsd,
+    unpricedRequests: use.unpriced,
   }
-}
-
-function totalOf(sums: readonly UsageSum[], of: (sum: UsageSum) => number): number {
-  return sums.reduce((total, sum) => total + of(sum), 0)
 }
 
 /** Ids made in the same millisecond are not ordered, so they are sorted and reassigned in order. */

@@ -1,4 +1,4 @@
-/** Lists, creates, changes, rotates and revokes keys of the signed-in account. */
+/** Lists, creates, changes, rotates and revokes keys: those of an account, and for administrators of all. */
 import { roleOf, type Account, type ApiKey, type KeyLimits } from '../../../accounts/account.js'
 import {
   checkedName,
@@ -9,18 +9,26 @@ import {
   type NewKeySettings,
 } from '../../../accounts/keys.js'
 import { keyChange, keyRotation, type AuditChange } from '../../../accounts/audit-changes.js'
-import { PRIORITY, type Labels } from '../../../accounts/labels.js'
+import { checkedLabels, PRIORITY, type Labels } from '../../../accounts/labels.js'
 import { GatewayError } from '../../../errors.js'
 import { ALLOWED_TOOL, allowedTools } from '../../../formats/chat/hosted-tools.js'
 import type { AuditEntry } from '../../../store/audit-trail.js'
+import {
+  KEY_COLUMNS,
+  NO_USE,
+  stateOfKey,
+  type KeyState,
+  type ListedKey,
+} from '../../../store/directory.js'
 import type { KeyEdit } from '../../../store/store.js'
-import type { KeyUse } from '../../../store/usage-queries.js'
 import { notFound } from '../routing/access.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import type { AccountSession, Session } from '../sign-in/sessions.js'
 import { entryOf, planOf, RECENT_MS, scopeOf, type Services } from '../services.js'
-import { listPage } from './list-page.js'
+import { labelHistory } from './key-history.js'
+import { limitLevels } from './limits.js'
+import { cursorOf, orderOf } from './list-page.js'
 
 /** Settings of a key in a request; `undefined` is unchanged. */
 interface KeySettings {
@@ -30,6 +38,8 @@ interface KeySettings {
   readonly allowTools?: string[] | null | undefined
   readonly limits?: schema.KeyLimits | undefined
   readonly labels?: Labels | undefined
+  /** For the audit log. */
+  readonly reason?: string | undefined
 }
 
 /** The routes. */
@@ -40,6 +50,12 @@ export function keyRoutes(services: Services): Route[] {
       query: schema.keysQuery,
       reply: schema.keysReply,
       handle: (request) => list(services, request),
+    }),
+    signedRoute('GET', '/keys/{id}', {
+      credential: 'read keys',
+      query: schema.keyQuery,
+      reply: schema.keyDetailReply,
+      handle: (request) => detail(services, request),
     }),
     signedRoute('POST', '/keys', {
       credential: 'make keys',
@@ -61,50 +77,88 @@ export function keyRoutes(services: Services): Route[] {
     }),
     signedRoute('DELETE', '/keys/{id}', {
       credential: 'change keys',
+      query: schema.revokeKeyQuery,
       reply: schema.keyReply,
       handle: (request) => revoke(services, request),
     }),
   ]
 }
 
+const STATES: Readonly<Record<string, readonly KeyState[]>> = {
+  live: ['live', 'expired'],
+  expired: ['expired'],
+  revoked: ['revoked'],
+}
+
 async function list(
   services: Services,
   { session, query }: SignedInRequest<ReturnType<typeof schema.keysQuery.parse>, undefined>,
 ): Promise<Reply> {
-  const accountId = scopeOf(session)
-  if (accountId === null) {
-    const message = 'Set "account": keys are listed for one account.'
-    throw new GatewayError('malformed_request', message, { param: 'account' })
-  }
-  const words = query.search?.toLowerCase() ?? ''
-  const { items, next } = await listPage((page) => services.store.listKeys(accountId, page), {
-    after: query.after ?? null,
-    limit: query.limit ?? 100,
-    keeps: (key) => {
-      if (!isOwn(session, key)) return false
-      if (query.state !== 'all' && key.revokedAtMs !== undefined) return false
-      return words === '' || key.name.toLowerCase().includes(words) || key.lastFour === query.search
-    },
+  const { state = 'live', search, label, model } = query
+  const order = orderOf(query, { columns: KEY_COLUMNS, usual: '-createdAt', limit: 100 })
+  if (order === null) return { status: 200, json: { keys: [], next: null, total: 0 } }
+  const createdBy = session.permission === 'yes' ? query.createdBy : session.user.email
+  const states = STATES[state]
+  const nowMs = services.now()
+  const page = await services.store.directory.keys({
+    ...order,
+    ...{ accountId: scopeOf(session), nowMs, sinceMs: nowMs - RECENT_MS },
+    ...(states === undefined ? {} : { states }),
+    ...(search === undefined ? {} : { search }),
+    ...(label === undefined ? {} : { label }),
+    ...(model === undefined ? {} : { model }),
+    ...(createdBy === undefined ? {} : { createdBy }),
   })
-  const figures = await figuresOf(services, accountId, items)
-  const keys = items.map((key) => keyView(key, figures, services.now()))
-  const json: schema.KeysReply = { keys, next }
+  const json: schema.KeysReply = {
+    keys: page.items.map((item) => keyView(item, nowMs)),
+    next: cursorOf(order.sort, page.next),
+    total: page.total,
+  }
   return { status: 200, json }
 }
 
-/** Whether the user may change the key: with the permission `own` only one that the user made. */
+async function detail(
+  services: Services,
+  request: SignedInRequest<unknown, undefined>,
+): Promise<Reply> {
+  const { key, account } = await ownKey(services, request)
+  const [history, limits] = await Promise.all([
+    labelHistory(services.store, key),
+    limitLevels(services, account, [key]),
+  ])
+  const json: schema.KeyDetailReply = {
+    key: await oneView(services, { key, account }),
+    nowMs: services.now(),
+    limits,
+    labelHistory: history,
+  }
+  return { status: 200, json }
+}
+
+/** Whether the user may see or change the key: with the permission `own` only one that the user made. */
 function isOwn({ permission, user }: AccountSession, { createdBy }: ApiKey): boolean {
   return permission === 'yes' || createdBy === user.email
 }
 
-/** The key of the request. Throws `not_found`, also for a key of another user (`own`). */
+/** A key and its account. */
+interface OwnedKey {
+  readonly key: ApiKey
+  readonly account: Account
+}
+
+/**
+ * The key of the request, of any account if the session is about all. Throws `not_found`, also for a key of
+ * another user (`own`).
+ */
 async function ownKey(
   { store }: Services,
   { session, id }: Pick<SignedInRequest<unknown, unknown>, 'session' | 'id'>,
-): Promise<ApiKey> {
-  const key = await store.keyById(session.account.id, id)
+): Promise<OwnedKey> {
+  const key = await store.keyById(scopeOf(session), id)
   if (key === null || !isOwn(session, key)) throw notFound()
-  return key
+  const account = session.isAll ? await store.accountById(key.accountId) : session.account
+  if (account === null) throw notFound()
+  return { key, account }
 }
 
 async function create(
@@ -139,7 +193,7 @@ async function create(
     now,
     audit: auditEntries,
   })
-  return { status: 201, json: { key: keyView(key, NOTHING, now()), secret } }
+  return { status: 201, json: { key: unusedView({ key, account }, now()), secret } }
 }
 
 async function change(
@@ -147,12 +201,14 @@ async function change(
   request: SignedInRequest<unknown, KeySettings>,
 ): Promise<Reply> {
   const { store, now } = services
-  const { account } = request.session
-  const { name, expiresAtMs, models, allowTools, limits } = request.body
-  await ownKey(services, request)
+  const { name, expiresAtMs, models, allowTools, limits, labels } = request.body
+  const { key: before, account } = await ownKey(services, request)
   assertExpiry(expiresAtMs, now())
   assertPatterns(models)
-  await assertToolsChange(services, request)
+  // The page sends the list with every change; an unchanged one needs no administrator.
+  const isSame = textOf(before.allowTools) === textOf(allowTools)
+  if (isToolsGrant(allowTools, request.session) && !isSame) throw toolsRefusal()
+  if (labels !== undefined) assertLabels(labels, request.session, before.labels)
   assertWithin(limits, planOf(services.snapshot(), account.plan).limits)
   await assertWithinAccounts(store, limits, account)
   const own = { accountId: account.id, id: request.id }
@@ -163,31 +219,29 @@ async function change(
     ...(models === undefined ? {} : { models }),
     ...(allowTools === undefined ? {} : { allowTools: allowTools && checkedTools(allowTools) }),
     ...(limits === undefined ? {} : { limits: limitsOf(limits) }),
+    ...(labels === undefined ? {} : { labels: labelsOf(labels) }),
   }
   const key = await store.changeKey(own, edit, (before, after) => {
     const detail = [after.name, ...differencesOf(before, after)].join('; ')
     const change = keyChange(before, after)
-    return [keyEntry(services, request, { action: 'key.change', key: after, detail, change })]
+    const { reason } = request.body
+    const what = { action: 'key.change', key: after, detail, change, reason }
+    return [keyEntry(services, request, what)]
   })
   if (key === null) throw notFound()
-  return { status: 200, json: { key: await oneView(services, key) } }
+  return { status: 200, json: { key: await oneView(services, { key, account }) } }
 }
 
-/** The page sends the list with every change; an unchanged one needs no administrator. */
-async function assertToolsChange(
-  { store }: Services,
-  { session, body, id }: SignedInRequest<unknown, KeySettings>,
-): Promise<void> {
-  const { allowTools } = body
-  if (!isToolsGrant(allowTools, session)) return
-  const before = await store.keyById(session.account.id, id)
-  if (textOf(before?.allowTools) !== textOf(allowTools)) throw toolsRefusal()
+/** The validated labels; null for none, as in a key that never had one. */
+function labelsOf(labels: Labels): Labels | null {
+  const checked = checkedLabels(labels)
+  return Object.keys(checked).length === 0 ? null : checked
 }
 
 function differencesOf(before: ApiKey, after: ApiKey): string[] {
   const differences = [
     before.name === after.name ? null : `name: ${before.name} → ${after.name}`,
-    ...(['expiresAtMs', 'models', 'allowTools', 'limits'] as const).map((field) => {
+    ...(['expiresAtMs', 'models', 'allowTools', 'limits', 'labels'] as const).map((field) => {
       const [old, next] = [textOf(before[field]), textOf(after[field])]
       return old === next ? null : `${field}: ${old} → ${next}`
     }),
@@ -197,34 +251,35 @@ function differencesOf(before: ApiKey, after: ApiKey): string[] {
 
 async function rotate(
   services: Services,
-  request: SignedInRequest<unknown, unknown>,
+  request: SignedInRequest<unknown, KeySettings>,
 ): Promise<Reply> {
   const { store, now, snapshot } = services
-  const { account } = request.session
-  const old = await ownKey(services, request)
+  const { key: old, account } = await ownKey(services, request)
   const { plans } = snapshot().config
   await services.throttle.keyCreation(account.id, planOf(snapshot(), account.plan).maxKeys)
   const auditEntries = (made: ApiKey) => {
     const detail = `${old.name}: ${shownKey(old)} → ${shownKey(made)}`
     const change = keyRotation(old, made)
-    return [keyEntry(services, request, { action: 'key.rotate', key: old, detail, change })]
+    const { reason } = request.body
+    const what = { action: 'key.rotate', key: old, detail, change, reason }
+    return [keyEntry(services, request, what)]
   }
   const createdBy = request.session.user.email
   const rotation = { store, plans, account, old, now, audit: auditEntries, createdBy }
   const { key, secret, oldEndsAtMs } = await rotateKey(rotation)
-  return { status: 201, json: { key: keyView(key, NOTHING, now()), secret, oldEndsAtMs } }
+  return { status: 201, json: { key: unusedView({ key, account }, now()), secret, oldEndsAtMs } }
 }
 
 async function revoke(
   services: Services,
-  request: SignedInRequest<unknown, unknown>,
+  request: SignedInRequest<ReturnType<typeof schema.revokeKeyQuery.parse>, undefined>,
 ): Promise<Reply> {
   const { store, now } = services
-  const { account } = request.session
-  const before = await ownKey(services, request)
+  const { key: before, account } = await ownKey(services, request)
   const auditEntries = [
     keyEntry(services, request, {
       action: 'key.revoke',
+      reason: request.query.reason,
       key: before,
       detail: namedKey(before),
       change: keyChange(before, { ...before, revokedAtMs: now() }),
@@ -232,7 +287,7 @@ async function revoke(
   ]
   await revokeKey(store, before, { now, audit: auditEntries })
   const key = (await store.keyById(account.id, request.id)) ?? before
-  return { status: 200, json: { key: await oneView(services, key) } }
+  return { status: 200, json: { key: await oneView(services, { key, account }) } }
 }
 
 function newKeyOf(settings: Omit<KeySettings, 'name'>, nowMs: number): NewKeySettings {
@@ -256,63 +311,52 @@ function limitsOf(limits: schema.KeyLimits): KeyLimits {
   return Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== undefined))
 }
 
-interface Figures {
-  readonly used: ReadonlyMap<string, KeyUse>
-  readonly lastUse: ReadonlyMap<string, number>
-}
-
-const NOTHING: Figures = { used: new Map(), lastUse: new Map() }
-
-/** Usage of these keys in the last 30 days, and the time of each key's last request. */
-async function figuresOf(
-  { ledger, now }: Services,
-  accountId: string,
-  keys: readonly ApiKey[],
-): Promise<Figures> {
+/** A key with its use in the last 30 days, and the time of its last request. */
+async function oneView({ ledger, now }: Services, { key, account }: OwnedKey): Promise<schema.Key> {
   const toMs = now()
-  const keyIds = keys.map(({ id }) => id)
-  const [uses, lastUse] = await Promise.all([
-    ledger.keyUse({ accountId, keyIds, fromMs: toMs - RECENT_MS, toMs }),
-    ledger.lastUse(accountId, keyIds),
+  const [own, keyIds] = [key.accountId, [key.id]]
+  const [[use = NO_USE], lastUse] = await Promise.all([
+    ledger.keyUse({ accountId: own, keyIds, fromMs: toMs - RECENT_MS, toMs }),
+    ledger.lastUse(own, keyIds),
   ])
-  return { used: new Map(uses.map((use) => [use.keyId, use])), lastUse }
+  const lastUsedAtMs = lastUse.get(key.id) ?? null
+  return keyView({ key, accountName: account.name, use, lastUsedAtMs }, toMs)
 }
 
-async function oneView(services: Services, key: ApiKey): Promise<schema.Key> {
-  return keyView(key, await figuresOf(services, key.accountId, [key]), services.now())
+/** A new key. */
+function unusedView({ key, account }: OwnedKey, nowMs: number): schema.Key {
+  return keyView({ key, accountName: account.name, use: NO_USE, lastUsedAtMs: null }, nowMs)
 }
 
-function keyView(key: ApiKey, { used, lastUse }: Figures, nowMs: number): schema.Key {
-  const figures = used.get(key.id)
+function keyView({ key, accountName, use, lastUsedAtMs }: ListedKey, nowMs: number): schema.Key {
   return {
     id: key.id,
     accountId: key.accountId,
+    accountName,
     name: key.name,
+    createdBy: key.createdBy ?? null,
     prefix: key.prefix,
     lastFour: key.lastFour,
     createdAtMs: key.createdAtMs,
     expiresAtMs: key.expiresAtMs ?? null,
     revokedAtMs: key.revokedAtMs ?? null,
-    state: stateOf(key, nowMs),
+    state: stateOfKey(key, nowMs),
     models: key.models === undefined ? null : [...key.models],
     allowTools: key.allowTools === undefined ? null : [...key.allowTools],
     limits: key.limits ?? {},
     labels: { ...key.labels },
     replaces: key.replaces ?? null,
     replacedBy: key.replacedBy ?? null,
-    lastUsedAtMs: lastUse.get(key.id) ?? null,
-    requests: figures?.requests ?? 0,
-    spendNanoUsd: figures?.costNanoUsd ?? 0,
-    unpricedRequests: figures?.unpriced ?? 0,
+    lastUsedAtMs,
+    requests: use.requests,
+    spendNanoUsd: use.costNanoUsd,
+    unpricedRequests: use.unpriced,
   }
 }
 
-function stateOf({ revokedAtMs, expiresAtMs }: ApiKey, nowMs: number): schema.Key['state'] {
-  if (revokedAtMs !== undefined) return 'revoked'
-  return expiresAtMs !== undefined && expiresAtMs <= nowMs ? 'expired' : 'live'
-}
-
 interface KeyAction {
+  /** As in `AuditEntry`; empty for none. */
+  readonly reason?: string | undefined
   readonly action: string
   readonly key: ApiKey
   readonly detail: string
@@ -323,10 +367,11 @@ interface KeyAction {
 function keyEntry(
   services: Services,
   request: SignedInRequest<unknown, unknown>,
-  { action, key, detail, change }: KeyAction,
+  { action, key, detail, change, reason = '' }: KeyAction,
 ): AuditEntry {
   const { accountId, id: target } = key
-  return entryOf(services, request, { accountId, action, target, detail, ...change })
+  const entry = entryOf(services, request, { accountId, action, target, detail, ...change })
+  return reason === '' ? entry : { ...entry, reason }
 }
 
 function namedKey(key: ApiKey): string {
@@ -342,13 +387,19 @@ function shownKey({ prefix, lastFour }: ApiKey): string {
 }
 
 /**
- * Keys with high priority are served first under overload, so only administrators may set the label.
+ * Keys with high priority are served first under overload, so only administrators may add, change or remove
+ * the label; `before` are the labels of the key so far.
  *
  * Rules for the settings of a key that the account's role and plan decide. All throw `GatewayError`.
  */
-function assertLabels(labels: Labels | undefined, { user }: Pick<Session, 'user'>): void {
-  if (labels === undefined || roleOf(user) === 'admin' || !Object.hasOwn(labels, PRIORITY)) return
-  const message = `Only administrators can give keys the label "${PRIORITY}".`
+function assertLabels(
+  labels: Labels | undefined,
+  { user }: Pick<Session, 'user'>,
+  before: Labels = {},
+): void {
+  if (labels === undefined || roleOf(user) === 'admin') return
+  if (labels[PRIORITY] === before[PRIORITY]) return
+  const message = `Only administrators can change the label "${PRIORITY}" of keys.`
   throw new GatewayError('forbidden', message, { param: `labels.${PRIORITY}` })
 }
 

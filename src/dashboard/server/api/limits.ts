@@ -38,7 +38,7 @@ async function limits(
   services: Services,
   { session }: SignedInRequest<ReturnType<typeof schema.limitsQuery.parse>, undefined>,
 ): Promise<Reply> {
-  const { store, ledger, snapshot, now } = services
+  const { store, now } = services
   const accountId = scopeOf(session)
   if (accountId === null) {
     const message = 'Set "account": limits are shown for one account.'
@@ -51,20 +51,27 @@ async function limits(
   const keys = (await store.listKeys(accountId, page)).items.filter(
     ({ revokedAtMs }) => revokedAtMs === undefined,
   )
+  const levels = await limitLevels(services, account, keys)
+  const json: schema.LimitsReply = { nowMs: now(), limits: levels }
+  return { status: 200, json }
+}
+
+/** The state of the limits of an account and of those of these keys that have limits of their own. */
+export async function limitLevels(
+  { ledger, snapshot, now }: Pick<Services, 'ledger' | 'snapshot' | 'now'>,
+  account: Account,
+  keys: readonly ApiKey[],
+): Promise<schema.LimitLevel[]> {
   const owned = ownedLimits(rulesOf(snapshot()), account, keys)
   const limitStates = await ledger.limitStates(
-    accountId,
+    account.id,
     owned.map(({ claim }) => claim.demand),
   )
   const nowMs = now()
-  const json: schema.LimitsReply = {
-    nowMs,
-    limits: owned.flatMap((each, at) => {
-      const limitState = limitStates[at]
-      return limitState === undefined ? [] : [view(each, limitState, nowMs)]
-    }),
-  }
-  return { status: 200, json }
+  return owned.flatMap((each, at) => {
+    const limitState = limitStates[at]
+    return limitState === undefined ? [] : [view(each, limitState, nowMs)]
+  })
 }
 
 const rules = new WeakMap<Snapshot, Rules>()

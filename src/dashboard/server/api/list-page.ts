@@ -1,36 +1,79 @@
 /**
- * Pages of a filtered list. Each reply reads a limited number of pages from the store, so a search of a long
- * list takes several replies, and each of them is fast.
+ * The order of a list and the cursor of its pages, as the query of every sorted list has them: `sort=COLUMN`,
+ * or `sort=-COLUMN` for descending, and `after`, which belongs to one order.
  */
-import type { Page, PageQuery } from '../../../store/store.js'
+import { GatewayError } from '../../../errors.js'
+import type { SortedQuery, SortValue } from '../../../store/directory.js'
 
-/** Maximum number of store pages read per reply. */
-const MAX_READS = 20
+/** The members of a query that select a page. */
+export interface ListQuery {
+  readonly sort?: string | undefined
+  readonly after?: string | undefined
+  readonly limit?: number | undefined
+}
 
-/** The requested part of a list. */
-export interface ListQuery<Item> {
-  /** `next` of the previous reply; null for the first. */
-  readonly after: string | null
+/** What a list offers. */
+export interface ListOptions<Column extends string> {
+  readonly columns: readonly Column[]
+  /** The order without `sort`: a column, or `-` and a column. */
+  readonly usual: Column | `-${Column}`
+  /** The length of a page without `limit`. */
   readonly limit: number
-  readonly keeps: (item: Item) => boolean
+}
+
+/** A page of a sorted list, and the text of its order for the cursor. */
+export interface ListOrder<Column extends string> extends Pick<
+  SortedQuery<Column>,
+  'column' | 'isDescending' | 'after' | 'limit'
+> {
+  readonly sort: string
 }
 
 /**
- * At most `limit` of the items that match the filter, newest first. A reply can have fewer items, or none,
- * without being the last: the last has `next: null`. Rejects as `read` does.
+ * The order and page of a query; null for a text that is no cursor: nothing follows it. Throws
+ * `malformed_request` for a column that the list does not have, and for the cursor of another order.
  */
-export async function listPage<Item>(
-  read: (query: PageQuery) => Promise<Page<Item>>,
-  { after, limit, keeps }: ListQuery<Item>,
-): Promise<Page<Item>> {
-  const items: Item[] = []
-  let next = after
-  for (let reads = 0; reads < MAX_READS; reads += 1) {
-    const page = await read({ order: 'newest_first', after: next, limit: limit - items.length })
-    for (const item of page.items) if (keeps(item)) items.push(item)
-    next = page.next
-    // Reading on for the last few items would take one read each; the next reply has them.
-    if (next === null || items.length > limit / 2) break
+export function orderOf<Column extends string>(
+  query: ListQuery,
+  { columns, usual, limit }: ListOptions<Column>,
+): ListOrder<Column> | null {
+  const sort = query.sort ?? usual
+  const isDescending = sort.startsWith('-')
+  const name = isDescending ? sort.slice(1) : sort
+  const column = columns.find((each) => each === name)
+  if (column === undefined) {
+    const message = `The list cannot be sorted by "${name.slice(0, 40)}". Use ${columns.join(', ')}, or - and one of them.`
+    throw new GatewayError('malformed_request', message, { param: 'sort' })
   }
-  return { items, next }
+  const order = { column, isDescending, sort, limit: query.limit ?? limit }
+  if (query.after === undefined) return { ...order, after: null }
+  const cursor = readCursor(query.after)
+  if (cursor === null) return null
+  if (cursor.sort === sort) return { ...order, after: cursor.place }
+  const message = `The page belongs to the order "${cursor.sort}". Read the first page of this order, without "after".`
+  throw new GatewayError('malformed_request', message, { param: 'after' })
+}
+
+/** The cursor of the page after this place; null if there is none. */
+export function cursorOf(sort: string, place: SortedQuery<string>['after']): string | null {
+  if (place === null) return null
+  return Buffer.from(JSON.stringify([sort, place.value, place.id])).toString('base64url')
+}
+
+interface Cursor {
+  readonly sort: string
+  readonly place: { readonly value: SortValue; readonly id: string }
+}
+
+function readCursor(text: string): Cursor | null {
+  let parts: unknown
+  try {
+    parts = JSON.parse(Buffer.from(text, 'base64url').toString())
+  } catch {
+    return null
+  }
+  const [sort, value, id] = Array.isArray(parts) ? Array.from<unknown>(parts) : []
+  if (typeof sort !== 'string' || typeof id !== 'string') return null
+  if (value !== null && typeof value !== 'string' && typeof value !== 'number') return null
+  return { sort, place: { value, id } }
 }

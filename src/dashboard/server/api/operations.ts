@@ -1,6 +1,5 @@
 /**
- * Operations for administrators: the health of upstreams, the configuration, recent failures, and the audit
- * log.
+ * Operations for administrators: the health of upstreams, the configuration, and recent failures.
  */
 import { isConfigured, type UpstreamConfig } from '../../../config/config.js'
 import { causeOf, isOutcome, type Cause } from '../../../errors.js'
@@ -8,9 +7,9 @@ import type { LedgerEntry } from '../../../ledger/entry.js'
 import { FIRST_CONTENT_BOUNDS_MS } from '../../../store/usage-queries.js'
 import type { GatewayStatus } from '../gateway-status.js'
 import { rowViews } from '../request-rows.js'
-import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
+import { signedRoute, type Reply, type Route } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
-import { scopeOf, type Services } from '../services.js'
+import type { Services } from '../services.js'
 import { quantile } from '../usage-figures.js'
 
 /** The period of rates. */
@@ -161,41 +160,6 @@ function firstContentCounts(rows: readonly LedgerEntry[]): number[] {
     counts[place] = (counts[place] ?? 0) + 1
   }
   return counts
-}
-
-/** The routes. */
-export function auditRoutes(services: Services): Route[] {
-  return [
-    signedRoute('GET', '/audit', {
-      credential: 'read account',
-      query: schema.auditQuery,
-      reply: schema.auditReply,
-      handle: (request) => audit(services, request),
-    }),
-  ]
-}
-
-async function audit(
-  services: Services,
-  { session, query }: SignedInRequest<ReturnType<typeof schema.auditQuery.parse>, undefined>,
-): Promise<Reply> {
-  const accountId = scopeOf(session)
-  const limit = query.limit ?? 50
-  const found = await services.store.auditTrail.page({
-    accountId,
-    after: query.after ?? null,
-    limit: limit + 1,
-  })
-  const entries = found.slice(0, limit)
-  const json: schema.AuditReply = {
-    entries: entries.map(
-      ({ id, atMs, accountId: owner, actor, action, target, detail, address }) => {
-        return { id, atMs, accountId: owner, actor, action, target, detail, address }
-      },
-    ),
-    next: found.length > limit ? (entries.at(-1)?.id ?? null) : null,
-  }
-  return { status: 200, json }
 }
 
 /** A number of events, and the time of the last one (ms since 1970). */

@@ -1,6 +1,9 @@
 /** The route table of the dashboard's API: every path, its method and its access policy. */
 import { accountRoutes } from '../api/accounts.js'
-import { auditRoutes, operationRoutes } from '../api/operations.js'
+import { auditRoutes } from '../api/audit.js'
+import { operationRoutes } from '../api/operations.js'
+import { searchRoutes } from '../api/search.js'
+import { viewRoutes } from '../api/views.js'
 import { configurationRoutes } from '../api/configuration.js'
 import { keyRoutes } from '../api/keys.js'
 import { limitRoutes } from '../api/limits.js'
@@ -34,5 +37,7 @@ export function dashboardRoutes(services: Services): Route[] {
     ...configurationRoutes(services),
     ...accountRoutes(services),
     ...auditRoutes(services),
+    ...searchRoutes(services),
+    ...viewRoutes(services),
   ]
 }

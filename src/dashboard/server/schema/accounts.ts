@@ -9,6 +9,7 @@ import {
   nanoUsd,
   numberText,
   search,
+  sort,
 } from './shared-types.js'
 
 /** A plan's name: one of `GET /plans`, or an earlier one that the configuration no longer has. */
@@ -56,7 +57,12 @@ export type PlansReply = z.output<typeof plansReply>
 /** An account in the administrator's list. */
 export const accountRow = z.strictObject({
   id,
+  /** Unique; it never changes. */
+  name: z.string(),
+  /** That of the login that was made with the account, or the name. */
   email: z.string(),
+  /** The name of the account above it; null for none. */
+  parent: z.string().nullable(),
   role,
   plan: planName,
   disabled: z.boolean(),
@@ -68,17 +74,27 @@ export const accountRow = z.strictObject({
   unpricedRequests: count,
 })
 
-/** `GET /accounts`: newest first. */
+/**
+ * `GET /accounts`, by default the newest first. `sort`: name, email, plan, createdAt, liveKeys, requests,
+ * spend, parent.
+ */
 export const accountsQuery = z.strictObject({
+  /** Part of a name or e-mail address, or the id. */
   search: search.optional(),
+  plan: planName.optional(),
+  state: z.enum(['active', 'disabled', 'all']).optional(),
+  /** The name or id of the account above. */
+  parent: z.string().max(400).optional(),
+  sort: sort.optional(),
   after: cursor.optional(),
   /** 1 to 200; default 50. */
   limit: numberText(1, 200).optional(),
 })
-/** A page of accounts. As with keys, a page may be short or empty without being the last. */
+/** A page of accounts. `total` is the number of accounts of all pages. */
 export const accountsReply = z.strictObject({
   accounts: z.array(accountRow),
   next: z.string().nullable(),
+  total: count,
 })
 
 /** `POST /accounts` → 201 `createdAccountReply`. The account holder sets the password with the link. */

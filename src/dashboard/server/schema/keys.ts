@@ -5,11 +5,14 @@ import {
   cursor,
   id,
   keyLimits,
+  labelText,
   modelId,
   nanoUsd,
   numberText,
+  reason,
   scope,
   search,
+  sort,
   timeMs,
 } from './shared-types.js'
 
@@ -32,7 +35,10 @@ const labels = z.record(z.string().max(64), z.string().max(256))
 export const key = z.strictObject({
   id,
   accountId: id,
+  accountName: z.string(),
   name: z.string(),
+  /** The e-mail address of the user who made it, or what else did; null: not known. */
+  createdBy: z.string().nullable(),
   /** The first characters of the secret, `sk_9fQ2x`. */
   prefix: z.string(),
   lastFour: z.string(),
@@ -47,7 +53,6 @@ export const key = z.strictObject({
   /** Null: the lists of the upstreams. */
   allowTools: z.array(z.string()).nullable(),
   limits: keyLimits,
-  /** Set when the key was created. */
   labels,
   /** The key that this one replaces, and the one that replaces it. */
   replaces: id.nullable(),
@@ -61,21 +66,31 @@ export const key = z.strictObject({
   unpricedRequests: count,
 })
 
-/** `GET /keys`: newest first. */
+/**
+ * `GET /keys`, by default the newest first. `sort`: name, account, createdAt, expiresAt, lastUsedAt,
+ * requests, spend, state. Of all accounts with `account=all`.
+ */
 export const keysQuery = z.strictObject({
   account: scope.optional(),
-  /** `live` (default) omits revoked keys. */
-  state: z.enum(['live', 'all']).optional(),
+  /** `live` (default) omits revoked keys, `all` none; `expired` and `revoked` are only those. */
+  state: z.enum(['live', 'all', 'expired', 'revoked']).optional(),
+  /** Part of a name or, with `account=all`, of an account's; the id or last four characters. */
   search: search.optional(),
+  label: labelText.optional(),
+  /** Only keys that may use this model. */
+  model: modelId.optional(),
+  createdBy: z.string().max(400).optional(),
+  sort: sort.optional(),
   after: cursor.optional(),
   /** 1 to 500; default 100. */
   limit: numberText(1, 500).optional(),
 })
-/**
- * A page of keys. With a filter it may have fewer keys than `limit`, or none, without being the last; the
- * last has `next: null`.
- */
-export const keysReply = z.strictObject({ keys: z.array(key), next: z.string().nullable() })
+/** A page of keys. `total` is the number of keys of all pages. */
+export const keysReply = z.strictObject({
+  keys: z.array(key),
+  next: z.string().nullable(),
+  total: count,
+})
 
 /**
  * `POST /keys` → 201 `createdKeyReply`; 403 `plan_limit`; 403 with `param` for a limit above the plan's; 429
@@ -95,24 +110,35 @@ export const createKeyBody = z.strictObject({
 /** The only reply with a secret. The page must drop it when the dialog closes. */
 export const createdKeyReply = z.strictObject({ key, secret: z.string() })
 
-/** `PATCH /keys/{id}` → `keyReply`. Omitted members are unchanged; `limits` is replaced as a whole. */
+/**
+ * `PATCH /keys/{id}` → `keyReply`. Omitted members are unchanged; `limits` and `labels` are replaced as a
+ * whole. Administrators change keys of every account; with `account=all` the key's own account is found.
+ */
 export const changeKeyBody = z.strictObject({
   name: name.optional(),
   expiresAtMs: timeMs.nullable().optional(),
   models: models.nullable().optional(),
   allowTools: allowTools.nullable().optional(),
   limits: keyLimits.optional(),
+  /** Only administrators may add, change or remove `priority`: 403 with `param`. */
+  labels: labels.optional(),
+  reason: reason.optional(),
 })
 /** One key. */
 export const keyReply = z.strictObject({ key })
 
 /**
- * `POST /keys/{id}/rotate` with `{}` → 201 `rotatedKeyReply`: a new key with the name, expiry, models, tools,
+ * `POST /keys/{id}/rotate` → 201 `rotatedKeyReply`: a new key with the name, expiry, models, tools,
  * limits and labels of the old one. Both work until the old one is revoked. A rotation may exceed the plan's
  * number of keys by one; the old key then expires after 24 hours. 403 `plan_limit` if the account exceeds the
  * plan already. `DELETE /keys/{id}` → `keyReply` revokes the key; requests with it fail within a second.
  */
-export const rotateKeyBody = z.strictObject({})
+export const rotateKeyBody = z.strictObject({ reason: reason.optional() })
+/** `DELETE /keys/{id}`. */
+export const revokeKeyQuery = z.strictObject({
+  account: scope.optional(),
+  reason: reason.optional(),
+})
 /** The new key, its secret, and the expiry of the old key (null: it works until it is revoked). */
 export const rotatedKeyReply = createdKeyReply.extend({ oldEndsAtMs: timeMs.nullable() })
 
@@ -163,6 +189,30 @@ export const limitsQuery = z.strictObject({ account: scope.optional() })
 /** The limits of the account first. */
 export const limitsReply = z.strictObject({ nowMs: timeMs, limits: z.array(standing) })
 
+/** `GET /keys/{id}`, also with `account=all`. */
+export const keyQuery = z.strictObject({ account: scope.optional() })
+/** A key, the limits that apply to it, and its labels over time. */
+export const keyDetailReply = z.strictObject({
+  key,
+  nowMs: timeMs,
+  /** The limits of the account first. */
+  limits: z.array(standing),
+  /**
+   * The labels after each change, the newest first. The last ones are those of its creation, or the
+   * earliest in the audit log if that no longer reaches back to it.
+   */
+  labelHistory: z.array(
+    z.strictObject({
+      atMs: timeMs,
+      /** As `actor` in the audit log; null: not known. */
+      by: z.string().nullable(),
+      labels,
+    }),
+  ),
+})
+
+/** A key with its limits and the history of its labels. */
+export type KeyDetailReply = z.output<typeof keyDetailReply>
 /** One limit and its usage. */
 export type LimitLevel = z.output<typeof standing>
 /** All limits of an account. */

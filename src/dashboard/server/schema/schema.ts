@@ -30,6 +30,7 @@
  * may read `all`. Without it, the route is about the user's account, or the first by name.
  */
 export * from './accounts.js'
+export * from './audit.js'
 export * from './operations.js'
 export * from './configuration.js'
 export * from './keys.js'
@@ -37,6 +38,7 @@ export * from './members.js'
 export * from './models.js'
 export * from './providers.js'
 export * from './recordings.js'
+export * from './search.js'
 export * from './shared-types.js'
 export * from './sign-in.js'
 export * from './statements.js'

@@ -44,7 +44,18 @@ export const timeText = numberText(0, 9_999_999_999_999)
 export const scope = z.union([z.literal('all'), id])
 
 /** The cursor of a list: `next` of the previous page. */
-export const cursor = z.string().regex(/^[!-~]{1,500}$/, { error: 'is not the end of a page' })
+export const cursor = z.string().regex(/^[!-~]{1,1000}$/, { error: 'is not the end of a page' })
+
+/** The order of a list: a column, or `-` and a column for descending. The server names the columns. */
+export const sort = z.string().max(64)
+
+/** One label of a query: `name=value`. */
+export const labelText = z.string().regex(/^[a-z0-9_.-]{1,32}=[!-~]{1,64}$/, {
+  error: 'must be a label such as team=research',
+})
+
+/** Why a change was made, for the audit log. */
+export const reason = z.string().trim().max(200)
 
 /** A search text: part of a name or e-mail address, case-insensitive, without patterns. */
 export const search = z.string().max(100)

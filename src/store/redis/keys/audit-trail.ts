@@ -12,7 +12,15 @@ import { accountKey, emailKey, pendingAuditKey, TREE_KEYS, userKey } from './key
 import { loadScript, type Argument, type Script } from '../connection/script.js'
 import { MISMATCH, parseRecord, listOf, stringsOf } from '../connection/parse-replies.js'
 import type { StoreCapacity } from '../../store.js'
-import type { AuditTrail, AuditEntry, AuditQuery } from '../../audit-trail.js'
+import {
+  isPastFilter,
+  matchesAudit,
+  type AuditEntry,
+  type AuditPage,
+  type AuditQuery,
+  type AuditSearch,
+  type AuditTrail,
+} from '../../audit-trail.js'
 
 const TEXTS = 'sluice:{trail}:texts'
 const IDS = 'sluice:{trail}:ids'
@@ -24,6 +32,9 @@ export const TRAIL_KEYS = [TEXTS, IDS, OWNERS]
 const ANNOUNCED = 'sluice:{trail}:announced'
 /** A change takes a few commands of a second each; after this time an announced change was never made. */
 const ABANDONED_AFTER_MS = 600_000
+/** Entries that one search looks at. */
+const MAX_SCANNED = 10_000
+const SCANNED_AT_ONCE = 500
 /** Announcements that one reader handles. */
 const MAX_COLLECTED = 1_000
 
@@ -89,16 +100,45 @@ export class RedisAuditTrail implements AuditTrail {
     return answer
   }
 
-  async page({ accountId, after, limit }: AuditQuery): Promise<AuditEntry[]> {
+  page(query: AuditQuery): Promise<AuditEntry[]> {
+    return this.read(query, 'newest_first')
+  }
+
+  async find({ accountId, after, limit, order, filter }: AuditSearch): Promise<AuditPage> {
+    const entries: AuditEntry[] = []
+    let place = after
+    for (let scanned = 0; scanned < MAX_SCANNED; scanned += SCANNED_AT_ONCE) {
+      const found = await this.read({ accountId, after: place, limit: SCANNED_AT_ONCE }, order)
+      for (const entry of found) {
+        if (matchesAudit(entry, filter)) {
+          // One more entry shows that there is another page.
+          if (entries.length === limit) return { entries, next: place }
+          entries.push(entry)
+        }
+        place = entry.id
+        if (isPastFilter(entry, { order, filter })) return { entries, next: null }
+      }
+      if (found.length < SCANNED_AT_ONCE) return { entries, next: null }
+    }
+    return { entries, next: place }
+  }
+
+  private async read(
+    { accountId, after, limit }: AuditQuery,
+    order: AuditSearch['order'],
+  ): Promise<AuditEntry[]> {
     if (after !== null && !isName(after)) return []
     if (accountId !== null && !isName(accountId)) return []
     const what = 'reading the audit trail'
     await this.collectAll(what)
     const start = accountId === null ? '' : `${accountId}\0`
-    const first = after === null ? `[${start}\uffff` : `(${start}${after}`
+    const ends =
+      order === 'newest_first' ? [`[${start}\uffff`, `[${start}`] : [`[${start}`, `[${start}\uffff`]
+    const [first = '', last = ''] = ends
+    const command = order === 'newest_first' ? 'zrevrangebylex' : 'zrangebylex'
     const index = accountId === null ? IDS : OWNERS
-    const range = [index, first, `[${start}`, 'LIMIT', 0, limit]
-    const members = stringsOf(await this.engine.admin.send(what, 'zrevrangebylex', range))
+    const range = [index, after === null ? first : `(${start}${after}`, last, 'LIMIT', 0, limit]
+    const members = stringsOf(await this.engine.admin.send(what, command, range))
     if (members.length === 0) return []
     const ids = members.map((member) => member.slice(start.length))
     const texts = listOf(await this.engine.admin.send(what, 'hmget', [TEXTS, ...ids]))

@@ -144,8 +144,19 @@ export class RedisKeys {
     }
   }
 
-  async byId(accountId: string, keyId: string): Promise<ApiKey | null> {
-    return (await this.record('reading a key', accountId, keyId))?.key ?? null
+  async byId(accountId: string | null, keyId: string): Promise<ApiKey | null> {
+    const what = 'reading a key'
+    const owner = accountId ?? (await this.ownerOf(what, keyId))
+    return owner === null ? null : ((await this.record(what, owner, keyId))?.key ?? null)
+  }
+
+  /** The account that the pointer of the key's id names. */
+  private async ownerOf(what: string, keyId: string): Promise<string | null> {
+    if (!isName(keyId)) return null
+    const pointer = await this.engine.admin.send(what, 'get', [layout.idKey(keyId)])
+    if (typeof pointer === 'string') return pointer.split(' ', 1)[0] ?? null
+    await this.engine.assertSameStore(what)
+    return null
   }
 
   async countLive(accountId: string): Promise<number> {

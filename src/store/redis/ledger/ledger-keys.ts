@@ -48,6 +48,11 @@ export class LedgerKeys {
     return `${accountPrefix(accountId)}:used`
   }
 
+  /** The number of entries that were added to a day after its end; absent: none. */
+  past(accountId: string): string {
+    return `${accountPrefix(accountId)}:past`
+  }
+
   /** The counters of one bucket: `KEY\0MODEL\0COUNTER`. */
   sum(accountId: string, by: 'hour' | 'day', startMs: number): string {
     return `${accountPrefix(accountId)}:${by}:${startMs}`

@@ -22,12 +22,11 @@ import {
   groupBy,
   type LedgerKeys,
 } from './ledger-keys.js'
+import { RedisKeyUse } from './key-use.js'
 import type { RedisConnection } from '../connection/redis-connection.js'
 import { parseRecord, listOf, stringsOf } from '../connection/parse-replies.js'
 import {
   selectSums,
-  byCost,
-  useByKey,
   newSum,
   setCounter,
   sumFromCounters,
@@ -62,10 +61,13 @@ interface IndexedEntry {
 export class RedisUsage {
   private readonly link: RedisConnection
   private readonly names: LedgerKeys
+  private readonly uses: RedisKeyUse
 
   constructor(link: RedisConnection, names: LedgerKeys) {
     this.link = link
     this.names = names
+    const sums = (query: SumQuery): Promise<UsageSum[]> => this.sums(query)
+    this.uses = new RedisKeyUse({ link, names, accounts: () => this.accounts(), sums })
   }
 
   /** The accounts with data in the ledger. */
@@ -145,11 +147,8 @@ export class RedisUsage {
     return selectSums(found, query).sort((a, b) => a.startMs - b.startMs)
   }
 
-  async keyUse({ keyIds, most, ...query }: KeyUseQuery): Promise<KeyUse[]> {
-    const uses = useByKey(await this.sums({ ...query, by: 'day' }))
-    const wanted = keyIds === undefined ? null : new Set(keyIds)
-    const found = uses.filter(({ keyId, requests }) => requests > 0 && wanted?.has(keyId) !== false)
-    return most === undefined ? found : found.sort(byCost).slice(0, most)
+  keyUse(query: KeyUseQuery): Promise<KeyUse[]> {
+    return this.uses.of(query)
   }
 
   async lastUse(

@@ -124,7 +124,15 @@ function keysOf(names: LedgerKeys, entries: readonly SettledEntry[]): string[] {
       const name = names.slice(accountId, demand)
       if (name !== null) keys.add(name)
     }
-    for (const name of ['reservations', 'ids', 'ends', 'entries', 'order', 'lastUse'] as const) {
+    for (const name of [
+      'reservations',
+      'ids',
+      'ends',
+      'entries',
+      'order',
+      'lastUse',
+      'past',
+    ] as const) {
       keys.add(names[name](accountId))
     }
     for (const by of ['hour', 'day'] as const) {

@@ -9,7 +9,11 @@ import type {
   KeyUseQuery,
   SumQuery,
 } from '../../usage-queries.js'
+import type { AuditSearch } from '../../audit-trail.js'
+import type { AccountQuery, KeyQuery } from '../../directory.js'
 import { numberIn, type Connection } from '../driver.js'
+import { DirectoryTables } from '../keys/directory.js'
+import { auditPage } from '../keys/find-audit-entries.js'
 import { accountUseOf, prunedUseOf, putAccountUse } from '../ledger/account-use.js'
 import { KeyUses, lastUseOf, sumsOf } from '../ledger/read-sums.js'
 import { pruneUsage, putSums, RollUp, type Pruned, type SumsToPut } from '../ledger/roll-up.js'
@@ -27,6 +31,7 @@ export function tasksOf(db: Connection) {
   // Not at the start: a backup also copies a store of an earlier version, which lacks tables of these
   // statements.
   const usage = () => (made ??= { rollUp: new RollUp(db), keyUses: new KeyUses(db) })
+  const tables = new DirectoryTables(db)
   const caughtUp = () => {
     usage().rollUp.catchUp()
     return usage()
@@ -54,6 +59,9 @@ export function tasksOf(db: Connection) {
       caughtUp()
       return lastUseOf(db, accountId, keyIds)
     },
+    listKeys: (query: KeyQuery) => tables.keys(query, caughtUp().keyUses),
+    listAccounts: (query: AccountQuery) => tables.accounts(query, caughtUp().keyUses),
+    auditPage: (query: AuditSearch) => auditPage(db, query),
     exported: (after: ExportPlace) => exported(db, after),
     budgets: (after: readonly [accountId: string, subject: string]) => budgetsOf(db, after),
     close: () => db.close(),

@@ -3,7 +3,13 @@
  */
 import { readAuditEntry, writeAuditEntry } from '../../records/account-and-key-records.js'
 import type { StoreCapacity } from '../../store.js'
-import type { AuditTrail, AuditEntry, AuditQuery } from '../../audit-trail.js'
+import type {
+  AuditEntry,
+  AuditPage,
+  AuditQuery,
+  AuditSearch,
+  AuditTrail,
+} from '../../audit-trail.js'
 import { textIn } from '../driver.js'
 import type { Engine } from '../engine.js'
 import { intact, isName, numberOf } from '../read-records.js'
@@ -58,5 +64,13 @@ export class SqliteAuditTrail implements AuditTrail {
         intact('an audit entry', () => readAuditEntry(textIn(row, 'record'))),
       )
     })
+  }
+
+  async find(query: AuditSearch): Promise<AuditPage> {
+    const { accountId, after } = query
+    if (![accountId, after].every((name) => name === null || isName(name))) {
+      return { entries: [], next: null }
+    }
+    return this.engine.background.run('reading the audit trail', 'auditPage', query)
   }
 }

@@ -90,7 +90,7 @@ export class SqliteKeys implements KeyTable {
     )
   }
 
-  byId(accountId: string, keyId: string): Promise<ApiKey | null> {
+  byId(accountId: string | null, keyId: string): Promise<ApiKey | null> {
     return this.options.engine.read('reading a key', () => this.own(accountId, keyId))
   }
 
@@ -218,10 +218,11 @@ export class SqliteKeys implements KeyTable {
     accounts.write({ ...owner, liveKeys: Math.max(0, owner.liveKeys - keys) })
   }
 
-  /** The key of the account, in a transaction or not. */
-  own(accountId: string, keyId: string): ApiKey | null {
+  /** The key of the account (null: of any), in a transaction or not. */
+  own(accountId: string | null, keyId: string): ApiKey | null {
     const row = this.row(keyId)
-    return row === undefined || textIn(row, 'account_id') !== accountId ? null : keyOf(row)
+    if (row === undefined) return null
+    return accountId === null || textIn(row, 'account_id') === accountId ? keyOf(row) : null
   }
 
   private row(keyId: string): Row | undefined {

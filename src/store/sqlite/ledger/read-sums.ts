@@ -301,3 +301,25 @@ export function lastUseOf(
     return typeof atMs === 'number' ? [[keyId, atMs]] : []
   })
 }
+
+/** The time of the last use of every key of the account, or of all accounts (null). */
+export function lastUses(db: Connection, accountId: string | null): Map<string, number> {
+  const owner = accountId === null ? "account_id <> ''" : 'account_id = ?1'
+  const owners = accountId === null ? [] : [accountId]
+  const ofKeys = `${owner} AND ${ONE_KEY}`
+  const ended = db.prepare(
+    `SELECT key_id, (SELECT max(last_at_ms) FROM usage_days AS days WHERE days.start_ms = last.start_ms
+       AND days.account_id = last.account_id AND days.key_id = last.key_id) AS at_ms
+     FROM (SELECT account_id, key_id, max(start_ms) AS start_ms
+       FROM usage_days INDEXED BY usage_days_by_key WHERE ${ofKeys} GROUP BY account_id, key_id) AS last`,
+  )
+  const pending = db.prepare(
+    `SELECT key_id, max(last_at_ms) AS at_ms FROM usage_pending WHERE ${ofKeys} GROUP BY key_id`,
+  )
+  const uses = new Map<string, number>()
+  for (const row of [...ended.all(...owners), ...pending.all(...owners)]) {
+    const keyId = textIn(row, 'key_id')
+    uses.set(keyId, Math.max(uses.get(keyId) ?? 0, numberIn(row, 'at_ms')))
+  }
+  return uses
+}

@@ -58,6 +58,7 @@ local function settle(text)
   end
   count(own, 'hour', HOUR, at, fields, counts)
   count(own, 'day', DAY, at, fields, counts)
+  if math.floor(at / DAY) < math.floor(now / DAY) then redis.call('INCR', own .. ':past') end
   return 1, reserved
 end
 -- Reports first: amounts that are returned below may be from a slice.
