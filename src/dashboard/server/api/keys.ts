@@ -122,13 +122,16 @@ async function detail(
   request: SignedInRequest<unknown, undefined>,
 ): Promise<Reply> {
   const { key, account } = await ownKey(services, request)
-  const [history, limits] = await Promise.all([
+  const [history, limits, liveKeys] = await Promise.all([
     labelHistory(services.store, key),
     limitLevels(services, account, [key]),
+    services.store.countKeys(account.id),
   ])
   const json: schema.KeyDetailReply = {
     key: await oneView(services, { key, account }),
     nowMs: services.now(),
+    plan: planOf(services.snapshot(), account.plan),
+    liveKeys,
     limits,
     labelHistory: history,
   }

@@ -1,5 +1,6 @@
 /** Keys: list, create, change, rotate, revoke; and the state of their limits. */
 import { z } from 'zod'
+import { plan } from './accounts.js'
 import {
   count,
   cursor,
@@ -195,6 +196,9 @@ export const keyQuery = z.strictObject({ account: scope.optional() })
 export const keyDetailReply = z.strictObject({
   key,
   nowMs: timeMs,
+  /** The plan of the key's account, and the account's keys that are not revoked. */
+  plan,
+  liveKeys: count,
   /** The limits of the account first. */
   limits: z.array(standing),
   /**

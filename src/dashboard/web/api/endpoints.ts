@@ -20,6 +20,7 @@ import type {
   KeysReply,
   LimitsReply,
   InviteReply,
+  KeyDetailReply,
   LiveReply,
   MemberBody,
   MemberReply,
@@ -38,12 +39,15 @@ import type {
   RollbackBody,
   RollbackReply,
   RotatedKeyReply,
+  SearchReply,
   SessionReply,
   SetUpBody,
   SignInBody,
   SignUpBody,
   StatementReply,
   UsageReply,
+  ViewBody,
+  ViewsReply,
 } from '../../server/schema/schema.js'
 import { cache, call, urlOf, type Query } from './client.js'
 
@@ -52,6 +56,7 @@ export interface Reads {
   '/session': SessionReply
   '/plans': PlansReply
   '/keys': KeysReply
+  '/keys/{id}': KeyDetailReply
   '/limits': LimitsReply
   '/usage': UsageReply
   '/statements/{id}': StatementReply
@@ -67,6 +72,8 @@ export interface Reads {
   '/accounts': AccountsReply
   '/audit': AuditReply
   '/members': MembersReply
+  '/search': SearchReply
+  '/views': ViewsReply
 }
 
 /** Endpoints that change state, with their bodies and replies. */
@@ -82,8 +89,10 @@ export interface Changes {
   'POST /oidc/finish': [OidcFinishBody, SessionReply]
   'POST /keys': [CreateKeyBody, CreatedKeyReply]
   'PATCH /keys/{id}': [ChangeKeyBody, KeyReply]
-  'POST /keys/{id}/rotate': [Record<string, never>, RotatedKeyReply]
+  'POST /keys/{id}/rotate': [{ reason: string | undefined }, RotatedKeyReply]
   'DELETE /keys/{id}': [undefined, KeyReply]
+  'PUT /views/{id}': [ViewBody, ViewsReply]
+  'DELETE /views/{id}': [undefined, ViewsReply]
   'PUT /members/{id}': [MemberBody, MemberReply]
   'DELETE /members/{id}': [undefined, DoneReply]
   'POST /members/{id}/invite': [Record<string, never>, InviteReply]
@@ -111,14 +120,18 @@ export async function read<P extends keyof Reads>(
 
 /**
  * Sends a request that changes state, and loads again what is shown; `id` replaces the `{id}` of its path.
+ * `query` has the account of a key that is not in the account that the page shows.
  */
 export async function change<C extends keyof Changes>(
   what: C,
   body: Changes[C][0],
   id?: string,
+  query: Query = {},
 ): Promise<Changes[C][1]> {
   const [method = '', path = ''] = what.split(' ')
-  const response = await call(method, urlOf(path, { id, account: accountFor(path) }), { body })
+  const response = await call(method, urlOf(path, { id, account: accountFor(path), ...query }), {
+    body,
+  })
   const reply = (await response.json()) as Changes[C][1]
   void cache.invalidateQueries()
   return reply

@@ -3,7 +3,14 @@
  */
 import { byCost } from '../../records/count-usage.js'
 import type { SumQuery, KeyUse, KeyUseQuery } from '../../usage-queries.js'
-import { textIn, numberIn, type Connection, type Value, type Row } from '../driver.js'
+import {
+  numberIn,
+  textIn,
+  type Connection,
+  type Row,
+  type Statement,
+  type Value,
+} from '../driver.js'
 import {
   ALL_KEYS,
   BUCKET_MS,
@@ -200,7 +207,7 @@ export class KeyUses {
 
   private each(span: Span, keyIds: readonly string[]): KeyUse[] {
     const { sql, parameters } = selectUse(span, ['key_id = '])
-    const ofKey = this.db.prepare(sql)
+    const ofKey = prepared(this.db, sql)
     return keyIds.flatMap((keyId) => ofKey.all(...parameters, keyId).map(useIn))
   }
 }
@@ -277,7 +284,8 @@ export function lastUseOf(
   keyIds: readonly string[] | null,
 ): [keyId: string, atMs: number][] {
   const pending = bucketsOf('hours', MARK_MS, String(MAX_COUNTER))
-  const last = db.prepare(
+  const last = prepared(
+    db,
     `WITH RECURSIVE ${pending} SELECT max(at_ms) AS at_ms FROM (
        SELECT max(last_at_ms) AS at_ms FROM usage_days WHERE
        account_id = ?1 AND key_id = ?2 AND start_ms = (
@@ -302,24 +310,38 @@ export function lastUseOf(
   })
 }
 
-/** The time of the last use of every key of the account, or of all accounts (null). */
+/** The time of the last use of every key in the store of the account, or of all accounts (null). */
 export function lastUses(db: Connection, accountId: string | null): Map<string, number> {
-  const owner = accountId === null ? "account_id <> ''" : 'account_id = ?1'
-  const owners = accountId === null ? [] : [accountId]
-  const ofKeys = `${owner} AND ${ONE_KEY}`
-  const ended = db.prepare(
-    `SELECT key_id, (SELECT max(last_at_ms) FROM usage_days AS days WHERE days.start_ms = last.start_ms
-       AND days.account_id = last.account_id AND days.key_id = last.key_id) AS at_ms
-     FROM (SELECT account_id, key_id, max(start_ms) AS start_ms
-       FROM usage_days INDEXED BY usage_days_by_key WHERE ${ofKeys} GROUP BY account_id, key_id) AS last`,
+  const [owned, owner] = accountId === null ? ['', []] : [' WHERE account_id = ?1', [accountId]]
+  // One step in an index for each key: there are a hundred times as many sums of days as keys.
+  const ended = prepared(
+    db,
+    `SELECT id AS key_id, (SELECT max(last_at_ms) FROM usage_days WHERE start_ms = (
+         SELECT max(start_ms) FROM usage_days INDEXED BY usage_days_by_key
+         WHERE account_id = keys.account_id AND key_id = keys.id)
+       AND account_id = keys.account_id AND key_id = keys.id) AS at_ms FROM keys${owned}`,
   )
-  const pending = db.prepare(
-    `SELECT key_id, max(last_at_ms) AS at_ms FROM usage_pending WHERE ${ofKeys} GROUP BY key_id`,
+  const pending = prepared(
+    db,
+    `SELECT key_id, max(last_at_ms) AS at_ms FROM usage_pending
+     WHERE ${accountId === null ? "account_id <> ''" : 'account_id = ?1'} AND ${ONE_KEY} GROUP BY key_id`,
   )
   const uses = new Map<string, number>()
-  for (const row of [...ended.all(...owners), ...pending.all(...owners)]) {
+  for (const row of [...ended.all(...owner), ...pending.all(...owner)]) {
+    const { at_ms: atMs } = row
+    if (typeof atMs !== 'number') continue
     const keyId = textIn(row, 'key_id')
-    uses.set(keyId, Math.max(uses.get(keyId) ?? 0, numberIn(row, 'at_ms')))
+    uses.set(keyId, Math.max(uses.get(keyId) ?? 0, atMs))
   }
   return uses
+}
+
+const statements = new WeakMap<Connection, Map<string, Statement>>()
+
+/** The statement, prepared once: a page of keys of a hundred accounts runs the same one for each. */
+function prepared(db: Connection, sql: string): Statement {
+  const known = statements.get(db) ?? new Map<string, Statement>()
+  const statement = known.get(sql) ?? db.prepare(sql)
+  statements.set(db, known.set(sql, statement))
+  return statement
 }

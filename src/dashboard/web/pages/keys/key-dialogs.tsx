@@ -1,46 +1,94 @@
 /** Dialogs of a key: edit, rotate, revoke. */
 import { useState } from 'react'
-import type { Key, RotatedKeyReply, CreatedKeyReply } from '../../../server/schema/schema.js'
+import type {
+  CreatedKeyReply,
+  Key,
+  KeyDetailReply,
+  RotatedKeyReply,
+} from '../../../server/schema/schema.js'
+import { useResource } from '../../api/cache.js'
 import { change } from '../../api/endpoints.js'
 import { CopyButton } from '../../components/copy-button.js'
 import { Confirm, Dialog, SavedFoot } from '../../components/dialog.js'
+import { TextField } from '../../components/form.js'
 import { report } from '../../components/notices.js'
 import { useExampleModel, RequestCode } from '../../components/request-code.js'
 import { baseOf } from '../../format/request-formats.js'
-import { fullTime } from '../../format/time.js'
+import { Failed } from '../../components/states.js'
+import { clockTime, fullTime } from '../../format/time.js'
 import { Link } from '../../routing.js'
-import { useAccount, useSession } from '../../shell/session.js'
+import { useAccount, useRights, useSession } from '../../shell/session.js'
 import { changeBody, draftOf, maskOf, BLANK, createBody } from './key-draft.js'
 import { KeyForm } from './key-form.js'
 
-interface KeyProps {
-  readonly apiKey: Key
+/** What a dialog does with a key; `limits` edits it, beginning with its limits. */
+export type KeyAct = 'edit' | 'limits' | 'rotate' | 'revoke'
+
+interface KeyDialogProps {
+  readonly act: KeyAct
+  readonly id: string
+  /** The account of the key; null: the user's own. */
+  readonly account: string | null
   readonly onClose: () => void
 }
 
-/** Changes the name, expiry, models or limits of a key. */
-export function EditKey({ apiKey: key, onClose }: KeyProps) {
+/** The dialog of an action, once the key with its account's plan is loaded. */
+export function KeyDialog({ act, id, account, onClose }: KeyDialogProps) {
+  const { data, problem, reload } = useResource('/keys/{id}', { id, account })
+  if (data?.key.id !== id) {
+    if (problem === null) return null
+    return (
+      <Dialog title="Key" onClose={onClose}>
+        <Failed what="The key" problem={problem} holds="Keys keep working." retry={reload} />
+      </Dialog>
+    )
+  }
+  const shown = { detail: data, onClose }
+  if (act === 'rotate') return <RotateKey {...shown} />
+  if (act === 'revoke') return <RevokeKey {...shown} />
+  return <EditKey {...shown} atLimits={act === 'limits'} />
+}
+
+interface KeyProps {
+  readonly detail: KeyDetailReply
+  readonly onClose: () => void
+}
+
+/** The account of the key, for its change. */
+function of({ accountId }: Key): { readonly account: string } {
+  return { account: accountId }
+}
+
+/** Changes the name, expiry, models, limits or labels of a key. */
+function EditKey({ detail: { key, plan }, atLimits, onClose }: KeyProps & { atLimits: boolean }) {
+  const [reason, setReason] = useState('')
+  const initial = draftOf(key)
   return (
-    <Dialog title={`Edit ${key.name}`} onClose={onClose}>
+    <Dialog title={`Edit ${key.name}`} description={<AccountNote apiKey={key} />} onClose={onClose}>
       <KeyForm
-        initial={draftOf(key)}
+        initial={atLimits ? { ...initial, limited: true } : initial}
+        plan={plan}
         endsAtMs={key.expiresAtMs}
+        atLimits={atLimits}
         verb="Save"
         onClose={onClose}
         send={async (draft) => {
-          await change('PATCH /keys/{id}', changeBody(draft, Date.now()), key.id)
+          const body = { ...changeBody(draft, Date.now()), reason }
+          await change('PATCH /keys/{id}', body, key.id, of(key))
           report(`Saved. ${draft.name} has the new settings.`)
           onClose()
         }}
-      />
+      >
+        <ReasonField value={reason} onChange={setReason} />
+      </KeyForm>
     </Dialog>
   )
 }
 
 /** Creates a replacement with the same settings. Both keys work until the old one is revoked or expires. */
-export function RotateKey({ apiKey: key, onClose }: KeyProps) {
-  const { plan, liveKeys } = useAccount()
+function RotateKey({ detail: { key, plan, liveKeys }, onClose }: KeyProps) {
   const [made, setMade] = useState<RotatedKeyReply | null>(null)
+  const [reason, setReason] = useState('')
   if (made !== null) {
     const { oldEndsAtMs } = made
     const end = oldEndsAtMs === null ? 'you revoke it' : fullTime(oldEndsAtMs)
@@ -51,39 +99,76 @@ export function RotateKey({ apiKey: key, onClose }: KeyProps) {
     <Confirm
       title={`Rotate ${key.name}?`}
       consequence={
-        <p>
-          Rotating creates a new key with the same name, models, limits and labels.{' '}
-          <code>{maskOf(key)}</code>{' '}
-          {isFull
-            ? `works for 24 more hours: the plan allows ${plan.maxKeys ?? 0} keys, and a rotation may exceed it for that time.`
-            : 'works until you revoke it.'}
-        </p>
+        <>
+          <p>
+            Rotating creates a new key with the same name, models, limits and labels.{' '}
+            <code>{maskOf(key)}</code>{' '}
+            {isFull
+              ? `works for 24 more hours: the plan allows ${plan.maxKeys ?? 0} keys, and a rotation may exceed it for that time.`
+              : 'works until you revoke it.'}
+          </p>
+          <ReasonField value={reason} onChange={setReason} />
+        </>
       }
       verb="Rotate"
       tone="primary"
       keepOpen
-      act={async () => setMade(await change('POST /keys/{id}/rotate', {}, key.id))}
+      act={async () => {
+        setMade(await change('POST /keys/{id}/rotate', { reason }, key.id, of(key)))
+      }}
       onClose={onClose}
     />
   )
 }
 
 /** Revokes a key. */
-export function RevokeKey({ apiKey: key, onClose, onDone }: KeyProps & { onDone: () => void }) {
+function RevokeKey({ detail: { key }, onClose }: KeyProps) {
+  const [reason, setReason] = useState('')
   return (
     <Confirm
       title={`Revoke ${key.name}?`}
       consequence={
-        <p>
-          Requests with <code>{maskOf(key)}</code> fail within 1 second. This cannot be undone.
-        </p>
+        <>
+          <p>
+            Requests with <code>{maskOf(key)}</code> of the account {key.accountName} fail within 1
+            second. This cannot be undone.
+          </p>
+          <ReasonField value={reason} onChange={setReason} />
+        </>
       }
       verb="Revoke"
       act={async () => {
-        await change('DELETE /keys/{id}', undefined, key.id)
-        onDone()
+        await change('DELETE /keys/{id}', undefined, key.id, { ...of(key), reason })
+        report(`Revoked. ${key.name} stopped working at ${clockTime(Date.now())}.`)
       }}
       onClose={onClose}
+    />
+  )
+}
+
+/** Names the account if it is not the user's own. */
+function AccountNote({ apiKey }: { readonly apiKey: Key }) {
+  const me = useAccount()
+  return apiKey.accountId === me.id ? null : `A key of the account ${apiKey.accountName}.`
+}
+
+interface ReasonProps {
+  readonly value: string
+  readonly onChange: (value: string) => void
+}
+
+/** Administrators act for others, so they can say why. */
+function ReasonField({ value, onChange }: ReasonProps) {
+  const { isAdmin } = useRights()
+  if (!isAdmin) return null
+  return (
+    <TextField
+      label="Reason"
+      hint="Optional, for the audit log."
+      maxLength={200}
+      autoComplete="off"
+      value={value}
+      onChange={(event) => onChange(event.target.value)}
     />
   )
 }
@@ -95,14 +180,15 @@ export function RevokeKey({ apiKey: key, onClose, onDone }: KeyProps & { onDone:
  * this dialog.
  */
 export function CreateKey({ onClose }: { readonly onClose: () => void }) {
+  const { plan } = useAccount()
   const [made, setMade] = useState<CreatedKeyReply | null>(null)
   if (made !== null) return <Secret made={made} onClose={onClose} />
   return (
     <Dialog title="Create key" onClose={onClose}>
       <KeyForm
         initial={BLANK}
+        plan={plan}
         endsAtMs={null}
-        withLabels
         verb="Create"
         onClose={onClose}
         send={async (draft) => setMade(await change('POST /keys', createBody(draft, Date.now())))}

@@ -78,7 +78,7 @@ export const BLANK: Draft = {
 }
 
 /** The draft of an existing key. */
-export function draftOf({ name, expiresAtMs, models, allowTools, limits }: Key): Draft {
+export function draftOf({ name, expiresAtMs, models, allowTools, limits, labels }: Key): Draft {
   const shown = LIMIT_FIELDS.map(({ name, unit }): [LimitName, string] => {
     const value = limits[name]
     return [name, value === undefined ? '' : String(value / unit)]
@@ -93,12 +93,15 @@ export function draftOf({ name, expiresAtMs, models, allowTools, limits }: Key):
     toolNames: (allowTools ?? []).filter((tool) => tool !== ANY_TOOL).join(' '),
     limited: Object.keys(limits).length > 0,
     limits: { ...NO_LIMITS, ...Object.fromEntries(shown) },
+    labels: Object.entries(labels)
+      .map(([label, value]) => `${label}=${value}`)
+      .join(' '),
   }
 }
 
 /** The body that creates the key. */
 export function createBody(draft: Draft, nowMs: number): CreateKeyBody {
-  return { ...changeBody(draft, nowMs), name: draft.name, labels: labelsIn(draft.labels) }
+  return { ...changeBody(draft, nowMs), name: draft.name }
 }
 
 /** The body that changes the key. */
@@ -109,6 +112,7 @@ export function changeBody(draft: Draft, nowMs: number): ChangeKeyBody {
     models: draft.someModels ? [...draft.models] : null,
     allowTools: toolsOf(draft),
     limits: draft.limited ? limitsOf(draft) : {},
+    labels: labelsIn(draft.labels),
   }
 }
 

@@ -20,7 +20,7 @@ import { SelectField, TextField, useSubmit } from '../../components/form.js'
 import { ProblemLine } from '../../components/states.js'
 import { exactCount, exactDollars, plural } from '../../format/number.js'
 import { date, fullTime } from '../../format/time.js'
-import { useAccount, useRights } from '../../shell/session.js'
+import { useRights } from '../../shell/session.js'
 import {
   faultsOf,
   LIMIT_FIELDS,
@@ -43,11 +43,18 @@ interface FieldsProps {
   readonly problem: Problem | null
   /** The current expiry of the key; null: never, or a new key. */
   readonly endsAtMs: number | null
-  /** Labels can be set for new keys only. */
-  readonly withLabels?: boolean
+  /** The plan of the key's account. */
+  readonly plan: Plan
+  /** The form begins at the limits. */
+  readonly atLimits?: boolean
+  /** More fields, at the end. */
+  readonly children?: ReactNode
 }
 
-interface FormProps extends Pick<FieldsProps, 'initial' | 'endsAtMs' | 'withLabels'> {
+interface FormProps extends Pick<
+  FieldsProps,
+  'initial' | 'endsAtMs' | 'plan' | 'atLimits' | 'children'
+> {
   /** The button's text. */
   readonly verb: string
   readonly send: (draft: Draft) => Promise<void>
@@ -58,7 +65,7 @@ interface FormProps extends Pick<FieldsProps, 'initial' | 'endsAtMs' | 'withLabe
 
 /** The whole form. Only a valid form is sent. */
 export function KeyForm({ verb, send, onClose, advice, ...rest }: FormProps) {
-  const { plan } = useAccount()
+  const { plan } = rest
   const [draft, setDraft] = useState(rest.initial)
   const [isSent, setSent] = useState(false)
   const form = useRef<HTMLFormElement>(null)
@@ -83,15 +90,15 @@ export function KeyForm({ verb, send, onClose, advice, ...rest }: FormProps) {
 }
 
 function KeyFields(props: FieldsProps) {
-  const { draft, setDraft, problem, endsAtMs, withLabels = false } = props
-  const errors = errorsOf(props, faultsOf(draft, useAccount().plan, Date.now()))
+  const { draft, setDraft, problem, endsAtMs, plan, atLimits = false, children } = props
+  const errors = errorsOf(props, faultsOf(draft, plan, Date.now()))
   const isPlaced = problem?.param !== undefined && refusedField(problem) !== null
   return (
     <>
       <TextField
         label="Name"
         hint="Where the key is used: ci-runner, laptop."
-        autoFocus
+        autoFocus={!atLimits}
         maxLength={100}
         autoComplete="off"
         error={errors.name}
@@ -115,18 +122,17 @@ function KeyFields(props: FieldsProps) {
         />
       ) : null}
       <ToolsFields {...{ draft, setDraft }} error={errors.allowTools} />
-      <LimitsFields {...{ draft, setDraft, errors }} />
-      {withLabels ? (
-        <TextField
-          label="Labels"
-          hint="Optional, for usage by label, limits and routes: team=research env=ci. Labels cannot be changed later."
-          autoComplete="off"
-          spellCheck={false}
-          error={errors.labels}
-          value={draft.labels}
-          onChange={(event) => setDraft({ ...draft, labels: event.target.value })}
-        />
-      ) : null}
+      <LimitsFields {...{ draft, setDraft, errors, plan, atLimits }} />
+      <TextField
+        label="Labels"
+        hint="Optional, for usage by label, limits and routes: team=research env=ci."
+        autoComplete="off"
+        spellCheck={false}
+        error={errors.labels}
+        value={draft.labels}
+        onChange={(event) => setDraft({ ...draft, labels: event.target.value })}
+      />
+      {children}
       {problem === null || isPlaced ? null : <ProblemLine problem={problem} />}
     </>
   )
@@ -252,8 +258,11 @@ function ToolsFields({ draft, setDraft, error }: ToolsProps) {
   )
 }
 
-function LimitsFields({ draft, setDraft, errors }: PartProps & { readonly errors: Faults }) {
-  const { plan } = useAccount()
+interface LimitsProps extends PartProps, Pick<FieldsProps, 'plan' | 'atLimits'> {
+  readonly errors: Faults
+}
+
+function LimitsFields({ draft, setDraft, errors, plan, atLimits = false }: LimitsProps) {
   return (
     <>
       <SelectField
@@ -266,10 +275,11 @@ function LimitsFields({ draft, setDraft, errors }: PartProps & { readonly errors
       </SelectField>
       {draft.limited ? (
         <div className="field-grid">
-          {LIMIT_FIELDS.map((field) => (
+          {LIMIT_FIELDS.map((field, at) => (
             <LimitInput
               key={field.name}
               field={field}
+              autoFocus={atLimits && at === 0}
               plan={plan}
               error={errors[`limits.${field.name}`]}
               value={draft.limits[field.name]}
@@ -286,13 +296,14 @@ function LimitsFields({ draft, setDraft, errors }: PartProps & { readonly errors
 
 interface LimitInputProps {
   readonly field: LimitField
+  readonly autoFocus: boolean
   readonly plan: Plan
   readonly error: string | undefined
   readonly value: string
   readonly onChange: (value: string) => void
 }
 
-function LimitInput({ field, plan, error, value, onChange }: LimitInputProps) {
+function LimitInput({ field, autoFocus, plan, error, value, onChange }: LimitInputProps) {
   const { name, label, unit, step } = field
   const most = plan.limits[name]
   const isMoney = unit !== 1
@@ -300,6 +311,7 @@ function LimitInput({ field, plan, error, value, onChange }: LimitInputProps) {
     <TextField
       label={label}
       type="number"
+      autoFocus={autoFocus}
       min={step}
       step={step}
       inputMode={isMoney ? 'decimal' : 'numeric'}

@@ -1,169 +1,181 @@
-/** The list of keys with their usage, limits and actions. */
-import { useMemo, useState } from 'react'
-import type { Key, LimitLevel } from '../../../server/schema/schema.js'
-import { useList } from '../../api/cache.js'
+/** The list of keys of an account, or of all, with their use, filters, drawer and actions. */
+import { useState } from 'react'
+import type { Key } from '../../../server/schema/schema.js'
+import { useList, useResource } from '../../api/cache.js'
 import { Button, CreateButton, IconButton } from '../../components/button.js'
-import { Menu } from '../../components/menu.js'
-import { Search } from '../../components/form.js'
-import { LimitBar, Limits, shareOf, useLimits } from '../../components/limits.js'
-import { report } from '../../components/notices.js'
-import { Empty } from '../../components/states.js'
 import { CREATED, DataTable, RECENT_USE, type Column } from '../../components/data-table.js'
+import { FilterBar, type ListFilter } from '../../components/filter-bar.js'
+import { Limits, useLimits } from '../../components/limits.js'
+import { Menu } from '../../components/menu.js'
+import { Empty } from '../../components/states.js'
 import { Name, Time } from '../../components/values.js'
-import { clockTime, until } from '../../format/time.js'
 import { go, setFilter, setQuery, useLocation } from '../../routing.js'
 import { Page } from '../../shell/page.js'
-import { useRights, useScope, withScope, useSession, useAccount } from '../../shell/session.js'
-import { CreateKey, EditKey, RevokeKey, RotateKey } from './key-dialogs.js'
+import { useAccount, useRights, useScope, useSession } from '../../shell/session.js'
+import { CreateKey, KeyDialog, type KeyAct } from './key-dialogs.js'
 import { maskOf } from './key-draft.js'
+import { KeyDrawer, KeyName } from './key-drawer.js'
 
-/** Keys per page; older ones are loaded on demand. */
-const PAGE_KEYS = 100
+const PAGE_KEYS = 50
 
-type Open = { readonly act: 'edit' | 'rotate' | 'revoke'; readonly key: Key } | null
-
-function columnsOf(limits: readonly LimitLevel[]): readonly Column<Key>[] {
-  const [name, ...others] = COLUMNS
-  return name === undefined ? COLUMNS : [name, ...others, limitColumn(limits)]
+const NAME: Column<Key> = {
+  id: 'name',
+  head: 'Name',
+  cell: (key) => <KeyName apiKey={key} />,
+  sort: 'name',
+  text: true,
 }
-
-/** The most used limit of a key. */
-function limitColumn(limits: readonly LimitLevel[]): Column<Key> {
-  const of = (id: string): LimitLevel | undefined =>
-    limits
-      .filter(({ keyId }) => keyId === id)
-      .sort((a, b) => shareOf(b) - shareOf(a))
-      .at(0)
-  return {
-    id: 'limits',
-    head: 'Limits',
-    cell: ({ id }) => {
-      const limit = of(id)
-      return limit === undefined ? (
-        <span className="soft">of the plan</span>
-      ) : (
-        <LimitBar limit={limit} isCompact />
-      )
-    },
-    className: 'limit-cell',
-    minor: true,
-  }
+const ACCOUNT: Column<Key> = {
+  id: 'account',
+  head: 'Account',
+  cell: ({ accountName }) => <Name text={accountName} />,
+  sort: 'account',
+  text: true,
 }
-
 const COLUMNS: readonly Column<Key>[] = [
-  {
-    id: 'name',
-    head: 'Name',
-    cell: (key) => <NameCell apiKey={key} />,
-    sort: 'name',
-    text: true,
-  },
   { id: 'key', head: 'Key', cell: (key) => <code>{maskOf(key)}</code>, extra: true },
+  {
+    id: 'by',
+    head: 'Created by',
+    cell: ({ createdBy }) => <Name text={createdBy ?? ''} />,
+    text: true,
+    minor: true,
+  },
   CREATED,
+  {
+    id: 'expires',
+    head: 'Expires',
+    cell: ({ expiresAtMs }) => <Time ms={expiresAtMs} />,
+    sort: 'expiresAt',
+    minor: true,
+  },
   {
     id: 'used',
     head: 'Last used',
     cell: ({ lastUsedAtMs }) => <Time ms={lastUsedAtMs} />,
     sort: 'lastUsedAt',
     first: 'desc',
+    extra: true,
   },
   ...RECENT_USE,
 ]
-
-function NameCell({ apiKey }: { apiKey: Key }) {
-  const { name, state, expiresAtMs, models, labels, replacedBy } = apiKey
-  const expires = expiresAtMs === null ? null : until(expiresAtMs, Date.now())
-  return (
-    <>
-      <Name text={name} strong />
-      {state === 'live' ? null : <span className={`tag ${state}`}>{state}</span>}
-      {state === 'live' && replacedBy !== null ? <span className="tag warn">replaced</span> : null}
-      {state === 'live' && expires !== null ? (
-        <span className="tag">expires {expires.startsWith('in ') ? expires : `on ${expires}`}</span>
-      ) : null}
-      {models === null ? null : (
-        <span className="tag" title={models.join(', ')}>
-          {models.length === 1 ? models[0] : `${models.length} models`}
-        </span>
-      )}
-      {Object.entries(labels).map(([label, value]) => (
-        <span className="tag" key={label}>
-          {label}={value}
-        </span>
-      ))}
-    </>
-  )
-}
 
 /** The page of keys. */
 export function KeysPage() {
   const { query } = useLocation()
   const scope = useScope()
-  const { makesKeys } = useRights()
+  const { isAdmin, makesKeys } = useRights()
   const { refresh } = useSession()
-  const [dialog, setDialog] = useState<Open>(null)
-  const search = query.get('search') ?? ''
-  const state = query.get('state') === 'all' ? 'all' : null
-  const asked = { account: scope, search, state, limit: PAGE_KEYS }
+  const [dialog, setDialog] = useState<{ act: KeyAct; key: Key } | null>(null)
+  const of = (name: string): string | null => query.get(name)
+  const filters = useFilters()
+  const asked = {
+    ...{ account: scope, search: of('search'), state: of('state'), label: of('label') },
+    ...{ model: of('model'), createdBy: of('createdBy'), limit: PAGE_KEYS },
+  }
+  const options = { sortable: true, usualSort: '-createdAt' }
+  const list = useList('/keys', asked, ({ keys }) => keys, options)
   const limits = useLimits(scope)
-  const columns = useMemo(() => columnsOf(limits ?? []), [limits])
-  const list = useList('/keys', asked, ({ keys }) => keys, { enabled: scope !== 'all' })
-  const creating = query.get('create') !== null
+  const [id, edit] = [query.get('key'), query.get('edit')]
   const close = (): void => {
     setDialog(null)
+    setQuery({ create: null, edit: null }, { replace: true })
     void refresh()
   }
-  const stopCreating = (): void => {
-    setQuery({ create: null }, { replace: true })
-    close()
-  }
-  const openForm = (): void => setQuery({ create: '1' })
+  const isFiltered = ['search', ...filters.map(({ name }) => name)].some((name) => query.has(name))
+  const mayChange = isAdmin || makesKeys
   return (
     <Page
       title="Keys"
       purpose="Programs send a key with each request. Usage, limits and revocation are per key."
-      scoped="one"
-      action={makesKeys && <CreateButton text="Create key" onClick={openForm} />}
+      scoped
+      action={
+        makesKeys && <CreateButton text="Create key" onClick={() => setQuery({ create: '1' })} />
+      }
       filters={
-        <KeyFilters
-          search={search}
-          showsRevoked={state === 'all'}
-          isOwn={scope === null && makesKeys}
-        />
+        <FilterBar
+          search={{ label: 'Search keys', hint: 'Name, id or last four' }}
+          filters={filters}
+        >
+          {scope === null && makesKeys ? <PlanNote /> : null}
+        </FilterBar>
       }
     >
-      {scope === 'all' ? (
-        <Empty title="Choose an account">
-          <p>Keys are listed for one account at a time.</p>
-        </Empty>
-      ) : (
-        <>
-          <Limits limits={limits} withKeys={false} />
-          <DataTable
-            caption="Keys"
-            columns={columns}
-            list={list}
-            unit="key"
-            holds="Keys keep working."
-            empty={<NoKeys isFiltered={search !== ''} isOwn={makesKeys} />}
-            keyOf={({ id }) => id}
-            faded={(key) => key.state !== 'live'}
-            actions={(key) => <RowMenu apiKey={key} scope={scope} open={setDialog} />}
-          />
-        </>
+      {scope === 'all' ? null : <Limits limits={limits} withKeys={false} />}
+      <DataTable
+        caption="Keys"
+        columns={[NAME, ...(scope === 'all' ? [ACCOUNT] : []), ...COLUMNS]}
+        list={list}
+        unit="key"
+        holds="Keys keep working."
+        empty={<NoKeys isFiltered={isFiltered} mayCreate={makesKeys} filters={filters} />}
+        keyOf={(key) => key.id}
+        faded={(key) => key.state !== 'live'}
+        open={(key) => setQuery({ key: key.id, edit: null })}
+        actions={(key) => (
+          <RowMenu apiKey={key} mayChange={mayChange} open={(act) => setDialog({ act, key })} />
+        )}
+      />
+      {query.has('create') ? <CreateKey onClose={close} /> : null}
+      {id !== null && dialog === null && edit === null ? (
+        <KeyDrawer
+          id={id}
+          account={scope}
+          act={(act, key) => setDialog({ act, key })}
+          onClose={() => setQuery({ key: null })}
+        />
+      ) : null}
+      {dialog === null ? null : (
+        <KeyDialog
+          act={dialog.act}
+          id={dialog.key.id}
+          account={dialog.key.accountId}
+          onClose={close}
+        />
       )}
-      {creating ? <CreateKey onClose={stopCreating} /> : null}
-      {dialog === null ? null : <KeyDialog dialog={dialog} onClose={close} />}
+      {dialog === null && id !== null && edit !== null ? (
+        <KeyDialog
+          act={edit === 'limits' ? 'limits' : 'edit'}
+          id={id}
+          account={scope}
+          onClose={close}
+        />
+      ) : null}
     </Page>
   )
 }
 
-function NoKeys({ isFiltered, isOwn }: { readonly isFiltered: boolean; readonly isOwn: boolean }) {
+const STATES = [
+  { value: 'expired', label: 'expired' },
+  { value: 'revoked', label: 'revoked' },
+  { value: 'all', label: 'all, with revoked ones' },
+]
+
+function useFilters(): readonly ListFilter[] {
+  const { data } = useResource('/models')
+  const models = (data?.models ?? []).map(({ id }) => ({ value: id, label: id }))
+  return [
+    { name: 'state', label: 'State', options: STATES },
+    { name: 'label', label: 'Label', options: [], isFree: true },
+    { name: 'model', label: 'May use model', options: models, isFree: true },
+    { name: 'createdBy', label: 'Created by', options: [], isFree: true },
+  ]
+}
+
+interface NoKeysProps {
+  readonly isFiltered: boolean
+  readonly mayCreate: boolean
+  readonly filters: readonly ListFilter[]
+}
+
+function NoKeys({ isFiltered, mayCreate, filters }: NoKeysProps) {
   if (isFiltered) {
+    const names = ['search', ...filters.map(({ name }) => name)]
+    const clear = (): void => setFilter(Object.fromEntries(names.map((name) => [name, null])))
     return (
-      <Empty title="No keys match this search">
+      <Empty title="No keys match these filters">
         <p>
-          <Button onClick={() => setFilter({ search: null })}>Clear search</Button>
+          <Button onClick={clear}>Clear filters</Button>
         </p>
       </Empty>
     )
@@ -174,7 +186,7 @@ function NoKeys({ isFiltered, isOwn }: { readonly isFiltered: boolean; readonly 
         A key lets a program use the models of this gateway. Its secret is shown once, with a
         request to paste.
       </p>
-      {isOwn ? (
+      {mayCreate ? (
         <p>
           <Button onClick={() => setQuery({ create: '1' })}>Create your first key</Button>
         </p>
@@ -185,17 +197,16 @@ function NoKeys({ isFiltered, isOwn }: { readonly isFiltered: boolean; readonly 
 
 interface RowMenuProps {
   readonly apiKey: Key
-  readonly scope: string | null
-  readonly open: (dialog: Open) => void
+  readonly mayChange: boolean
+  readonly open: (act: KeyAct) => void
 }
 
-function RowMenu({ apiKey: key, scope, open }: RowMenuProps) {
-  const { makesKeys } = useRights()
-  const look = (path: string) => () => go(withScope(`${path}?key=${key.id}`, scope))
+function RowMenu({ apiKey: key, mayChange, open }: RowMenuProps) {
+  const look = (path: string) => () => go(`${path}?key=${key.id}&account=${key.accountId}`)
   const change = [
-    { label: 'Edit', choose: () => open({ act: 'edit', key }) },
-    { label: 'Rotate', choose: () => open({ act: 'rotate', key }) },
-    { label: 'Revoke', danger: true, choose: () => open({ act: 'revoke', key }) },
+    { label: 'Edit', choose: () => open('edit') },
+    { label: 'Rotate', choose: () => open('rotate') },
+    { label: 'Revoke', danger: true, choose: () => open('revoke') },
   ] as const
   return (
     <Menu
@@ -203,50 +214,9 @@ function RowMenu({ apiKey: key, scope, open }: RowMenuProps) {
       items={[
         { label: 'Usage', choose: look('/usage') },
         { label: 'Requests', choose: look('/requests') },
-        ...(key.state === 'revoked' || !makesKeys ? [] : change),
+        ...(key.state === 'revoked' || !mayChange ? [] : change),
       ]}
     />
-  )
-}
-
-interface KeyDialogProps {
-  readonly dialog: NonNullable<Open>
-  readonly onClose: () => void
-}
-
-function KeyDialog({ dialog: { act, key }, onClose }: KeyDialogProps) {
-  if (act === 'edit') return <EditKey apiKey={key} onClose={onClose} />
-  if (act === 'rotate') return <RotateKey apiKey={key} onClose={onClose} />
-  return (
-    <RevokeKey
-      apiKey={key}
-      onClose={onClose}
-      onDone={() => report(`Revoked. ${key.name} stopped working at ${clockTime(Date.now())}.`)}
-    />
-  )
-}
-
-interface KeyFiltersProps {
-  readonly search: string
-  readonly showsRevoked: boolean
-  readonly isOwn: boolean
-}
-
-/** The search, the switch for revoked keys, and a note about the plan. */
-function KeyFilters({ search, showsRevoked, isOwn }: KeyFiltersProps) {
-  return (
-    <>
-      <Search label="Search keys" value={search} />
-      <button
-        type="button"
-        className="filter toggle"
-        aria-pressed={showsRevoked}
-        onClick={() => setFilter({ state: showsRevoked ? null : 'all' })}
-      >
-        Show revoked
-      </button>
-      {isOwn ? <PlanNote /> : null}
-    </>
   )
 }
 

@@ -1,0 +1,178 @@
+/** The drawer of a key: its settings, its limits now, its labels over time, and its actions. */
+import type { Key, KeyDetailReply } from '../../../server/schema/schema.js'
+import { useResource } from '../../api/cache.js'
+import { Button } from '../../components/button.js'
+import { CopyButton } from '../../components/copy-button.js'
+import { Dialog } from '../../components/dialog.js'
+import { LimitBar } from '../../components/limits.js'
+import { BlockSkeleton, Failed } from '../../components/states.js'
+import { Count, Money, Name, Time } from '../../components/values.js'
+import { Link } from '../../routing.js'
+import { useRights } from '../../shell/session.js'
+import type { KeyAct } from './key-dialogs.js'
+import { LabelTags, StateTags } from './key-tags.js'
+import { maskOf } from './key-draft.js'
+
+const EVERY_MS = 15_000
+
+/** A key with what its forms need; null while it is loaded. */
+export function useKey(id: string | null, account: string | null) {
+  const options = { everyMs: EVERY_MS, enabled: id !== null }
+  return useResource('/keys/{id}', { id: id ?? '', account }, options)
+}
+
+interface DrawerProps {
+  readonly id: string
+  /** The account of the address; null: the user's own. */
+  readonly account: string | null
+  readonly act: (act: KeyAct, key: Key) => void
+  readonly onClose: () => void
+}
+
+/** The drawer. The key's id is in the address, so that the view can be shared. */
+export function KeyDrawer({ id, account, act, onClose }: DrawerProps) {
+  const { data, problem, stale, reload } = useKey(id, account)
+  const detail = stale ? null : data
+  return (
+    <Dialog title={detail === null ? 'Key' : detail.key.name} side onClose={onClose}>
+      {detail !== null ? (
+        <Detail detail={detail} act={act} />
+      ) : problem !== null ? (
+        <Failed what="The key" problem={problem} holds="Keys keep working." retry={reload} />
+      ) : (
+        <BlockSkeleton />
+      )}
+    </Dialog>
+  )
+}
+
+function Detail({
+  detail: { key, limits, labelHistory, plan },
+  act,
+}: Pick<DrawerProps, 'act'> & { readonly detail: KeyDetailReply }) {
+  const ofKey = `key=${key.id}&account=${key.accountId}`
+  return (
+    <div className="drawer-body">
+      <Actions apiKey={key} act={act} />
+      <section>
+        <dl className="facts">
+          <dt>Account</dt>
+          <dd>
+            <Link to={`/keys?account=${key.accountId}`}>{key.accountName}</Link>
+          </dd>
+          <dt>Key</dt>
+          <dd>
+            <code>{maskOf(key)}</code> <StateTags apiKey={key} />
+          </dd>
+          <dt>Id</dt>
+          <dd>
+            <code>{key.id}</code> <CopyButton text={key.id} what="id" />
+          </dd>
+          <dt>Created</dt>
+          <dd>
+            <Time ms={key.createdAtMs} />
+            {key.createdBy === null ? null : <span className="soft"> by {key.createdBy}</span>}
+          </dd>
+          <dt>Last used</dt>
+          <dd>
+            <Time ms={key.lastUsedAtMs} />
+          </dd>
+          <dt>30 days</dt>
+          <dd>
+            <Link to={`/requests?${ofKey}`}>
+              <Count value={key.requests} /> requests
+            </Link>
+            {', '}
+            <Link to={`/usage?${ofKey}`}>
+              <Money nano={key.spendNanoUsd} unpriced={key.unpricedRequests} />
+            </Link>
+          </dd>
+          <dt>Models</dt>
+          <dd>{key.models === null ? 'all' : key.models.join(', ')}</dd>
+          <dt>Tools</dt>
+          <dd>{toolsText(key.allowTools)}</dd>
+          {key.replaces === null ? null : (
+            <>
+              <dt>Replaces</dt>
+              <dd>
+                <code>{key.replaces}</code>
+              </dd>
+            </>
+          )}
+        </dl>
+      </section>
+      <section>
+        <h3 className="drawer-heading">Limits now</h3>
+        {limits.length === 0 ? (
+          <p className="soft">No limit of its own, and none of the plan {plan.name}.</p>
+        ) : (
+          <ul className="limits">
+            {limits.map((limit) => (
+              <li key={`${limit.scope} ${limit.kind}`}>
+                <LimitBar limit={limit} />
+              </li>
+            ))}
+          </ul>
+        )}
+      </section>
+      <section>
+        <h3 className="drawer-heading">Labels over time</h3>
+        <ol className="history">
+          {labelHistory.map(({ atMs, by, labels }) => (
+            <li key={atMs}>
+              <span>
+                <Time ms={atMs} /> {by === null ? null : <span className="soft">by {by}</span>}
+              </span>
+              <span>
+                {Object.keys(labels).length === 0 ? <span className="soft">none</span> : null}
+                <LabelTags labels={labels} />
+              </span>
+            </li>
+          ))}
+        </ol>
+      </section>
+    </div>
+  )
+}
+
+function toolsText(tools: readonly string[] | null): string {
+  if (tools === null) return 'as the gateway allows'
+  return tools.length === 0 ? 'none' : tools.join(', ')
+}
+
+function Actions({ apiKey: key, act }: Pick<DrawerProps, 'act'> & { readonly apiKey: Key }) {
+  const { isAdmin, makesKeys, readsMembers } = useRights()
+  const mayChange = (isAdmin || makesKeys) && key.state !== 'revoked'
+  return (
+    <p className="drawer-actions">
+      {mayChange ? (
+        <>
+          <Button onClick={() => act('edit', key)}>Edit</Button>
+          <Button onClick={() => act('rotate', key)}>Rotate</Button>
+          <Button tone="danger" onClick={() => act('revoke', key)}>
+            Revoke
+          </Button>
+        </>
+      ) : null}
+      {readsMembers ? (
+        <Link to={`/audit?target=${key.id}&account=${key.accountId}`}>Who changed it</Link>
+      ) : null}
+    </p>
+  )
+}
+
+/** The name of a key in a list. */
+export function KeyName({ apiKey }: { readonly apiKey: Key }) {
+  return (
+    <>
+      <Name text={apiKey.name} strong />
+      <StateTags apiKey={apiKey} />
+      {apiKey.models === null ? null : (
+        <span className="tag" title={apiKey.models.join(', ')}>
+          {apiKey.models.length === 1 ? apiKey.models[0] : `${apiKey.models.length} models`}
+        </span>
+      )}
+      <LabelTags labels={apiKey.labels} />
+    </>
+  )
+}
