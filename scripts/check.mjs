@@ -1,11 +1,10 @@
 /**
  * `npm run check`: ESLint beside Prettier and the types. Prints their output; exits 1 if one of them fails.
- * `--before-tests` also builds the gateway and finds or installs what the tests need, at the same time.
+ * `--before-tests`: only what the tests need, which run ESLint and Prettier themselves: the types, the built
+ * gateway, the tests' own set-up.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-
-const beforeTests = process.argv.includes('--before-tests')
 
 async function run(command, ...args) {
   const child = spawn(command, args, { stdio: 'inherit' })
@@ -19,16 +18,12 @@ async function inSequence(...commands) {
   return true
 }
 
-// On two cores: ESLint takes as long as everything else together, and the set-up mostly waits.
-const results = await Promise.all([
-  run('eslint', '.'),
-  inSequence(
-    ['prettier', '--check', '.'],
-    ['npm', 'run', '--silent', 'types'],
-    ...(beforeTests ? [['npm', 'run', '--silent', 'build']] : []),
-  ),
-  ...(beforeTests
-    ? [inSequence(['npm', 'run', '--silent', 'transpile'], ['node', 'build/test/setup.js'])]
-    : []),
-])
+const types = ['npm', 'run', '--silent', 'types']
+const steps = process.argv.includes('--before-tests')
+  ? [
+      inSequence(types, ['npm', 'run', '--silent', 'build']),
+      inSequence(['npm', 'run', '--silent', 'transpile'], ['node', 'build/test/setup.js']),
+    ]
+  : [run('eslint', '.'), inSequence(['prettier', '--check', '.'], types)]
+const results = await Promise.all(steps)
 process.exit(results.every(Boolean) ? 0 : 1)

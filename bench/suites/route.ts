@@ -1,8 +1,8 @@
 /**
  * The cost of what a route adds to a request, without failures: whole replies through a route with one target
  * and an API key, alternating in the same process with a route that has targets, fallback and retries, with
- * one whose requests are signed for AWS, with one whose requests carry a token of Entra, and with one that the
- * cache answers.
+ * one whose requests are signed for AWS, with one whose requests carry a token of Entra, and with one that
+ * the cache answers.
  */
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'

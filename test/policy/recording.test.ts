@@ -202,7 +202,7 @@ await t.test('recordings are sent to an https URL', async (t) => {
   const options = { cert: readFileSync(cert), key: readFileSync(key) }
   const receiver = createServer(options, (req, res) => {
     void readJson(req).then((body) => {
-      received.push({ type: req.headers['content-type'], body: objectOf(body as JsonObject) })
+      received.push({ type: req.headers['content-type'], body: objectOf(body) })
       res.writeHead(status).end()
     })
   })

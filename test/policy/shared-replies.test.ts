@@ -4,6 +4,7 @@
  * Method: two gateways in this process on one store, SQLite and Redis; orders are those of the command.
  */
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -135,11 +136,12 @@ async function killWriters(t: Test, url: string): Promise<void> {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     let written = 0
-    for await (const _ of child.stdout as AsyncIterable<Buffer>) {
+    child.stdout.on('data', () => {
       written += 1
       // In the middle of one of the next writes.
       if (written === 3 + round) setTimeout(() => child.kill('SIGKILL'), round)
-    }
+    })
+    await once(child, 'close')
     const store = await openStore(url)
     const replies = new SharedReplies({ store, secret }, new ReplyMemory(() => undefined), () => ({
       store: true,
@@ -151,7 +153,7 @@ async function killWriters(t: Test, url: string): Promise<void> {
       if (entry === null) continue
       found += 1
       const reply = objectOf(JSON.parse(entry.text.toString('utf8')))
-      t.equal(reply['text'], `${String(reply['at'])} `.repeat(20_000))
+      t.equal(reply['text'], `${JSON.stringify(reply['at'])} `.repeat(20_000))
     }
     for (const { id, bytes } of heads) {
       const record = await store.sealedRecords.find('reply', id, Date.now())

@@ -103,7 +103,7 @@ void t.test('arguments that are not an object are kept unchanged', (t) => {
   const input = (args: string): unknown => {
     const turn = [user(0, 'q'), assistant(1, '', `c:look:${args}`), result(2, 'c', 'r')]
     const message = (rendered(turn) as JsonObject[])[1]
-    return (message?.content as JsonObject[])[0]?.input
+    return (message?.content as JsonObject[] | undefined)?.[0]?.input
   }
   t.same(input('{"a":[1]}'), { a: [1] })
   t.same(input('  '), {})
