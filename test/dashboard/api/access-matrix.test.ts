@@ -11,6 +11,7 @@ import {
   signedRoute,
   type Route,
 } from '../../../src/dashboard/server/routing/route.js'
+import { ensureUser, setMember } from '../../../src/accounts/members.js'
 import { ACCESS } from '../../../src/dashboard/server/routing/access.js'
 import { dashboardRoutes } from '../../../src/dashboard/server/routing/routes.js'
 import { createdKeyReply } from '../../../src/dashboard/server/schema/schema.js'
@@ -262,13 +263,26 @@ void t.test('K-171: a change refuses unknown members by name', async (t) => {
 void t.test(
   'a recording is for its account and administrators, and each reading is audited',
   async (t) => {
-    const { owner, other, admin, requestId, ownerId, store } = await cast(t)
+    const scene = await cast(t)
+    const { owner, other, admin, requestId, ownerId, store } = scene
     const path = `/recordings/${requestId}`
     t.match((await owner.get('/recordings')).json, { recordings: [{ id: requestId, model: 'm' }] })
     t.same((await other.get('/recordings')).json, { recordings: [] })
     t.match((await admin.get('/recordings?account=all')).json, { recordings: [{ id: requestId }] })
     t.equal((await other.get(path)).status, 404)
     t.equal((await other.ask('DELETE', path)).status, 404)
+    const auditor = await scene.signedIn('eve@example.com', 'starter', 'auditor')
+    const account = await store.accountById(ownerId)
+    const { user } = await ensureUser(store, { email: 'bob@example.com' })
+    if (account === null) throw new Error('no account')
+    const query = `${path}?account=${ownerId}`
+    for (const role of ['member', 'viewer'] as const) {
+      await setMember(store, { account, user, role, nowMs: Date.now(), audit: () => [] })
+      for (const [name, browser] of Object.entries({ [role]: other, auditor })) {
+        t.equal((await browser.get(query)).status, 404, name)
+        t.equal((await browser.ask('DELETE', query)).status, 404, name)
+      }
+    }
     t.match((await owner.get(path)).json, { id: requestId, accountId: ownerId, reply: null })
     t.equal((await admin.get(path)).status, 200)
     const trail = await store.auditTrail.page({ accountId: ownerId, after: null, limit: 100 })

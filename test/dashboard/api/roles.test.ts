@@ -47,7 +47,10 @@ function tableOf(page: string): Row[] {
 const TABLE = tableOf(readFileSync('docs/reference/access.md', 'utf8'))
 
 void t.test('the page has every endpoint, with the roles of the code', (t) => {
-  const routes = dashboardRoutes({} as Services).filter(({ credential }) => credential !== 'open')
+  // Below its table the page has recordings, which are 404 for every other role (access-matrix.test.ts).
+  const routes = dashboardRoutes({} as Services).filter(
+    ({ credential, path }) => credential !== 'open' && path !== '/recordings/{id}',
+  )
   const named = (method: string, path: string): string =>
     `${method} ${path.replace(/^\/playground\/.*/, '/playground/{format}')}`
   const rows = new Map(TABLE.map((row) => [named(row.method, row.path), row.may]))
@@ -118,7 +121,7 @@ async function cast(t: Test): Promise<Cast> {
 }
 
 /** Paths of objects that the scene does not have: 404 for those who may use them. */
-const ABSENT = ['/configuration/{id}/rollback', '/recordings/{id}']
+const ABSENT = ['/configuration/{id}/rollback']
 
 /** A request that fails for another reason than access, or changes nothing of the scene. */
 function requestFor({ path, method }: Row, { requestId, keys, team }: Cast, key?: string) {

@@ -22,14 +22,15 @@ export function recordingRoutes(services: Services): Route[] {
       reply: schema.recordingsReply,
       handle: (request) => list(services, request),
     }),
+    // Others get 404, whatever their role is: they do not learn which requests are recorded.
     signedRoute('GET', '/recordings/{id}', {
-      credential: 'read account',
+      credential: 'usage',
       query: schema.recordingsQuery,
       reply: schema.recordingReply,
       handle: (request) => read(services, request),
     }),
     signedRoute('DELETE', '/recordings/{id}', {
-      credential: 'change members',
+      credential: 'usage',
       query: schema.recordingsQuery,
       reply: schema.recordingDeletedReply,
       handle: (request) => remove(services, request),
@@ -54,12 +55,15 @@ function rowOf({ id, atMs, accountId, model, upstream, status, bytes }: Recordin
   return { id, atMs, accountId, model, upstream, status, bytes }
 }
 
-/** The recording, if the user may read it. Rejects with `not_found`. */
+/** The recording, if the user owns its account or is an administrator. Rejects with `not_found`. */
 async function found(services: Services, { session, id }: Request) {
   const recordings = keptIn(services)
   const record = (await recordings?.find(id, services.now())) ?? null
   if (recordings === null || record === null) throw notFound()
-  const isOwn = record.head.accountId === session.account.id
+  const { accountId } = record.head
+  const member = session.members.find((each) => each.accountId === accountId)
+  const isOwner = member !== undefined && roleOf(member) === 'owner'
+  const isOwn = isOwner && session.account.id === accountId
   if (!isOwn && roleOf(session.user) !== 'admin') throw notFound()
   return { recordings, ...record }
 }
