@@ -29,11 +29,12 @@ export const command: Command = {
 Usage: sluice store migrate --from URL --to URL [--json]
        sluice store accept  [--config FILE]
 
-'migrate' copies accounts, keys (also revoked ones), the audit trail, ledger entries, sums and budgets from
-one store to another, reads both back and prints counts and digests of each. If it is interrupted, or a
-gateway writes meanwhile, run it again: it continues. A target with other content is refused before
-anything is written. The source is not changed. Sessions, counters of limits and reasoning state are not
-copied; see docs/how-to/back-up-and-restore.md.
+'migrate' copies accounts, users, members, keys (also revoked ones), admin tokens, denials, the audit
+trail, ledger entries, sums, budgets and recordings from one store to another, reads both back and prints
+counts and digests of each. If it is interrupted, or a gateway writes meanwhile, run it again: it
+continues. A target with other content is refused before anything is written. The source is not changed.
+Sessions, counters of limits, cached replies and reasoning state are not copied; see
+docs/how-to/back-up-and-restore.md.
 
 'accept' accepts the present store. Each machine records in the spool folder which store it opened; an empty
 or different store is refused until it is restored or accepted. Run it on each machine, then restart the

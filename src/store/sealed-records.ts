@@ -42,6 +42,8 @@ export interface RecordFilter {
   readonly model?: string
   /** Not before this time, in ms since 1970. */
   readonly sinceMs?: number
+  /** Not after this time. */
+  readonly untilMs?: number
 }
 
 /** Methods fail as those of `Store` do. */
@@ -63,12 +65,13 @@ export interface SealedRecords {
 
 /** Whether a record is one that the filter selects. */
 export function isSelected(head: RecordHead, filter: RecordFilter): boolean {
-  const { id, accountId, keyId, model, sinceMs } = filter
+  const { id, accountId, keyId, model, sinceMs, untilMs } = filter
   return (
     (id === undefined || id === head.id) &&
     (accountId === undefined || accountId === head.accountId) &&
     (keyId === undefined || keyId === head.keyId) &&
     (model === undefined || model === head.model) &&
-    (sinceMs === undefined || head.atMs >= sinceMs)
+    (sinceMs === undefined || head.atMs >= sinceMs) &&
+    (untilMs === undefined || head.atMs <= untilMs)
   )
 }

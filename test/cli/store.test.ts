@@ -82,6 +82,12 @@ void t.test('records that only the target has are never changed', async (t) => {
       },
       /key 'key_1'/,
     ],
+    ['a token', (target) => target.adminTokens.add(aToken(9)), /admin token 'tok_9'/],
+    [
+      'the revocation of a token',
+      (target) => target.adminTokens.add({ ...aToken(1), revokedAtMs: NOON }),
+      /admin token 'tok_1'/,
+    ],
     [
       'an entry',
       (target) => target.auditTrail.add({ ...anEntry(5), id: '01935002-other' }),
@@ -249,6 +255,34 @@ function aKey(n: number, accountId = 'acc_ada') {
   }
 }
 
+function aToken(n: number) {
+  return {
+    id: `tok_${n}`,
+    name: `token ${n}`,
+    digest: digestOf(1000 + n),
+    lastFour: 'wxyz',
+    scopes: ['accounts:read'],
+    accountId: n === 3 ? 'acc_ada' : null,
+    expiresAtMs: NOON + 30 * DAY,
+    createdBy: 'command line',
+    createdAtMs: NOON + n,
+  }
+}
+
+function aRecording(n: number) {
+  return {
+    kind: 'recording' as const,
+    id: `recorded_${n}`,
+    accountId: 'acc_ada',
+    keyId: 'key_1',
+    model: 'gpt-4o',
+    atMs: NOON + (n % 5),
+    expiresAtMs: Date.now() + DAY,
+    info: '{"upstream":"openai","status":200}',
+    value: new Uint8Array([n, 0, 255]),
+  }
+}
+
 function anEntry(n: number) {
   const id = `0193500${n}-0000`
   const what = { actor: 'command line', action: 'key.create', target: `key_${n}`, detail: 'é' }
@@ -284,6 +318,9 @@ async function filled(url: string): Promise<void> {
       const admission = { accountId: 'acc_ada', requestId: `held ${String(shared)}`, demands }
       await store.ledger.admit({ ...admission, leaseMs: 1e9, unsettled })
     }
+    for (let n = 1; n <= 3; n += 1) await store.adminTokens.add(aToken(n))
+    await store.adminTokens.change('tok_2', (token) => ({ ...token, revokedAtMs: NOON }))
+    for (let n = 1; n <= 20; n += 1) await store.sealedRecords.put(aRecording(n), 1e9, NOON)
     const beforeMs = NOON - 30 * DAY
     await store.ledger.prune({ entriesBeforeMs: beforeMs, hoursBeforeMs: 0, daysBeforeMs: 0 })
   })
@@ -296,10 +333,13 @@ async function changed(url: string): Promise<void> {
     await store.revokeKey({ accountId: 'acc_zoe', id: 'key_4' }, NOON + 5)
     await store.changeKey(
       { accountId: 'acc_ada', id: 'key_1' },
-      { name: 'new', limits: null, replacedBy: 'key_5' },
+      { name: 'new', limits: null, replacedBy: 'key_5', labels: { team: 'blue' } },
     )
     await store.createKey(aKey(5), null)
     await store.auditTrail.add(anEntry(4))
+    await store.adminTokens.add(aToken(4))
+    await store.adminTokens.change('tok_1', (token) => ({ ...token, revokedAtMs: NOON + 5 }))
+    await store.sealedRecords.put(aRecording(21), 1e9, NOON)
     await store.ledger.settle(ledgerEntry('late', { atMs: NOON + 10 }))
     // Retention deletes entries in the meantime.
     const [hoursBeforeMs, daysBeforeMs] = [NOON - DAY, NOON - DAY]
@@ -338,13 +378,36 @@ async function contentsOf(url: string) {
     })
     const budgets = await store.ledger.limitStates('acc_ada', demands)
     const left = budgets.map(({ remaining }) => remaining)
-    return { left, accounts, keys, counts, found, rows, days, hours, dropped, used, trail }
+    const tokens = await store.adminTokens.page(null, 100)
+    const heads = await store.sealedRecords.list('recording', {}, Date.now())
+    const recordings = await Promise.all(
+      heads.map(async ({ id }) => {
+        const record = await store.sealedRecords.find('recording', id, Date.now())
+        return { ...record, value: [...(record?.value ?? [])] }
+      }),
+    )
+    return {
+      tokens: tokens.items,
+      recordings,
+      left,
+      accounts,
+      keys,
+      counts,
+      found,
+      rows,
+      days,
+      hours,
+      dropped,
+      used,
+      trail,
+    }
   })
 }
 
 async function assertSame(t: Test, from: string, to: string): Promise<void> {
   const [source, target] = [await contentsOf(from), await contentsOf(to)]
   t.same(new Set(source.left), new Set([1e12 - (1e15 % 7e11)]), 'of every budget')
+  t.ok(source.recordings.length >= 20 && source.tokens.length >= 3)
   t.ok(source.rows.length > 20 && source.days.length > 0 && source.trail.length > 2)
   // Entries that the source has deleted since then may still exist.
   const { dropped, used, ...lasting } = source

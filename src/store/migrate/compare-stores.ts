@@ -7,7 +7,7 @@ import { isObject } from '../../formats/chat/json.js'
 import { everyAccount, everyKey, userPages } from '../list-all.js'
 import { isRemovable } from '../remove-ended-keys.js'
 import { STORE_CAPACITY, type Store } from '../store.js'
-import { auditPages, PARTS, recordsOf, type Part, type Progress } from './read-parts.js'
+import { auditPages, PARTS, recordsOf, tokenPages, type Part, type Progress } from './read-parts.js'
 
 /** The target has a record that the source does not have, or cannot store one; the message names it. */
 export class MigrationRefused extends Error {
@@ -81,6 +81,14 @@ export async function refuseForeign(from: Store, to: Store, progress: Progress):
   for await (const page of userPages(to)) {
     for (const { id, email } of page) {
       if ((await from.users.byId(id))?.email !== email) throw foreign(`user '${id}'`)
+    }
+  }
+  for await (const page of tokenPages(to)) {
+    for (const { id, digest, revokedAtMs } of page) {
+      const own = await from.adminTokens.byId(id)
+      // The copy would make a token valid again that only the target has revoked.
+      const isKept = revokedAtMs === undefined || own?.revokedAtMs !== undefined
+      if (own?.digest !== digest || !isKept) throw foreign(`the admin token '${id}'`)
     }
   }
   await refuseForeignTrail(from, to)

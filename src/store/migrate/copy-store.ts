@@ -7,6 +7,7 @@
  * before anything is written.
  */
 import type { Account, ApiKey, User } from '../../accounts/account.js'
+import type { AdminToken } from '../admin-tokens.js'
 import { accountPages, everyAccount, everyKey, userPages } from '../list-all.js'
 import { removeEndedKeys } from '../remove-ended-keys.js'
 import type { KeyEdit, Store } from '../store.js'
@@ -17,7 +18,9 @@ import {
   denialPages,
   objectBatches,
   prunedUses,
+  recordingBatches,
   sumsOf,
+  tokenPages,
   type Part,
   type Progress,
 } from './read-parts.js'
@@ -91,6 +94,29 @@ export async function copyStore(from: Store, to: Store, progress: Progress): Pro
       copied('denials', 1)
     }
   }
+  copied('tokens', await copyTokens(from, to))
+  for await (const batch of recordingBatches(from, Date.now())) {
+    for (const record of batch) {
+      if ((await to.sealedRecords.find('recording', record.id, 0)) !== null) continue
+      await to.sealedRecords.put(record, Number.MAX_SAFE_INTEGER, record.atMs)
+    }
+    copied('recordings', batch.length)
+  }
+}
+
+/** Copies the tokens of the admin API, in the order of creation; returns their number. */
+async function copyTokens(from: Store, to: Store): Promise<number> {
+  const tokens: AdminToken[] = []
+  for await (const page of tokenPages(from)) tokens.push(...page)
+  for (const token of tokens.toReversed()) {
+    if (await to.adminTokens.add(token)) continue
+    const there = await to.adminTokens.byId(token.id)
+    if (there?.digest !== token.digest) {
+      throw new MigrationRefused(`the target cannot take the admin token '${token.id}'`)
+    }
+    if (canonical(there) !== canonical(token)) await to.adminTokens.change(token.id, () => token)
+  }
+  return tokens.length
 }
 
 async function copyUser(to: Store, user: User): Promise<void> {
@@ -154,13 +180,15 @@ async function copyKey(to: Store, key: ApiKey): Promise<void> {
 
 /** The members of a key that can change. */
 function editOf(key: ApiKey): KeyEdit {
-  const { name, expiresAtMs, models, allowTools, limits, replacedBy } = key
+  const { name, expiresAtMs, models, allowTools, limits, labels, replacedBy, updatedAtMs } = key
   return {
     name,
     expiresAtMs: expiresAtMs ?? null,
     models: models ?? null,
     allowTools: allowTools ?? null,
     limits: limits ?? null,
+    labels: labels ?? null,
+    ...(updatedAtMs === undefined ? {} : { updatedAtMs }),
     ...(replacedBy === undefined ? {} : { replacedBy }),
   }
 }

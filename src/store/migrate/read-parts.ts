@@ -1,17 +1,22 @@
 /**
  * The parts of a store that a migration copies, and how to read them in batches.
  */
+import { createHash } from 'node:crypto'
 import type { ApiKey, Member } from '../../accounts/account.js'
 import { periodOf } from '../limit-arithmetic.js'
+import type { AdminToken, AdminTokenPage } from '../admin-tokens.js'
 import type { AuditEntry } from '../audit-trail.js'
 import { denialEndOf, type Denial } from '../denials.js'
 import type { BudgetSpent } from '../ledger.js'
 import { endOf, type ProviderObject } from '../provider-objects.js'
+import type { SealedRecord } from '../sealed-records.js'
 import type { AccountUse, UsageSum } from '../usage-queries.js'
 import { accountPages, everyAccount, keyPages, userPages } from '../list-all.js'
 import type { Page, Store } from '../store.js'
 
 const AUDIT_PAGE = 1_000
+/** Recordings that are in memory at the same time, each of a few MB. */
+const RECORDINGS = 8
 
 /** The parts, in the order in which they are copied. */
 export const PARTS = [
@@ -27,11 +32,13 @@ export const PARTS = [
   'objects',
   'denials',
   'months',
+  'tokens',
+  'recordings',
 ] as const
 /**
  * A kind of record; `rows` are ledger entries, `hours` and `days` the ledger's sums, `budgets` their spend,
  * `objects` those of providers with their owners, `denials` denied workload identities,
- * `months` the use of pruned entries.
+ * `months` the use of pruned entries, `tokens` those of the admin API, `recordings` encrypted requests.
  */
 export type Part = (typeof PARTS)[number]
 
@@ -75,6 +82,10 @@ export function recordsOf(store: Store, part: Part, nowMs: number): AsyncIterabl
       return aged(objectBatches(store, nowMs), () => 0)
     case 'denials':
       return placed(denialPages(store, nowMs))
+    case 'tokens':
+      return placed(tokenPages(store))
+    case 'recordings':
+      return aged(recordingDigests(store, nowMs), () => 0)
     case 'months':
       return aged(prunedUses(store), ({ month }) => month)
     default:
@@ -144,6 +155,50 @@ export async function* denialPages(store: Store, nowMs: number): AsyncGenerator<
     const page: Page<Denial> = await store.denials.list(query)
     yield page.items.filter((denial) => denialEndOf(denial) > nowMs)
     after = page.next
+  }
+}
+
+/** The tokens of the admin API, newest first. */
+export async function* tokenPages(store: Store): AsyncGenerator<readonly AdminToken[]> {
+  for (let after: string | null = null; ;) {
+    const page: AdminTokenPage = await store.adminTokens.page(after, AUDIT_PAGE)
+    yield page.items
+    if (page.next === null) return
+    after = page.next
+  }
+}
+
+/** Recordings that have not expired, with their encrypted values, newest first, a few in each batch. */
+export async function* recordingBatches(
+  store: Store,
+  nowMs: number,
+): AsyncGenerator<readonly SealedRecord[]> {
+  const seen = new Set<string>()
+  let untilMs = Number.MAX_SAFE_INTEGER
+  for (;;) {
+    const heads = await store.sealedRecords.list('recording', { untilMs }, nowMs)
+    const fresh = heads.filter(({ id }) => !seen.has(id))
+    for (let from = 0; from < fresh.length; from += RECORDINGS) {
+      const batch = fresh.slice(from, from + RECORDINGS)
+      const found = await Promise.all(
+        batch.map(({ id }) => store.sealedRecords.find('recording', id, nowMs)),
+      )
+      for (const { id } of batch) seen.add(id)
+      yield found.filter((record) => record !== null)
+    }
+    const last = heads.at(-1)
+    if (last === undefined || fresh.length === 0) return
+    untilMs = last.atMs
+  }
+}
+
+/** The same with digests of the values, whose types differ between engines. */
+async function* recordingDigests(store: Store, nowMs: number): AsyncGenerator<readonly object[]> {
+  for await (const batch of recordingBatches(store, nowMs)) {
+    yield batch.map((record) => ({
+      ...record,
+      value: createHash('sha256').update(record.value).digest('hex'),
+    }))
   }
 }
 

@@ -11,7 +11,7 @@ import {
   signedRoute,
   type Route,
 } from '../../../src/dashboard/server/routing/route.js'
-import { ensureUser, setMember } from '../../../src/accounts/members.js'
+import { createUser, ensureUser, setMember } from '../../../src/accounts/members.js'
 import { ACCESS } from '../../../src/dashboard/server/routing/access.js'
 import { dashboardRoutes } from '../../../src/dashboard/server/routing/routes.js'
 import { createdKeyReply } from '../../../src/dashboard/server/schema/schema.js'
@@ -271,7 +271,9 @@ void t.test(
     t.match((await admin.get('/recordings?account=all')).json, { recordings: [{ id: requestId }] })
     t.equal((await other.get(path)).status, 404)
     t.equal((await other.ask('DELETE', path)).status, 404)
-    const auditor = await scene.signedIn('eve@example.com', 'starter', 'auditor')
+    await createUser(store, { email: 'eve@example.com', role: 'auditor', password: PASSWORD })
+    const auditor = scene.browser()
+    t.equal((await auditor.signIn('eve@example.com')).status, 200)
     const account = await store.accountById(ownerId)
     const { user } = await ensureUser(store, { email: 'bob@example.com' })
     if (account === null) throw new Error('no account')

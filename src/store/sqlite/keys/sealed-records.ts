@@ -104,6 +104,7 @@ function conditionOf(kind: RecordKind, filter: RecordFilter): { where: string; v
     ['key_id = ?', filter.keyId],
     ['model = ?', filter.model],
     ['at_ms >= ?', filter.sinceMs],
+    ['at_ms <= ?', filter.untilMs],
   ]
   const given = conditions.flatMap(([sql, value]): [string, Value][] =>
     value === undefined ? [] : [[sql, value]],
