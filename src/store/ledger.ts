@@ -14,6 +14,8 @@ import type {
   AccountUseQuery,
   EntryPage,
   EntryQuery,
+  GroupUse,
+  GroupUseQuery,
   KeyUse,
   KeyUseQuery,
   SumQuery,
@@ -197,6 +199,8 @@ export interface Ledger {
   export(sinceMs: number): AsyncIterable<readonly LedgerEntry[]>
   /** Each key that was used, in no order: faster than `sums` for accounts with many keys. */
   keyUse(query: KeyUseQuery): Promise<KeyUse[]>
+  /** The totals of each key, model or value of a property that was used, in no order. */
+  groupUse(query: GroupUseQuery): Promise<GroupUse[]>
   /**
    * What accounts used, also by entries that were pruned since: each entry counts once, in the month and
    * under the path of its account at the time. In no order.

@@ -54,6 +54,52 @@ export interface SumQuery {
    * empty then, and for all accounts `accountId`, too. Not with `keyId`.
    */
   readonly per?: 'key' | 'model'
+  /**
+   * Only sums by this property of requests, or by this one of its values: `keyId` of the sums is
+   * `*PROPERTY=VALUE` then. Those of one account, or of all together. Not with `keyId` and `per`.
+   */
+  readonly property?: PropertyName | `${PropertyName}=${string}`
+}
+
+/**
+ * Properties of requests that sums are kept by, besides key and model. `account`: `ID PATH`, the account and
+ * `LedgerEntry.accountPath` at the time of the request, for all accounts only. `label`: `NAME=VALUE`.
+ * `shadow`: the upstream of a copied request. Sums of earlier versions lack them.
+ */
+export const PROPERTIES = ['upstream', 'format', 'label', 'shadow', 'account'] as const
+/** One of them. */
+export type PropertyName = (typeof PROPERTIES)[number]
+
+/**
+ * The first characters of `UsageSum.keyId` in sums by property; no key has such an id. It ends where the ids
+ * of keys may start.
+ */
+export const PROPERTY_MARK = '*'
+
+/** Selects the totals of groups. */
+export interface GroupUseQuery {
+  /** Null is all accounts. */
+  readonly accountId: string | null
+  /** `key`, `model`, or a property; `label=NAME=` selects one label. */
+  readonly by: 'key' | 'model' | PropertyName | `label=${string}=`
+  readonly model?: string
+  /** Only with `key` and `model`. */
+  readonly keyId?: string
+  /** Whole hours; ms since 1970. */
+  readonly fromMs: number
+  /** Exclusive. */
+  readonly toMs: number
+}
+
+/** The totals of a group. */
+export interface GroupUse extends KeyUse {
+  /** Empty for groups other than keys. */
+  readonly accountId: string
+  /** The key, the model, or the value of the property. */
+  readonly keyId: string
+  readonly errors: number
+  readonly inputTokens: number
+  readonly outputTokens: number
 }
 
 /**

@@ -138,6 +138,7 @@ function observedLedger(ledger: Ledger, timed: Timed): Ledger {
     entry: (accountId, requestId) => timed('usage', () => ledger.entry(accountId, requestId)),
     export: (sinceMs) => ledger.export(sinceMs),
     keyUse: (query) => timed('usage', () => ledger.keyUse(query)),
+    groupUse: (query) => timed('usage', () => ledger.groupUse(query)),
     accountUse: (query) => timed('usage', () => ledger.accountUse(query)),
     prunedUse: () => timed('usage', () => ledger.prunedUse()),
     putAccountUse: (uses) => timed('usage', () => ledger.putAccountUse(uses)),

@@ -10,7 +10,7 @@ import { denialEndOf, type Denial } from '../denials.js'
 import type { BudgetSpent } from '../ledger.js'
 import { endOf, type ProviderObject } from '../provider-objects.js'
 import type { SealedRecord } from '../sealed-records.js'
-import type { AccountUse, UsageSum } from '../usage-queries.js'
+import { PROPERTIES, type AccountUse, type UsageSum } from '../usage-queries.js'
 import { accountPages, everyAccount, keyPages, userPages } from '../list-all.js'
 import type { Page, Store } from '../store.js'
 
@@ -219,7 +219,14 @@ async function* everySum(store: Store, by: 'hour' | 'day'): AsyncGenerator<reado
   for await (const { id } of everyAccount(store)) yield await sumsOf(store, id, by)
 }
 
-/** All sums of an account. */
-export function sumsOf(store: Store, accountId: string, by: 'hour' | 'day'): Promise<UsageSum[]> {
-  return store.ledger.sums({ accountId, by, fromMs: 0, toMs: Number.MAX_SAFE_INTEGER })
+/** All sums of an account, by key and model and by property. */
+export async function sumsOf(
+  store: Store,
+  accountId: string,
+  by: 'hour' | 'day',
+): Promise<UsageSum[]> {
+  const all = { accountId, by, fromMs: 0, toMs: Number.MAX_SAFE_INTEGER }
+  const sums = await store.ledger.sums(all)
+  for (const property of PROPERTIES) sums.push(...(await store.ledger.sums({ ...all, property })))
+  return sums
 }

@@ -6,6 +6,8 @@ import { CAUSES, causeOf } from '../../errors.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import {
   FIRST_CONTENT_BOUNDS_MS,
+  PROPERTY_MARK,
+  type GroupUse,
   type UsageSum,
   type KeyUse,
   type SumQuery,
@@ -70,6 +72,26 @@ export function countersOf(entry: LedgerEntry): number[] {
   return counters
 }
 
+/** The properties of an entry, as `keyId` of their sums. */
+export function propertiesOf(entry: LedgerEntry): string[] {
+  const { accountId, accountPath, upstream, ingress, labels, shadowOf } = entry
+  const properties = [`account=${accountId} ${accountPath ?? ''}`]
+  if (upstream !== null) properties.push(`upstream=${upstream}`)
+  if (upstream !== null && shadowOf !== null) properties.push(`shadow=${upstream}`)
+  if (ingress !== null) properties.push(`format=${ingress}`)
+  if (labels !== null && labels !== '') {
+    properties.push(...labels.split(' ').map((label) => `label=${label}`))
+  }
+  return properties.map((property) => PROPERTY_MARK + property)
+}
+
+/** Whether a sum is one by this property: `upstream`, `upstream=openai`, or a prefix `label=team=`. */
+export function isOfProperty(keyId: string, property: string): boolean {
+  const name = PROPERTY_MARK + property
+  if (!property.includes('=')) return keyId.startsWith(`${name}=`)
+  return property.endsWith('=') ? keyId.startsWith(name) : keyId === name
+}
+
 /** Sets one counter, as `countersOf` numbers them. */
 export function setCounter(sum: SumCounters, index: number, count: number): void {
   if (index in sum) sum[index] = Math.min(Number.MAX_SAFE_INTEGER, count)
@@ -129,22 +151,33 @@ function bucketOf(firstContentMs: number): number {
 /**
  * The sums that match the query, grouped as it requires.
  *
- * Filters and groups sums, for engines that store sums by key and model only. Pure.
+ * Filters and groups sums, for engines that store sums by account only. Pure.
  */
 export function selectSums(
   sums: readonly UsageSum[],
-  { accountId, keyId, model, per }: SumQuery,
+  { accountId, keyId, model, per, property }: SumQuery,
 ): UsageSum[] {
   const found = sums.filter((sum) => {
     return (
-      (keyId === undefined || sum.keyId === keyId) && (model === undefined || sum.model === model)
+      (keyId === undefined || sum.keyId === keyId) &&
+      (model === undefined || sum.model === model) &&
+      (property === undefined || isOfProperty(sum.keyId, property))
     )
   })
+  if (property !== undefined) {
+    const isOfEach = accountId !== null || property.startsWith('account')
+    return isOfEach ? found : addedUp(found, (sum) => ({ ...sum, accountId: '' }))
+  }
   if (per !== 'model') return found
+  return addedUp(found, (sum) => ({ ...sum, accountId: accountId ?? '', keyId: '' }))
+}
+
+/** Adds up the sums with the same start, model, account and key after a change of these. */
+function addedUp(sums: readonly UsageSum[], changed: (sum: UsageSum) => UsageSum): UsageSum[] {
   const groups = new Map<string, { at: UsageSum; counters: SumCounters }>()
-  for (const sum of found) {
-    const name = `${sum.startMs} ${sum.model}`
-    const at = { ...sum, accountId: accountId ?? '', keyId: '' }
+  for (const sum of sums) {
+    const at = changed(sum)
+    const name = JSON.stringify([at.startMs, at.model, at.accountId, at.keyId])
     const group = groups.get(name) ?? { at, counters: newSum() }
     addCounters(group.counters, countersFromSum(sum))
     groups.set(name, group)
@@ -157,18 +190,27 @@ export function byCost(a: KeyUse, b: KeyUse): number {
   return b.costNanoUsd - a.costNanoUsd || b.requests - a.requests
 }
 
-/** What each key used. */
-export function useByKey(sums: readonly UsageSum[]): KeyUse[] {
-  const uses = new Map<string, KeyUse>()
-  for (const { accountId, keyId, requests, costNanoUsd, unpriced } of sums) {
+/** What each key, model or value of a property used. */
+export function useByGroup(
+  sums: readonly UsageSum[],
+  by: 'key' | 'model' | 'property',
+): GroupUse[] {
+  const uses = new Map<string, GroupUse>()
+  for (const sum of sums) {
+    const accountId = by === 'key' ? sum.accountId : ''
+    const value = sum.keyId.slice(sum.keyId.indexOf('=') + 1)
+    const keyId = by === 'key' ? sum.keyId : by === 'model' ? sum.model : value
     const name = `${accountId} ${keyId}`
     const before = uses.get(name)
     uses.set(name, {
       accountId,
       keyId,
-      requests: (before?.requests ?? 0) + requests,
-      costNanoUsd: (before?.costNanoUsd ?? 0) + costNanoUsd,
-      unpriced: (before?.unpriced ?? 0) + unpriced,
+      requests: (before?.requests ?? 0) + sum.requests,
+      errors: (before?.errors ?? 0) + sum.errors,
+      inputTokens: (before?.inputTokens ?? 0) + sum.inputTokens,
+      outputTokens: (before?.outputTokens ?? 0) + sum.outputTokens,
+      costNanoUsd: Math.min(Number.MAX_SAFE_INTEGER, (before?.costNanoUsd ?? 0) + sum.costNanoUsd),
+      unpriced: (before?.unpriced ?? 0) + sum.unpriced,
     })
   }
   return [...uses.values()]

@@ -278,7 +278,8 @@ CREATE VIEW entries AS SELECT
 FROM ledger_entries;
 
 -- Sums of an hour or day (UTC) for each key and model. Rows with the key '*' are those of all keys of an account, and
--- rows with an empty account those of all accounts.
+-- rows with an empty account those of all accounts. Rows with a key `*PROPERTY=VALUE`, such as `*upstream=openai`, are
+-- those of the requests with this property (PROPERTIES in src/store/usage-queries.ts), of an account or of all.
 -- A past hour is added to its day: `usage_days` includes the rows of `usage_hours` up to `days_mark`, and the view
 -- `usage_pending` has the others. `last_at_ms` is the time at which the last of the requests arrived.
 -- `first_content_N` counts requests by time to first content, in the intervals of FIRST_CONTENT_BOUNDS_MS.
@@ -357,8 +358,9 @@ CREATE TABLE usage_days (
   PRIMARY KEY (start_ms, account_id, key_id, model)
 ) WITHOUT ROWID;
 -- Covers the query for the usage of every key.
-CREATE INDEX usage_days_by_key
-ON usage_days (account_id, key_id, start_ms, model, requests, cost_nano_usd, unpriced);
+CREATE INDEX usage_days_by_key ON usage_days (
+  account_id, key_id, start_ms, model, requests, errors, input_tokens, output_tokens, cost_nano_usd, unpriced
+) WHERE key_id >= '+';
 
 -- One row: the last row of `usage_hours`, in the order of its primary key, that `usage_days` includes.
 CREATE TABLE days_mark (

@@ -8,7 +8,7 @@ import { programFile } from '../../config/package-file.js'
 import { storeReplaced } from '../errors.js'
 import { isBusy, numberIn, textIn, type Connection } from './driver.js'
 import { nameAccounts } from './keys/name-accounts.js'
-import { ADD_ACCOUNT_SUMS } from './ledger/roll-up.js'
+import { ADD_ACCOUNT_SUMS, addPropertySums } from './ledger/roll-up.js'
 
 /** 'SLUI'; a file of another program has another id. */
 const APPLICATION_ID = 0x53_4c_55_49
@@ -41,7 +41,10 @@ export async function migrate(db: Connection, expectedId: string | undefined): P
       db.exec(sqlOf(`migrations/to-version-${from + 1}.sql`))
     }
     if (version === 1) db.exec(ADD_ACCOUNT_SUMS)
-    if (version > 0 && version < 7) nameAccounts(db)
+    if (version > 0 && version < 7) {
+      nameAccounts(db)
+      addPropertySums(db)
+    }
     if (version !== SCHEMA_VERSION) db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`)
     const row = db.prepare("SELECT value FROM meta WHERE name = 'store_id'").get()
     if (row === undefined) throw new Error('its id is missing')

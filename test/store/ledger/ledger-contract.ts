@@ -15,6 +15,7 @@ import { raised, raisedOverMidnight, raisedTogether } from './raises.js'
 import { usedByAccounts } from './account-use.js'
 import { appended, exported, pruned, settled, summed } from './entries.js'
 import { narrowed } from './key-use.js'
+import { summedByProperty } from './property-use.js'
 import {
   anAdmission,
   aName,
@@ -57,6 +58,7 @@ export function ledgerContract(engine: string, newUrl: NewUrl): void {
     'use of accounts': usedByAccounts,
     sums: summed,
     'sums of keys and models': narrowed,
+    'sums by property': summedByProperty,
     pages,
     'pages with filters': bounded,
     export: exported,

@@ -175,6 +175,8 @@ void t.test('a store of version 6 then counts entries whose tokens are assumed',
   await ledger.append(aRow({ source: 'assumed' }))
   for (const by of ['hour', 'day'] as const) {
     t.match(await ledger.sums({ ...span, by }), [{ requests: 2, assumed: 1, estimated: 0 }], by)
+    const ofUpstream = await ledger.sums({ ...span, by, property: 'upstream=openai' })
+    t.match(ofUpstream, [{ requests: 2, assumed: 1 }], `${by} by property, of old entries too`)
   }
 })
 

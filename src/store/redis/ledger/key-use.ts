@@ -3,7 +3,7 @@
  * accounts have tens of thousands of them; an account counts the entries that came late (`past`), so that
  * they are added up again when one of them has changed.
  */
-import { byCost, useByKey } from '../../records/count-usage.js'
+import { byCost, useByGroup } from '../../records/count-usage.js'
 import type { KeyUse, KeyUseQuery, SumQuery, UsageSum } from '../../usage-queries.js'
 import type { RedisConnection } from '../connection/redis-connection.js'
 import { BUCKET_MS, type LedgerKeys } from './ledger-keys.js'
@@ -60,7 +60,7 @@ export class RedisKeyUse {
     const recentMs = dayOf(Date.now()) - BUCKET_MS.day
     const read = async (from: number, to: number): Promise<KeyUse[]> => {
       const of = { accountId, by: 'day', fromMs: from, toMs: to } as const
-      return useByKey(await this.parts.sums({ ...of, ...(model === undefined ? {} : { model }) }))
+      return useByGroup(await this.parts.sums({ ...of, ...(model === undefined ? {} : { model }) }), 'key')
     }
     if (fromMs >= recentMs) return read(fromMs, toMs)
     const pastMs = Math.min(toMs, recentMs - 1)

@@ -58,6 +58,16 @@ export class LedgerKeys {
     return `${accountPrefix(accountId)}:${by}:${startMs}`
   }
 
+  /** The sums of one bucket by property: `*PROPERTY=VALUE\0MODEL\0COUNTER`. */
+  propertySum(accountId: string, by: 'hour' | 'day', startMs: number): string {
+    return `${accountPrefix(accountId)}:${by}:${startMs}:by`
+  }
+
+  /** The last entry in the sums by property. */
+  propertyMark(accountId: string): string {
+    return `${accountPrefix(accountId)}:by`
+  }
+
   /** The existing sums, by their start. */
   buckets(accountId: string, by: 'hour' | 'day'): string {
     return `${accountPrefix(accountId)}:${by}s`
@@ -171,6 +181,7 @@ export const LEDGER_SCRIPTS = {
   listExpired: loadScript('limits/time', 'ledger/list-expired'),
   readEntries: loadScript('ledger/read-entries'),
   deleteEntries: loadScript('ledger/delete-entries'),
+  addPropertySums: loadScript('ledger/add-property-sums'),
 }
 
 /** Groups items by a key, as `Map.groupBy` of Node 21 does; this program also runs on Node 20. */

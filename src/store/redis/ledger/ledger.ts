@@ -33,6 +33,7 @@ import {
 } from './ledger-keys.js'
 import { RedisAccountUse } from './account-use.js'
 import { budgets, putBudgets, putLastUse, putSums } from './migrate-usage.js'
+import { RedisPropertySums } from './property-sums.js'
 import { RedisUsage } from './read-usage.js'
 import { Settlement, type SettledEntry } from './settlement.js'
 
@@ -70,9 +71,10 @@ export class RedisLedger implements Ledger {
     const processName = `${process.pid}.${Math.floor(Math.random() * 2 ** 40).toString(36)}`
     this.context = { link: ledger, names, clock: nowMs ?? (() => ''), slices, processName }
     // Queries may take longer.
-    this.usage = new RedisUsage(admin, names)
+    const properties = new RedisPropertySums(admin, names)
+    this.usage = new RedisUsage(admin, names, properties)
     this.uses = new RedisAccountUse(admin, names, this.usage)
-    this.pruning = new UsagePruning(admin, names, this.uses)
+    this.pruning = new UsagePruning({ link: admin, names }, this.uses, properties)
     this.admissions = new Admissions(this.context)
     this.settlement = new Settlement(this.context)
     this.sliceReporter = new SliceReporter(this.context)
@@ -84,6 +86,7 @@ export class RedisLedger implements Ledger {
   readonly entry: Ledger['entry'] = (accountId, id) => this.usage.entry(accountId, id)
   readonly export: Ledger['export'] = (sinceMs) => this.usage.export(sinceMs)
   readonly keyUse: Ledger['keyUse'] = (query) => this.usage.keyUse(query)
+  readonly groupUse: Ledger['groupUse'] = (query) => this.usage.groupUse(query)
   readonly accountUse: Ledger['accountUse'] = (query) => this.uses.of(query)
   readonly prunedUse: Ledger['prunedUse'] = () => this.uses.pruned()
   readonly lastUse: Ledger['lastUse'] = (accountId, ids) => this.usage.lastUse(accountId, ids)
@@ -313,11 +316,17 @@ class UsagePruning {
   private readonly link: RedisConnection
   private readonly names: LedgerKeys
   private readonly uses: RedisAccountUse
+  private readonly properties: RedisPropertySums
 
-  constructor(link: RedisConnection, names: LedgerKeys, uses: RedisAccountUse) {
+  constructor(
+    { link, names }: Pick<LedgerContext, 'link' | 'names'>,
+    uses: RedisAccountUse,
+    properties: RedisPropertySums,
+  ) {
     this.link = link
     this.names = names
     this.uses = uses
+    this.properties = properties
   }
 
   /** Resolves to the number of removed entries. */
@@ -326,6 +335,7 @@ class UsagePruning {
     for (const account of stringsOf(
       await this.link.send('listing accounts', 'smembers', [ACCOUNTS]),
     )) {
+      await this.properties.catchUp(account)
       count += await this.pruneRows(account, entriesBeforeMs)
       await this.pruneSums(account, 'hour', hoursBeforeMs)
       await this.pruneSums(account, 'day', daysBeforeMs)
@@ -362,6 +372,7 @@ class UsagePruning {
     const range = [buckets, '-inf', `(${Math.floor(beforeMs / length) * length}`]
     for (const start of listOf(await this.link.send(what, 'zrangebyscore', range)).map(Number)) {
       await this.link.send(what, 'del', [this.names.sum(account, by, start)])
+      await this.link.send(what, 'del', [this.names.propertySum(account, by, start)])
       await this.link.send(what, 'zrem', [buckets, start])
     }
   }

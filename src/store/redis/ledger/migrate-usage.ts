@@ -4,7 +4,7 @@
  */
 import { isBudgetKind } from '../../limit-arithmetic.js'
 import type { BudgetSpent } from '../../ledger.js'
-import type { UsageSum } from '../../usage-queries.js'
+import { PROPERTY_MARK, type UsageSum } from '../../usage-queries.js'
 import { numberedCounters } from '../../records/count-usage.js'
 import type { RedisConnection } from '../connection/redis-connection.js'
 import { groupBy } from './ledger-keys.js'
@@ -70,11 +70,15 @@ export async function putSums(
   sums: readonly UsageSum[],
 ): Promise<void> {
   const what = 'putting sums'
-  for (const bucket of groupBy(sums, ({ startMs }) => String(startMs)).values()) {
+  const isByProperty = ({ keyId }: UsageSum): boolean => keyId.startsWith(PROPERTY_MARK)
+  const bucketOf = (sum: UsageSum): string => `${sum.startMs} ${isByProperty(sum)}`
+  for (const bucket of groupBy(sums, bucketOf).values()) {
     for (let from = 0; from < bucket.length; from += PUT_AT_ONCE) {
       const some = bucket.slice(from, from + PUT_AT_ONCE)
-      const { accountId = '', startMs = 0 } = some[0] ?? {}
-      const sum = names.sum(accountId, by, startMs)
+      const [first] = some
+      const { accountId = '', startMs = 0 } = first ?? {}
+      const kind = first !== undefined && isByProperty(first) ? 'propertySum' : 'sum'
+      const sum = names[kind](accountId, by, startMs)
       const counters = some.flatMap(countersOf)
       const used = counters.filter(([, count]) => count > 0)
       const unused = counters.filter(([, count]) => count === 0)

@@ -5,6 +5,8 @@ import {
   matchesEntry,
   type EntryPage,
   type EntryQuery,
+  type GroupUse,
+  type GroupUseQuery,
   type KeyUse,
   type KeyUseQuery,
   type SumQuery,
@@ -27,12 +29,14 @@ import type { RedisConnection } from '../connection/redis-connection.js'
 import { parseRecord, listOf, stringsOf } from '../connection/parse-replies.js'
 import {
   selectSums,
+  useByGroup,
   newSum,
   setCounter,
   sumFromCounters,
   type SumCounters,
 } from '../../records/count-usage.js'
 import { readEntry } from '../../records/entry-text.js'
+import type { RedisPropertySums } from './property-sums.js'
 
 /** Entries read in one batch. */
 const BATCH = 250
@@ -62,12 +66,14 @@ export class RedisUsage {
   private readonly link: RedisConnection
   private readonly names: LedgerKeys
   private readonly uses: RedisKeyUse
+  private readonly properties: RedisPropertySums
 
-  constructor(link: RedisConnection, names: LedgerKeys) {
+  constructor(link: RedisConnection, names: LedgerKeys, properties: RedisPropertySums) {
     this.link = link
     this.names = names
     const sums = (query: SumQuery): Promise<UsageSum[]> => this.sums(query)
     this.uses = new RedisKeyUse({ link, names, accounts: () => this.accounts(), sums })
+    this.properties = properties
   }
 
   /** The accounts with data in the ledger. */
@@ -128,19 +134,23 @@ export class RedisUsage {
   }
 
   async sums(query: SumQuery): Promise<UsageSum[]> {
-    const { accountId, by, fromMs, toMs } = query
+    const { accountId, by, fromMs, toMs, property } = query
     const length = BUCKET_MS[by]
     const first = Math.floor(Math.max(0, fromMs) / length) * length
     const accounts = accountId === null ? await this.accounts() : [accountId]
     const found: UsageSum[] = []
     for (const account of accounts) {
+      if (property !== undefined) await this.properties.catchUp(account)
       const range = [this.names.buckets(account, by), first, toMs]
       const starts = listOf(await this.link.send('reading sums', 'zrangebyscore', range)).map(
         Number,
       )
       for (let at = 0; at < starts.length; at += BUCKETS) {
         const some = starts.slice(at, at + BUCKETS)
-        const sums = await Promise.all(some.map((startMs) => this.bucket(account, by, startMs)))
+        const isByProperty = property !== undefined
+        const sums = await Promise.all(
+          some.map((startMs) => this.bucket(account, { by, startMs, isByProperty })),
+        )
         found.push(...sums.flat())
       }
     }
@@ -149,6 +159,29 @@ export class RedisUsage {
 
   keyUse(query: KeyUseQuery): Promise<KeyUse[]> {
     return this.uses.of(query)
+  }
+
+  /** Of whole days, and of the hours before and after them. */
+  async groupUse({ by, fromMs, toMs, ...query }: GroupUseQuery): Promise<GroupUse[]> {
+    const { hour, day } = BUCKET_MS
+    const first = Math.floor(fromMs / hour) * hour
+    const end = Math.max(first, Math.ceil(toMs / hour) * hour)
+    const [firstDay, lastDay] = [Math.ceil(first / day) * day, Math.floor(end / day) * day]
+    const isShort = firstDay >= lastDay
+    const spans = [
+      ['hour', first, isShort ? end : firstDay],
+      ['day', firstDay, isShort ? firstDay : lastDay],
+      ['hour', isShort ? end : lastDay, end],
+    ] as const
+    const per = by === 'key' ? 'key' : 'model'
+    const grouping = by === 'key' || by === 'model' ? { per } : { property: by }
+    const sums: UsageSum[] = []
+    for (const [length, from, to] of spans) {
+      if (from >= to) continue
+      const span = { by: length, fromMs: from, toMs: to - 1 }
+      sums.push(...(await this.sums({ ...query, ...grouping, ...span } as SumQuery)))
+    }
+    return useByGroup(sums, by === 'key' || by === 'model' ? by : 'property')
   }
 
   async lastUse(
@@ -232,10 +265,13 @@ export class RedisUsage {
 
   private async bucket(
     accountId: string,
-    by: 'hour' | 'day',
-    startMs: number,
+    {
+      by,
+      startMs,
+      isByProperty,
+    }: Pick<SumQuery, 'by'> & { startMs: number; isByProperty: boolean },
   ): Promise<UsageSum[]> {
-    const name = this.names.sum(accountId, by, startMs)
+    const name = this.names[isByProperty ? 'propertySum' : 'sum'](accountId, by, startMs)
     const fields = await this.link.send('reading sums', 'hgetall', [name])
     const sums = new Map<string, SumCounters>()
     for (const [field, count] of pairsOf(fields)) {

@@ -20,7 +20,7 @@ import {
 import { readAccount, readKey, type AccountRecord } from '../../records/account-and-key-records.js'
 import type { KeyUse } from '../../usage-queries.js'
 import { textIn, type Connection, type Row } from '../driver.js'
-import { lastUseOf, lastUses, type KeyUses } from '../ledger/read-sums.js'
+import { lastUseOf, lastUses, type GroupUses } from '../ledger/read-sums.js'
 
 const KEYS = `SELECT keys.id AS id, keys.account_id AS account_id, keys.record AS record, accounts.name AS name
   FROM keys JOIN accounts ON accounts.id = keys.account_id`
@@ -37,18 +37,18 @@ export class DirectoryTables {
   }
 
   /** `uses` must include every entry. */
-  keys(query: KeyQuery, uses: KeyUses): SortedPage<ListedKey> {
+  keys(query: KeyQuery, uses: GroupUses): SortedPage<ListedKey> {
     const { accountId, column, sinceMs, nowMs } = query
     const span = { fromMs: sinceMs, toMs: nowMs }
     const isByUse = column === 'requests' || column === 'spend'
-    const use = byKey(isByUse ? uses.of({ accountId, ...span }) : [])
+    const use = byKey(isByUse ? uses.ofKeys({ accountId, ...span }) : [])
     const last = column === 'lastUsedAt' ? lastUses(this.db, accountId) : new Map<string, number>()
     const page = pageOfKeys(this.keyRows(accountId), query, {
       use: ({ id }) => use.get(id),
       lastUsedAtMs: ({ id }) => last.get(id),
     })
     const figures = this.figures(page.items, (owner, keyIds) =>
-      uses.of({ accountId: owner, keyIds, ...span }),
+      uses.ofKeys({ accountId: owner, keyIds, ...span }),
     )
     const items = page.items.map(({ key, accountName }) => ({
       ...{ key, accountName, use: figures.use.get(key.id) ?? NO_USE },
@@ -58,7 +58,7 @@ export class DirectoryTables {
   }
 
   /** `uses` must include every entry. */
-  accounts(query: AccountQuery, uses: KeyUses): SortedPage<ListedAccount> {
+  accounts(query: AccountQuery, uses: GroupUses): SortedPage<ListedAccount> {
     const records = this.db
       .prepare(ACCOUNTS)
       .all()
@@ -67,7 +67,7 @@ export class DirectoryTables {
     const rows = records.map(({ account, liveKeys }) => {
       return { account, liveKeys, parent: names.get(account.parentId ?? '') ?? null }
     })
-    const use = useByAccount(uses.of({ accountId: null, fromMs: query.sinceMs, toMs: query.nowMs }))
+    const use = useByAccount(uses.ofKeys({ accountId: null, fromMs: query.sinceMs, toMs: query.nowMs }))
     const useOf = ({ id }: Account): Use => use.get(id) ?? NO_USE
     const page = pageOfAccounts(rows, query, useOf)
     return { ...page, items: page.items.map((row) => ({ ...row, use: useOf(row.account) })) }

@@ -21,6 +21,8 @@ import type {
   AccountUseQuery,
   EntryPage,
   EntryQuery,
+  GroupUse,
+  GroupUseQuery,
   KeyUse,
   KeyUseQuery,
   SumQuery,
@@ -179,6 +181,11 @@ export class SqliteLedger implements Ledger {
 
   keyUse(query: KeyUseQuery): Promise<KeyUse[]> {
     return this.engine.background.run('reading the use of keys', 'keyUse', query)
+  }
+
+  async groupUse(query: GroupUseQuery): Promise<GroupUse[]> {
+    const uses = await this.engine.background.run('reading the use of groups', 'groupUse', query)
+    return JSON.parse(uses) as GroupUse[]
   }
 
   async lastUse(

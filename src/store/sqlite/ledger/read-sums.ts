@@ -2,7 +2,13 @@
  * Queries for sums of usage. They run in the background thread.
  */
 import { byCost } from '../../records/count-usage.js'
-import type { SumQuery, KeyUse, KeyUseQuery } from '../../usage-queries.js'
+import {
+  PROPERTY_MARK,
+  type GroupUse,
+  type GroupUseQuery,
+  type KeyUseQuery,
+  type SumQuery,
+} from '../../usage-queries.js'
 import {
   numberIn,
   textIn,
@@ -11,6 +17,7 @@ import {
   type Statement,
   type Value,
 } from '../driver.js'
+import { ONE_KEY } from './property-sums.js'
 import {
   ALL_KEYS,
   BUCKET_MS,
@@ -42,53 +49,51 @@ function bucketsOf(name: 'hours' | 'days', from: string, to: string): string {
 }
 
 /** Selects rows of hours from ?1 to ?2 that match the conditions. */
-function hourRows(conditions: string): string {
+function hourRows(conditions: string, columns = 'usage_hours.*'): string {
   return `WITH RECURSIVE ${bucketsOf('hours', '?1', '?2')}
-    SELECT usage_hours.* FROM hours CROSS JOIN usage_hours ON start_ms = at AND ${conditions}`
+    SELECT ${columns} FROM hours CROSS JOIN usage_hours ON start_ms = at AND ${conditions}`
 }
 
 /**
  * Selects sums of the days from ?1 to ?2 that match the conditions: rows of `usage_days`, and the hours that
  * they do not include yet. There may be several rows of one day, key and model.
  */
-function dayRows(conditions: string): string {
+function dayRows(conditions: string, columns = DAY_COLUMNS): string {
   return `WITH RECURSIVE ${bucketsOf('days', '?1', '?2')}
-    SELECT start_ms, ${DAY_COLUMNS} FROM days CROSS JOIN usage_days ON start_ms = at AND ${conditions}
+    SELECT start_ms, ${columns} FROM days CROSS JOIN usage_days ON start_ms = at AND ${conditions}
     UNION ALL
-    SELECT * FROM (${pendingRows(conditions)})`
+    SELECT * FROM (${pendingRows(conditions, columns)})`
 }
 
 /**
  * Selects the hours of the days from ?1 to ?2 that `usage_days` does not include yet, with the start of their
  * day.
  */
-function pendingRows(conditions: string): string {
+function pendingRows(conditions: string, columns = DAY_COLUMNS): string {
   const lastHour = `?2 + ${BUCKET_MS.day - 1}`
   return `WITH RECURSIVE ${bucketsOf('hours', `max(?1, ${MARK_MS})`, lastHour)}
-    SELECT day_ms AS start_ms, ${DAY_COLUMNS} FROM hours CROSS JOIN usage_pending
+    SELECT day_ms AS start_ms, ${columns} FROM hours CROSS JOIN usage_pending
     ON start_ms = at AND ${conditions}`
 }
 
 const DAY_COLUMNS = `account_id, key_id, model, last_at_ms, ${COUNTER_COLUMNS.join(', ')}`
 
-/** The condition for rows of one key; other rows have the sums of all keys of an account. */
-const ONE_KEY = `key_id <> '${ALL_KEYS}'`
-
 /** Sums, in order of time, as texts for `readSum`: texts are copied between threads faster than objects. */
 export function sumsOf(db: Connection, query: SumQuery): string[] {
-  const { by, keyId, model, per = 'key' } = query
+  const { by, keyId, model, per = 'key', property } = query
   const from = bucketOf(query.fromMs, BUCKET_MS[by])
   const to = bucketOf(query.toMs, BUCKET_MS[by])
-  const isByModel = per === 'model' && keyId === undefined
+  const isByModel = per === 'model' && keyId === undefined && property === undefined
   const owner = isByModel ? (query.accountId ?? '') : query.accountId
   const key = isByModel ? (owner === '' ? '' : ALL_KEYS) : keyId
   const more: Condition[] = []
   if (model !== undefined) more.push(['model = ', model])
-  if (owner !== null) more.push(['account_id = ', owner])
+  if (property !== undefined) more.push(...propertyRows(property, query.accountId))
+  else if (owner !== null) more.push(['account_id = ', owner])
   if (key !== undefined) more.push(['key_id = ', key])
   const conditions = more.map(([sql], at) => `${sql}?${at + 3}`)
-  if (owner === null) conditions.push("account_id <> ''")
-  if (key === undefined) conditions.push(ONE_KEY)
+  if (owner === null && property === undefined) conditions.push("account_id <> ''")
+  if (key === undefined && property === undefined) conditions.push(ONE_KEY)
   const shown = per === 'model' ? "'' AS key_id" : 'key_id'
   const rows = (by === 'hour' ? hourRows : dayRows)(conditions.join(' AND '))
   // Hours have one row of each key and model; days may have several.
@@ -103,6 +108,32 @@ export function sumsOf(db: Connection, query: SumQuery): string[] {
     )
     .all(from, to, ...values(more))
     .map((row) => textIn(row, 'sum'))
+}
+
+/**
+ * The conditions for rows of a property, of one of its values (`upstream=openai`), or of those with a prefix
+ * that ends with `=`. Sums by account are in the rows of all accounts.
+ */
+function propertyRows(property: string, accountId: string | null): Condition[] {
+  const ofOne = property === 'account' && accountId !== null
+  const start = `${PROPERTY_MARK}${property}${property.includes('=') ? '' : '='}`
+  const prefix = ofOne ? `${start}${accountId} ` : start
+  const isPrefix = ofOne || start.endsWith('=')
+  const owner = property.startsWith('account') ? '' : (accountId ?? '')
+  return [
+    ['account_id = ', owner],
+    ...(isPrefix
+      ? ([
+          ['key_id >= ', prefix],
+          ['key_id < ', after(prefix)],
+        ] as const)
+      : ([['key_id = ', prefix]] as const)),
+  ]
+}
+
+/** The first text after all with the prefix. */
+function after(prefix: string): string {
+  return prefix.slice(0, -1) + String.fromCharCode(prefix.charCodeAt(prefix.length - 1) + 1)
 }
 
 /** The sum of a counter. */
@@ -120,22 +151,23 @@ function bucketOf(atMs: number, lengthMs: number): number {
   return Math.floor(Math.max(0, atMs) / lengthMs) * lengthMs
 }
 
-/** Spans cached in memory; each has as many entries as there are keys. */
+/** Spans cached in memory; each has as many entries as there are groups. */
 const MOST_SPANS = 8
-const SUMS = ['requests', 'cost_nano_usd', 'unpriced'].map(added).join(', ')
+const FIGURES = ['requests', 'errors', 'input_tokens', 'output_tokens', 'cost_nano_usd', 'unpriced']
+const SUMS = FIGURES.map(added).join(', ')
 
-/** Days from one to another (their starts, both included), of one account and model or of all. */
-type Span = Pick<KeyUseQuery, 'accountId' | 'model' | 'fromMs' | 'toMs'>
+/** Days or hours from one to another (their starts, both included), grouped. */
+type Span = GroupUseQuery
 
 /**
- * The use of each key. Sums of past days are cached, because ten thousand keys have hundreds of thousands of
- * rows; `days_changed` tells whether a past day has changed since.
+ * The use of each key, model or value of a property. Sums of past days are cached, because ten thousand keys
+ * have hundreds of thousands of rows; `days_changed` tells whether a past day has changed since.
  *
- * Queries for the use of keys. They run in the background thread.
+ * Queries for the use of groups. They run in the background thread.
  */
-export class KeyUses {
+export class GroupUses {
   private readonly db: Connection
-  private readonly cached = new Map<string, readonly KeyUse[]>()
+  private readonly cached = new Map<string, readonly GroupUse[]>()
   private version: unknown = null
 
   constructor(db: Connection) {
@@ -143,40 +175,67 @@ export class KeyUses {
   }
 
   /** The use of each key on the days of a span. */
-  of(query: KeyUseQuery): KeyUse[] {
+  ofKeys(query: KeyUseQuery): GroupUse[] {
     const { accountId, keyIds, model, most } = query
     const fromMs = bucketOf(query.fromMs, BUCKET_MS.day)
     const toMs = bucketOf(query.toMs, BUCKET_MS.day)
-    const span = { accountId, fromMs, toMs, ...(model === undefined ? {} : { model }) }
+    const by = 'key' as const
+    const span = { accountId, by, fromMs, toMs, ...(model === undefined ? {} : { model }) }
     if (accountId !== null && keyIds !== undefined) {
       return this.each(span, keyIds)
     }
-    const uses = this.ofAll(span)
+    const uses = this.ofDays(span)
     if (keyIds !== undefined) return uses.filter(({ keyId }) => keyIds.includes(keyId))
     return most === undefined ? uses : uses.sort(byCost).slice(0, most)
   }
 
-  private ofAll(span: Span): KeyUse[] {
+  /** The use of each group: of whole days, and of the hours before and after them. */
+  of(query: GroupUseQuery): GroupUse[] {
+    const { hour, day } = BUCKET_MS
+    const fromMs = bucketOf(query.fromMs, hour)
+    const toMs = Math.max(fromMs, Math.ceil(query.toMs / hour) * hour)
+    const firstDayMs = Math.ceil(fromMs / day) * day
+    const afterLastMs = bucketOf(toMs, day)
+    if (firstDayMs >= afterLastMs) return this.ofHours({ ...query, fromMs, toMs })
+    const whole = this.ofDays({ ...query, fromMs: firstDayMs, toMs: afterLastMs - day })
+    const uses = new Map(whole.map((use) => [nameOf(use), use]))
+    addTo(uses, this.ofHours({ ...query, fromMs, toMs: firstDayMs }))
+    addTo(uses, this.ofHours({ ...query, fromMs: afterLastMs, toMs }))
+    return [...uses.values()]
+  }
+
+  /** The use in hours; `toMs` is exclusive. */
+  private ofHours(query: GroupUseQuery): GroupUse[] {
+    if (query.toMs <= query.fromMs) return []
+    const { conditions, parameters, group } = conditionsOf(query, [])
+    const columns = `account_id, key_id, model, ${FIGURES.join(', ')}`
+    const sql = `SELECT ${group}, ${SUMS} FROM (${hourRows(conditions, columns)}) GROUP BY 1, 2`
+    const [from = 0, , ...values] = parameters
+    return this.db
+      .prepare(sql)
+      .all(from, query.toMs - BUCKET_MS.hour, ...values)
+      .map(useIn)
+  }
+
+  private ofDays(span: Span): GroupUse[] {
     const mark = this.db.prepare(`SELECT ${MARK_MS} AS at_ms`).get()
     const runningMs = mark === undefined ? 0 : bucketOf(numberIn(mark, 'at_ms'), BUCKET_MS.day)
     if (span.fromMs >= runningMs) return this.read(span)
     const past = this.ofPastDays({ ...span, toMs: Math.min(span.toMs, runningMs - BUCKET_MS.day) })
     if (span.toMs < runningMs) return [...past]
     const uses = new Map(past.map((use) => [nameOf(use), use]))
-    for (const use of this.read({ ...span, fromMs: runningMs })) {
-      const before = uses.get(nameOf(use))
-      uses.set(nameOf(use), before === undefined ? use : sumOf(before, use))
-    }
+    addTo(uses, this.read({ ...span, fromMs: runningMs }))
     return [...uses.values()]
   }
 
   /** The use on past days, from the cache if no past day has changed. */
-  private ofPastDays(span: Span): readonly KeyUse[] {
+  private ofPastDays(span: Span): readonly GroupUse[] {
     const version =
       this.db.prepare("SELECT value FROM meta WHERE name = 'days_changed'").get()?.['value'] ?? ''
     if (version !== this.version) this.cached.clear()
     this.version = version
-    const name = JSON.stringify([span.accountId, span.model, span.fromMs, span.toMs])
+    const { accountId, by, model, keyId, fromMs, toMs } = span
+    const name = JSON.stringify([accountId, by, model ?? '', keyId ?? '', fromMs, toMs])
     const uses = this.cached.get(name) ?? this.read(span)
     this.cached.delete(name)
     this.cached.set(name, uses)
@@ -185,8 +244,9 @@ export class KeyUses {
     return uses
   }
 
-  private read(span: Span): KeyUse[] {
-    const { sql, parameters } = this.isWide(span) ? selectWideUse(span) : selectUse(span, [])
+  private read(span: Span): GroupUse[] {
+    const isWide = span.by === 'key' && span.keyId === undefined && this.isWide(span)
+    const { sql, parameters } = isWide ? selectWideUse(span) : selectUse(span, [])
     return this.db
       .prepare(sql)
       .all(...parameters)
@@ -205,7 +265,7 @@ export class KeyUses {
     return 3 * count(fromMs, toMs) >= count(0, MAX_COUNTER)
   }
 
-  private each(span: Span, keyIds: readonly string[]): KeyUse[] {
+  private each(span: Span, keyIds: readonly string[]): GroupUse[] {
     const { sql, parameters } = selectUse(span, ['key_id = '])
     const ofKey = prepared(this.db, sql)
     return keyIds.flatMap((keyId) => ofKey.all(...parameters, keyId).map(useIn))
@@ -220,58 +280,95 @@ interface Select {
 
 /** Selects the use in a span; `more` are conditions whose values follow the parameters. */
 function selectUse(span: Span, more: readonly string[]): Select {
-  const { conditions, parameters } = conditionsOf(span, more)
+  const { conditions, parameters, group } = conditionsOf(span, more)
+  const columns = `account_id, key_id, model, ${FIGURES.join(', ')}`
   return {
-    sql: `SELECT account_id, key_id, ${SUMS} FROM (${dayRows(conditions)}) GROUP BY account_id, key_id`,
+    sql: `SELECT ${group}, ${SUMS} FROM (${dayRows(conditions, columns)}) GROUP BY 1, 2`,
     parameters,
   }
 }
 
 /**
- * Selects the same from the covering index, which is in the order of keys: SQLite need not sort hundreds of
- * thousands of rows. Days and pending hours are added up separately, because a union is not in order.
+ * Selects the same for keys from the covering index, which is in the order of keys: SQLite need not sort
+ * hundreds of thousands of rows. Days and pending hours are added up separately, because a union is not in
+ * order.
  */
 function selectWideUse(span: Span): Select {
   const { conditions, parameters } = conditionsOf(span, [])
   const from = `usage_days INDEXED BY usage_days_by_key WHERE start_ms BETWEEN ?1 AND ?2 AND ${conditions}`
+  const columns = `account_id, key_id, ${FIGURES.join(', ')}`
   return {
     sql: `SELECT account_id, key_id, ${SUMS} FROM (
         SELECT account_id, key_id, ${SUMS} FROM ${from} GROUP BY account_id, key_id
         UNION ALL
-        SELECT account_id, key_id, requests, cost_nano_usd, unpriced FROM (${pendingRows(conditions)})
+        SELECT ${columns} FROM (${pendingRows(conditions, columns)})
       ) GROUP BY account_id, key_id`,
     parameters,
   }
 }
 
-function conditionsOf({ accountId, model, fromMs, toMs }: Span, more: readonly string[]) {
+/** The conditions for the rows of a span, and the columns of its groups. */
+function conditionsOf(
+  { accountId, by, model, keyId, fromMs, toMs }: Span,
+  more: readonly string[],
+) {
   const where: Condition[] = []
   if (model !== undefined) where.push(['model = ', model])
-  if (accountId !== null) where.push(['account_id = ', accountId])
+  const fixed: string[] = []
+  if (by !== 'key' && by !== 'model') where.push(...propertyRows(by, accountId))
+  else if (by === 'model' && keyId === undefined) {
+    where.push(
+      ['account_id = ', accountId ?? ''],
+      ['key_id = ', accountId === null ? '' : ALL_KEYS],
+    )
+  } else {
+    if (accountId !== null) where.push(['account_id = ', accountId])
+    else fixed.push("account_id <> ''")
+    if (keyId !== undefined) where.push(['key_id = ', keyId])
+    fixed.push(ONE_KEY)
+  }
   const compared = [...where.map(([sql]) => sql), ...more]
-  const conditions = [...compared.map((sql, at) => `${sql}?${at + 3}`), ONE_KEY]
-  if (accountId === null) conditions.push("account_id <> ''")
-  return { conditions: conditions.join(' AND '), parameters: [fromMs, toMs, ...values(where)] }
+  const conditions = [...compared.map((sql, at) => `${sql}?${at + 3}`), ...fixed]
+  const columns = { key: 'account_id, key_id', model: "'' AS account_id, model AS key_id" }
+  return {
+    conditions: conditions.join(' AND '),
+    parameters: [fromMs, toMs, ...values(where)],
+    group: by === 'key' || by === 'model' ? columns[by] : "'' AS account_id, key_id",
+  }
 }
 
-function nameOf({ accountId, keyId }: KeyUse): string {
+function nameOf({ accountId, keyId }: GroupUse): string {
   return `${accountId} ${keyId}`
 }
 
-function sumOf(one: KeyUse, other: KeyUse): KeyUse {
+function addTo(uses: Map<string, GroupUse>, more: readonly GroupUse[]): void {
+  for (const use of more) {
+    const before = uses.get(nameOf(use))
+    uses.set(nameOf(use), before === undefined ? use : sumOf(before, use))
+  }
+}
+
+function sumOf(one: GroupUse, other: GroupUse): GroupUse {
   return {
     ...one,
     requests: one.requests + other.requests,
+    errors: one.errors + other.errors,
+    inputTokens: one.inputTokens + other.inputTokens,
+    outputTokens: one.outputTokens + other.outputTokens,
     costNanoUsd: Math.min(MAX_COUNTER, one.costNanoUsd + other.costNanoUsd),
     unpriced: one.unpriced + other.unpriced,
   }
 }
 
-function useIn(row: Row): KeyUse {
+function useIn(row: Row): GroupUse {
+  const name = textIn(row, 'key_id')
   return {
     accountId: textIn(row, 'account_id'),
-    keyId: textIn(row, 'key_id'),
+    keyId: name.startsWith(PROPERTY_MARK) ? name.slice(name.indexOf('=') + 1) : name,
     requests: numberIn(row, 'requests'),
+    errors: numberIn(row, 'errors'),
+    inputTokens: numberIn(row, 'input_tokens'),
+    outputTokens: numberIn(row, 'output_tokens'),
     costNanoUsd: numberIn(row, 'cost_nano_usd'),
     unpriced: numberIn(row, 'unpriced'),
   }
@@ -318,7 +415,7 @@ export function lastUses(db: Connection, accountId: string | null): Map<string, 
     db,
     `SELECT id AS key_id, (SELECT max(last_at_ms) FROM usage_days WHERE start_ms = (
          SELECT max(start_ms) FROM usage_days INDEXED BY usage_days_by_key
-         WHERE account_id = keys.account_id AND key_id = keys.id)
+         WHERE account_id = keys.account_id AND key_id = keys.id AND ${ONE_KEY})
        AND account_id = keys.account_id AND key_id = keys.id) AS at_ms FROM keys${owned}`,
   )
   const pending = prepared(

@@ -10,7 +10,7 @@
 import { randomUUID } from 'node:crypto'
 import { CAUSES } from '../../../errors.js'
 import { monthOf } from '../../limit-arithmetic.js'
-import type { UsageSum } from '../../usage-queries.js'
+import { PROPERTY_MARK, type UsageSum } from '../../usage-queries.js'
 import {
   numberIn,
   textIn,
@@ -20,6 +20,7 @@ import {
   type Value,
 } from '../driver.js'
 import { KEEP_USE } from './account-use.js'
+import { ADD_PROPERTY_DAYS, ONE_KEY, ONE_PROPERTY, propertySums } from './property-sums.js'
 import {
   ALL_KEYS,
   BUCKET_MS,
@@ -32,9 +33,9 @@ import {
 } from './sum-columns.js'
 
 /**
- * Entries added up at once; the number adapts to the rows of sums that they make, at most about two for each.
+ * Entries added up at once; the number adapts to the rows of sums that they make, about ten for each at most.
  */
-const LEAST_IN_BATCH = 10_000
+const LEAST_IN_BATCH = 2_000
 const MOST_IN_BATCH = 50_000
 /** Rows of sums that one batch may make: adding them holds the write lock for about 40 ms. */
 const MOST_SUMS = 20_000
@@ -57,8 +58,9 @@ const UPDATES = `ON CONFLICT DO UPDATE SET last_at_ms = max(last_at_ms, excluded
 ).join(', ')}`
 
 /**
- * Sums of one batch by hour, model and owner: a key, then all keys of an account, then all accounts; and its
- * index by owner, in order. They are in memory: the write lock is not held while they are computed.
+ * Sums of one batch by hour, model and owner: a key, then all keys of an account, then all accounts; then by
+ * property; and its index by owner, in order. They are in memory: the write lock is not held while they are
+ * computed.
  */
 const BATCH_TABLES = `CREATE TEMP TABLE batch (${SUM_COLUMNS});
   CREATE TEMP TABLE batch_places (owner, at_ms, seq)`
@@ -87,8 +89,10 @@ const ADD_LATE_HOURS = `INSERT INTO usage_days (${SUM_COLUMNS})
 function addAccounts(by: Bucket): string {
   return `INSERT INTO ${TABLE_OF[by]} (${SUM_COLUMNS})
     SELECT start_ms, account_id, '${ALL_KEYS}', model, max(last_at_ms), ${TOTALS}
-    FROM ${TABLE_OF[by]} WHERE account_id <> '' GROUP BY 1, 2, 4;`
+    FROM ${TABLE_OF[by]} WHERE account_id <> '' AND ${ONE_KEY} GROUP BY 1, 2, 4;`
 }
+
+const BY_PROPERTY = propertySums('batch')
 
 /**
  * The last of the next rows of hours after a key and before a time. SQLite seeks the key because it is bound.
@@ -120,6 +124,18 @@ export const ADD_ACCOUNT_SUMS = `
   ${addAccounts('hour')}
   ${addAccounts('day')}`
 
+/** Gives a store of an earlier version the sums by property of the entries that it has kept. */
+export function addPropertySums(db: Connection): void {
+  const counted = seqIn(
+    db.prepare("SELECT CAST(value AS INTEGER) AS seq FROM meta WHERE name = 'counted_seq'").get(),
+  )
+  const { each, all } = propertySums(TABLE_OF.hour)
+  for (const table of Object.values(TABLE_OF)) db.exec(`DELETE FROM ${table} WHERE ${ONE_PROPERTY}`)
+  for (const sql of each) db.prepare(sql).run(0, counted)
+  db.exec(all)
+  db.exec(ADD_PROPERTY_DAYS)
+}
+
 /**
  * The derived tables of one store, over a connection of the thread. Every method throws the error of SQLite.
  */
@@ -133,6 +149,8 @@ export class RollUp {
   private readonly sumKeys: Statement
   private readonly sumAccounts: Statement
   private readonly sumAll: Statement
+  private readonly sumProperties: readonly Statement[]
+  private readonly sumAllProperties: Statement
   private readonly indexBatch: Statement
   private readonly addPlaces: Statement
   private readonly addHours: Statement
@@ -157,6 +175,8 @@ export class RollUp {
     this.sumKeys = db.prepare(SUM_BATCH[0])
     this.sumAccounts = db.prepare(SUM_BATCH[1])
     this.sumAll = db.prepare(SUM_BATCH[2])
+    this.sumProperties = BY_PROPERTY.each.map((sql) => db.prepare(sql))
+    this.sumAllProperties = db.prepare(BY_PROPERTY.all)
     this.indexBatch = db.prepare(INDEX_BATCH)
     this.addPlaces = db.prepare(ADD_PLACES)
     this.addHours = db.prepare(ADD_HOURS)
@@ -205,7 +225,7 @@ export class RollUp {
     return seqIn(this.mark.get())
   }
 
-  /** Records that sums of days have changed that are over; `KeyUses` keeps such days in memory. */
+  /** Records that sums of days have changed that are over; `GroupUses` keeps such days in memory. */
   daysChanged(): void {
     this.touchDays.run(randomUUID())
   }
@@ -214,7 +234,9 @@ export class RollUp {
     this.db.exec('DELETE FROM batch; DELETE FROM batch_places')
     this.sumKeys.run(from, to)
     this.sumAccounts.run()
-    const rows = Number(this.sumAll.run().lastInsertRowid)
+    this.sumAll.run()
+    for (const sum of this.sumProperties) sum.run(from, to)
+    const rows = Number(this.sumAllProperties.run().lastInsertRowid)
     const isFull = to - from === this.batchSize
     if (rows > MOST_SUMS) this.batchSize = Math.max(LEAST_IN_BATCH, this.batchSize / 2)
     else if (isFull) this.batchSize = Math.min(MOST_IN_BATCH, this.batchSize * 2)
@@ -301,17 +323,18 @@ export function putSums(rollUp: RollUp, { by, sums, lastUse }: SumsToPut): void 
          SELECT start_ms, ${owner}, model, max(last_at_ms), ${TOTALS}
          FROM ${table} WHERE start_ms = ?1 AND model = ?2 AND ${condition} GROUP BY start_ms, model`,
     )
-  const ofAccount = total(
-    `account_id, '${ALL_KEYS}'`,
-    `account_id = ?3 AND key_id <> '${ALL_KEYS}'`,
-  )
+  const ofAccount = total(`account_id, '${ALL_KEYS}'`, `account_id = ?3 AND ${ONE_KEY}`)
+  const ofProperty = total("'', key_id", "account_id <> '' AND key_id = ?3")
   const ofAll = total("'', ''", `account_id <> '' AND key_id = '${ALL_KEYS}'`)
   for (let at = 0; at < sums.length; at += BATCH) {
     rollUp.write(() => {
       for (const sum of sums.slice(at, at + BATCH)) {
+        const { startMs, model, keyId, accountId } = sum
         put.run(...putValues(sum, by, lastUse))
-        ofAccount.run(sum.startMs, sum.model, sum.accountId)
-        ofAll.run(sum.startMs, sum.model)
+        if (!keyId.startsWith(PROPERTY_MARK)) {
+          ofAccount.run(startMs, model, accountId)
+          ofAll.run(startMs, model)
+        } else if (!isByAccount(keyId)) ofProperty.run(startMs, model, keyId)
       }
       rollUp.daysChanged()
       const last = lastHour.get()
@@ -322,7 +345,9 @@ export function putSums(rollUp: RollUp, { by, sums, lastUse }: SumsToPut): void 
 
 /** The values of `SUM_COLUMNS` for a sum. */
 function putValues(sum: UsageSum, by: Bucket, lastUse: ReadonlyMap<string, number>): Value[] {
-  const { startMs, accountId, keyId, model } = sum
+  const { startMs, keyId, model } = sum
+  // Sums by account are rows of all accounts.
+  const accountId = isByAccount(keyId) ? '' : sum.accountId
   const lastMs = lastUse.get(keyId) ?? startMs
   const isIn = lastMs >= startMs && lastMs < startMs + BUCKET_MS[by]
   return [
@@ -333,6 +358,10 @@ function putValues(sum: UsageSum, by: Bucket, lastUse: ReadonlyMap<string, numbe
     ...CAUSES.map((cause) => sum.byCause[cause]),
     sum.assumed,
   ]
+}
+
+function isByAccount(keyId: string): boolean {
+  return keyId.startsWith(`${PROPERTY_MARK}account=`)
 }
 
 /** The records to remove: entries, or sums of hours or days. */

@@ -93,10 +93,11 @@ export function readSum(text: string): UsageSum {
     return value
   }
   const count = (at: number): number => number(at + 4)
+  const keyId = string(2)
   return {
     startMs: number(0),
-    accountId: string(1),
-    keyId: string(2),
+    accountId: BY_ACCOUNT.exec(keyId)?.[1] ?? string(1),
+    keyId,
     model: string(3),
     requests: count(0),
     errors: count(1),
@@ -118,6 +119,9 @@ export function readSum(text: string): UsageSum {
     assumed: count(CAUSES_AT + CAUSES.length),
   }
 }
+
+/** Sums by account are rows of all accounts. */
+const BY_ACCOUNT = /^\*account=(\S*) /
 
 function listOf(value: unknown): readonly unknown[] {
   if (!Array.isArray(value)) throw new Error('a sum is not a list')
