@@ -59,6 +59,22 @@ export interface SumQuery {
    * `*PROPERTY=VALUE` then. Those of one account, or of all together. Not with `keyId` and `per`.
    */
   readonly property?: PropertyName | `${PropertyName}=${string}`
+  /**
+   * Sums by these values of the property `account` (`ID PATH`), added up: `keyId` and `accountId` of the sums
+   * are empty. Not with `property`, `keyId` and `per`.
+   */
+  readonly accounts?: readonly string[]
+  /**
+   * With `by: 'day'`: days of another time zone, made of hours. `startMs` of the sums is the start of the day
+   * as if its local time were UTC; both ends are moved to the start of their hour.
+   */
+  readonly offsets?: readonly ZoneOffset[]
+}
+
+/** The difference of a zone to UTC, in whole hours, from a time on. */
+export interface ZoneOffset {
+  readonly fromMs: number
+  readonly offsetMs: number
 }
 
 /**

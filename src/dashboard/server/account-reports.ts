@@ -261,7 +261,7 @@ class Sum {
 }
 
 /** The paths of accounts; those of today for entries of earlier versions, which have none. */
-class AccountPaths {
+export class AccountPaths {
   private readonly store: Source
   private readonly today = new Map<string, readonly string[]>()
 
@@ -269,7 +269,10 @@ class AccountPaths {
     this.store = store
   }
 
-  async of({ accountPath, accountId }: AccountUse): Promise<readonly string[]> {
+  async of({
+    accountPath,
+    accountId,
+  }: Pick<AccountUse, 'accountPath' | 'accountId'>): Promise<readonly string[]> {
     if (accountPath !== '') return accountPath.split('/')
     const known = this.today.get(accountId)
     if (known !== undefined) return known
@@ -287,7 +290,7 @@ interface KeyName {
 }
 
 /** Names and makers of keys. */
-class KeyNames {
+export class KeyNames {
   private readonly store: Source
   private readonly keys = new Map<string, KeyName | null>()
 
@@ -295,7 +298,7 @@ class KeyNames {
     this.store = store
   }
 
-  async of({ accountId, keyId }: AccountUse): Promise<KeyName | null> {
+  async of({ accountId, keyId }: Pick<AccountUse, 'accountId' | 'keyId'>): Promise<KeyName | null> {
     const id = `${accountId} ${keyId}`
     const known = this.keys.get(id)
     if (known !== undefined) return known

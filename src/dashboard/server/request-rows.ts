@@ -1,26 +1,41 @@
 /** Ledger entries as rows of the page and of the CSV file. */
 import { causeOf } from '../../errors.js'
-import { entrySchema, type LedgerEntry } from '../../ledger/entry.js'
+import type { LedgerEntry } from '../../ledger/entry.js'
 import { csvCell, usd } from '../../ledger/export-columns.js'
 import type * as schema from './schema/schema.js'
 import { PLAYGROUND, type Services } from './services.js'
 
-/** One row per entry, each with the current name of its key. */
+/** Names of keys and accounts by id, as far as they were looked up. */
+export interface RowNames {
+  readonly keys: Map<string, string | null>
+  readonly accounts: Map<string, string | null>
+}
+
+/** No names yet. */
+export function newRowNames(): RowNames {
+  return { keys: new Map([[PLAYGROUND, PLAYGROUND]]), accounts: new Map() }
+}
+
+/** One row per entry: what the ledger stores, the current names of key and account, the cause of a failure. */
 export async function rowViews(
   { store }: Services,
   rows: readonly LedgerEntry[],
+  { keys, accounts } = newRowNames(),
 ): Promise<schema.RequestRow[]> {
-  const names = new Map<string, string | null>([[PLAYGROUND, PLAYGROUND]])
   for (const { accountId, keyId } of rows) {
-    if (names.has(keyId)) continue
-    names.set(keyId, (await store.keyById(accountId, keyId))?.name ?? null)
+    if (!keys.has(keyId)) {
+      keys.set(keyId, (await store.keyById(accountId, keyId))?.name ?? null)
+    }
+    if (!accounts.has(accountId)) {
+      accounts.set(accountId, (await store.accountById(accountId))?.name ?? null)
+    }
   }
-  return rows.map((row) => rowView(row, names.get(row.keyId) ?? null))
-}
-
-/** What the ledger stores, the name of the key and the cause of a failure. */
-function rowView(row: LedgerEntry, keyName: string | null): schema.RequestRow {
-  return { ...entrySchema.parse(row), keyName, cause: causeOf(row.outcome) }
+  return rows.map((row) => ({
+    ...row,
+    keyName: keys.get(row.keyId) ?? null,
+    accountName: accounts.get(row.accountId) ?? null,
+    cause: causeOf(row.outcome),
+  }))
 }
 
 type Cell = string | number | boolean | null | undefined
@@ -69,6 +84,7 @@ const COLUMNS: readonly [title: string, cell: (row: schema.RequestRow) => Cell][
   ['cache_marks', (row) => row.cacheMarks],
   ['cache_marks_saved_usd', (row) => usd(row.cacheMarksSavedNanoUsd)],
   ['recorded', (row) => row.recorded],
+  ['account_name', (row) => row.accountName],
 ]
 
 /** The header line of the CSV file. */

@@ -20,7 +20,10 @@ import type { Throttle } from './sign-in/attempt-limits.js'
 /** The dependencies of the handlers. */
 export interface Services {
   readonly store: Store
-  readonly ledger: Pick<Ledger, 'sums' | 'entries' | 'entry' | 'keyUse' | 'lastUse' | 'limitStates'>
+  readonly ledger: Pick<
+    Ledger,
+    'sums' | 'entries' | 'entry' | 'keyUse' | 'groupUse' | 'lastUse' | 'limitStates'
+  >
   readonly sessions: Sessions
   readonly passwords: PasswordQueue
   readonly throttle: Throttle

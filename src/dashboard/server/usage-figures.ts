@@ -8,7 +8,7 @@ import type * as schema from './schema/schema.js'
 /** Maximum number of groups; all others are summed up as `other`. */
 export const MAX_GROUPS = 8
 /** The id of the group that sums up all others. */
-const OTHER = 'other'
+export const OTHER = 'other'
 /** Values above the last bound are drawn as this value. */
 const LONGEST_MS = 60_000
 

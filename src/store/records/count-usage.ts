@@ -11,6 +11,7 @@ import {
   type UsageSum,
   type KeyUse,
   type SumQuery,
+  type ZoneOffset,
 } from '../usage-queries.js'
 
 /**
@@ -20,6 +21,7 @@ import {
  */
 export type SumCounters = number[]
 
+const DAY_MS = 86_400_000
 const HISTOGRAM = 11
 const BY_CAUSE = HISTOGRAM + FIRST_CONTENT_BOUNDS_MS.length + 1
 const ASSUMED = BY_CAUSE + CAUSES.length
@@ -153,17 +155,33 @@ function bucketOf(firstContentMs: number): number {
  *
  * Filters and groups sums, for engines that store sums by account only. Pure.
  */
-export function selectSums(
+export function selectSums(sums: readonly UsageSum[], query: SumQuery): UsageSum[] {
+  const { offsets } = query
+  const found = selected(sums, query)
+  if (offsets === undefined) return found
+  return addedUp(found, (sum) => ({ ...sum, startMs: dayOfHour(sum.startMs, offsets) }))
+}
+
+/** The start of an hour's day as if its local time were UTC. */
+function dayOfHour(startMs: number, offsets: readonly ZoneOffset[]): number {
+  const { offsetMs } = offsets.findLast(({ fromMs }) => startMs >= fromMs) ?? { offsetMs: 0 }
+  return Math.floor((startMs + offsetMs) / DAY_MS) * DAY_MS
+}
+
+function selected(
   sums: readonly UsageSum[],
-  { accountId, keyId, model, per, property }: SumQuery,
+  { accountId, keyId, model, per, property, accounts }: SumQuery,
 ): UsageSum[] {
+  const names = accounts && new Set(accounts.map((value) => `${PROPERTY_MARK}account=${value}`))
   const found = sums.filter((sum) => {
     return (
+      (names === undefined || names.has(sum.keyId)) &&
       (keyId === undefined || sum.keyId === keyId) &&
       (model === undefined || sum.model === model) &&
       (property === undefined || isOfProperty(sum.keyId, property))
     )
   })
+  if (names !== undefined) return addedUp(found, (sum) => ({ ...sum, accountId: '', keyId: '' }))
   if (property !== undefined) {
     const isOfEach = accountId !== null || property.startsWith('account')
     return isOfEach ? found : addedUp(found, (sum) => ({ ...sum, accountId: '' }))

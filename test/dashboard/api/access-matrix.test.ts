@@ -44,6 +44,8 @@ const BODIES: Readonly<Record<string, JsonObject>> = {
 }
 const QUERIES: Readonly<Record<string, string>> = {
   'GET /usage': `?by=day&fromMs=${Date.now() - 86_400_000}&toMs=${Date.now()}&group=key`,
+  'GET /usage/groups': `?group=key&fromMs=${Date.now() - 86_400_000}&toMs=${Date.now()}`,
+  'GET /usage.csv': `?group=key&fromMs=${Date.now() - 86_400_000}&toMs=${Date.now()}`,
   'GET /models/explain': '?model=gpt-5.5',
   'GET /search': '?q=private',
 }

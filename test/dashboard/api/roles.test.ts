@@ -128,6 +128,8 @@ function requestFor({ path, method }: Row, { requestId, keys, team }: Cast, key?
   const day = { fromMs: Date.now() - 86_400_000, toMs: Date.now() }
   const queries: Readonly<Record<string, string>> = {
     '/usage': `by=day&fromMs=${day.fromMs}&toMs=${day.toMs}`,
+    '/usage/groups': `group=model&fromMs=${day.fromMs}&toMs=${day.toMs}`,
+    '/usage.csv': `fromMs=${day.fromMs}&toMs=${day.toMs}`,
     '/models/explain': 'model=gpt-5.5',
     '/search': 'q=team',
   }

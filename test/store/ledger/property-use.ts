@@ -53,6 +53,26 @@ export async function summedByProperty(t: Test, { ledger }: LedgerUnderTest): Pr
       'acc_bob *account=acc_bob acme/bob gpt-5.4-mini 1 0',
       'acc_bob *account=acc_bob acme/bob other 1 9',
     ])
+    const accounts = ['acc_ada ', 'acc_ada ada', 'acc_bob acme/bob', 'acc_none x']
+    for (const by of ['hour', 'day'] as const) {
+      t.same(await shown({ by, accounts, toMs: NOON + HOUR }), [
+        `  gpt-5.4-mini 3 ${2 ** 50 + 1}`,
+        '  other 1 9',
+      ])
+    }
+    const offsets = [{ fromMs: 0, offsetMs: 12 * HOUR }]
+    const local = await ledger.sums({
+      ...{ accountId: null, by: 'day', fromMs: NOON - HOUR, toMs: NOON + 2 * DAY },
+      ...{ property: 'upstream=openai', model: 'gpt-5.4-mini', offsets },
+    })
+    t.same(
+      local.map(({ startMs, requests }) => [startMs, requests]),
+      [
+        [NOON + 12 * HOUR, 2],
+        [NOON + 12 * HOUR + 2 * DAY, 1],
+      ],
+      'days of another zone',
+    )
     t.same(await shown({ by: 'hour', toMs: NOON + HOUR, property: 'shadow' }), [
       ' *shadow=openai other 1 9',
     ])

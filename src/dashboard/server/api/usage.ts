@@ -1,44 +1,43 @@
-/** Usage: sums over time, single requests, their CSV file, and the latest requests. */
-import type { Writable } from 'node:stream'
-import { createGzip } from 'node:zlib'
+/** Usage: sums over time and by group, as JSON and as CSV files. */
 import { GatewayError } from '../../../errors.js'
-import { headerOf, type HttpResponse } from '../../../http/message.js'
-import { beginReply, isClosed, sendReply } from '../../../http/respond.js'
-import {
-  matchesEntry,
-  type EntryFilter,
-  type EntryPage,
-  type EntryQuery,
-  type SumQuery,
-  type UsageSum,
-} from '../../../store/usage-queries.js'
-import { accountReport, isReportGrouping, reportCsv, type Report } from '../account-reports.js'
-import { accepts } from '../compress.js'
-import { figuresOf, groupsOf, MAX_GROUPS, pointsOf, remainingSums } from '../usage-figures.js'
+import { csvCell, usd } from '../../../ledger/export-columns.js'
+import type { SumQuery, UsageSum } from '../../../store/usage-queries.js'
+import { sendCsv } from '../csv-reply.js'
 import {
   signedRoute,
-  SELF_REPLIED,
   type HandlerResult,
   type Reply,
   type Route,
   type SignedInRequest,
 } from '../routing/route.js'
-import { notFound } from '../routing/access.js'
-import { csvHead, csvLine, rowViews } from '../request-rows.js'
 import * as schema from '../schema/schema.js'
 import { PLAYGROUND, scopeOf, type Services } from '../services.js'
+import { pageOfRows, type SortedList } from '../sorted-rows.js'
+import { daysOf, isZone, offsetsOf } from '../time-zone.js'
+import { figuresOf, OTHER, MAX_GROUPS, pointsOf, remainingSums } from '../usage-figures.js'
+import {
+  groupsIn,
+  labelOfId,
+  modelIn,
+  NONE,
+  shownId,
+  sumsOfGroup,
+  type Group,
+  type Grouping,
+  type GroupsQuery,
+} from '../usage-groups.js'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 /** The longest range of a reply. */
 const LONGEST_MS = { hour: 31 * DAY_MS, day: 400 * DAY_MS } as const
-const LIVE_ROWS = 25
-/** The period searched for the newest entries, on each poll. */
-const LIVE_MS = DAY_MS
-const MAX_CSV_ROWS = 100_000
-const CSV_PAGE = 1_000
+/** Sums that make up a group are read for a chart only up to this number. */
+const MOST_SOURCES = 500
+/** Lines of one part of a file. */
+const CSV_LINES = 500
 
 type Query<S extends { parse: (value: unknown) => unknown }> = ReturnType<S['parse']>
+type UsageRequest = SignedInRequest<Query<typeof schema.usageQuery>, undefined>
 
 /** The routes. */
 export function usageRoutes(services: Services): Route[] {
@@ -49,285 +48,307 @@ export function usageRoutes(services: Services): Route[] {
       reply: schema.usageReply,
       handle: (request) => usage(services, request),
     }),
-    signedRoute('GET', '/requests', {
+    signedRoute('GET', '/usage/groups', {
       credential: 'usage',
-      query: schema.requestsQuery,
-      reply: schema.requestsReply,
-      handle: (request) => requests(services, request),
+      query: schema.usageGroupsQuery,
+      reply: schema.usageGroupsReply,
+      handle: (request) => usageGroups(services, request),
     }),
-    signedRoute('GET', '/requests.csv', {
+    signedRoute('GET', '/usage.csv', {
       credential: 'usage',
-      query: schema.requestsCsvQuery,
+      query: schema.usageCsvQuery,
       reply: null,
-      handle: (request) => csv(services, request),
-    }),
-    signedRoute('GET', '/requests/{id}', {
-      credential: 'usage',
-      query: schema.requestQuery,
-      reply: schema.requestReply,
-      handle: (request) => requestById(services, request),
-    }),
-    signedRoute('GET', '/live', {
-      credential: 'usage',
-      query: schema.liveQuery,
-      reply: schema.liveReply,
-      passive: true,
-      handle: (request) => live(services, request),
+      handle: (request) => usageCsv(services, request),
     }),
   ]
 }
 
-async function usage(
-  services: Services,
-  request: SignedInRequest<Query<typeof schema.usageQuery>, undefined>,
-): Promise<HandlerResult> {
-  const { session, query } = request
-  const accountId = scopeOf(session)
-  const { by, group = 'none' } = query
-  const stepMs = by === 'hour' ? HOUR_MS : DAY_MS
-  const fromMs = Math.floor(query.fromMs / stepMs) * stepMs
-  const toMs = Math.ceil(query.toMs / stepMs) * stepMs
+/** Whole hours or days of a zone. */
+interface Period extends Pick<SumQuery, 'by' | 'fromMs' | 'offsets'> {
+  /** Exclusive. */
+  readonly toMs: number
+  readonly zone: string
+  /** The start of each hour or day. By the `startMs` of sums. */
+  readonly starts: ReadonlyMap<number, number>
+}
+
+/** The requested period, extended to whole hours or days. Throws `malformed_request` if it is too long. */
+function periodOf(
+  { snapshot, now }: Services,
+  query: { by: 'hour' | 'day'; fromMs: number; toMs: number; zone?: string | undefined },
+): Period {
+  const { by, fromMs, toMs } = query
   if (toMs <= fromMs) throw badRange('The field toMs must be later than fromMs.')
-  if (query.toMs - query.fromMs > LONGEST_MS[by]) {
+  if (toMs - fromMs > LONGEST_MS[by]) {
     throw badRange(
       `The range is longer than ${LONGEST_MS[by] / DAY_MS} days. Choose a shorter one, or usage by day.`,
     )
   }
-  const { keyId, model } = query
-  const isGroup = group === 'none' || group === 'model' || group === 'key'
-  const report =
-    query.format === undefined && isGroup
-      ? null
-      : await reportOf(services, accountId, { by: group, fromMs, toMs })
-  if (report !== null && query.format === 'csv') return sendCsv(services, request, report)
-  const sumQuery: SumQuery = {
-    ...{ accountId, by, fromMs },
-    // The store's query includes the bucket of `toMs`.
-    toMs: toMs - 1,
+  const wanted = query.zone ?? 'UTC'
+  if (!isZone(wanted)) {
+    const message = `The time zone "${wanted}" is unknown. Use an IANA name such as Europe/Berlin, or UTC.`
+    throw new GatewayError('malformed_request', message, { param: 'zone' })
+  }
+  // Hours are pruned earlier than days (UTC).
+  const isKept = fromMs >= now() - snapshot().config.ledger.hoursDays * DAY_MS
+  const zone = by === 'hour' || isKept ? wanted : 'UTC'
+  if (by === 'hour' || zone === 'UTC') {
+    const stepMs = by === 'hour' ? HOUR_MS : DAY_MS
+    const [first, end] = [Math.floor(fromMs / stepMs) * stepMs, Math.ceil(toMs / stepMs) * stepMs]
+    const starts = new Map<number, number>()
+    for (let at = first; at < end; at += stepMs) starts.set(at, at)
+    return { by, zone, fromMs: first, toMs: end, starts }
+  }
+  const offsets = offsetsOf(zone, fromMs, toMs)
+  const starts = daysOf(offsets, fromMs, toMs)
+  const [first = fromMs] = starts.values()
+  const after = [...daysOf(offsets, toMs, toMs + 2 * DAY_MS).values()].find((at) => at >= toMs)
+  return { by, zone, fromMs: first, toMs: after ?? toMs, starts, offsets }
+}
+
+async function usage(services: Services, request: UsageRequest): Promise<HandlerResult> {
+  const { session, query } = request
+  const accountId = scopeOf(session)
+  const { by, keyId, group = 'none', format } = query
+  const period = periodOf(services, query)
+  if (format === 'csv') return usageCsv(services, { ...request, query: { ...query, per: 'range' } })
+  const { fromMs, toMs, zone, offsets, starts } = period
+  const model = modelIn(query.model)
+  // The store's query includes the bucket of its end.
+  const range = { by, fromMs, toMs: toMs - 1, ...(offsets === undefined ? {} : { offsets }) }
+  const sums = await services.ledger.sums({
+    ...{ ...range, accountId },
     ...(model === undefined ? {} : { model }),
     ...(keyId === undefined ? { per: 'model' } : { keyId }),
-  }
-  const sums = await services.ledger.sums(sumQuery)
+  })
+  const found =
+    group === 'none'
+      ? []
+      : await groupsIn(services, {
+          accountId,
+          group: groupingOf(group),
+          keyId,
+          model,
+          fromMs,
+          toMs,
+        })
+  const isReport = !['none', 'model', 'key', 'upstream', 'client_format'].includes(group)
+  const started = (all: readonly UsageSum[]): UsageSum[] =>
+    offsets === undefined
+      ? [...all]
+      : all.map((sum) => ({ ...sum, startMs: starts.get(sum.startMs) ?? sum.startMs }))
   const json: schema.UsageReply = {
-    by,
-    fromMs,
-    toMs,
-    nowMs: services.now(),
+    ...{ by, fromMs, toMs, zone, starts: [...starts.values()], nowMs: services.now() },
     total: figuresOf(sums),
-    points: pointsOf(sums),
-    groups: isGroup ? await groups(services, { sumQuery, sums }, group) : [],
-    ...(report === null ? {} : { report: report.rows }),
+    points: pointsOf(started(sums)),
+    groups: await chartGroups(services, found, { sums, range, started }),
+    ...(isReport ? { report: reportRows(found, group) } : {}),
   }
   return { status: 200, json }
 }
 
-/** Sums under the tree of accounts at the time of each request. */
-async function reportOf(
-  { store }: Services,
-  accountId: string | null,
-  { by, fromMs, toMs }: { readonly by: string; readonly fromMs: number; readonly toMs: number },
-): Promise<Report> {
-  const account = accountId === null ? null : await store.accountById(accountId)
-  const grouping = isReportGrouping(by) ? by : 'month'
-  const of = { account: account?.name ?? null, tree: false }
-  return accountReport(store, { by: grouping, fromMs, toMs, ...of })
+interface ChartData {
+  /** The sums of all groups. */
+  readonly sums: readonly UsageSum[]
+  readonly range: Pick<SumQuery, 'by' | 'fromMs' | 'toMs' | 'offsets'>
+  /** With the start of their day. */
+  readonly started: (sums: readonly UsageSum[]) => UsageSum[]
 }
 
-function sendCsv(
-  { now }: Services,
-  { res, requestId }: Pick<SignedInRequest<unknown, unknown>, 'res' | 'requestId'>,
-  report: Report,
-): typeof SELF_REPLIED {
-  const name = `usage-${new Date(now()).toISOString().slice(0, 10)}.csv`
-  const headers = [
-    ...['content-type', 'text/csv; charset=utf-8', 'x-request-id', requestId],
-    ...['content-disposition', `attachment; filename="${name}"`, 'cache-control', 'no-store'],
-  ]
-  sendReply(res, { status: 200, headers, body: reportCsv(report) })
-  return SELF_REPLIED
-}
-
-async function groups(
+/** The largest groups with their points, and one with all others. */
+async function chartGroups(
   services: Services,
-  { sumQuery, sums }: { readonly sumQuery: SumQuery; readonly sums: readonly UsageSum[] },
-  by: 'none' | 'model' | 'key',
+  all: readonly Group[],
+  { sums, range, started }: ChartData,
 ): Promise<schema.UsageGroup[]> {
-  if (by === 'none') return []
-  if (by === 'model') return groupsOf(sums, ({ model }) => model)
-  const own = sumQuery.keyId === undefined ? await largestKeys(services, sumQuery) : sums
-  const owners = new Map(own.map(({ keyId, accountId }) => [keyId, accountId]))
-  const found = groupsOf([...own, ...remainingSums(sums, own)], ({ keyId }) => keyId)
-  return Promise.all(
-    found.map(async (group) => {
-      const owner = group.id === PLAYGROUND ? undefined : owners.get(group.id)
-      const key = owner === undefined ? null : await services.store.keyById(owner, group.id)
-      return { ...group, label: key?.name ?? group.label }
+  const charted = all.filter(({ sources }) => sources.length > 0 && sources.length <= MOST_SOURCES)
+  const largest = charted.sort(bySpend).slice(0, MAX_GROUPS)
+  const own = await Promise.all(largest.map((group) => sumsOfGroup(services, group, range)))
+  const shown = await Promise.all(
+    largest.map(async (group, at) => {
+      const found = own[at] ?? []
+      const label = await labelOf(services, group)
+      return {
+        id: shownId(group.id),
+        label,
+        total: figuresOf(found),
+        points: pointsOf(started(found)),
+      }
     }),
+  )
+  if (all.length === largest.length) return shown
+  const rest = remainingSums(sums, own.flat())
+  if (rest.length === 0) return shown
+  const isNone = all.length === largest.length + 1 && all.some(({ id }) => id === NONE)
+  const id = isNone ? NONE : OTHER
+  return [...shown, { id, label: id, total: figuresOf(rest), points: pointsOf(started(rest)) }]
+}
+
+function bySpend(a: Group, b: Group): number {
+  const [one, other] = [a.total, b.total]
+  return (
+    other.costNanoUsd - one.costNanoUsd || other.requests - one.requests || (a.id < b.id ? -1 : 1)
   )
 }
 
-/** The sums of the keys with the largest usage in the period, instead of one sum per key. */
-async function largestKeys({ ledger }: Services, sumQuery: SumQuery): Promise<UsageSum[]> {
-  const largest = await ledger.keyUse({ ...sumQuery, most: MAX_GROUPS })
-  const found = await Promise.all(
-    largest.map(({ accountId, keyId }) => {
-      return ledger.sums({ ...sumQuery, per: 'key', accountId, keyId })
-    }),
-  )
-  return found.flat()
+/** The name of a key, and the id of every other group. */
+async function labelOf({ store }: Services, { id, accountId }: Group): Promise<string> {
+  if (id === PLAYGROUND || accountId === null || accountId === '') return labelOfId(id)
+  return (await store.keyById(accountId, id))?.name ?? id
 }
 
-async function requests(
-  services: Services,
-  { session, query }: SignedInRequest<Query<typeof schema.requestsQuery>, undefined>,
-): Promise<Reply> {
-  const accountId = scopeOf(session)
-  const after = query.after ?? null
-  const page = await pageOf(services, query, { accountId, after, limit: query.limit ?? 50 })
-  const json: schema.RequestsReply = {
-    rows: await rowViews(services, page.entries),
-    next: page.next,
-  }
-  return { status: 200, json }
+function groupingOf(group: string): Grouping {
+  // The schema of the query has checked it.
+  return group as Grouping
 }
 
-/** A page of requests, or the request with the given id if it matches the other filters. */
-async function pageOf(
-  { ledger }: Services,
-  query: Query<typeof schema.requestsCsvQuery>,
-  page: Pick<EntryQuery, 'accountId' | 'after' | 'limit'>,
-): Promise<EntryPage> {
-  const { requestId, anyId, fromMs, toMs } = query
-  const filter = filterOf(query)
-  const named = requestId ?? anyId
-  if (named !== undefined) {
-    const row = await ledger.entry(page.accountId, named)
-    const isMeant =
-      row !== null &&
-      row.atMs >= (fromMs ?? 0) &&
-      row.atMs < (toMs ?? Number.POSITIVE_INFINITY) &&
-      matchesEntry(row, filter)
-    if (isMeant) return { entries: [row], next: null }
-    if (requestId !== undefined) return { entries: [], next: null }
-  }
-  const span = {
-    ...(fromMs === undefined ? {} : { fromMs }),
-    ...(toMs === undefined ? {} : { toMs }),
-    ...(anyId === undefined ? {} : { clientRequestId: anyId }),
-  }
-  return ledger.entries({ ...filter, ...span, ...page })
-}
-
-/** Filters that are compared for equality. */
-const SAME = [
-  'keyId',
-  'model',
-  'modelAsked',
-  'upstream',
-  'status',
-  'clientRequestId',
-  'cause',
-  'ingress',
-  'label',
-] as const
-
-function filterOf(query: Query<typeof schema.requestsCsvQuery>): EntryFilter {
-  const { outcome } = query
-  const isAnyFailure = outcome === 'failed'
-  return {
-    ...Object.fromEntries(
-      SAME.filter((name) => query[name] !== undefined).map((name) => [name, query[name]]),
-    ),
-    ...(isAnyFailure ? { failed: true } : {}),
-    ...(outcome === undefined || isAnyFailure ? {} : { outcome }),
-  }
-}
-
-async function requestById(
-  services: Services,
-  { session, id }: SignedInRequest<Query<typeof schema.requestQuery>, undefined>,
-): Promise<Reply> {
-  const accountId = scopeOf(session)
-  const row = await services.ledger.entry(accountId, id)
-  if (row === null) throw notFound()
-  const [view] = await rowViews(services, [row])
-  return { status: 200, json: { row: view } }
-}
-
-/** Streams the file page by page, so that memory use is constant. */
-async function csv(
-  services: Services,
-  {
-    session,
-    query,
-    req,
-    res,
-    requestId,
-  }: SignedInRequest<Query<typeof schema.requestsCsvQuery>, undefined>,
-): Promise<HandlerResult> {
-  const accountId = scopeOf(session)
-  const pageAfter = (after: string | null) =>
-    pageOf(services, query, { accountId, after, limit: CSV_PAGE })
-  let page = await pageAfter(null)
-  const name = `requests-${new Date(services.now()).toISOString().slice(0, 10)}.csv`
-  const isZipped = accepts('gzip', headerOf(req, 'accept-encoding'))
-  beginReply(res, 200, [
-    ...['content-type', 'text/csv; charset=utf-8', 'x-request-id', requestId],
-    ...['content-disposition', `attachment; filename="${name}"`],
-    ...['cache-control', 'no-store', 'vary', 'accept-encoding'],
-    ...(isZipped ? ['content-encoding', 'gzip'] : []),
-  ])
-  const zip = isZipped ? createGzip() : null
-  zip?.pipe(res)
-  const out = zip ?? res
-  out.write(csvHead())
-  for (let left = MAX_CSV_ROWS; ;) {
-    const views = await rowViews(services, page.entries.slice(0, left))
-    if (!out.write(views.map(csvLine).join(''))) await drained(out, res)
-    left -= views.length
-    if (page.next === null || left === 0 || isClosed(res)) break
-    page = await pageAfter(page.next)
-  }
-  out.end()
-  return SELF_REPLIED
-}
-
-/** Resolves when the client has read enough, or has disconnected. */
-function drained(out: Writable, res: HttpResponse): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      out.off('drain', done)
-      res.off('close', done)
-      resolve()
-    }
-    if (isClosed(res)) resolve()
-    else {
-      out.once('drain', done)
-      res.once('close', done)
-    }
+function reportRows(groups: readonly Group[], by: string): schema.UsageReply['report'] {
+  const rows = groups.map(({ id, total }) => ({
+    group: id,
+    requests: total.requests,
+    failed: total.errors,
+    input_tokens: total.inputTokens,
+    output_tokens: total.outputTokens,
+    cost_nano_usd: total.costNanoUsd,
+    cost_usd: usd(total.costNanoUsd) ?? '',
+    unpriced_requests: total.unpriced,
+  }))
+  return rows.sort((a, b) => {
+    const byName = a.group < b.group ? -1 : 1
+    return by === 'month' ? byName : b.cost_nano_usd - a.cost_nano_usd || byName
   })
 }
 
-async function live(
+/** A group with the text that the page shows. */
+interface NamedGroup extends Group {
+  readonly label: string
+}
+
+const GROUPS: SortedList<
+  NamedGroup,
+  'name' | 'requests' | 'errors' | 'inputTokens' | 'outputTokens' | 'spend'
+> = {
+  columns: {
+    name: ({ label }) => label.toLowerCase(),
+    requests: ({ total }) => total.requests,
+    errors: ({ total }) => total.errors,
+    inputTokens: ({ total }) => total.inputTokens,
+    outputTokens: ({ total }) => total.outputTokens,
+    spend: ({ total }) => total.costNanoUsd,
+  },
+  usual: '-spend',
+  idOf: ({ id, accountId }) => `${id} ${accountId ?? ''}`,
+  limit: 50,
+}
+
+async function usageGroups(
   services: Services,
-  { session }: SignedInRequest<Query<typeof schema.liveQuery>, undefined>,
+  { session, query }: SignedInRequest<Query<typeof schema.usageGroupsQuery>, undefined>,
 ): Promise<Reply> {
-  const accountId = scopeOf(session)
-  const nowMs = services.now()
-  const startMs = Math.floor(nowMs / HOUR_MS) * HOUR_MS
-  const [page, sums] = await Promise.all([
-    services.ledger.entries({ accountId, fromMs: nowMs - LIVE_MS, after: null, limit: LIVE_ROWS }),
-    services.ledger.sums({ accountId, by: 'hour', fromMs: startMs, toMs: startMs, per: 'model' }),
-  ])
-  const json: schema.LiveReply = {
-    rows: await rowViews(services, page.entries),
-    hour: { startMs, ...figuresOf(sums) },
-    models: groupsOf(sums, ({ model }) => model).map(({ id, total }) => {
-      return { id, hour: { startMs, ...total } }
-    }),
-    generation: services.snapshot().generation,
+  const { by = 'hour', search = '', sort = GROUPS.usual } = query
+  const { fromMs, toMs, zone } = periodOf(services, { ...query, by })
+  const group = groupingOf(query.group)
+  const found = await groupsIn(services, {
+    ...{ accountId: scopeOf(session), group, fromMs, toMs },
+    ...{ keyId: query.keyId, model: modelIn(query.model) },
+  })
+  const needsNames = search !== '' || sort.endsWith('name')
+  const all = needsNames || group !== 'key' ? await withNames(services, found) : found.map(asNamed)
+  const text = search.toLowerCase()
+  const matching = all.filter(({ id, label }) => `${label} ${id}`.toLowerCase().includes(text))
+  const page = pageOfRows(matching, query, GROUPS)
+  const json: schema.UsageGroupsReply = {
+    ...{ fromMs, toMs, zone, next: page.next, total: matching.length },
+    rows: await Promise.all(page.rows.map((row) => groupView(services, row))),
   }
-  return { status: 200, json, etag: true }
+  return { status: 200, json }
+}
+
+function asNamed(group: Group): NamedGroup {
+  return { ...group, label: labelOfId(group.id) }
+}
+
+/** Groups named without giving way to other work. */
+const NAMED_AT_ONCE = 100
+
+async function withNames(services: Services, groups: readonly Group[]): Promise<NamedGroup[]> {
+  const named: NamedGroup[] = []
+  for (let at = 0; at < groups.length; at += NAMED_AT_ONCE) {
+    const some = groups.slice(at, at + NAMED_AT_ONCE)
+    const labels = await Promise.all(some.map((group) => labelOf(services, group)))
+    named.push(...some.map((group, index) => ({ ...group, label: labels[index] ?? group.id })))
+    await new Promise(setImmediate)
+  }
+  return named
+}
+
+async function groupView(services: Services, group: NamedGroup): Promise<schema.GroupRow> {
+  const { total, accountId } = group
+  const account =
+    accountId === null || accountId === '' ? null : await services.store.accountById(accountId)
+  return {
+    id: shownId(group.id),
+    label: await labelOf(services, group),
+    accountId: accountId === '' ? null : accountId,
+    accountName: account?.name ?? null,
+    requests: total.requests,
+    errors: total.errors,
+    inputTokens: total.inputTokens,
+    outputTokens: total.outputTokens,
+    spendNanoUsd: total.costNanoUsd,
+    unpricedRequests: total.unpriced,
+  }
+}
+
+type CsvQuery = Omit<Query<typeof schema.usageCsvQuery>, 'group'> & { group?: string | undefined }
+
+/** All groups: of the whole range, or of each hour or day. No line is the total of others. */
+function usageCsv(
+  services: Services,
+  request: Omit<SignedInRequest<unknown, undefined>, 'query'> & { readonly query: CsvQuery },
+): Promise<HandlerResult> {
+  const { query, session } = request
+  const { per = 'range', group = 'model' } = query
+  const by = per === 'hour' ? 'hour' : per === 'day' ? 'day' : (query.by ?? 'hour')
+  const period = periodOf(services, { ...query, by })
+  const grouping = groupingOf(group === 'none' ? 'model' : group)
+  const of = { accountId: scopeOf(session), keyId: query.keyId, model: modelIn(query.model) }
+  const parts = csvParts(services, { ...of, group: grouping, per, period })
+  return sendCsv(request, { name: 'usage', nowMs: services.now(), parts })
+}
+
+const CSV_COLUMNS =
+  'group,requests,failed,input_tokens,output_tokens,cost_nano_usd,cost_usd,unpriced_requests,name'
+
+async function* csvParts(
+  services: Services,
+  query: Omit<GroupsQuery, 'fromMs' | 'toMs'> & { per: 'range' | 'hour' | 'day'; period: Period },
+): AsyncGenerator<string> {
+  const { per, period, ...of } = query
+  yield `${per === 'range' ? '' : `${per},`}${CSV_COLUMNS}\r\n`
+  const starts = per === 'range' ? [period.fromMs] : [...period.starts.values()]
+  for (const [at, fromMs] of starts.entries()) {
+    const toMs = starts[at + 1] ?? period.toMs
+    if (fromMs > services.now()) return
+    const groups = (await groupsIn(services, { ...of, fromMs, toMs })).sort(
+      of.group === 'month' ? (a, b) => (a.id < b.id ? -1 : 1) : bySpend,
+    )
+    const start = per === 'range' ? '' : `${new Date(fromMs).toISOString()},`
+    for (let line = 0; line < groups.length; line += CSV_LINES) {
+      const named = await withNames(services, groups.slice(line, line + CSV_LINES))
+      yield named.map((group) => `${start}${csvLine(group)}\r\n`).join('')
+    }
+  }
+}
+
+function csvLine({ id, label, total }: NamedGroup): string {
+  const { requests, errors, inputTokens, outputTokens, costNanoUsd, unpriced } = total
+  return [
+    ...[shownId(id), requests, errors, inputTokens, outputTokens, costNanoUsd],
+    ...[usd(costNanoUsd), unpriced, label],
+  ]
+    .map(csvCell)
+    .join(',')
 }
 
 function badRange(message: string): GatewayError {

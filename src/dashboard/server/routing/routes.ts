@@ -15,6 +15,7 @@ import { providerRoutes } from '../api/providers.js'
 import { recordingRoutes } from '../api/recordings.js'
 import { sessionRoutes } from '../api/sign-in.js'
 import { statementRoutes } from '../api/statements.js'
+import { requestRoutes } from '../api/requests.js'
 import { usageRoutes } from '../api/usage.js'
 import type { Route } from './route.js'
 import type { Services } from '../services.js'
@@ -29,6 +30,7 @@ export function dashboardRoutes(services: Services): Route[] {
     ...memberRoutes(services),
     ...limitRoutes(services),
     ...usageRoutes(services),
+    ...requestRoutes(services),
     ...statementRoutes(services),
     ...recordingRoutes(services),
     ...modelRoutes(services),

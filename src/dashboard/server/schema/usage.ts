@@ -11,6 +11,7 @@ import {
   scope,
   timeMs,
   timeText,
+  search,
 } from './shared-types.js'
 
 const ms = z.number().min(0)
@@ -52,7 +53,10 @@ export const usagePoint = figures.extend({ startMs: timeMs })
 
 /** The figures of one model or key. */
 export const usageGroup = z.strictObject({
-  /** A model's id or a key's, `playground`, or `other` for all beyond the largest. */
+  /**
+   * A name; for keys the id or `playground`; `other` for all beyond the largest; `(unknown)` for models that
+   * no route knows.
+   */
   id: z.string(),
   /** The display name: a key's name. */
   label: z.string(),
@@ -74,38 +78,117 @@ const reportRow = z.strictObject({
   unpriced_requests: count,
 })
 
-/** `GET /usage`. Hours cover at most 31 days, days at most 400. */
-export const usageQuery = z.strictObject({
+/** How usage is grouped: a name, or `label:NAME` for the values of a label. */
+const GROUPINGS = [
+  'key',
+  'model',
+  'account',
+  'parent',
+  'root',
+  'member',
+  'month',
+  'upstream',
+  'client_format',
+] as const
+const grouping = z.union([
+  z.enum(GROUPINGS),
+  z.string().regex(/^label:[^\s=]{1,100}$/, { error: 'is not a grouping' }),
+])
+const zone = z.string().regex(/^[A-Za-z0-9_+/-]{1,64}$/, { error: 'is not a time zone' })
+
+/** What every query for usage selects. */
+const usageSelection = {
   account: scope.optional(),
-  by: z.enum(['hour', 'day']),
   fromMs: timeText,
   /** Exclusive. */
   toMs: timeText,
-  group: z
-    .union([
-      z.enum(['none', 'model', 'key', 'account', 'parent', 'root', 'member', 'month']),
-      z.string().regex(/^label:[^\s=]{1,100}$/, { error: 'is not a grouping' }),
-    ])
-    .optional(),
-  /** All groups as a file instead of JSON; without `keyId` and `model`. */
-  format: z.literal('csv').optional(),
+  /**
+   * The zone of days, as an IANA name; default UTC. Its days are made of hours, so that with a difference of
+   * half an hour they begin half an hour later.
+   */
+  zone: zone.optional(),
   keyId: id.optional(),
+  /** `(unknown)`: requests for models that no route knows. */
   model: modelId.optional(),
+}
+
+/** `GET /usage`. Hours cover at most 31 days, days at most 400. */
+export const usageQuery = z.strictObject({
+  ...usageSelection,
+  by: z.enum(['hour', 'day']),
+  group: z.union([z.literal('none'), grouping]).optional(),
+  /** All groups as a file instead of JSON, as `GET /usage.csv`. */
+  format: z.literal('csv').optional(),
 })
+
+/** `GET /usage/groups`: all groups of a range, as pages. */
+export const usageGroupsQuery = z.strictObject({
+  ...usageSelection,
+  /** The range is extended to whole hours (the default) or days. */
+  by: z.enum(['hour', 'day']).optional(),
+  group: grouping,
+  /** A part of the name. */
+  search: search.optional(),
+  /** `name`, `requests`, `errors`, `inputTokens`, `outputTokens`, `spend`; `-` before it: descending. */
+  sort: z.string().max(40).optional(),
+  after: cursor.optional(),
+  /** 1 to 200; default 50. */
+  limit: numberText(1, 200).optional(),
+})
+/** The totals of a group in the range. */
+export const groupRow = z.strictObject({
+  /** A name; for keys the id; `(none)` for requests without the property, `(unknown)` for unknown models. */
+  id: z.string(),
+  /** The display name: a key's name. */
+  label: z.string(),
+  /** The account of a key, if it is of one only. */
+  accountId: z.string().nullable(),
+  accountName: z.string().nullable(),
+  requests: count,
+  errors: count,
+  inputTokens: count,
+  outputTokens: count,
+  spendNanoUsd: nanoUsd,
+  unpricedRequests: count,
+})
+/** A page of groups. */
+export const usageGroupsReply = z.strictObject({
+  fromMs: timeMs,
+  toMs: timeMs,
+  zone: z.string(),
+  rows: z.array(groupRow),
+  next: z.string().nullable(),
+  /** The number of groups that match. */
+  total: count,
+})
+
+/** `GET /usage.csv`: all groups as a file, without totals. */
+export const usageCsvQuery = z.strictObject({
+  ...usageSelection,
+  by: z.enum(['hour', 'day']).optional(),
+  group: grouping.optional(),
+  /** One line for each group of the whole range, or of each hour or day; default `range`. */
+  per: z.enum(['range', 'hour', 'day']).optional(),
+})
+
 /** Sums over time, whole and by group. */
 export const usageReply = z.strictObject({
   by: z.enum(['hour', 'day']),
   /** The requested range, extended to whole hours or days. */
   fromMs: timeMs,
   toMs: timeMs,
+  /** The zone of the days: the requested one, or UTC if its hours are no longer kept. */
+  zone: z.string(),
+  /** The start of each hour or day. */
+  starts: z.array(timeMs),
   /** The server's clock: the hour or day that contains it is incomplete. */
   nowMs: timeMs,
   total: figures,
   /** Only periods with requests, in order; all others are 0. */
   points: z.array(usagePoint),
   /**
-   * The largest first, by spend and then by requests: at most eight, and `other`. Empty for `none` and for
-   * the groups of `report`.
+   * The largest first, by spend and then by requests: at most eight, and one with all others: `other`, or
+   * `(none)` for requests without the property. Empty for `none` and `month`. `GET /usage/groups` has all.
    */
   groups: z.array(usageGroup),
   /** All groups by `account`, `parent`, `root`, `member`, `month` or a label; omitted for others. */
@@ -117,6 +200,8 @@ export const requestRow = z.strictObject({
   ...entrySchema.shape,
   /** The key's current name; null if unknown. */
   keyName: z.string().nullable(),
+  /** The account's current name; null if unknown. */
+  accountName: z.string().nullable(),
   /** Who has to act on the failure; null if the request succeeded. */
   cause: cause.nullable(),
 })
@@ -158,7 +243,7 @@ export const requestsQuery = z.strictObject({
   /** 1 to 200; default 50. */
   limit: numberText(1, 200).optional(),
 })
-/** The query of the file, which has at most 100,000 rows. */
+/** The query of the file, which has all rows. */
 export const requestsCsvQuery = requestsQuery.omit({ after: true, limit: true })
 /** A page of requests; it may be short or empty without being the last. */
 export const requestsReply = z.strictObject({
@@ -198,6 +283,14 @@ export type UsagePoint = z.output<typeof usagePoint>
 export type UsageGroup = z.output<typeof usageGroup>
 /** The query for sums. */
 export type UsageQuery = z.input<typeof usageQuery>
+/** The query for groups. */
+export type UsageGroupsQuery = z.input<typeof usageGroupsQuery>
+/** The totals of a group. */
+export type GroupRow = z.output<typeof groupRow>
+/** A page of groups. */
+export type UsageGroupsReply = z.output<typeof usageGroupsReply>
+/** The query for a file of groups. */
+export type UsageCsvQuery = z.input<typeof usageCsvQuery>
 /** Sums over time. */
 export type UsageReply = z.output<typeof usageReply>
 /** One request. */

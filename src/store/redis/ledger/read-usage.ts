@@ -134,20 +134,21 @@ export class RedisUsage {
   }
 
   async sums(query: SumQuery): Promise<UsageSum[]> {
-    const { accountId, by, fromMs, toMs, property } = query
+    const { accountId, fromMs, toMs, offsets } = query
+    const isByProperty = query.property !== undefined || query.accounts !== undefined
+    const by = offsets === undefined ? query.by : 'hour'
     const length = BUCKET_MS[by]
     const first = Math.floor(Math.max(0, fromMs) / length) * length
     const accounts = accountId === null ? await this.accounts() : [accountId]
     const found: UsageSum[] = []
     for (const account of accounts) {
-      if (property !== undefined) await this.properties.catchUp(account)
+      if (isByProperty) await this.properties.catchUp(account)
       const range = [this.names.buckets(account, by), first, toMs]
       const starts = listOf(await this.link.send('reading sums', 'zrangebyscore', range)).map(
         Number,
       )
       for (let at = 0; at < starts.length; at += BUCKETS) {
         const some = starts.slice(at, at + BUCKETS)
-        const isByProperty = property !== undefined
         const sums = await Promise.all(
           some.map((startMs) => this.bucket(account, { by, startMs, isByProperty })),
         )

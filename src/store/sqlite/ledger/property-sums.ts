@@ -5,7 +5,7 @@
 import { PROPERTY_MARK, type PropertyName } from '../../usage-queries.js'
 import { BUCKET_MS, COUNTER_COLUMNS, COUNTERS, totalOf } from './sum-columns.js'
 
-/** Where each property of an entry is read from, and the condition for an entry to have it. */
+/** How a property is read from entries, and the condition for an entry to have it. */
 interface Origin {
   readonly from: string
   readonly value: string

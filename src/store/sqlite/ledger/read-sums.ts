@@ -8,6 +8,7 @@ import {
   type GroupUseQuery,
   type KeyUseQuery,
   type SumQuery,
+  type ZoneOffset,
 } from '../../usage-queries.js'
 import {
   numberIn,
@@ -80,34 +81,51 @@ const DAY_COLUMNS = `account_id, key_id, model, last_at_ms, ${COUNTER_COLUMNS.jo
 
 /** Sums, in order of time, as texts for `readSum`: texts are copied between threads faster than objects. */
 export function sumsOf(db: Connection, query: SumQuery): string[] {
-  const { by, keyId, model, per = 'key', property } = query
+  const { keyId, model, per = 'key', property, accounts, offsets } = query
+  const by = offsets === undefined ? query.by : 'hour'
   const from = bucketOf(query.fromMs, BUCKET_MS[by])
   const to = bucketOf(query.toMs, BUCKET_MS[by])
-  const isByModel = per === 'model' && keyId === undefined && property === undefined
+  const isByProperty = property !== undefined || accounts !== undefined
+  const isByModel = per === 'model' && keyId === undefined && !isByProperty
   const owner = isByModel ? (query.accountId ?? '') : query.accountId
   const key = isByModel ? (owner === '' ? '' : ALL_KEYS) : keyId
   const more: Condition[] = []
   if (model !== undefined) more.push(['model = ', model])
-  if (property !== undefined) more.push(...propertyRows(property, query.accountId))
+  if (accounts !== undefined) {
+    const names = accounts.map((value) => `${PROPERTY_MARK}account=${value}`)
+    more.push(
+      ['account_id = ', ''],
+      ['key_id IN (SELECT value FROM json_each(', JSON.stringify(names)],
+    )
+  } else if (property !== undefined) more.push(...propertyRows(property, query.accountId))
   else if (owner !== null) more.push(['account_id = ', owner])
   if (key !== undefined) more.push(['key_id = ', key])
-  const conditions = more.map(([sql], at) => `${sql}?${at + 3}`)
-  if (owner === null && property === undefined) conditions.push("account_id <> ''")
-  if (key === undefined && property === undefined) conditions.push(ONE_KEY)
-  const shown = per === 'model' ? "'' AS key_id" : 'key_id'
+  const conditions = more.map(([sql], at) => `${sql}?${at + 3}${sql.endsWith('(') ? '))' : ''}`)
+  if (owner === null && !isByProperty) conditions.push("account_id <> ''")
+  if (key === undefined && !isByProperty) conditions.push(ONE_KEY)
+  const shown = per === 'model' || accounts !== undefined ? "'' AS key_id" : 'key_id'
   const rows = (by === 'hour' ? hourRows : dayRows)(conditions.join(' AND '))
   // Hours have one row of each key and model; days may have several.
   const [counters, grouping] =
-    by === 'hour'
+    query.by === 'hour' && accounts === undefined
       ? [COUNTER_COLUMNS, '']
       : [COUNTER_COLUMNS.map(totalOf), 'GROUP BY start_ms, account_id, key_id, model']
   return db
     .prepare(
-      `SELECT ${sumText(counters)} AS sum FROM (SELECT start_ms, account_id, ${shown}, model, ${COUNTER_COLUMNS.join(', ')}
+      `SELECT ${sumText(counters)} AS sum FROM (SELECT ${dayIn(offsets)} AS start_ms, account_id, ${shown}, model, ${COUNTER_COLUMNS.join(', ')}
        FROM (${rows})) ${grouping} ORDER BY start_ms`,
     )
     .all(from, to, ...values(more))
     .map((row) => textIn(row, 'sum'))
+}
+
+/** The start of an hour's day as if its local time were UTC; without offsets, the hour itself. */
+function dayIn(offsets: readonly ZoneOffset[] | undefined): string {
+  if (offsets === undefined) return 'start_ms'
+  const cases = offsets.map(({ fromMs, offsetMs }) => {
+    return `WHEN start_ms >= ${Math.trunc(fromMs)} THEN start_ms + ${Math.trunc(offsetMs)}`
+  })
+  return `CASE ${cases.reverse().join(' ')} ELSE start_ms END / ${BUCKET_MS.day} * ${BUCKET_MS.day}`
 }
 
 /**

@@ -1,0 +1,67 @@
+/** Replies that are CSV files, written while they are read, so that memory use is constant. */
+import type { Writable } from 'node:stream'
+import { setImmediate as turn } from 'node:timers/promises'
+import { createGzip } from 'node:zlib'
+import { headerOf, type HttpResponse } from '../../http/message.js'
+import { beginReply, isClosed } from '../../http/respond.js'
+import { accepts } from './compress.js'
+import { SELF_REPLIED, type SignedInRequest } from './routing/route.js'
+
+/** A file to send. */
+export interface CsvFile {
+  /** Without date and `.csv`. */
+  readonly name: string
+  readonly nowMs: number
+  /** The header line, then the other lines; several lines each. */
+  readonly parts: AsyncIterable<string>
+  /** Its lines without the header, if known: `x-total-rows`. */
+  readonly rows?: number
+}
+
+/**
+ * Sends a file. The first part is read before the reply begins, so that a failure has a status; a later one
+ * truncates the file, which browsers report as a failed download.
+ */
+export async function sendCsv(
+  { req, res, requestId }: Pick<SignedInRequest<unknown, unknown>, 'req' | 'res' | 'requestId'>,
+  { name, nowMs, parts, rows }: CsvFile,
+): Promise<typeof SELF_REPLIED> {
+  const iterator = parts[Symbol.asyncIterator]()
+  let part = await iterator.next()
+  const isZipped = accepts('gzip', headerOf(req, 'accept-encoding'))
+  const date = new Date(nowMs).toISOString().slice(0, 10)
+  beginReply(res, 200, [
+    ...['content-type', 'text/csv; charset=utf-8', 'x-request-id', requestId],
+    ...['content-disposition', `attachment; filename="${name}-${date}.csv"`],
+    ...['cache-control', 'no-store', 'vary', 'accept-encoding'],
+    ...(rows === undefined ? [] : ['x-total-rows', String(rows)]),
+    ...(isZipped ? ['content-encoding', 'gzip'] : []),
+  ])
+  const zip = isZipped ? createGzip({ level: 1 }) : null
+  zip?.pipe(res)
+  const out = zip ?? res
+  while (part.done !== true && !isClosed(res)) {
+    if (!out.write(part.value)) await drained(out, res)
+    // Other requests are served between two parts.
+    await turn()
+    part = await iterator.next()
+  }
+  out.end()
+  return SELF_REPLIED
+}
+
+/** Resolves when the client has read enough, or has disconnected. */
+function drained(out: Writable, res: HttpResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      out.off('drain', done)
+      res.off('close', done)
+      resolve()
+    }
+    if (isClosed(res)) resolve()
+    else {
+      out.once('drain', done)
+      res.once('close', done)
+    }
+  })
+}

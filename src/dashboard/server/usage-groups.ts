@@ -1,0 +1,237 @@
+/**
+ * Usage by group: keys, models, accounts, parents, members, labels, upstreams, client formats, months. All
+ * groups come from stored sums, and add up to the total of the range: requests without the property, and
+ * those of sums that do not have it, are the group `(none)`.
+ */
+import { setImmediate as turn } from 'node:timers/promises'
+import { monthOf } from '../../store/limit-arithmetic.js'
+import type { GroupUse, GroupUseQuery, SumQuery, UsageSum } from '../../store/usage-queries.js'
+import { AccountPaths, KeyNames, monthText } from './account-reports.js'
+import type { Services } from './services.js'
+import { GatewayError } from '../../errors.js'
+
+/** The groupings; `label:NAME` groups by the value of a label. */
+export type Grouping =
+  | 'key'
+  | 'model'
+  | 'account'
+  | 'parent'
+  | 'root'
+  | 'member'
+  | 'month'
+  | 'upstream'
+  | 'client_format'
+  | `label:${string}`
+
+/** Selects the usage to group. */
+export interface GroupsQuery {
+  /** Null is all accounts. */
+  readonly accountId: string | null
+  readonly group: Grouping
+  readonly keyId?: string | undefined
+  readonly model?: string | undefined
+  /** Whole hours; ms since 1970. */
+  readonly fromMs: number
+  /** Exclusive. */
+  readonly toMs: number
+}
+
+/** The totals of a group. */
+export type GroupTotals = Pick<
+  GroupUse,
+  'requests' | 'errors' | 'inputTokens' | 'outputTokens' | 'costNanoUsd' | 'unpriced'
+>
+
+/** A group and the sums that it consists of. */
+export interface Group {
+  /** A name; for keys the id; `(none)` for requests without the property. */
+  readonly id: string
+  /** The account of a key, if it is of one only. */
+  readonly accountId: string | null
+  readonly total: GroupTotals
+  /** Without ends and unit; empty for `(none)` and for months. */
+  readonly sources: readonly SumSource[]
+}
+
+/** Selects the sums of a part of a group. */
+export type SumSource = Omit<SumQuery, 'by' | 'fromMs' | 'toMs' | 'offsets'>
+
+/** The ledger's name for models that no route knows. */
+const UNKNOWN_MODEL = 'other'
+/** The same in queries and replies, in which `other` is the sum of all groups beyond the largest. */
+const UNKNOWN = '(unknown)'
+
+/** The id of a group in replies. */
+export function shownId(id: string): string {
+  return id === UNKNOWN_MODEL ? UNKNOWN : id
+}
+
+/** The display name of a group that has no other. */
+export function labelOfId(id: string): string {
+  return id === UNKNOWN_MODEL ? 'unknown models' : id
+}
+
+/** The model of a query as the ledger has it. */
+export function modelIn<Model extends string | undefined>(model: Model): Model | string {
+  return model === UNKNOWN ? UNKNOWN_MODEL : model
+}
+
+/** Requests without the property of a grouping. */
+export const NONE = '(none)'
+/** Groups named without giving way to other work. */
+const NAMED_AT_ONCE = 100
+
+/** All groups with requests, in no order. */
+export async function groupsIn(services: Services, query: GroupsQuery): Promise<Group[]> {
+  if (query.group === 'month') return months(services, query)
+  const by = storedAs(query.group)
+  const isByProperty = by !== 'key' && by !== 'model'
+  if (query.keyId !== undefined && isByProperty) {
+    const message = `Usage by ${query.group} is not kept for single keys. Omit "keyId", or group by model.`
+    throw new GatewayError('malformed_request', message, { param: 'keyId' })
+  }
+  const { accountId, fromMs, toMs, keyId, model } = query
+  const span = { accountId, fromMs, toMs, ...ifKnown({ keyId, model }) }
+  const [uses, whole] = await Promise.all([
+    services.ledger.groupUse({ ...span, by }),
+    services.ledger.groupUse({ ...span, by: 'model' }),
+  ])
+  const nameOf = namer(services, query.group)
+  const groups = new Map<
+    string,
+    { accountId: string | null; total: GroupTotals; sources: SumSource[] }
+  >()
+  const rest = newTotals()
+  for (const use of whole) add(rest, use, 1)
+  for (const [at, use] of uses.entries()) {
+    if (at % NAMED_AT_ONCE === NAMED_AT_ONCE - 1) await turn()
+    add(rest, use, -1)
+    const id = await nameOf(use)
+    const group = groups.get(id) ?? { accountId: use.accountId, total: newTotals(), sources: [] }
+    if (group.accountId !== use.accountId) group.accountId = null
+    add(group.total, use, 1)
+    group.sources.push(sourceOf(use, { by, accountId, ...ifKnown({ keyId, model }) }))
+    groups.set(id, group)
+  }
+  const found = Array.from(groups, ([id, group]) => ({ id, ...group }))
+  return rest.requests > 0
+    ? [...found, { id: NONE, accountId: null, total: rest, sources: [] }]
+    : found
+}
+
+/** How the store keeps the sums of a grouping. */
+function storedAs(group: Exclude<Grouping, 'month'>): GroupUseQuery['by'] {
+  if (group === 'key' || group === 'member') return 'key'
+  if (group === 'model' || group === 'upstream') return group
+  if (group === 'client_format') return 'format'
+  if (group === 'account' || group === 'parent' || group === 'root') return 'account'
+  return `label=${group.slice('label:'.length)}=`
+}
+
+/** The function that names the group of a use. */
+function namer(
+  { store }: Services,
+  group: Exclude<Grouping, 'month'>,
+): (use: GroupUse) => string | Promise<string> {
+  if (group === 'member') {
+    const keys = new KeyNames(store)
+    return async (use) => (await keys.of(use))?.createdBy ?? NONE
+  }
+  if (group === 'account' || group === 'parent' || group === 'root') {
+    const paths = new AccountPaths(store)
+    return async ({ keyId }) => {
+      const at = keyId.indexOf(' ')
+      const [accountId, accountPath] = [keyId.slice(0, at), keyId.slice(at + 1)]
+      const path = await paths.of({ accountId, accountPath })
+      const own = path.at(-1) ?? NONE
+      if (group === 'account') return own
+      return group === 'root' ? (path[0] ?? NONE) : (path.at(-2) ?? own)
+    }
+  }
+  // The value of a label follows its name.
+  const isLabel = group.startsWith('label:')
+  return ({ keyId }) => (isLabel ? keyId.slice(keyId.indexOf('=') + 1) : keyId)
+}
+
+function sourceOf(
+  use: GroupUse,
+  query: Pick<GroupUseQuery, 'accountId' | 'by' | 'keyId' | 'model'>,
+): SumSource {
+  const { by, accountId, keyId, model } = query
+  if (by === 'key') return { accountId: use.accountId, keyId: use.keyId, ...ifKnown({ model }) }
+  if (by === 'model') {
+    const of = keyId === undefined ? { per: 'model' as const } : { keyId }
+    return { accountId, model: use.keyId, ...of }
+  }
+  const property = by.startsWith('label') ? 'label' : by
+  // Sums by account are those of all accounts.
+  const owner = property === 'account' ? null : accountId
+  return {
+    accountId: owner,
+    property: `${property}=${use.keyId}` as const,
+    ...ifKnown({ model }),
+  } as SumSource
+}
+
+async function months({ ledger }: Services, query: GroupsQuery): Promise<Group[]> {
+  const { accountId, fromMs, toMs, keyId, model } = query
+  const of = keyId === undefined ? { per: 'model' as const } : { keyId }
+  const sums = await ledger.sums({
+    ...{ accountId, by: 'day', fromMs, toMs: toMs - 1, ...of, ...ifKnown({ model }) },
+  })
+  const groups = new Map<string, GroupTotals>()
+  for (const sum of sums) {
+    const id = monthText(monthOf(sum.startMs))
+    const total = groups.get(id) ?? newTotals()
+    add(total, sum, 1)
+    groups.set(id, total)
+  }
+  return Array.from(groups, ([id, total]) => ({ id, accountId: null, total, sources: [] }))
+}
+
+/** The sums of a group in a range. */
+export async function sumsOfGroup(
+  { ledger }: Services,
+  { sources }: Group,
+  range: Pick<SumQuery, 'by' | 'fromMs' | 'toMs' | 'offsets'>,
+): Promise<UsageSum[]> {
+  const [first] = sources
+  const accounts = sources.flatMap(({ property = '' }) => ACCOUNT.exec(property)?.[1] ?? [])
+  if (first !== undefined && accounts.length === sources.length) {
+    return ledger.sums({ ...range, accountId: null, accounts, ...ifKnown(first) })
+  }
+  const found = await Promise.all(sources.map((source) => ledger.sums({ ...source, ...range })))
+  return found.flat()
+}
+
+const ACCOUNT = /^account=(.*)$/s
+
+function newTotals(): { -readonly [Name in keyof GroupTotals]: number } {
+  return { requests: 0, errors: 0, inputTokens: 0, outputTokens: 0, costNanoUsd: 0, unpriced: 0 }
+}
+
+function add(
+  to: { -readonly [Name in keyof GroupTotals]: number },
+  use: GroupTotals,
+  sign: 1 | -1,
+): void {
+  // Never below 0: the two sums may have been read at different moments.
+  const sum = (a: number, b: number): number => Math.max(0, a + sign * b)
+  to.requests = sum(to.requests, use.requests)
+  to.errors = sum(to.errors, use.errors)
+  to.inputTokens = sum(to.inputTokens, use.inputTokens)
+  to.outputTokens = sum(to.outputTokens, use.outputTokens)
+  to.costNanoUsd = sum(to.costNanoUsd, use.costNanoUsd)
+  to.unpriced = sum(to.unpriced, use.unpriced)
+}
+
+function ifKnown(query: { keyId?: string | undefined; model?: string | undefined }): {
+  keyId?: string
+  model?: string
+} {
+  const { keyId, model } = query
+  return {
+    ...(keyId === undefined ? {} : { keyId }),
+    ...(model === undefined ? {} : { model }),
+  }
+}

@@ -1,0 +1,250 @@
+/**
+ * Goal: usage by every grouping has all groups, sorted, searched and in pages, exact to the nano-dollar against
+ * SQL; its files are complete and have no totals; days are those of the viewer's zone.
+ * Method: entries of three accounts in a gateway's store, compared with sums that SQL makes of them.
+ */
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { createAccount } from '../../../src/accounts/accounts.js'
+import { createKey } from '../../../src/accounts/keys.js'
+import {
+  usageGroupsReply,
+  usageReply,
+  type GroupRow,
+} from '../../../src/dashboard/server/schema/schema.js'
+import { connect, numberIn, textIn } from '../../../src/store/sqlite/driver.js'
+import { aRow, startStage, type Browser, type Stage } from '../fixtures/stage.js'
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+const TODAY = Math.floor(Date.now() / DAY_MS) * DAY_MS
+const [FROM, TO] = [TODAY - 5 * DAY_MS, TODAY - DAY_MS]
+const PLAN = { priceUsd: 200, maxKeys: null }
+const PLANS = { starter: PLAN, pro: PLAN, max: PLAN }
+
+/** SQL for the group of an entry. */
+const GROUPINGS = {
+  model: 'model',
+  key: 'key_id',
+  upstream: "coalesce(upstream, '(none)')",
+  client_format: "coalesce(ingress, '(none)')",
+  'label:team': "coalesce(substr(labels, 6), '(none)')",
+  account: "substr(account_path, instr(account_path, '/') + 1)",
+  parent:
+    "CASE WHEN instr(account_path, '/') THEN substr(account_path, 1, instr(account_path, '/') - 1) ELSE account_path END",
+  root: "CASE WHEN instr(account_path, '/') THEN substr(account_path, 1, instr(account_path, '/') - 1) ELSE account_path END",
+} as const
+
+interface Filled extends Stage {
+  readonly admin: Browser
+  readonly owner: Browser
+  readonly ownerId: string
+}
+
+async function filled(t: Test): Promise<Filled> {
+  const stage = await startStage(t)
+  const admin = await stage.signedIn('root@example.com', 'max', 'admin')
+  const owner = await stage.signedIn('ada@example.com', 'max')
+  const { store } = stage
+  const accounts = [await store.accountByEmail('ada@example.com')]
+  for (const name of ['bob', 'eve']) {
+    const login = { email: `${name}@example.com`, plan: 'pro', password: { none: true } } as const
+    accounts.push((await createAccount(store, login)).account)
+  }
+  let seed = 7
+  const chance = (below: number): number => {
+    seed = (seed * 48_271) % 2_147_483_647
+    return seed % below
+  }
+  for (const account of accounts) {
+    if (account === null) throw new Error('no account')
+    const keys: string[] = []
+    for (let at = 0; at < 4; at += 1) {
+      const createdBy = `maker${at % 2}@example.com`
+      const { key } = await createKey(store, { plans: PLANS, account, name: `k${at}`, createdBy })
+      keys.push(key.id)
+    }
+    for (let at = 0; at < 150; at += 1) {
+      const labels = [null, 'team=web', 'team=search'][chance(3)] ?? null
+      await store.ledger.settle(
+        aRow(account.id, {
+          atMs: FROM + chance(4 * DAY_MS),
+          keyId: keys[chance(4)] ?? '',
+          model: ['gpt-5.4', 'gpt-5.4-mini', 'other', 'claude-haiku-4-5'][chance(4)] ?? '',
+          upstream: [null, 'openai', 'anthropic'][chance(3)] ?? null,
+          ingress: [null, 'chat', 'messages'][chance(3)] ?? null,
+          labels,
+          accountPath: chance(2) === 0 ? `acme/${account.name}` : account.name,
+          costNanoUsd: 2 ** 40 + chance(1_000_000),
+          outcome: chance(10) === 0 ? 'upstream_failed' : 'ok',
+        }),
+      )
+    }
+  }
+  return { ...stage, admin, owner, ownerId: accounts[0]?.id ?? '' }
+}
+
+/** `GROUP REQUESTS ERRORS INPUT OUTPUT NANO` of each group, by SQL. */
+function expected(stage: Stage, group: string, where = 'true'): string[] {
+  const db = connect(join(stage.gateway.folder, 'data', 'sluice.db'))
+  try {
+    return db
+      .prepare(
+        `SELECT ${group} AS name, count(*) AS n, count(*) FILTER (WHERE outcome <> 'ok') AS failed,
+           sum(input_tokens) AS i, sum(output_tokens) AS o, sum(CAST(cost_nano_usd AS INTEGER)) AS nano
+         FROM ledger_entries WHERE at_ms >= ${FROM} AND at_ms < ${TO} AND ${where} GROUP BY 1`,
+      )
+      .all()
+      .map((row) => {
+        const name = textIn(row, 'name')
+        const figures = ['n', 'failed', 'i', 'o', 'nano'].map((column) => numberIn(row, column))
+        return [name === 'other' ? '(unknown)' : name, ...figures].join(' ')
+      })
+      .sort()
+  } finally {
+    db.close()
+  }
+}
+
+function textOf(row: GroupRow): string {
+  const { id, requests, errors, inputTokens, outputTokens, spendNanoUsd } = row
+  return [id, requests, errors, inputTokens, outputTokens, spendNanoUsd].join(' ')
+}
+
+async function every(browser: Browser, path: string): Promise<GroupRow[]> {
+  const rows: GroupRow[] = []
+  for (let after = ''; ;) {
+    const answer = await browser.get(`${path}${after === '' ? '' : `&after=${after}`}`)
+    const page = usageGroupsReply.parse(answer.json)
+    rows.push(...page.rows)
+    if (page.next === null) return rows
+    after = page.next
+  }
+}
+
+void t.test('groups', async (t) => {
+  const stage = await filled(t)
+  const { admin, owner } = stage
+  const range = `fromMs=${FROM}&toMs=${TO}`
+  for (const [group, sql] of Object.entries(GROUPINGS)) {
+    const rows = await every(admin, `/usage/groups?${range}&account=all&group=${group}&limit=2`)
+    t.same(rows.map(textOf).sort(), expected(stage, sql), `${group}, in pages of two`)
+    const own = await every(owner, `/usage/groups?${range}&group=${group}`)
+    t.same(
+      own.map(textOf).sort(),
+      expected(stage, sql, `account_id = '${stage.ownerId}'`),
+      `${group} of one account`,
+    )
+    const file = await admin.get(`/usage.csv?${range}&account=all&group=${group}`)
+    const lines = file.text.trim().split('\r\n').slice(1)
+    const [nano, requests] = [5, 1].map((at) =>
+      lines.reduce((sum, line) => sum + Number(line.split(',')[at]), 0),
+    )
+    t.equal(requests, 450, `${group}: the lines of the file have every request once`)
+    t.equal(
+      nano,
+      rows.reduce((sum, row) => sum + row.spendNanoUsd, 0),
+      `${group}: exact`,
+    )
+  }
+  const members = await every(admin, `/usage/groups?${range}&account=all&group=member`)
+  t.same(members.map(({ id }) => id).sort(), ['maker0@example.com', 'maker1@example.com'])
+  t.equal(
+    members.reduce((sum, { requests }) => sum + requests, 0),
+    450,
+  )
+  await sorted(t, stage)
+  await files(t, stage)
+  await charts(t, stage)
+})
+
+async function sorted(t: Test, { admin }: Filled): Promise<void> {
+  const path = `/usage/groups?fromMs=${FROM}&toMs=${TO}&account=all&group=key`
+  const pick: Record<string, (row: GroupRow) => string | number> = {
+    name: ({ label }: GroupRow) => label,
+    requests: ({ requests }: GroupRow) => requests,
+    errors: ({ errors }: GroupRow) => errors,
+    inputTokens: ({ inputTokens }: GroupRow) => inputTokens,
+    outputTokens: ({ outputTokens }: GroupRow) => outputTokens,
+    spend: ({ spendNanoUsd }: GroupRow) => spendNanoUsd,
+  }
+  for (const [column, of] of Object.entries(pick)) {
+    for (const sign of ['', '-']) {
+      const rows = await every(admin, `${path}&sort=${sign}${column}&limit=5`)
+      t.equal(new Set(rows.map(({ id }) => id)).size, 12, `${sign}${column} has each key once`)
+      const values = rows.map(of)
+      const ordered = [...values].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0))
+      t.same(values, sign === '' ? ordered : ordered.reverse(), `${sign}${column}`)
+    }
+  }
+  const found = usageGroupsReply.parse((await admin.get(`${path}&search=K3`)).json)
+  t.same([found.total, ...found.rows.map(({ label }) => label)], [3, 'k3', 'k3', 'k3'])
+  t.match(found.rows[0], { accountName: String })
+  const wrong = await admin.get(`${path}&sort=colour`)
+  t.match([wrong.status, wrong.error], [400, { kind: 'malformed_request', param: 'sort' }])
+  t.match(wrong.error['message'], /name, requests, errors, inputTokens, outputTokens, spend/)
+  const first = usageGroupsReply.parse((await admin.get(`${path}&limit=1`)).json)
+  const other = await admin.get(`${path}&sort=name&after=${first.next ?? ''}`)
+  t.match([other.status, other.error], [400, { param: 'after' }], 'the cursor of another order')
+}
+
+async function files(t: Test, { admin }: Filled): Promise<void> {
+  const range = `fromMs=${FROM}&toMs=${TO}&account=all&group=label:team`
+  const file = await admin.get(`/usage.csv?${range}&per=day`)
+  t.equal(file.headers.get('content-type'), 'text/csv; charset=utf-8')
+  const [head = '', ...lines] = file.text.trim().split('\r\n')
+  t.match(head, /^day,group,requests,failed,input_tokens,output_tokens,cost_nano_usd,cost_usd,/)
+  t.equal(new Set(lines.map((line) => line.split(',')[0])).size, 4, 'every day')
+  t.equal(
+    lines.reduce((sum, line) => sum + Number(line.split(',')[2]), 0),
+    450,
+  )
+  const hours = await admin.get(`/usage.csv?${range}&per=hour`)
+  const rows = hours.text.trim().split('\r\n').slice(1)
+  t.equal(
+    rows.reduce((sum, line) => sum + Number(line.split(',')[2]), 0),
+    450,
+  )
+  t.equal((await admin.get(`/usage.csv?${range}&per=minute`)).status, 400)
+}
+
+async function charts(t: Test, { admin }: Filled): Promise<void> {
+  const range = `fromMs=${FROM}&toMs=${TO}&account=all`
+  for (const group of [...Object.keys(GROUPINGS), 'member']) {
+    const answer = await admin.get(`/usage?${range}&by=day&group=${group}`)
+    const usage = usageReply.parse(answer.json)
+    t.equal(usage.total.requests, 450)
+    const spend = usage.groups.reduce((sum, { total }) => sum + total.spendNanoUsd, 0)
+    t.equal(spend, usage.total.spendNanoUsd, `the groups by ${group} add up`)
+    for (const { id, points, total } of usage.groups) {
+      const sum = points.reduce((all, { spendNanoUsd }) => all + spendNanoUsd, 0)
+      t.equal(sum, total.spendNanoUsd, `${group} ${id}: its points add up`)
+    }
+  }
+  const models = usageReply.parse((await admin.get(`/usage?${range}&by=day&group=model`)).json)
+  t.ok(
+    models.groups.some(({ id }) => id === '(unknown)'),
+    '"other" is not a model',
+  )
+  const unknown = await admin.get(`/usage?${range}&by=day&model=(unknown)`)
+  t.ok(usageReply.parse(unknown.json).total.requests > 0)
+  const zone = 'America/New_York'
+  const day = usageReply.parse(
+    (await admin.get(`/usage?${range}&by=day&zone=${zone}&group=upstream`)).json,
+  )
+  const local = new Intl.DateTimeFormat('en-GB', { timeZone: zone, timeStyle: 'short' })
+  t.ok(
+    day.starts.every((at) => local.format(at) === '00:00'),
+    'days begin at midnight there',
+  )
+  t.equal(day.zone, zone)
+  t.equal(
+    day.points.reduce((sum, { requests }) => sum + requests, 0),
+    450,
+  )
+  t.ok(day.points.every(({ startMs }) => day.starts.includes(startMs)))
+  const wrong = await admin.get(`/usage?${range}&by=day&zone=Mars/Base`)
+  t.match([wrong.status, wrong.error], [400, { param: 'zone' }])
+  const key = await admin.get(`/usage?${range}&by=day&group=upstream&keyId=key_x`)
+  t.match([key.status, key.error], [400, { param: 'keyId' }])
+}
