@@ -246,6 +246,8 @@ export interface EntryFilter {
   readonly keyId?: string
   /** The model of the sums. */
   readonly model?: string
+  /** One of these models of the sums. */
+  readonly models?: readonly string[]
   /** The model that the client asked for; compared as a whole. */
   readonly modelAsked?: string
   readonly upstream?: string
@@ -272,9 +274,10 @@ export interface EntryFilter {
  * Conditions on ledger entries. Pure.
  */
 export function matchesEntry(entry: LedgerEntry, filter: EntryFilter): boolean {
-  const { requestId, failed, cause, label, ...same } = filter
+  const { requestId, failed, cause, label, models, ...same } = filter
   return (
     (requestId === undefined || entry.requestId === requestId) &&
+    (models === undefined || models.includes(entry.model)) &&
     (failed === undefined || (entry.outcome !== 'ok') === failed) &&
     (cause === undefined || causeOf(entry.outcome) === cause) &&
     (label === undefined || (entry.labels ?? '').split(' ').includes(label)) &&

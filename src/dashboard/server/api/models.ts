@@ -20,7 +20,8 @@ import {
   type SignedInRequest,
 } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
-import type { ChatAs, Services } from '../services.js'
+import { scopeOf, type ChatAs, type Services } from '../services.js'
+import { deprecatedModels } from '../deprecated-models.js'
 
 /** The routes. */
 export function modelRoutes(services: Services): Route[] {
@@ -37,6 +38,15 @@ export function modelRoutes(services: Services): Route[] {
         const json = { models, aliases: aliases(now), upstreams, generation: now.generation }
         return { status: 200, json }
       },
+    }),
+    signedRoute('GET', '/models/deprecated', {
+      credential: 'usage',
+      query: schema.deprecatedQuery,
+      reply: schema.deprecatedReply,
+      handle: async ({ session }) => ({
+        status: 200,
+        json: await deprecatedModels(services, scopeOf(session)),
+      }),
     }),
     signedRoute('GET', '/models/explain', {
       credential: 'session',
@@ -122,10 +132,12 @@ function explained(snapshot: Snapshot, model: string): schema.ExplainReply {
 
 function modelView(snapshot: Snapshot, router: Router, facts: ModelFacts): schema.Model {
   const found = usualRoute(router, facts.id)
+  const route = found === null ? null : routeView(snapshot, found, facts.id)
   return {
     id: facts.id,
     family: facts.family,
-    releasedAtMs: facts.createdAtSeconds * 1000,
+    // A model that only its id is known of has no date.
+    releasedAtMs: facts.createdAtSeconds > 0 ? facts.createdAtSeconds * 1000 : null,
     variants: facts.variants ?? [],
     endsOn: facts.shutdownDate ?? null,
     contextWindow: facts.contextWindow ?? null,
@@ -135,8 +147,8 @@ function modelView(snapshot: Snapshot, router: Router, facts: ModelFacts): schem
     tools: facts.tools ?? null,
     reasoning: facts.reasoning ?? null,
     structuredOutput: facts.structuredOutput ?? null,
-    price: facts.price === undefined ? null : priceView(facts.price),
-    route: found === null ? null : routeView(snapshot, found, facts.id),
+    price: facts.price === undefined ? (route?.targets[0]?.price ?? null) : priceView(facts.price),
+    route,
   }
 }
 

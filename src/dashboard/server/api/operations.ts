@@ -4,13 +4,11 @@
 import { isConfigured, type UpstreamConfig } from '../../../config/config.js'
 import { causeOf, isOutcome, type Cause } from '../../../errors.js'
 import type { LedgerEntry } from '../../../ledger/entry.js'
-import { FIRST_CONTENT_BOUNDS_MS } from '../../../store/usage-queries.js'
 import type { GatewayStatus } from '../gateway-status.js'
 import { rowViews } from '../request-rows.js'
 import { signedRoute, type Reply, type Route } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import type { Services } from '../services.js'
-import { quantile } from '../usage-figures.js'
 
 /** The period of rates. */
 const RECENT_MS = 5 * 60_000
@@ -99,7 +97,7 @@ function upstreamView({
   credentials,
 }: UpstreamData): schema.UpstreamState {
   const { attempts = 0, failures = NO_FAILURES, retries = NEVER, fallbacks = NEVER } = health ?? {}
-  const counts = firstContentCounts(rows)
+  const times = firstContentTimes(rows)
   return {
     name: upstream.name,
     dialect: upstream.dialect,
@@ -113,11 +111,12 @@ function upstreamView({
     attemptsPerMinute: attempts / minutes,
     failures: { ...failures },
     failureShare: failures.provider / Math.max(attempts, 1),
+    health: healthOf(attempts, failures.provider),
     errors: errorsOf(health),
     retries: { ...retries },
     fallbacks: { ...fallbacks },
-    firstTokenP50Ms: quantile(counts, 0.5),
-    firstTokenP95Ms: quantile(counts, 0.95),
+    firstTokenP50Ms: quantileOf(times, 0.5),
+    firstTokenP95Ms: quantileOf(times, 0.95),
     breaker: gatewayStatus?.breakers[upstream.name] ?? null,
     breakerChangedAtMs: gatewayStatus?.breakersChangedMs[upstream.name] ?? null,
   }
@@ -150,16 +149,30 @@ function errorsOf(health: UpstreamHealth | undefined): schema.UpstreamState['err
     .slice(0, 5)
 }
 
-function firstContentCounts(rows: readonly LedgerEntry[]): number[] {
-  const counts = FIRST_CONTENT_BOUNDS_MS.map(() => 0).concat(0)
-  for (const { hops } of rows) {
-    const { firstContent } = hops
-    if (firstContent === undefined) continue
-    const at = FIRST_CONTENT_BOUNDS_MS.findIndex((bound) => firstContent <= bound)
-    const place = at === -1 ? counts.length - 1 : at
-    counts[place] = (counts[place] ?? 0) + 1
+/** In order. */
+function firstContentTimes(rows: readonly LedgerEntry[]): number[] {
+  return rows.flatMap(({ hops }) => hops.firstContent ?? []).sort((a, b) => a - b)
+}
+
+/** A quantile of sorted times, interpolated between the two nearest; null without times. */
+function quantileOf(sorted: readonly number[], share: number): number | null {
+  const at = share * (sorted.length - 1)
+  const [before, after] = [sorted[Math.floor(at)], sorted[Math.ceil(at)]]
+  if (before === undefined || after === undefined) return null
+  return Math.round(before + (after - before) * (at - Math.floor(at)))
+}
+
+/** Attempts of which a share is a state of the upstream: a single failure of two is none. */
+const LEAST_FAILURES = { failing: 5, degraded: 3 } as const
+const LEAST_SHARE = { failing: 0.25, degraded: 0.05 } as const
+
+/** The health of an upstream by the failures of the provider among its attempts. */
+export function healthOf(attempts: number, failures: number): schema.UpstreamState['health'] {
+  if (attempts === 0) return 'idle'
+  for (const state of ['failing', 'degraded'] as const) {
+    if (failures >= LEAST_FAILURES[state] && failures / attempts >= LEAST_SHARE[state]) return state
   }
-  return counts
+  return 'healthy'
 }
 
 /** A number of events, and the time of the last one (ms since 1970). */

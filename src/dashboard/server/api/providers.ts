@@ -1,13 +1,17 @@
-/** Comparison of upstreams for administrators, with canaries and shadows. */
+/** Comparison of upstreams and their models for administrators, with canaries and shadows. */
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import { ComparedUpstream } from '../../../ledger/compare-upstreams.js'
+import { PROPERTY_MARK, type UsageSum } from '../../../store/usage-queries.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import type { Services } from '../services.js'
+import { figuresOf, pointsOf } from '../usage-figures.js'
 
 const HOUR_MS = 3_600_000
 const PAGE_ROWS = 1_000
-/** Maximum number of pages of entries per reply; `fromMs` of the reply is the time of the oldest one. */
+/** Up to this number of requests, figures are those of the entries: exact, and of each attempt. */
+const MOST_EXACT = 2_000
+/** Maximum number of pages of entries in which copies are paired. */
 const MAX_PAGES = 10
 
 /** The routes. */
@@ -26,37 +30,107 @@ async function providers(
   services: Services,
   { query }: SignedInRequest<ReturnType<(typeof schema.providersQuery)['parse']>, undefined>,
 ): Promise<Reply> {
-  const nowMs = services.now()
-  const [read, gatewayStatus] = await Promise.all([
-    newestRows(services, nowMs - (query.hours ?? 1) * HOUR_MS),
+  const { ledger, now, snapshot } = services
+  const nowMs = now()
+  const sinceMs = nowMs - (query.hours ?? 1) * HOUR_MS
+  const startMs = Math.floor(sinceMs / HOUR_MS) * HOUR_MS
+  const range = { accountId: null, by: 'hour', fromMs: startMs, toMs: nowMs } as const
+  const [sums, copies, gatewayStatus] = await Promise.all([
+    ledger.sums({ ...range, property: 'upstream' }),
+    ledger.sums({ ...range, property: 'shadow' }),
     services.gatewayStatus(),
   ])
-  const { rows, fromMs } = read
-  const { upstreams } = services.snapshot().config
+  const isExact = figuresOf(sums).requests <= MOST_EXACT
+  const rows = isExact || copies.length > 0 ? await newestRows(services, sinceMs) : []
   const json: schema.ProvidersReply = {
     nowMs,
-    fromMs,
+    fromMs: isExact ? sinceMs : startMs,
     canaries:
       gatewayStatus === null ? null : gatewayStatus.canaries.map((canary) => ({ ...canary })),
-    upstreams: Object.keys(upstreams).map((name) => sideOf(name, rows)),
+    upstreams: Object.keys(snapshot().config.upstreams).map((name) => {
+      const of = (all: readonly UsageSum[], property: string): UsageSum[] =>
+        all.filter(({ keyId }) => keyId === `${PROPERTY_MARK}${property}=${name}`)
+      const own = of(sums, 'upstream')
+      const points = pointsOf(own).map(
+        ({ startMs: at, firstTokenP50Ms, firstTokenP95Ms, ...point }) => {
+          return { startMs: at, requests: point.requests, firstTokenP50Ms, firstTokenP95Ms }
+        },
+      )
+      const sides = isExact ? sidesOfRows(name, rows) : sidesOfSums(name, own, of(copies, 'shadow'))
+      return { ...sides, points }
+    }),
     shadows: shadowsOf(rows),
   }
   return { status: 200, json }
 }
 
-async function newestRows(
-  { ledger }: Services,
-  sinceMs: number,
-): Promise<{ readonly rows: readonly LedgerEntry[]; readonly fromMs: number }> {
+type Sides = Omit<schema.ComparedUpstream, 'points'>
+
+function sidesOfRows(upstream: string, rows: readonly LedgerEntry[]): Sides {
+  const own = rows.filter((row) => row.upstream === upstream)
+  const models = [...new Set(own.map(({ model }) => model))].map((model) => {
+    return {
+      model,
+      ...sideOf(
+        upstream,
+        own.filter((row) => row.model === model),
+      ),
+    }
+  })
+  return { ...sideOf(upstream, rows), models: models.sort(byRequests) }
+}
+
+function sidesOfSums(
+  upstream: string,
+  sums: readonly UsageSum[],
+  copies: readonly UsageSum[],
+): Sides {
+  const models = [...new Set(sums.map(({ model }) => model))].map((model) => {
+    const own = (all: readonly UsageSum[]): UsageSum[] => all.filter((sum) => sum.model === model)
+    return { model, ...sideOfSums(upstream, own(sums), own(copies)) }
+  })
+  return { ...sideOfSums(upstream, sums, copies), models: models.sort(byRequests) }
+}
+
+function byRequests(a: Sides['models'][number], b: Sides['models'][number]): number {
+  return b.requests - a.requests || (a.model < b.model ? -1 : 1)
+}
+
+function sideOfSums(
+  upstream: string,
+  sums: readonly UsageSum[],
+  copies: readonly UsageSum[],
+): schema.ProviderSide {
+  const figures = figuresOf(sums)
+  const { requests, errors, byCause, spendNanoUsd, unpricedRequests } = figures
+  const priced = requests - errors - unpricedRequests
+  return {
+    upstream,
+    requests,
+    shadowRequests: figuresOf(copies).requests,
+    errors: byCause.provider,
+    errorRate: requests === 0 ? null : byCause.provider / requests,
+    rejected: byCause.client,
+    firstTokenP50Ms: figures.firstTokenP50Ms,
+    firstTokenP95Ms: figures.firstTokenP95Ms,
+    inputTokens: figures.inputTokens,
+    outputTokens: figures.outputTokens,
+    spendNanoUsd,
+    requestNanoUsd: priced <= 0 ? null : Math.round(spendNanoUsd / priced),
+    unpricedRequests,
+  }
+}
+
+async function newestRows({ ledger }: Services, sinceMs: number): Promise<readonly LedgerEntry[]> {
   const rows: LedgerEntry[] = []
   let after: string | null = null
   for (let pages = 0; pages < MAX_PAGES; pages += 1) {
     const page = await ledger.entries({ accountId: null, fromMs: sinceMs, after, limit: PAGE_ROWS })
     rows.push(...page.entries)
-    if (page.next === null) return { rows, fromMs: sinceMs }
+    if (page.next === null) break
     after = page.next
   }
-  return { rows, fromMs: rows.at(-1)?.atMs ?? sinceMs }
+  return rows
 }
 
 /** One comparison per pair of upstreams, over the requests that were copied from one to the other. */

@@ -2,6 +2,7 @@
 import type { EntryFilter, EntryPage, EntryQuery } from '../../../store/usage-queries.js'
 import { matchesEntry } from '../../../store/usage-queries.js'
 import { sendCsv } from '../csv-reply.js'
+import { endingModels } from '../deprecated-models.js'
 import { csvHead, csvLine, newRowNames, rowViews } from '../request-rows.js'
 import { notFound } from '../routing/access.js'
 import {
@@ -72,12 +73,15 @@ async function requests(
 
 /** A page of requests, or the request with the given id if it matches the other filters. */
 async function pageOf(
-  { ledger }: Services,
+  { ledger, snapshot }: Services,
   query: Query<typeof schema.requestsCsvQuery>,
   page: Pick<EntryQuery, 'accountId' | 'after' | 'limit'>,
 ): Promise<EntryPage> {
   const { requestId, anyId, fromMs, toMs } = query
-  const filter = filterOf(query)
+  const filter = {
+    ...filterOf(query),
+    ...(query.deprecated === undefined ? {} : { models: endingModels(snapshot()) }),
+  }
   const named = requestId ?? anyId
   if (named !== undefined) {
     const row = await ledger.entry(page.accountId, named)

@@ -1,6 +1,6 @@
 /** Models, their routes, and the playground. */
 import { z } from 'zod'
-import { count, modelId, timeMs } from './shared-types.js'
+import { count, modelId, nanoUsd, scope, timeMs } from './shared-types.js'
 
 /** US dollars per million tokens; an omitted member is unknown. */
 export const price = z.strictObject({
@@ -56,7 +56,7 @@ export const alias = z.strictObject({ id: z.string(), route })
 export const model = z.strictObject({
   id: z.string(),
   family: z.string(),
-  releasedAtMs: timeMs,
+  releasedAtMs: timeMs.nullable(),
   /** Dated ids of the same model. */
   variants: z.array(z.string()),
   /** The day on which its provider shuts it down, `2027-04-01`. */
@@ -68,6 +68,7 @@ export const model = z.strictObject({
   tools: z.boolean().nullable(),
   reasoning: z.boolean().nullable(),
   structuredOutput: z.boolean().nullable(),
+  /** That of the catalogue, or of the upstream of its route. */
   price: price.nullable(),
   /** Null: no route serves it. */
   route: route.nullable(),
@@ -81,6 +82,44 @@ export const modelsReply = z.strictObject({
   /** The names of all upstreams. */
   upstreams: z.array(z.string()),
   generation: count,
+})
+
+/** `GET /models/deprecated`: models with an announced end, and who still uses them. */
+export const deprecatedQuery = z.strictObject({ account: scope.optional() })
+const use = { requests: count, spendNanoUsd: nanoUsd }
+/** A model with an announced end; its use is that of the last 30 days (UTC), the largest first. */
+export const deprecatedModel = z.strictObject({
+  id: z.string(),
+  family: z.string(),
+  endsOn: z.string(),
+  /** The newest model of the same maker with its abilities that has no announced end; null: none. */
+  successor: z.string().nullable(),
+  ...use,
+  /** The mean of the days since its first request in this time. */
+  requestsPerDay: z.number(),
+  /** Only days with requests, in order. */
+  days: z.array(z.strictObject({ startMs: timeMs, requests: count })),
+  /** At most 50; `keyCount` is the number of all. */
+  keys: z.array(
+    z.strictObject({
+      id: z.string(),
+      name: z.string(),
+      accountId: z.string(),
+      accountName: z.string().nullable(),
+      ...use,
+    }),
+  ),
+  keyCount: count,
+  /** At most 50. */
+  accounts: z.array(z.strictObject({ name: z.string(), ...use })),
+  /** As `name=value`, at most 50. */
+  labels: z.array(z.strictObject({ label: z.string(), ...use })),
+})
+/** In the order of their ends. */
+export const deprecatedReply = z.strictObject({
+  fromMs: timeMs,
+  toMs: timeMs,
+  models: z.array(deprecatedModel),
 })
 
 /** `GET /models/explain`: the route of an id, in the catalogue or not. */
@@ -124,6 +163,10 @@ export type Alias = z.output<typeof alias>
 export type Model = z.output<typeof model>
 /** The catalogue. */
 export type ModelsReply = z.output<typeof modelsReply>
+/** A model with an announced end. */
+export type DeprecatedModel = z.output<typeof deprecatedModel>
+/** Models with an announced end. */
+export type DeprecatedReply = z.output<typeof deprecatedReply>
 /** The query for a route. */
 export type ExplainQuery = z.input<typeof explainQuery>
 /** The route of an id, with the reason. */

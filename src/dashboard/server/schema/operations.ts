@@ -31,6 +31,11 @@ export const upstreamState = z.strictObject({
   failures: z.strictObject({ provider: count, gateway: count, limits: count, client: count }),
   /** Failures of the provider as a share of the attempts, 0 to 1. */
   failureShare: z.number().min(0).max(1),
+  /**
+   * From the failures of the provider and the attempts: `failing` from 25 % and five failures on, `degraded`
+   * from 5 % and three on, `idle` without attempts, else `healthy`.
+   */
+  health: z.enum(['healthy', 'degraded', 'failing', 'idle']),
   /** The five most frequent kinds of failures of the provider. */
   errors: z.array(z.strictObject({ kind: z.string(), count, lastAtMs: timeMs })),
   /** Retries at this upstream, and fallbacks to another one after a failure here. */

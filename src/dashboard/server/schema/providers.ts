@@ -8,20 +8,35 @@ export const providerSide = z.strictObject({
   requests: count,
   /** Copies that `shadow` made, included in `requests`. */
   shadowRequests: count,
-  /** Requests whose last attempt on it failed, counted as circuit breakers do. */
+  /** Requests that failed because of the provider. */
   errors: count,
   /** 0 to 1. */
   errorRate: z.number().nullable(),
-  /** Requests that the upstream rejected as invalid. */
+  /** Requests that failed because of the client, such as those that the upstream rejected as invalid. */
   rejected: count,
   firstTokenP50Ms: z.number().nullable(),
   firstTokenP95Ms: z.number().nullable(),
   inputTokens: count,
   outputTokens: count,
   spendNanoUsd: nanoUsd,
-  /** Mean cost of requests with known price and usage. */
+  /** Mean cost of the requests that succeeded and have a known price. */
   requestNanoUsd: nanoUsd.nullable(),
   unpricedRequests: count,
+})
+
+/** An upstream with its models and its time to first token. */
+export const comparedUpstream = providerSide.extend({
+  /** The largest first. */
+  models: z.array(providerSide.extend({ model: z.string() })),
+  /** By hour; only hours with requests, in order. */
+  points: z.array(
+    z.strictObject({
+      startMs: timeMs,
+      requests: count,
+      firstTokenP50Ms: z.number().nullable(),
+      firstTokenP95Ms: z.number().nullable(),
+    }),
+  ),
 })
 
 /** A target with `abort`. */
@@ -47,24 +62,29 @@ export const canaryState = z.strictObject({
 
 /** `GET /providers` */
 export const providersQuery = z.strictObject({
-  /** Period in hours; default 1, at most 168. */
-  hours: numberText(1, 168).optional(),
+  /** Period in hours, up to the current one; default 1, at most 744. */
+  hours: numberText(1, 744).optional(),
 })
 
-/** Requests since `fromMs`; the newest ones only if there are very many. */
+/**
+ * All requests since `fromMs`: from the entries up to 2,000 requests, beyond from stored sums, whose percentiles are
+ * interpolated within intervals.
+ */
 export const providersReply = z.strictObject({
   nowMs: timeMs,
   fromMs: timeMs,
   /** Null: unknown. */
   canaries: z.array(canaryState).nullable(),
   /** By upstream of the configuration. */
-  upstreams: z.array(providerSide),
-  /** Copied requests: the clients' and the copies. */
+  upstreams: z.array(comparedUpstream),
+  /** Copied requests among the newest 10,000: the clients' and the copies. */
   shadows: z.array(z.strictObject({ primary: providerSide, shadow: providerSide })),
 })
 
 /** One side of a comparison. */
 export type ProviderSide = z.output<typeof providerSide>
+/** An upstream with its models. */
+export type ComparedUpstream = z.output<typeof comparedUpstream>
 /** A target with `abort`. */
 export type CanaryView = z.output<typeof canaryState>
 /** Upstreams compared. */

@@ -211,6 +211,8 @@ export const requestsQuery = z.strictObject({
   account: scope.optional(),
   keyId: id.optional(),
   model: modelId.optional(),
+  /** Requests for models with an announced end (`GET /models/deprecated`). */
+  deprecated: z.literal('true').optional(),
   /** The model that the client requested; an exact match. */
   modelAsked: z.string().min(1).max(256).optional(),
   upstream: z.string().min(1).max(100).optional(),

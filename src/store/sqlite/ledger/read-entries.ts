@@ -119,9 +119,12 @@ function cursorOf(row: Row | undefined): string | null {
 
 function filterOf(query: EntryQuery): Condition[] {
   const { model, modelAsked, upstream, status, failed, keyId, accountId } = query
-  const { outcome, cause, ingress, label, clientRequestId } = query
+  const { outcome, cause, ingress, label, clientRequestId, models } = query
   const filter: Condition[] = []
   if (model !== undefined) filter.push(['model = ?', model])
+  if (models !== undefined) {
+    filter.push(['model IN (SELECT value FROM json_each(?))', JSON.stringify(models)])
+  }
   if (modelAsked !== undefined) filter.push(['model_asked IS ?', modelAsked])
   if (upstream !== undefined) filter.push(['upstream IS ?', upstream])
   if (status !== undefined) filter.push(['status = ?', status])

@@ -1,0 +1,143 @@
+/** Models with an announced end: who still uses them, and what to use instead. */
+import type { Snapshot } from '../../config/config.js'
+import type { ModelFacts } from '../../formats/chat/model.js'
+import type { GroupUse } from '../../store/usage-queries.js'
+import type * as schema from './schema/schema.js'
+import { PLAYGROUND, RECENT_MS, type Services } from './services.js'
+import { groupsIn } from './usage-groups.js'
+
+const DAY_MS = 86_400_000
+/** Keys, accounts and labels in the reply for a model. */
+const MOST_USERS = 50
+
+/** The ids of the catalogue's models that have one, as the ledger counts them. */
+export function endingModels({ catalogue }: Snapshot): string[] {
+  return catalogue.models.filter(isEnding).map(({ id }) => id)
+}
+
+function isEnding({ shutdownDate }: ModelFacts): boolean {
+  return shutdownDate !== undefined
+}
+
+/** The models in the order of their ends, with their use in the last 30 days. */
+export async function deprecatedModels(
+  services: Services,
+  accountId: string | null,
+): Promise<schema.DeprecatedReply> {
+  const { catalogue } = services.snapshot()
+  const toMs = Math.ceil(services.now() / DAY_MS) * DAY_MS
+  const span = { accountId, fromMs: toMs - RECENT_MS, toMs }
+  const used = new Map<string, GroupUse>()
+  for (const use of await services.ledger.groupUse({ ...span, by: 'model' })) {
+    used.set(use.keyId, use)
+  }
+  const ending = catalogue.models.filter(isEnding)
+  ending.sort((a, b) => ((a.shutdownDate ?? '') < (b.shutdownDate ?? '') ? -1 : 1))
+  const models: schema.DeprecatedModel[] = []
+  for (const facts of ending) {
+    const use = used.get(facts.id)
+    const users =
+      use === undefined ? NO_USERS : await usersOf(services, { ...span, model: facts.id })
+    models.push({
+      id: facts.id,
+      family: facts.family,
+      endsOn: facts.shutdownDate ?? '',
+      successor: successorOf(facts, catalogue.models),
+      requests: use?.requests ?? 0,
+      spendNanoUsd: use?.costNanoUsd ?? 0,
+      ...users,
+    })
+  }
+  return { fromMs: span.fromMs, toMs, models }
+}
+
+type Users = Pick<
+  schema.DeprecatedModel,
+  'requestsPerDay' | 'days' | 'keys' | 'keyCount' | 'accounts' | 'labels'
+>
+const NO_USERS: Users = {
+  ...{ requestsPerDay: 0, days: [], keys: [], keyCount: 0, accounts: [], labels: [] },
+}
+
+async function usersOf(
+  services: Services,
+  query: { accountId: string | null; fromMs: number; toMs: number; model: string },
+): Promise<Users> {
+  const { ledger, store } = services
+  const { accountId, fromMs, toMs, model } = query
+  const [keys, accounts, labels, sums] = await Promise.all([
+    ledger.groupUse({ ...query, by: 'key' }),
+    groupsIn(services, { ...query, group: 'account' }),
+    ledger.groupUse({ ...query, by: 'label' }),
+    ledger.sums({ accountId, by: 'day', fromMs, toMs: toMs - 1, per: 'model', model }),
+  ])
+  const days = sums.map(({ startMs, requests }) => ({ startMs, requests }))
+  const requests = days.reduce((sum, day) => sum + day.requests, 0)
+  const since = days[0] === undefined ? toMs : days[0].startMs
+  const largest = keys.sort(byRequests).slice(0, MOST_USERS)
+  return {
+    requestsPerDay: requests / Math.max(1, Math.round((toMs - since) / DAY_MS)),
+    days,
+    keyCount: keys.length,
+    keys: await Promise.all(
+      largest.map(async ({ accountId: owner, keyId, ...use }) => ({
+        ...{ id: keyId, accountId: owner },
+        name: keyId === PLAYGROUND ? keyId : ((await store.keyById(owner, keyId))?.name ?? keyId),
+        accountName: (await store.accountById(owner))?.name ?? null,
+        ...useView(use),
+      })),
+    ),
+    accounts: accounts
+      .map(({ id, total }) => ({ name: id, ...useView(total) }))
+      .sort(byRequests)
+      .slice(0, MOST_USERS),
+    labels: labels
+      .map(({ keyId, ...use }) => ({ label: keyId, ...useView(use) }))
+      .sort(byRequests)
+      .slice(0, MOST_USERS),
+  }
+}
+
+function useView({ requests, costNanoUsd }: Pick<GroupUse, 'requests' | 'costNanoUsd'>) {
+  return { requests, spendNanoUsd: costNanoUsd }
+}
+
+function byRequests(a: { readonly requests: number }, b: { readonly requests: number }): number {
+  return b.requests - a.requests
+}
+
+/** Abilities that a successor must have if the model has them. */
+const ABILITIES = ['vision', 'audioInput', 'tools', 'reasoning', 'structuredOutput'] as const
+
+/**
+ * The newest model of the same maker that has the abilities and no announced end: one of the same size
+ * (`mini`, `haiku`) if there is one.
+ */
+export function successorOf(old: ModelFacts, models: readonly ModelFacts[]): string | null {
+  const fit = models.filter((model) => {
+    const isNewer = model.createdAtSeconds > old.createdAtSeconds
+    const isOfKind = model.family === old.family && isEmbedding(model) === isEmbedding(old)
+    return (
+      isNewer &&
+      isOfKind &&
+      !isEnding(model) &&
+      ABILITIES.every((ability) => old[ability] !== true || model[ability] === true)
+    )
+  })
+  const sameSize = fit.filter(({ id }) => sizeOf(id) === sizeOf(old.id))
+  const newest = (sameSize.length > 0 ? sameSize : fit).sort(
+    (a, b) => b.createdAtSeconds - a.createdAtSeconds || (a.id < b.id ? -1 : 1),
+  )
+  return newest[0]?.id ?? null
+}
+
+/** Embedding models produce no tokens. */
+function isEmbedding({ maxOutputTokens }: ModelFacts): boolean {
+  return maxOutputTokens === 0
+}
+
+/** The words of an id without versions: `gpt mini`. */
+function sizeOf(id: string): string {
+  const words = id.split(/[^a-z]+/i).filter((word) => word.length > 1)
+  return words.sort().join(' ')
+}
