@@ -164,6 +164,7 @@ function isOfAccount(path: string): boolean {
     '/requests',
     '/live',
     '/limits',
+    '/account',
     '/keys',
     '/playground',
     '/members',

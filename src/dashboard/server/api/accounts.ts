@@ -14,12 +14,19 @@ import { cursorOf, orderOf } from './list-page.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import { notFound } from '../routing/access.js'
 import { GatewayError } from '../../../errors.js'
+import type { AccountSession } from '../sign-in/sessions.js'
 import * as schema from '../schema/schema.js'
-import { entryOf, newLink, RECENT_MS, type Services } from '../services.js'
+import { entryOf, newLink, planOf, RECENT_MS, type Services } from '../services.js'
 
 /** The routes. */
 export function accountRoutes(services: Services): Route[] {
   return [
+    signedRoute('GET', '/account', {
+      credential: 'usage',
+      query: schema.shownAccountQuery,
+      reply: schema.shownAccountReply,
+      handle: (request) => shown(services, request.session),
+    }),
     signedRoute('GET', '/accounts', {
       credential: 'read gateway',
       query: schema.accountsQuery,
@@ -45,6 +52,18 @@ export function accountRoutes(services: Services): Route[] {
       handle: (request) => resetLink(services, request),
     }),
   ]
+}
+
+async function shown(
+  { store, snapshot }: Services,
+  { account: { id, name, plan }, isAll }: AccountSession,
+): Promise<Reply> {
+  if (isAll) {
+    const message = 'Set "account": a plan is that of one account.'
+    throw new GatewayError('malformed_request', message, { param: 'account' })
+  }
+  const liveKeys = await store.countKeys(id)
+  return { status: 200, json: { id, name, plan: planOf(snapshot(), plan), liveKeys } }
 }
 
 async function list(

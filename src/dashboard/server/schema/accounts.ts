@@ -8,6 +8,7 @@ import {
   cursor,
   nanoUsd,
   numberText,
+  scope,
   search,
   sort,
 } from './shared-types.js'
@@ -42,9 +43,16 @@ export const account = z.strictObject({
   createdAtMs: timeMs,
 })
 
+/** `GET /account`: the account that the page shows; not available for `all`. */
+export const shownAccountQuery = z.strictObject({ account: scope.optional() })
+/** Its name, and its plan with the keys that count for it. */
+export const shownAccountReply = z.strictObject({ id, name: z.string(), plan, liveKeys: count })
+
 /** `GET /plans`: all plans. */
 export const plansReply = z.strictObject({ plans: z.array(plan) })
 
+/** The account that the page shows. */
+export type ShownAccountReply = z.output<typeof shownAccountReply>
 /** A plan's name. */
 export type PlanName = z.output<typeof planName>
 /** A plan. */

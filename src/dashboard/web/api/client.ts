@@ -68,6 +68,18 @@ export function setToken(next: string | null): void {
   token = next
 }
 
+let usualAccount: string | null = null
+
+/** Sets the account that calls are about if the address names none: `all`, or null for the user's own. */
+export function setUsualAccount(account: string | null): void {
+  usualAccount = account
+}
+
+/** The account of the address. */
+export function accountNow(): string | null {
+  return new URLSearchParams(window.location.search).get('account') ?? usualAccount
+}
+
 /** Sets the callback for the end of the session. */
 export function whenSignedOut(listener: () => void): void {
   onSignedOut = listener

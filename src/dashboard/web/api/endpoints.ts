@@ -32,6 +32,8 @@ import type {
   PasswordBody,
   PlansReply,
   ProvidersReply,
+  RecordingDeletedReply,
+  RecordingReply,
   RequestReply,
   RequestsReply,
   ResetBody,
@@ -42,6 +44,7 @@ import type {
   SearchReply,
   SessionReply,
   SetUpBody,
+  ShownAccountReply,
   SignInBody,
   SignUpBody,
   StatementReply,
@@ -49,11 +52,12 @@ import type {
   ViewBody,
   ViewsReply,
 } from '../../server/schema/schema.js'
-import { cache, call, urlOf, type Query } from './client.js'
+import { accountNow, cache, call, urlOf, type Query } from './client.js'
 
 /** Endpoints that read, with their replies. */
 export interface Reads {
   '/session': SessionReply
+  '/account': ShownAccountReply
   '/plans': PlansReply
   '/keys': KeysReply
   '/keys/{id}': KeyDetailReply
@@ -74,6 +78,7 @@ export interface Reads {
   '/members': MembersReply
   '/search': SearchReply
   '/views': ViewsReply
+  '/recordings/{id}': RecordingReply
 }
 
 /** Endpoints that change state, with their bodies and replies. */
@@ -96,6 +101,7 @@ export interface Changes {
   'PUT /members/{id}': [MemberBody, MemberReply]
   'DELETE /members/{id}': [undefined, DoneReply]
   'POST /members/{id}/invite': [Record<string, never>, InviteReply]
+  'DELETE /recordings/{id}': [undefined, RecordingDeletedReply]
   'POST /configuration/{id}/rollback': [RollbackBody, RollbackReply]
   'POST /accounts': [CreateAccountBody, CreatedAccountReply]
   'PATCH /accounts/{id}': [ChangeAccountBody, AccountReply]
@@ -137,8 +143,13 @@ export async function change<C extends keyof Changes>(
   return reply
 }
 
-/** Changes of keys and members are about the account that the page shows; null: the user's own. */
+/**
+ * Changes of keys and members are about the account that the page shows. Of all accounts, the server finds
+ * that of a key; a new key and members are those of the user's own account.
+ */
 function accountFor(path: string): string | null {
+  const account = accountNow()
+  if (path.startsWith('/keys/')) return account
   if (!path.startsWith('/keys') && !path.startsWith('/members')) return null
-  return new URLSearchParams(window.location.search).get('account')
+  return account === 'all' ? null : account
 }

@@ -2,12 +2,12 @@
  * The filters of a list: one button that adds any of them from a searchable list, and a chip for each that is
  * set. They are kept in the address.
  */
-import { Combobox } from '@base-ui/react/combobox'
 import { useQuery } from '@tanstack/react-query'
 import { useState, type ReactNode } from 'react'
 import { setFilter, useLocation } from '../routing.js'
 import { Button, Icon } from './button.js'
 import { Search, type Option } from './form.js'
+import { Picker, type Entry } from './picker.js'
 
 /** One filter. */
 export interface ListFilter {
@@ -32,9 +32,7 @@ interface FilterBarProps {
 }
 
 /** An entry of the list: a filter, or one of its values. */
-interface Entry {
-  readonly id: string
-  readonly label: string
+interface FilterEntry extends Entry {
   readonly filter: ListFilter
   readonly value: string | null
 }
@@ -54,7 +52,7 @@ export function FilterBar({ filters, search, children }: FilterBarProps) {
   return (
     <>
       {search === undefined ? null : <Search {...search} value={query.get('search') ?? ''} />}
-      <Picker {...{ filters, open, setOpen, chosen, choose }} />
+      <AddFilter {...{ filters, open, setOpen, chosen, choose }} />
       {set.map((filter) => (
         <Chip key={filter.name} filter={filter} value={query.get(filter.name) ?? ''} edit={show} />
       ))}
@@ -109,7 +107,7 @@ function Chip({ filter, value, edit }: ChipProps) {
 /** Entries that are shown at once; typing finds the others. */
 const SHOWN = 100
 
-interface PickerProps {
+interface AddFilterProps {
   readonly filters: readonly ListFilter[]
   readonly open: boolean
   readonly setOpen: (open: boolean) => void
@@ -118,7 +116,7 @@ interface PickerProps {
   readonly choose: (filter: ListFilter | null) => void
 }
 
-function Picker({ filters, open, setOpen, chosen, choose }: PickerProps) {
+function AddFilter({ filters, open, setOpen, chosen, choose }: AddFilterProps) {
   const [text, setText] = useState('')
   const current = filters.find(({ name }) => name === chosen?.name) ?? null
   const found = useQuery({
@@ -132,64 +130,25 @@ function Picker({ filters, open, setOpen, chosen, choose }: PickerProps) {
     choose(null)
     setText('')
   }
-  const take = (entry: Entry | null): void => {
-    if (entry === null) return
+  const take = (entry: FilterEntry): void => {
     setText('')
     if (entry.value === null) return choose(entry.filter)
     setFilter({ ...emptied(namesOf(entry.filter)), [entry.filter.name]: entry.value })
     end()
   }
-  const label = current === null ? 'Filters' : current.label
+  const label = current === null ? 'filters' : current.label.toLowerCase()
   return (
-    <Combobox.Root<Entry>
-      items={entries}
-      filter={null}
-      value={null}
-      onValueChange={take}
-      inputValue={text}
-      onInputValueChange={(next, { reason }) => {
-        if (reason === 'input-change') setText(next)
+    <Picker
+      trigger={<Button icon="plus">Add filter</Button>}
+      label={label}
+      hint={current === null ? 'Filter by …' : `${current.label} is …`}
+      {...{ entries, text, setText, open, take }}
+      isLoading={found.isLoading}
+      setOpen={(next) => (next ? setOpen(true) : end())}
+      onKeyDown={({ key }) => {
+        if (key === 'Backspace' && text === '') choose(null)
       }}
-      open={open}
-      onOpenChange={(next, { reason }) => {
-        // A press on an item is handled with its value: the values of a filter follow its name.
-        if (reason === 'item-press') return
-        if (next) setOpen(true)
-        else end()
-      }}
-      itemToStringLabel={({ label }) => label}
-      autoHighlight
-    >
-      {/* A button with a popup: a combobox takes no name from its text. */}
-      <Combobox.Trigger role="button" render={<Button icon="plus">Add filter</Button>} />
-      {/* Within the page's main element, so that it is in a landmark. */}
-      <Combobox.Portal container={document.getElementById('content')}>
-        <Combobox.Positioner className="menu-place" sideOffset={4} align="start">
-          <Combobox.Popup className="menu options" aria-label={label}>
-            <Combobox.Input
-              className="filter"
-              aria-label={`Search ${label.toLowerCase()}`}
-              placeholder={current === null ? 'Filter by …' : `${label} is …`}
-              onKeyDown={(event) => {
-                if (event.key === 'Backspace' && text === '') choose(null)
-              }}
-            />
-            <Combobox.Empty className="options-empty">
-              {found.isLoading ? 'Searching …' : 'Nothing matches.'}
-            </Combobox.Empty>
-            <Combobox.List className="options-list">
-              {(entry: Entry) => (
-                <Combobox.Item key={entry.id} value={entry} className="menu-item">
-                  <span className="cut" title={entry.label}>
-                    {entry.label}
-                  </span>
-                </Combobox.Item>
-              )}
-            </Combobox.List>
-          </Combobox.Popup>
-        </Combobox.Positioner>
-      </Combobox.Portal>
-    </Combobox.Root>
+    />
   )
 }
 
@@ -199,10 +158,10 @@ function entriesOf(
   chosen: ListFilter | null,
   text: string,
   found: readonly Option[],
-): readonly Entry[] {
+): readonly FilterEntry[] {
   const wanted = text.trim().toLowerCase()
   const matches = (label: string): boolean => label.toLowerCase().includes(wanted)
-  const valueOf = (filter: ListFilter, { value, label }: Option, prefix = ''): Entry => {
+  const valueOf = (filter: ListFilter, { value, label }: Option, prefix = ''): FilterEntry => {
     return { id: `${filter.name} ${value}`, label: prefix + label, filter, value }
   }
   if (chosen === null) {

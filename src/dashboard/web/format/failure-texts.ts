@@ -28,11 +28,12 @@ export function causeText({ cause, upstream }: Pick<RequestRow, 'cause' | 'upstr
   }
 }
 
-/** Advice by error kind; self-explanatory kinds have none. */
+/** Advice by error kind; self-explanatory kinds have none. `[text](target)` is a link. */
 const ADVICE: Readonly<Record<string, string>> = {
-  rate_limited: 'Wait until the limit resets, or raise the limit.',
-  unknown_model: 'Use a model id from the Models page, or add a route for this one.',
-  forbidden: 'Use a key that is allowed to use this model.',
+  rate_limited: 'Wait until the limit resets, or [raise the limit](limit).',
+  unknown_model:
+    'Use a model id from the [Models page](models), or [add a route](configuration) for this one.',
+  forbidden: 'Use a key that is allowed to use this model, or [allow it](key) for this key.',
   malformed_request: 'Correct the field that the message names.',
   untranslatable:
     'Remove the field that the message names, or use a model whose provider supports it.',
@@ -42,16 +43,18 @@ const ADVICE: Readonly<Record<string, string>> = {
     'Check the guard server or plugin, or set on_error: open. Nothing was sent to the upstream again.',
   context_too_long: 'Shorten the conversation, or use a model with a larger context.',
   upstream_rejected: 'Correct the request. The message of the provider names the problem.',
-  upstream_busy: 'Retry later, or add a fallback to the route.',
-  upstream_failed: 'Retry the request, or add a fallback to the route.',
-  upstream_timeout: 'Retry the request, or raise the timeout of the upstream.',
+  upstream_busy: 'Retry later, or [add a fallback](configuration) to the route.',
+  upstream_failed: 'Retry the request, or [add a fallback](configuration) to the route.',
+  upstream_timeout: 'Retry the request, or [raise the timeout](configuration) of the upstream.',
   upstream_truncated: 'Discard the partial reply and retry the request.',
-  upstream_unreachable: 'Check the address of the upstream and the network of the gateway.',
-  upstream_denied: 'Correct the API key of the upstream in the configuration.',
-  upstream_misconfigured: 'Correct the base_url or dialect of the upstream in the configuration.',
+  upstream_unreachable:
+    'Check the address of the [upstream](upstream) and the network of the gateway.',
+  upstream_denied: 'Correct the API key of the [upstream](upstream) in the configuration.',
+  upstream_misconfigured:
+    'Correct the base_url or dialect of the [upstream](upstream) in the configuration.',
   upstream_credential:
-    'Check the identity of the upstream (auth) and the token endpoint of its cloud; the log has the reason.',
-  upstream_unconfigured: 'Set the variable that holds the API key of the upstream.',
+    'Check the identity of the [upstream](upstream) (auth) and the token endpoint of its cloud; the log has the reason.',
+  upstream_unconfigured: 'Set the variable that holds the API key of the [upstream](upstream).',
   upstream_malformed: 'Retry the request, and report the reply to the provider.',
   client_gone: 'No action is needed if the user cancelled; else raise the timeout of the client.',
   client_stalled: 'Read the stream faster, or raise client_stall_ms.',
@@ -64,9 +67,26 @@ const ADVICE: Readonly<Record<string, string>> = {
 /** The error kinds with advice, sorted. */
 export const KINDS: readonly string[] = Object.keys(ADVICE).sort()
 
-/** The advice for a failure; null if there is none. */
-export function adviceFor(outcome: string): string | null {
-  return ADVICE[outcome] ?? null
+const TARGETS = ['limit', 'key', 'models', 'upstream', 'configuration'] as const
+
+/** What an advice links to. */
+export type AdviceTarget = (typeof TARGETS)[number]
+
+/** A part of an advice. */
+interface AdvicePart {
+  readonly text: string
+  /** Null: plain text. */
+  readonly target: AdviceTarget | null
+}
+
+/** The advice for a failure, in parts; none for a self-explanatory kind. */
+export function adviceFor(outcome: string): readonly AdvicePart[] {
+  const parts = (ADVICE[outcome] ?? '').split(/(\[[^[\]]*\]\([a-z]+\))/)
+  return parts.flatMap((part) => {
+    const [, text = part, name] = /^\[(.*)\]\((.*)\)$/.exec(part) ?? []
+    const target = TARGETS.find((each) => each === name) ?? null
+    return text === '' ? [] : [{ text, target }]
+  })
 }
 
 /** The display text of an error kind: `upstream busy`. */

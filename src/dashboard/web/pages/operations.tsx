@@ -9,19 +9,17 @@ import { clockTime } from '../format/time.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { Absent, Ago, Took } from '../components/values.js'
 import { Pulse, Loaded } from '../components/states.js'
-import { Link, setQuery, useLocation } from '../routing.js'
+import { Link } from '../routing.js'
 import { Block, Page } from '../shell/page.js'
 import { useSession } from '../shell/session.js'
-import { RequestDrawer, RequestTable } from './request-drawer.js'
+import { OpenedRequest, RequestTable } from './request-table.js'
 
 const EVERY_MS = 2_000
 
 /** The page of operations. */
 export function OperationsPage() {
-  const { query } = useLocation()
   const { grafanaUrl } = useSession().session
   const resource = useResource('/operations', {}, { everyMs: EVERY_MS })
-  const id = query.get('request')
   return (
     <Page
       title="Operations"
@@ -50,16 +48,13 @@ export function OperationsPage() {
               {data.failed.length === 0 ? (
                 <p className="soft">No failed requests in the last 7 days.</p>
               ) : (
-                <RequestTable
-                  rows={data.failed}
-                  open={({ requestId }) => setQuery({ request: requestId, account: 'all' })}
-                />
+                <RequestTable rows={data.failed} />
               )}
             </Block>
           </>
         )}
       </Loaded>
-      {id === null ? null : <RequestDrawer id={id} onClose={() => setQuery({ request: null })} />}
+      <OpenedRequest />
     </Page>
   )
 }

@@ -8,11 +8,11 @@ import { Pulse, BlockSkeleton, Failed, TableSkeleton } from '../components/state
 import { RangePicker, useRange } from '../components/time-range.js'
 import { count, dollars, duration, exactCount, exactDollars, percent } from '../format/number.js'
 import { barsOf, bucketsOf, DAY_MS, sumsOf, valuesOf, perText } from '../format/time-buckets.js'
-import { Link, setQuery, useLocation } from '../routing.js'
+import { Link } from '../routing.js'
 import { useNow } from '../shell/clock.js'
 import { Block, Page } from '../shell/page.js'
 import { useScope, withScope } from '../shell/session.js'
-import { RequestDrawer, RequestTable } from './request-drawer.js'
+import { OpenedRequest, RequestTable } from './request-table.js'
 import { ErrorsChart } from './errors-chart.js'
 
 const LATEST = 10
@@ -20,7 +20,6 @@ const LATEST = 10
 /** The overview page. */
 export function OverviewPage() {
   const scope = useScope()
-  const { query } = useLocation()
   const range = useRange('24h')
   const { fromMs, toMs, by } = range
   const usage = useResource('/usage', { account: scope, by, fromMs, toMs })
@@ -38,7 +37,6 @@ export function OverviewPage() {
     usage.reload()
     month.reload()
   })
-  const id = query.get('request')
   return (
     <Page
       title="Overview"
@@ -66,13 +64,10 @@ export function OverviewPage() {
         ) : live.rows.length === 0 ? (
           <FirstCall what="Each request with its model, tokens, cost and timing." />
         ) : (
-          <RequestTable
-            rows={live.rows.slice(0, LATEST)}
-            open={({ requestId }) => setQuery({ request: requestId })}
-          />
+          <RequestTable rows={live.rows.slice(0, LATEST)} />
         )}
       </Block>
-      {id === null ? null : <RequestDrawer id={id} onClose={() => setQuery({ request: null })} />}
+      <OpenedRequest />
     </Page>
   )
 }

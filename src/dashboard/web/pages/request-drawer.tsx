@@ -1,57 +1,130 @@
-/** The ledger entry of a request: failure, attempts, timing, cost and ids. */
+/**
+ * The ledger entry of a request: failure, attempts, timing, cost, ids and the recorded conversation. What an
+ * entry names is a link to it.
+ */
 import type { ReactNode } from 'react'
 import type { RequestRow } from '../../server/schema/schema.js'
-import { useResource, type List } from '../api/cache.js'
+import { useResource } from '../api/cache.js'
 import { CopyButton } from '../components/copy-button.js'
+import { DataTable, type Column } from '../components/data-table.js'
 import { Dialog } from '../components/dialog.js'
 import { limitText, resetsAtMs } from '../components/limits.js'
-import { BlockSkeleton, Failed } from '../components/states.js'
-import { DataTable, type Column } from '../components/data-table.js'
-import { Absent, Money, Name, Time, Took } from '../components/values.js'
+import { Loaded } from '../components/states.js'
+import { Absent, Money, Name, Took } from '../components/values.js'
 import { Waterfall } from '../components/waterfall.js'
-import { attemptsOf, kindText, adviceFor, CAUSE_NAMES, causeText } from '../format/failure-texts.js'
-import { duration, exactCount, count } from '../format/number.js'
+import {
+  adviceFor,
+  attemptsOf,
+  CAUSE_NAMES,
+  causeText,
+  kindText,
+  type AdviceTarget,
+  type AttemptRow,
+} from '../format/failure-texts.js'
+import { duration, exactCount } from '../format/number.js'
 import { FORMAT_NAMES } from '../format/request-formats.js'
-import { fullTime, clockTime } from '../format/time.js'
-import { useScope } from '../shell/session.js'
+import { clockTime, fullTime } from '../format/time.js'
+import { urlOf, type Query } from '../api/client.js'
+import { Link } from '../routing.js'
+import { useRights, useScope, type Rights } from '../shell/session.js'
+import { RecordedConversation } from './recorded-conversation.js'
+import { Status } from './request-table.js'
 
 interface DrawerProps {
   readonly id: string
   readonly onClose: () => void
 }
 
-/** The drawer. The request's id is in the address, so that the view can be shared. */
+/** The drawer. */
 export function RequestDrawer({ id, onClose }: DrawerProps) {
   const scope = useScope()
-  const { data, problem, reload } = useResource('/requests/{id}', { id, account: scope })
+  const resource = useResource('/requests/{id}', { id, account: scope })
   return (
     <Dialog title="Request" side onClose={onClose}>
-      {problem !== null ? (
-        <Failed what="This request" problem={problem} retry={() => reload()} />
-      ) : data === null ? (
-        <BlockSkeleton />
-      ) : (
-        <Contents row={data.row} />
-      )}
+      <Loaded resource={resource} what="This request">
+        {({ row }) => <Contents row={row} />}
+      </Loaded>
     </Dialog>
   )
 }
 
+/** The addresses of what an entry names; null for what the user may not see. */
+function useLinks(row: RequestRow) {
+  const scope = useScope()
+  const rights = useRights()
+  const account = scope === 'all' ? row.accountId : scope
+  const to = (path: string, query: Query = {}): string => urlOf(path, { ...query, account })
+  const isKey = row.keyId !== 'playground' && rights.readsKeys
+  return {
+    account: to('/', { account: row.accountId }),
+    key: isKey ? keyLink(row) : null,
+    model: row.model === 'other' ? null : urlOf('/models', { model: row.model }),
+    upstream: (upstream: string) => to('/requests', { upstream }),
+    attempt: ({ upstream, outcome }: AttemptRow) => to('/requests', { upstream, outcome }),
+    alike: to('/requests', { outcome: row.outcome, upstream: row.upstream }),
+    label: (label: string) => to('/requests', { label }),
+    request: (id: string) => to('/requests', { request: id }),
+    search: (id: string) => to('/requests', { search: id }),
+    generation: rights.readsGateway
+      ? urlOf('/configuration', { generation: row.generation })
+      : null,
+    advice: (target: AdviceTarget) => adviceLink(target, row, rights),
+  }
+}
+
+type Links = ReturnType<typeof useLinks>
+
+/** Where an advice is followed; null if the user cannot do it. */
+function adviceLink(target: AdviceTarget, row: RequestRow, rights: Rights): string | null {
+  const isKey = row.keyId !== 'playground' && rights.readsKeys
+  const editKey = isKey ? keyLink(row, 'limits') : null
+  const gateway = (path: string): string | null => (rights.readsGateway ? path : null)
+  switch (target) {
+    case 'key':
+      return isKey ? keyLink(row, 'all') : null
+    case 'limit': {
+      const limit = row.limit ?? ''
+      if (limit.startsWith('key:')) return editKey
+      if (!limit.startsWith('account:')) return gateway('/configuration')
+      return gateway(urlOf('/accounts', { search: row.accountId }))
+    }
+    case 'models':
+      return '/models'
+    case 'upstream':
+      return gateway(urlOf('/operations', { upstream: row.upstream }))
+    case 'configuration':
+      return gateway('/configuration')
+  }
+}
+
+/** The drawer of the request's key, with `edit` its form. */
+function keyLink({ accountId, keyId }: RequestRow, edit: 'all' | 'limits' | null = null): string {
+  return urlOf('/keys', { account: accountId, key: keyId, edit })
+}
+
+/** A link, or only the text if there is nothing to open. */
+function MaybeLink({ to, children }: { readonly to: string | null; readonly children: ReactNode }) {
+  return to === null ? <>{children}</> : <Link to={to}>{children}</Link>
+}
+
 function Contents({ row }: { readonly row: RequestRow }) {
+  const links = useLinks(row)
   return (
     <div className="drawer-body">
-      <Failure row={row} />
+      <Failure row={row} links={links} />
       <section>
         <h3 className="drawer-heading">Timing</h3>
         <Waterfall hops={row.hops} totalMs={row.durationMs} attempts={attemptsOf(row)} />
       </section>
-      <Attempts row={row} />
+      <Attempts row={row} links={links} />
       <section>
         <h3 className="drawer-heading">Request</h3>
         <dl className="facts">
-          <RequestFacts row={row} />
+          <RequestFacts row={row} links={links} />
+          <ServiceFacts row={row} links={links} />
         </dl>
       </section>
+      {row.recorded === true ? <RecordedConversation row={row} /> : null}
       <section>
         <h3 className="drawer-heading">Usage</h3>
         <dl className="facts">
@@ -65,15 +138,20 @@ function Contents({ row }: { readonly row: RequestRow }) {
       <section>
         <h3 className="drawer-heading">Identifiers</h3>
         <dl className="facts">
-          <Ids row={row} />
+          <Ids row={row} links={links} />
         </dl>
       </section>
     </div>
   )
 }
 
-function RequestFacts({ row }: { readonly row: RequestRow }) {
-  const { modelAsked, modelAnswered, ingress, dialect, finish, losses, upstreamStatus } = row
+interface PartProps {
+  readonly row: RequestRow
+  readonly links: Links
+}
+
+function RequestFacts({ row, links }: PartProps) {
+  const { modelAsked, modelAnswered, ingress, finish } = row
   return (
     <>
       <Fact name="Status">
@@ -81,22 +159,44 @@ function RequestFacts({ row }: { readonly row: RequestRow }) {
       </Fact>
       <Fact name="Received">{fullTime(row.atMs)}</Fact>
       <Fact name="Duration">{duration(row.durationMs)}</Fact>
-      <Fact name="Model requested">{modelAsked ?? <Absent />}</Fact>
+      <Fact name="Account">
+        <Link to={links.account} className="cut" title={row.accountPath ?? row.accountId}>
+          {row.accountPath ?? row.accountId}
+        </Link>
+      </Fact>
+      <Fact name="Model requested">
+        {modelAsked === null ? (
+          <Absent />
+        ) : (
+          <MaybeLink to={links.model}>
+            <Name text={modelAsked} />
+          </MaybeLink>
+        )}
+        {row.model === 'other' ? <span className="tag">unknown model</span> : null}
+      </Fact>
       <Fact name={row.cause === null ? 'Model that answered' : 'Model at the upstream'}>
-        {modelAnswered ?? <Absent />}
+        {modelAnswered === null ? <Absent /> : <Name text={modelAnswered} />}
       </Fact>
       <Fact name="Client format">
         {ingress === null ? <Absent /> : (FORMAT_NAMES[ingress] ?? ingress)}
       </Fact>
-      <Fact name="Upstream">
-        {row.upstream ?? <Absent />}
-        {dialect === null ? null : <span className="soft"> · {dialect}</span>}
-      </Fact>
-      <Fact name="Upstream status">{upstreamStatus ?? <Absent />}</Fact>
       <Fact name="Reply">
         {row.stream ? 'streamed' : 'whole'}
         {finish === null ? null : ` · finish reason ${finish}`}
       </Fact>
+    </>
+  )
+}
+
+function ServiceFacts({ row, links }: PartProps) {
+  const { upstream, dialect, losses, upstreamStatus, labels, gateway } = row
+  return (
+    <>
+      <Fact name="Upstream">
+        {upstream === null ? <Absent /> : <Link to={links.upstream(upstream)}>{upstream}</Link>}
+        {dialect === null ? null : <span className="soft"> · {dialect}</span>}
+      </Fact>
+      <Fact name="Upstream status">{upstreamStatus ?? <Absent />}</Fact>
       <Fact name="Fields not translated">
         {losses.length === 0 ? (
           <span className="soft">none</span>
@@ -109,24 +209,43 @@ function RequestFacts({ row }: { readonly row: RequestRow }) {
         )}
       </Fact>
       {row.guardrails === null ? null : <Fact name="Guardrails">{row.guardrails}</Fact>}
-      {row.labels === null ? null : <Fact name="Labels">{row.labels}</Fact>}
+      {labels === null ? null : (
+        <Fact name="Labels">
+          {labels.split(' ').map((label) => (
+            <Link key={label} className="tag" to={links.label(label)}>
+              {label}
+            </Link>
+          ))}
+        </Fact>
+      )}
       <Fact name="Configuration">
-        generation {row.generation}
-        {row.gateway === null ? null : ` of ${row.gateway}, hash ${row.generationHash ?? ''}`}
+        <MaybeLink to={links.generation}>generation {row.generation}</MaybeLink>
+        {gateway === null ? null : ` of ${gateway}, hash ${row.generationHash ?? ''}`}
       </Fact>
     </>
   )
 }
 
-function Ids({ row }: { readonly row: RequestRow }) {
-  const { upstreamRequestId, clientRequestId, shadowOf } = row
+function Ids({ row, links }: PartProps) {
+  const { upstreamRequestId, clientRequestId, shadowOf, keyName } = row
   return (
     <>
       <Id name="Request id" id={row.requestId} />
-      {clientRequestId === null ? null : <Id name="Client request id" id={clientRequestId} />}
+      {clientRequestId === null ? null : (
+        <Id name="Client request id" id={clientRequestId} to={links.search(clientRequestId)} />
+      )}
       {upstreamRequestId === null ? null : <Id name="Upstream request id" id={upstreamRequestId} />}
-      {shadowOf === null ? null : <Id name="Shadow of" id={shadowOf} />}
-      <Id name="Key" id={row.keyId} shown={row.keyName} />
+      {shadowOf === null ? null : (
+        <Id name="Shadow of" id={shadowOf} to={links.request(shadowOf)} />
+      )}
+      {keyName === null ? null : (
+        <Fact name="Key">
+          <MaybeLink to={links.key}>
+            <Name text={keyName} />
+          </MaybeLink>
+        </Fact>
+      )}
+      <Id name="Key id" id={row.keyId} to={keyName === null ? links.key : null} />
     </>
   )
 }
@@ -185,181 +304,56 @@ function TokenFacts({
 interface IdProps {
   readonly name: string
   readonly id: string
-  readonly shown?: string | null
+  readonly to?: string | null
 }
 
-function Id({ name, id, shown = null }: IdProps) {
+function Id({ name, id, to = null }: IdProps) {
   return (
     <Fact name={name}>
-      {shown === null ? null : `${shown} `}
-      <code>{id}</code> <CopyButton text={id} what={name.toLowerCase()} />
+      <MaybeLink to={to}>
+        <code>{id}</code>
+      </MaybeLink>{' '}
+      <CopyButton text={id} what={name.toLowerCase()} />
     </Fact>
   )
 }
 
-/** The status with a text for screen readers. */
-function Status({ row: { status, outcome } }: { readonly row: RequestRow }) {
-  const tone = outcome === 'ok' ? 'good' : status === 499 ? 'warn' : 'bad'
-  return (
-    <span className={`status ${tone}`} title={outcome}>
-      {status}
-      {outcome === 'ok' ? null : (
-        <span className="status-kind"> {outcome.replaceAll('_', ' ')}</span>
-      )}
-    </span>
-  )
+interface Attempt extends AttemptRow {
+  readonly at: number
 }
 
-/** The mark before the tokens, and the words after them in the title. */
-const UNCERTAIN = {
-  reported: ['', ''],
-  estimated: ['≈ ', ', estimated'],
-  assumed: ['≤ ', ', assumed'],
-  none: ['', ''],
-} as const
-
-function Tokens({ usage, source }: Pick<RequestRow, 'usage' | 'source'>) {
-  const { input, output } = usage
-  if (input === undefined && output === undefined) return <Absent />
-  const [mark, words] = UNCERTAIN[source]
-  const title = `${input ?? '?'} in, ${output ?? '?'} out${words}`
-  return (
-    <span title={title}>
-      {mark}
-      {count(input ?? 0)} · {count(output ?? 0)}
-    </span>
-  )
-}
-
-const COLUMNS: readonly Column<RequestRow>[] = [
-  {
-    id: 'when',
-    head: 'When',
-    cell: ({ atMs }) => <Time ms={atMs} />,
-    sort: 'atMs',
-    first: 'desc',
-  },
-  { id: 'status', head: 'Status', cell: (row) => <Status row={row} /> },
-  {
-    id: 'model',
-    head: 'Model',
-    cell: ({ model }) => <Name text={model} strong />,
-    text: true,
-  },
-  {
-    id: 'upstream',
-    head: 'Upstream',
-    cell: ({ upstream }) => (upstream === null ? <Absent /> : <Name text={upstream} />),
-    text: true,
-    minor: true,
-  },
-  {
-    id: 'key',
-    head: 'Key',
-    cell: ({ keyName, keyId }) => <Name text={keyName ?? keyId} />,
-    text: true,
-    minor: true,
-  },
-  {
-    id: 'tokens',
-    head: 'Tokens in · out',
-    cell: ({ usage, source }) => <Tokens usage={usage} source={source} />,
-    sort: 'tokens',
-    numeric: true,
-    minor: true,
-  },
-  {
-    id: 'cost',
-    head: 'Cost',
-    cell: ({ costNanoUsd }) => <Money nano={costNanoUsd} />,
-    sort: 'costNanoUsd',
-    numeric: true,
-  },
-  {
-    id: 'first',
-    head: 'First token',
-    cell: ({ hops }) => <Took ms={hops.firstContent ?? null} />,
-    sort: 'firstTokenMs',
-    numeric: true,
-    minor: true,
-  },
-  {
-    id: 'took',
-    head: 'Took',
-    cell: ({ durationMs }) => <Took ms={durationMs} />,
-    sort: 'durationMs',
-    numeric: true,
-    extra: true,
-  },
-]
-
-interface RequestTableProps {
-  readonly open: (row: RequestRow) => void
-}
-
-interface RequestListProps extends RequestTableProps {
-  readonly list: List<RequestRow>
-  readonly empty: ReactNode
-}
-
-interface RequestRowsProps extends RequestTableProps {
-  readonly rows: readonly RequestRow[]
-}
-
-/** Requests, newest first: a list of the server, or some rows. A click opens the request. */
-export function RequestTable(props: RequestListProps | RequestRowsProps) {
-  const shared = {
-    caption: 'Requests, newest first',
-    columns: COLUMNS,
-    keyOf: ({ requestId }: RequestRow) => requestId,
-    open: props.open,
-    nameOf: ({ model, status }: RequestRow) => `request to ${model}, ${status}`,
-  }
-  if ('rows' in props) return <DataTable {...shared} rows={props.rows} />
-  const { list, empty } = props
-  return (
-    <DataTable
-      {...shared}
-      list={list}
-      unit="request"
-      empty={empty}
-      holds="Requests are still recorded."
-    />
-  )
-}
-
-/** The attempts in order; renders nothing without attempts. */
-function Attempts({ row }: { readonly row: RequestRow }) {
-  const attempts = attemptsOf(row)
+/** The attempts in order, each with the requests that went the same way; nothing without attempts. */
+function Attempts({ row, links }: PartProps) {
+  const attempts = attemptsOf(row).map((attempt, at) => ({ ...attempt, at }))
   if (attempts.length === 0) return null
+  const columns: readonly Column<Attempt>[] = [
+    {
+      id: 'upstream',
+      head: 'Upstream',
+      cell: ({ upstream }) => <Link to={links.upstream(upstream)}>{upstream}</Link>,
+    },
+    {
+      id: 'outcome',
+      head: 'Outcome',
+      cell: (attempt) => (
+        <span className={`status ${toneOf(attempt.outcome)}`}>
+          <Link to={links.attempt(attempt)} title="Requests with this outcome at this upstream">
+            {kindText(attempt.outcome)}
+          </Link>
+        </span>
+      ),
+    },
+    { id: 'time', head: 'Time', cell: ({ ms }) => <Took ms={ms} />, numeric: true },
+  ]
   return (
     <section>
       <h3 className="drawer-heading">Attempts</h3>
-      <table className="table attempts">
-        <caption className="unseen">Attempts</caption>
-        <thead>
-          <tr>
-            <th scope="col">Upstream</th>
-            <th scope="col">Outcome</th>
-            <th scope="col" className="numeric">
-              Time
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {attempts.map(({ upstream, outcome, ms }, at) => (
-            <tr key={at}>
-              <th scope="row">{upstream}</th>
-              <td>
-                <span className={`status ${toneOf(outcome)}`}>{kindText(outcome)}</span>
-              </td>
-              <td className="numeric">
-                <Took ms={ms} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <DataTable
+        caption="Attempts"
+        columns={columns}
+        rows={attempts}
+        keyOf={({ at }) => String(at)}
+      />
     </section>
   )
 }
@@ -370,8 +364,8 @@ function toneOf(outcome: string): string {
 }
 
 /** The block at the head of the drawer; renders nothing for a successful request. */
-function Failure({ row }: { readonly row: RequestRow }) {
-  const { outcome, cause, errorMessage } = row
+function Failure({ row, links }: PartProps) {
+  const { outcome, cause, errorMessage, upstreamStatus, upstreamRequestId } = row
   if (cause === null) return null
   const advice = adviceFor(outcome)
   return (
@@ -384,43 +378,44 @@ function Failure({ row }: { readonly row: RequestRow }) {
         {errorMessage ?? <span className="soft">No message recorded.</span>}
       </p>
       <dl className="facts">
-        <dt>Caused by</dt>
-        <dd>{causeText(row)}</dd>
-        {row.limit === null ? null : <LimitFacts row={row} limit={row.limit} />}
-        {row.upstreamStatus === null ? null : (
-          <>
-            <dt>Upstream reply</dt>
-            <dd>
-              status {row.upstreamStatus}
-              {row.upstreamRequestId === null ? null : (
-                <>
-                  , request <code>{row.upstreamRequestId}</code>
-                </>
-              )}
-            </dd>
-          </>
+        <Fact name="Caused by">{causeText(row)}</Fact>
+        {row.limit === null ? null : <LimitFacts row={row} links={links} limit={row.limit} />}
+        {upstreamStatus === null ? null : (
+          <Fact name="Upstream reply">
+            status {upstreamStatus}
+            {upstreamRequestId === null ? null : (
+              <>
+                , request <code>{upstreamRequestId}</code>
+              </>
+            )}
+          </Fact>
         )}
-        {advice === null ? null : (
-          <>
-            <dt>What to do</dt>
-            <dd>{advice}</dd>
-          </>
+        {advice.length === 0 ? null : (
+          <Fact name="What to do">
+            {advice.map(({ text, target }) => (
+              <MaybeLink key={text} to={target === null ? null : links.advice(target)}>
+                {text}
+              </MaybeLink>
+            ))}
+          </Fact>
         )}
+        <Fact name="Others">
+          <Link to={links.alike}>Requests that failed like this one</Link>
+        </Fact>
       </dl>
     </section>
   )
 }
 
-function LimitFacts({ row, limit }: { readonly row: RequestRow; readonly limit: string }) {
+function LimitFacts({ row, links, limit }: PartProps & { readonly limit: string }) {
   const atMs = resetsAtMs(row)
   return (
     <>
-      <dt>Limit</dt>
-      <dd>
-        {limitText(limit)} <code className="soft">{limit}</code>
-      </dd>
-      <dt>Resets</dt>
-      <dd>
+      <Fact name="Limit">
+        <MaybeLink to={links.advice('limit')}>{limitText(limit)}</MaybeLink>{' '}
+        <code className="soft">{limit}</code>
+      </Fact>
+      <Fact name="Resets">
         {atMs === null ? (
           'when a running request ends'
         ) : (
@@ -428,7 +423,7 @@ function LimitFacts({ row, limit }: { readonly row: RequestRow; readonly limit: 
             {atMs - row.atMs < 3_600_000 ? clockTime(atMs) : fullTime(atMs)}
           </time>
         )}
-      </dd>
+      </Fact>
     </>
   )
 }

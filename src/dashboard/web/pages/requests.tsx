@@ -15,11 +15,11 @@ import { CAUSE_NAMES, CAUSES, KINDS } from '../format/failure-texts.js'
 import { plural } from '../format/number.js'
 import { FORMAT_NAMES } from '../format/request-formats.js'
 import { inputTime } from '../format/time.js'
-import { setFilter, setQuery, useLocation } from '../routing.js'
+import { setFilter, useLocation } from '../routing.js'
 import { useNow } from '../shell/clock.js'
 import { Page } from '../shell/page.js'
 import { useScope } from '../shell/session.js'
-import { RequestDrawer, RequestTable } from './request-drawer.js'
+import { OpenedRequest, RequestTable } from './request-table.js'
 
 const PAGE = 50
 /** `since` is rounded to steps, so that the list does not reload with each tick of the clock. */
@@ -32,17 +32,16 @@ export function RequestsPage() {
   const nowMs = Math.floor(useNow() / STEP_MS) * STEP_MS
   const filters = filtersIn(query, nowMs)
   const asked: Query = { account: scope, ...queryOf(filters) }
-  const id = query.get('request')
   return (
     <Page
       title="Requests"
-      purpose="Each request with its cost and timing. Prompts and replies are never stored."
+      purpose="Each request with its cost and timing. Prompts and replies are kept only where they are recorded."
       scoped
       action={<SaveCsv asked={asked} />}
       filters={<RequestFilters filters={filters} />}
     >
       <List asked={asked} filters={filters} />
-      {id === null ? null : <RequestDrawer id={id} onClose={() => setQuery({ request: null })} />}
+      <OpenedRequest />
     </Page>
   )
 }
@@ -102,7 +101,6 @@ function List({ asked, filters }: ListProps) {
       <RequestTable
         list={list}
         empty={waiting.length > 0 ? null : <NoRequests filters={filters} />}
-        open={({ requestId }) => setQuery({ request: requestId })}
       />
     </div>
   )
@@ -162,13 +160,8 @@ function useFilters(): readonly ListFilter[] {
     const { keys } = await read('/keys', { account: scope, state: 'all', search, limit: 100 })
     return keys
   }
-  const isOne = scope !== 'all'
-  const recent = useResource(
-    '/keys',
-    { account: scope, state: 'all', limit: 100 },
-    { enabled: isOne },
-  )
-  const keys = isOne ? (recent.data?.keys ?? []) : []
+  const recent = useResource('/keys', { account: scope, state: 'all', limit: 100 })
+  const keys = recent.data?.keys ?? []
   const labels = keys.flatMap((key) =>
     Object.entries(key.labels).map(([name, value]) => `${name}=${value}`),
   )
@@ -199,7 +192,7 @@ function useFilters(): readonly ListFilter[] {
       name: 'key',
       label: 'Key',
       options: [...keys.map(keyOption), itself('playground')],
-      ...(isOne ? { find: async (text) => (await keysOf(text)).map(keyOption) } : {}),
+      find: async (text) => (await keysOf(text)).map(keyOption),
     },
     {
       name: 'label',

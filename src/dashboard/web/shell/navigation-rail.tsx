@@ -1,6 +1,7 @@
 /** The navigation rail with the account at its foot. On a narrow screen it is a sheet. */
 import { Dialog as Base } from '@base-ui/react/dialog'
 import { useEffect, useState } from 'react'
+import { useResource } from '../api/cache.js'
 import { Button, IconButton, Icon, type IconName } from '../components/button.js'
 import { plural } from '../format/number.js'
 import { Link, useLocation } from '../routing.js'
@@ -98,15 +99,37 @@ const THEMES: readonly { choice: ThemeChoice; icon: IconName; label: string }[] 
   { choice: 'dark', icon: 'moon', label: 'Dark' },
 ]
 
+/** The plan of the account that the page shows. */
+function PlanChip() {
+  const scope = useScope()
+  const { data } = useResource('/account', { account: scope }, { enabled: scope !== 'all' })
+  if (scope === 'all') {
+    return (
+      <Link to="/accounts" className="plan-chip">
+        All accounts
+      </Link>
+    )
+  }
+  if (data === null) return null
+  const { name, plan, liveKeys } = data
+  return (
+    <Link
+      to={withScope('/keys', scope)}
+      className="plan-chip"
+      title={`${name}, $${plan.priceUsd} a month`}
+    >
+      {planText(plan.name, liveKeys, plan.maxKeys)}
+    </Link>
+  )
+}
+
 function Foot() {
-  const { email, plan, liveKeys } = useAccount()
+  const { email } = useAccount()
   const { signOut } = useSession()
   const theme = useThemeChoice()
   return (
     <div className="rail-foot">
-      <Link to="/keys" className="plan-chip" title={`$${plan.priceUsd} a month`}>
-        {planText(plan.name, liveKeys, plan.maxKeys)}
-      </Link>
+      <PlanChip />
       <Link to="/settings" className="rail-who" title={email}>
         {email}
       </Link>

@@ -1,8 +1,10 @@
 /** The frame of every page: title, purpose, main action and filters. */
-import { useEffect, type ReactNode } from 'react'
-import { useResource } from '../api/cache.js'
-import { setFilter } from '../routing.js'
-import { useAccount, useRights, useScope, useSession } from './session.js'
+import { lazy, Suspense, useEffect, type ReactNode } from 'react'
+import { useRights, useSession } from './session.js'
+
+const AccountSwitch = lazy(() =>
+  import('./account-switch.js').then((module) => ({ default: module.AccountSwitch })),
+)
 
 interface PageProps {
   readonly title: string
@@ -23,7 +25,11 @@ export function Page({ title, purpose, action, filters, scoped = false, children
   const { accounts } = useSession().session
   const mayChoose = readsGateway || accounts.length > 1
   const choice =
-    mayChoose && scoped !== false ? <AccountSwitch hasAll={scoped !== 'one'} /> : undefined
+    mayChoose && scoped !== false ? (
+      <Suspense fallback={<span className="filter account" />}>
+        <AccountSwitch hasAll={scoped !== 'one'} />
+      </Suspense>
+    ) : undefined
   useEffect(() => {
     document.title = `${title} · Sluice`
   }, [title])
@@ -65,44 +71,5 @@ export function Block({ title, note, action, children }: BlockProps) {
       </header>
       {children}
     </section>
-  )
-}
-
-const SHOWN = 200
-
-/**
- * The account that the page shows. Administrators and auditors choose of all accounts, the newest first;
- * other users of those that they are members of.
- */
-function AccountSwitch({ hasAll }: { readonly hasAll: boolean }) {
-  const scope = useScope()
-  const me = useAccount()
-  const { readsGateway } = useRights()
-  const { accounts } = useSession().session
-  const { data } = useResource('/accounts', { limit: SHOWN }, { enabled: readsGateway })
-  const own = accounts.map(({ id, name }) => ({ id, label: name }))
-  const all = (data?.accounts ?? []).map(({ id, email }) => ({ id, label: email }))
-  const others = (readsGateway ? all : own).filter(({ id }) => id !== me.id)
-  const mine = readsGateway ? 'My account' : (own.find(({ id }) => id === me.id)?.label ?? '')
-  const known = scope === null || scope === 'all' || others.some(({ id }) => id === scope)
-  return (
-    <select
-      className={scope === null ? 'filter' : 'filter set'}
-      aria-label="Account"
-      value={scope ?? ''}
-      // A key belongs to one account.
-      onChange={(event) => setFilter({ account: event.target.value, key: null, request: null })}
-    >
-      <option value="">{mine}</option>
-      {(readsGateway && hasAll) || scope === 'all' ? (
-        <option value="all">All accounts</option>
-      ) : null}
-      {known ? null : <option value={scope}>{scope}</option>}
-      {others.map(({ id, label }) => (
-        <option key={id} value={id}>
-          {label}
-        </option>
-      ))}
-    </select>
   )
 }

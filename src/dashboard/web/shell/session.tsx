@@ -9,7 +9,7 @@ import {
   type ReactNode,
 } from 'react'
 import type { Account, SessionReply } from '../../server/schema/schema.js'
-import { problemOf, setToken, whenSignedOut, type Problem } from '../api/client.js'
+import { problemOf, setToken, setUsualAccount, whenSignedOut, type Problem } from '../api/client.js'
 import { read, change } from '../api/endpoints.js'
 import { BlockSkeleton, Failed } from '../components/states.js'
 import { useLocation } from '../routing.js'
@@ -45,6 +45,7 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
   const [problem, setProblem] = useState<Problem | null>(null)
   const adopt = useCallback((next: SessionReply) => {
     setToken(next.csrf)
+    setUsualAccount(typeof next.user?.role === 'string' ? 'all' : null)
     setSession(next)
   }, [])
   const refresh = useCallback(async () => {
@@ -91,12 +92,16 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
   )
 }
 
-/** The `account` parameter of reads: null for the own account. */
+/**
+ * The `account` parameter of reads: null for the own account. Administrators and auditors see all accounts
+ * unless they choose one.
+ */
 export function useScope(): string | null {
   const { query } = useLocation()
   const { user, accounts } = useSession().session
   const isFree = user?.role !== undefined && user.role !== null
-  return isFree || accounts.length > 1 ? query.get('account') : null
+  const chosen = isFree || accounts.length > 1 ? query.get('account') : null
+  return chosen ?? (isFree ? 'all' : null)
 }
 
 /** What the user may do in the selected account: what a role may not do is not shown. */
@@ -125,14 +130,14 @@ export function useRights(): Rights {
     isAdmin,
     readsGateway,
     readsKeys: readsGateway || isOwner || role === 'member',
-    makesKeys: scope !== 'all' && (isAdmin || isOwner || role === 'member'),
+    makesKeys: isAdmin || isOwner || role === 'member',
     readsMembers: readsGateway || isOwner,
     changesMembers: scope !== 'all' && (isAdmin || isOwner),
   }
 }
 
-/** Adds the selected account to a path. */
+/** Adds the selected account to a path; all accounts need no name. */
 export function withScope(path: string, scope: string | null): string {
-  if (scope === null) return path
+  if (scope === null || scope === 'all') return path
   return `${path}${path.includes('?') ? '&' : '?'}account=${encodeURIComponent(scope)}`
 }

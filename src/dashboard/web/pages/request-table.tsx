@@ -1,0 +1,160 @@
+/** Requests as rows of a table, and the drawer of the one that is named in the address. */
+import { lazy, Suspense, type ReactNode } from 'react'
+import type { RequestRow } from '../../server/schema/schema.js'
+import type { List } from '../api/cache.js'
+import { DataTable, type Column } from '../components/data-table.js'
+import { Absent, Money, Name, Time, Took } from '../components/values.js'
+import { kindText } from '../format/failure-texts.js'
+import { count } from '../format/number.js'
+import { setQuery, useLocation } from '../routing.js'
+import { useScope } from '../shell/session.js'
+
+const RequestDrawer = lazy(() =>
+  import('./request-drawer.js').then((module) => ({ default: module.RequestDrawer })),
+)
+
+/** The drawer of the request in the address, which can be shared; nothing without one. */
+export function OpenedRequest() {
+  const id = useLocation().query.get('request')
+  if (id === null) return null
+  return (
+    <Suspense fallback={null}>
+      <RequestDrawer key={id} id={id} onClose={() => setQuery({ request: null })} />
+    </Suspense>
+  )
+}
+
+/** The status, and in words what is wrong with it: `502 upstream failed`, `200 truncated`. */
+export function Status({ row: { status, outcome } }: { readonly row: RequestRow }) {
+  const tone = outcome === 'ok' ? 'good' : status === 499 ? 'warn' : 'bad'
+  const isHead = status < 400
+  const words = isHead ? kindText(outcome).replace(/^upstream /, '') : kindText(outcome)
+  return (
+    <span className={`status ${tone}`} title={kindText(outcome)}>
+      {status}
+      {outcome === 'ok' ? null : <span className={isHead ? '' : 'status-kind'}> {words}</span>}
+    </span>
+  )
+}
+
+/** The model that sums count the request under; for one that is not known, the name that was requested. */
+export function modelOf({ model, modelAsked }: RequestRow): string {
+  return model === 'other' ? (modelAsked ?? 'unknown model') : model
+}
+
+/** The mark before the tokens, and the words after them in the title. */
+const UNCERTAIN = {
+  reported: ['', ''],
+  estimated: ['≈ ', ', estimated'],
+  assumed: ['≤ ', ', assumed'],
+  none: ['', ''],
+} as const
+
+function Tokens({ usage, source }: Pick<RequestRow, 'usage' | 'source'>) {
+  const { input, output } = usage
+  if (input === undefined && output === undefined) return <Absent />
+  const [mark, words] = UNCERTAIN[source]
+  const title = `${input ?? '?'} in, ${output ?? '?'} out${words}`
+  return (
+    <span title={title}>
+      {mark}
+      {count(input ?? 0)} · {count(output ?? 0)}
+    </span>
+  )
+}
+
+/** Of all accounts, each row names its own. */
+const ACCOUNT: Column<RequestRow> = {
+  id: 'account',
+  head: 'Account',
+  cell: ({ accountPath, accountId }) => <Name text={accountPath ?? accountId} />,
+  text: true,
+  minor: true,
+}
+
+const COLUMNS: readonly Column<RequestRow>[] = [
+  {
+    id: 'when',
+    head: 'When',
+    cell: ({ atMs }) => <Time ms={atMs} />,
+    sort: 'atMs',
+    first: 'desc',
+  },
+  { id: 'status', head: 'Status', cell: (row) => <Status row={row} /> },
+  {
+    id: 'model',
+    head: 'Model',
+    cell: (row) => <Name text={modelOf(row)} strong />,
+    text: true,
+  },
+  {
+    id: 'upstream',
+    head: 'Upstream',
+    cell: ({ upstream }) => (upstream === null ? <Absent /> : <Name text={upstream} />),
+    text: true,
+    minor: true,
+  },
+  {
+    id: 'key',
+    head: 'Key',
+    cell: ({ keyName, keyId }) => <Name text={keyName ?? keyId} />,
+    text: true,
+    minor: true,
+  },
+  {
+    id: 'tokens',
+    head: 'Tokens in · out',
+    cell: ({ usage, source }) => <Tokens usage={usage} source={source} />,
+    sort: 'tokens',
+    numeric: true,
+    minor: true,
+  },
+  {
+    id: 'cost',
+    head: 'Cost',
+    cell: ({ costNanoUsd }) => <Money nano={costNanoUsd} />,
+    sort: 'costNanoUsd',
+    numeric: true,
+  },
+  {
+    id: 'first',
+    head: 'First token',
+    cell: ({ hops }) => <Took ms={hops.firstContent ?? null} />,
+    sort: 'firstTokenMs',
+    numeric: true,
+    minor: true,
+  },
+  {
+    id: 'took',
+    head: 'Took',
+    cell: ({ durationMs }) => <Took ms={durationMs} />,
+    sort: 'durationMs',
+    numeric: true,
+    extra: true,
+  },
+]
+
+const ALL_COLUMNS = [...COLUMNS.slice(0, 3), ACCOUNT, ...COLUMNS.slice(3)]
+
+interface RequestListProps {
+  readonly list: List<RequestRow>
+  readonly empty: ReactNode
+}
+
+interface RequestRowsProps {
+  readonly rows: readonly RequestRow[]
+}
+
+/** A list of the server, or some rows, newest first. A click opens the request. */
+export function RequestTable(props: RequestListProps | RequestRowsProps) {
+  const isOfAll = useScope() === 'all'
+  const shared = {
+    caption: 'Requests, newest first',
+    columns: isOfAll ? ALL_COLUMNS : COLUMNS,
+    keyOf: ({ requestId }: RequestRow) => requestId,
+    open: ({ requestId }: RequestRow) => setQuery({ request: requestId }),
+    nameOf: (row: RequestRow) => `request to ${modelOf(row)}, ${row.status}`,
+  }
+  if ('rows' in props) return <DataTable {...shared} rows={props.rows} />
+  return <DataTable {...shared} {...props} unit="request" holds="Requests are still recorded." />
+}
