@@ -47,6 +47,13 @@ const UsagePage = lazy(() =>
   import('./pages/usage.js').then((module) => ({ default: module.UsagePage })),
 )
 
+const AuditPage = lazy(() =>
+  import('./pages/audit.js').then((module) => ({ default: module.AuditPage })),
+)
+const CommandPalette = lazy(() =>
+  import('./shell/command-palette.js').then((module) => ({ default: module.CommandPalette })),
+)
+
 const ConfigurationPage = lazy(() =>
   import('./pages/configuration.js').then((module) => ({
     default: module.ConfigurationPage,
@@ -67,6 +74,7 @@ const PAGES: Readonly<Record<string, ComponentType>> = {
   '/operations': OperationsPage,
   '/providers': ProvidersPage,
   '/accounts': AccountsPage,
+  '/audit': AuditPage,
 }
 
 /** Pages for links, with or without a session. */
@@ -92,7 +100,9 @@ function Shell() {
   const rights = useRights()
   const [help, setHelp] = useState(false)
   const [showHelp] = useState(() => () => setHelp(true))
-  useKeyboard(rights, showHelp)
+  const [finding, setFinding] = useState(false)
+  const [find] = useState(() => () => setFinding(true))
+  useKeyboard(rights, { help: showHelp, find })
   const { path } = useLocation()
   const section = SECTIONS.find((each) => each.path === path)
   const isHidden = section !== undefined && !isShown(section, rights)
@@ -109,6 +119,11 @@ function Shell() {
           <Shown key={path} />
         </Suspense>
       </div>
+      {finding ? (
+        <Suspense>
+          <CommandPalette onClose={() => setFinding(false)} />
+        </Suspense>
+      ) : null}
       {help ? <KeyHelp rights={rights} onClose={() => setHelp(false)} /> : null}
     </div>
   )

@@ -14,12 +14,14 @@ interface DialogProps {
   readonly closable?: boolean
   readonly side?: boolean
   readonly wide?: boolean
+  /** A selector of what has focus at first; the first control by default. */
+  readonly focus?: string
   readonly children: ReactNode
 }
 
 /** An open dialog. The caller removes it when it closes. */
 export function Dialog(props: DialogProps) {
-  const { title, description, onClose, closable = true, side = false, wide = false } = props
+  const { title, description, onClose, closable = true, side = false, wide = false, focus } = props
   useState(saveFocusOrigin)
   const className = side ? 'drawer' : wide ? 'dialog wide' : 'dialog'
   return (
@@ -34,7 +36,13 @@ export function Dialog(props: DialogProps) {
     >
       <Base.Portal>
         <Base.Backdrop className="veil" />
-        <Base.Popup className={className} finalFocus={originOfFocus}>
+        <Base.Popup
+          className={className}
+          finalFocus={originOfFocus}
+          initialFocus={() =>
+            focus === undefined ? true : document.querySelector<HTMLElement>(focus)
+          }
+        >
           <header className="dialog-head">
             <Base.Title className="dialog-title">{title}</Base.Title>
             {closable ? <Base.Close render={<IconButton icon="close" label="Close" />} /> : null}

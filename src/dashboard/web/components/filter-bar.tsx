@@ -8,6 +8,7 @@ import { setFilter, useLocation } from '../routing.js'
 import { Button, Icon } from './button.js'
 import { Search, type Option } from './form.js'
 import { Picker, type Entry } from './picker.js'
+import { Empty } from './states.js'
 
 /** One filter. */
 export interface ListFilter {
@@ -63,6 +64,28 @@ export function FilterBar({ filters, search, children }: FilterBarProps) {
         </Button>
       ) : null}
     </>
+  )
+}
+
+/** The empty state of a list whose filters or search match nothing; else `children`. */
+export function NoMatches({
+  what,
+  filters,
+  children,
+}: {
+  readonly what: string
+  readonly filters: readonly ListFilter[]
+  readonly children?: ReactNode
+}) {
+  const { query } = useLocation()
+  const names = ['search', ...filters.flatMap((filter) => namesOf(filter))]
+  if (!names.some((name) => query.has(name))) return children
+  return (
+    <Empty title={`No ${what} match these filters`}>
+      <p>
+        <Button onClick={() => setFilter(emptied(names))}>Clear filters</Button>
+      </p>
+    </Empty>
   )
 }
 

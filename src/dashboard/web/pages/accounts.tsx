@@ -1,43 +1,62 @@
 /** The accounts with their plans and actions, for administrators. */
 import { useState } from 'react'
 import type { AccountRow, CreatedAccountReply, PlanName } from '../../server/schema/schema.js'
-import { change } from '../api/endpoints.js'
+import { change, read } from '../api/endpoints.js'
 import { useList, useResource } from '../api/cache.js'
-import { Button, CreateButton, IconButton } from '../components/button.js'
+import { CreateButton, IconButton } from '../components/button.js'
 import { Menu } from '../components/menu.js'
 import { CopyButton } from '../components/copy-button.js'
 import { FormFoot, SavedFoot, Confirm, Dialog } from '../components/dialog.js'
-import { Search, SelectField, useSubmit } from '../components/form.js'
+import { FilterBar, NoMatches, type ListFilter } from '../components/filter-bar.js'
+import { SelectField, useSubmit, type Option } from '../components/form.js'
 import { report } from '../components/notices.js'
-import { Empty, ProblemLine } from '../components/states.js'
+import { ProblemLine } from '../components/states.js'
 import { CREATED, DataTable, RECENT_USE, type Column } from '../components/data-table.js'
 import { fullTime } from '../format/time.js'
-import { go, setFilter, useLocation } from '../routing.js'
+import { Absent, Name } from '../components/values.js'
+import { go, Link, useLocation } from '../routing.js'
 import { Page } from '../shell/page.js'
 import { useAccount, useRights, useSession } from '../shell/session.js'
 import { Email } from './sign-in.js'
 
 const COLUMNS: readonly Column<AccountRow>[] = [
   {
-    id: 'email',
-    head: 'E-mail',
-    cell: ({ email, role, disabled }) => (
+    id: 'name',
+    head: 'Name',
+    cell: ({ id, name, role, disabled }) => (
       <>
-        <span className="cell-name">{email}</span>
+        <Link to={`/keys?account=${id}`} className="cut cell-name" title={name}>
+          {name}
+        </Link>
         {role === 'admin' ? <span className="tag">administrator</span> : null}
         {disabled ? <span className="tag revoked">disabled</span> : null}
       </>
     ),
-    value: ({ email }) => email,
-    sort: 'email',
+    sort: 'name',
     text: true,
   },
-  { id: 'plan', head: 'Plan', cell: ({ plan }) => plan, value: ({ plan }) => plan, extra: true },
+  {
+    id: 'email',
+    head: 'E-mail',
+    cell: ({ name, email }) => (email === name ? <Absent /> : <Name text={email} />),
+    sort: 'email',
+    text: true,
+    extra: true,
+  },
+  {
+    id: 'parent',
+    head: 'Below',
+    cell: ({ parent }) => (parent === null ? '' : <Name text={parent} />),
+    sort: 'parent',
+    text: true,
+    minor: true,
+  },
+  { id: 'plan', head: 'Plan', cell: ({ plan }) => plan, sort: 'plan', extra: true },
   {
     id: 'keys',
     head: 'Keys',
     cell: ({ liveKeys }) => liveKeys,
-    value: ({ liveKeys }) => liveKeys,
+    sort: 'liveKeys',
     numeric: true,
     minor: true,
   },
@@ -45,17 +64,28 @@ const COLUMNS: readonly Column<AccountRow>[] = [
   CREATED,
 ]
 
-/** Accounts per page; older ones are loaded on demand. */
-const PAGE_ACCOUNTS = 100
+const PAGE_ACCOUNTS = 50
 
 /** The page of accounts. */
 export function AccountsPage() {
   const { query } = useLocation()
-  const search = query.get('search') ?? ''
   const [act, setAct] = useState<AccountAct | null>(null)
   const { isAdmin } = useRights()
-  const asked = { search, limit: PAGE_ACCOUNTS }
-  const list = useList('/accounts', asked, ({ accounts }) => accounts)
+  const filters: readonly ListFilter[] = [
+    { name: 'plan', label: 'Plan', options: usePlans() },
+    { name: 'state', label: 'State', options: STATES },
+    { name: 'parent', label: 'Below', options: [], find: accountsLike, isFree: true },
+  ]
+  const asked = Object.fromEntries(
+    ['search', ...filters.map(({ name }) => name)].map((name) => [name, query.get(name)]),
+  )
+  const options = { sortable: true, usualSort: '-createdAt' }
+  const list = useList(
+    '/accounts',
+    { ...asked, limit: PAGE_ACCOUNTS },
+    ({ accounts }) => accounts,
+    options,
+  )
   return (
     <Page
       title="Accounts"
@@ -63,20 +93,19 @@ export function AccountsPage() {
       action={
         isAdmin && <CreateButton text="Create account" onClick={() => setAct({ act: 'create' })} />
       }
-      filters={<Search label="Search accounts" value={search} />}
+      filters={
+        <FilterBar
+          search={{ label: 'Search accounts', hint: 'Name, e-mail or id' }}
+          filters={filters}
+        />
+      }
     >
       <DataTable
         caption="Accounts"
         columns={COLUMNS}
         list={list}
         unit="account"
-        empty={
-          <Empty title="No accounts match this search">
-            <p>
-              <Button onClick={() => setFilter({ search: null })}>Clear search</Button>
-            </p>
-          </Empty>
-        }
+        empty={<NoMatches what="accounts" filters={filters} />}
         keyOf={({ id }) => id}
         faded={({ disabled }) => disabled}
         actions={(account) => <RowMenu account={account} open={setAct} />}
@@ -84,6 +113,16 @@ export function AccountsPage() {
       {act === null ? null : <AccountDialog act={act} onClose={() => setAct(null)} />}
     </Page>
   )
+}
+
+const STATES = [
+  { value: 'active', label: 'active' },
+  { value: 'disabled', label: 'disabled' },
+]
+
+async function accountsLike(search: string): Promise<readonly Option[]> {
+  const { accounts } = await read('/accounts', { search, sort: 'name', limit: 50 })
+  return accounts.map(({ name }) => ({ value: name, label: name }))
 }
 
 interface RowMenuProps {
@@ -130,7 +169,7 @@ type AccountAct =
   | { readonly act: 'create' }
   | { readonly act: 'plan' | 'reset' | 'disable' | 'enable'; readonly account: AccountRow }
 
-type Link = CreatedAccountReply['link']
+type OneTimeLink = CreatedAccountReply['link']
 
 interface DialogProps {
   readonly act: AccountAct
@@ -154,7 +193,7 @@ function AccountDialog({ act, onClose }: DialogProps) {
 
 interface LinkProps {
   readonly title: string
-  readonly link: Link
+  readonly link: OneTimeLink
   readonly onClose: () => void
 }
 
@@ -272,7 +311,7 @@ function ChangePlan({ account, onClose }: AccountProps) {
 }
 
 function Reset({ account, onClose }: AccountProps) {
-  const [link, setLink] = useState<Link | null>(null)
+  const [link, setLink] = useState<OneTimeLink | null>(null)
   if (link !== null) {
     return <LinkShown title={`Link for ${account.email}`} link={link} onClose={onClose} />
   }

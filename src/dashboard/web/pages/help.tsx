@@ -15,6 +15,7 @@ interface KeyHelpProps {
 export function KeyHelp({ rights, onClose }: KeyHelpProps) {
   const places = SECTIONS.filter((section) => isShown(section, rights))
   const keys: readonly (readonly [string, string])[] = [
+    ['Ctrl K', 'Find anything'],
     ['/', 'Search'],
     ['c', 'Create'],
     ['↑ ↓', 'Move between rows'],

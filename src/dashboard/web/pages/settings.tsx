@@ -1,17 +1,16 @@
-/** The account: its plan, its password, its sessions and its audit log. */
+/** The account: its plan, its password and its sessions. */
 import { useState } from 'react'
-import type { AuditEntry, SessionReply } from '../../server/schema/schema.js'
+import type { SessionReply } from '../../server/schema/schema.js'
 import { change } from '../api/endpoints.js'
-import { useList } from '../api/cache.js'
 import { Button } from '../components/button.js'
 import { Confirm } from '../components/dialog.js'
-import { DataTable, type Column } from '../components/data-table.js'
-import { Day, Time } from '../components/values.js'
+import { Day } from '../components/values.js'
 import { report } from '../components/notices.js'
 import { ProblemLine } from '../components/states.js'
 import { Block, Page } from '../shell/page.js'
 import { planText } from '../shell/navigation-rail.js'
 import { useAccount, useRights, useSession } from '../shell/session.js'
+import { Link } from '../routing.js'
 import { useSubmit } from '../components/form.js'
 import { Password } from './sign-in.js'
 
@@ -41,7 +40,13 @@ export function SettingsPage() {
       </Block>
       <PasswordBlock />
       <SessionsBlock />
-      {readsMembers ? <AuditBlock /> : null}
+      {readsMembers ? (
+        <Block title="Audit log">
+          <p>
+            <Link to="/audit">Who changed this account and its keys</Link>
+          </p>
+        </Block>
+      ) : null}
     </Page>
   )
 }
@@ -110,30 +115,6 @@ function SessionsBlock() {
           onClose={() => setAsking(false)}
         />
       ) : null}
-    </Block>
-  )
-}
-
-const COLUMNS: readonly Column<AuditEntry>[] = [
-  { id: 'when', head: 'When', cell: ({ atMs }) => <Time ms={atMs} /> },
-  { id: 'what', head: 'Action', cell: ({ action }) => <code>{action}</code> },
-  { id: 'detail', head: 'Detail', cell: ({ detail }) => detail, className: 'wide-cell' },
-  { id: 'who', head: 'By', cell: ({ actor }) => actor, minor: true },
-  { id: 'address', head: 'From', cell: ({ address }) => <code>{address ?? ''}</code>, minor: true },
-]
-
-function AuditBlock() {
-  const list = useList('/audit', { limit: 20 }, ({ entries }) => entries, { name: 'audit.' })
-  return (
-    <Block title="Audit log" note="changes to this account and its keys, newest first">
-      <DataTable
-        caption="Changes to the account and its keys"
-        columns={COLUMNS}
-        list={list}
-        unit="change"
-        empty={<p className="soft">No changes yet.</p>}
-        keyOf={({ id }) => id}
-      />
     </Block>
   )
 }

@@ -1,6 +1,7 @@
 /**
  * Keyboard shortcuts of all pages: `/` focuses the search, `c` starts the page's main action, `g` and a
- * letter open another page, `?` lists them. They are off in text fields and open dialogs.
+ * letter open another page, `?` lists them. They are off in text fields and open dialogs. Ctrl+K (or Cmd+K)
+ * opens the command palette, in text fields too.
  */
 import { useEffect, useRef } from 'react'
 import { go } from '../routing.js'
@@ -33,11 +34,23 @@ function begin(button: HTMLElement): void {
   button.click()
 }
 
-/** Installs the shortcuts. `help` shows the list. */
-export function useKeyboard(rights: Rights, help: () => void): void {
+interface Shortcuts {
+  /** Shows the list of shortcuts. */
+  readonly help: () => void
+  /** Opens the command palette. */
+  readonly find: () => void
+}
+
+/** Installs the shortcuts. */
+export function useKeyboard(rights: Rights, { help, find }: Shortcuts): void {
   const chordMs = useRef(0)
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
+      if ((event.ctrlKey || event.metaKey) && event.key === 'k' && !isCovered()) {
+        event.preventDefault()
+        find()
+        return
+      }
       if (event.ctrlKey || event.metaKey || event.altKey) return
       if (isWriting(event.target) || isCovered()) return
       const now = Date.now()
@@ -59,5 +72,5 @@ export function useKeyboard(rights: Rights, help: () => void): void {
     }
     document.addEventListener('keydown', onKey)
     return () => document.removeEventListener('keydown', onKey)
-  }, [rights, help])
+  }, [rights, help, find])
 }

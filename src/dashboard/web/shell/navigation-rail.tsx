@@ -181,6 +181,7 @@ export const SECTIONS: readonly Section[] = [
   { path: '/models', name: 'Models', icon: 'models', key: 'm', needs: null },
   { path: '/playground', name: 'Playground', icon: 'playground', key: 'p', needs: 'makesKeys' },
   { path: '/members', name: 'Members', icon: 'accounts', key: 'b', needs: 'readsMembers' },
+  { path: '/audit', name: 'Audit log', icon: 'file', key: 'l', needs: 'readsMembers' },
   { path: '/operations', name: 'Operations', icon: 'operations', key: 'a', needs: 'readsGateway' },
   { path: '/providers', name: 'Providers', icon: 'providers', key: 'v', needs: 'readsGateway' },
   {

@@ -1,5 +1,6 @@
 /** The frame of every page: title, purpose, main action and filters. */
-import { lazy, Suspense, useEffect, type ReactNode } from 'react'
+import { lazy, Suspense, useEffect, useState, type ReactNode } from 'react'
+import { Button } from '../components/button.js'
 import { useRights, useSession } from './session.js'
 
 const AccountSwitch = lazy(() =>
@@ -46,10 +47,32 @@ export function Page({ title, purpose, action, filters, scoped = false, children
         <div className="filters">
           {choice}
           {filters}
+          {filters === undefined ? null : <ViewsButton />}
         </div>
       )}
       {children}
     </main>
+  )
+}
+
+const SavedViews = lazy(() =>
+  import('./saved-views.js').then((module) => ({ default: module.SavedViews })),
+)
+
+/** Saves the page with its filters under a name, and opens saved ones. */
+function ViewsButton() {
+  const [open, setOpen] = useState(false)
+  return (
+    <>
+      <Button tone="quiet" onClick={() => setOpen(true)}>
+        Saved views
+      </Button>
+      {open ? (
+        <Suspense>
+          <SavedViews onClose={() => setOpen(false)} />
+        </Suspense>
+      ) : null}
+    </>
   )
 }
 

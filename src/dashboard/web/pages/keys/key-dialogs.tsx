@@ -64,12 +64,17 @@ function EditKey({ detail: { key, plan }, atLimits, onClose }: KeyProps & { atLi
   const [reason, setReason] = useState('')
   const initial = draftOf(key)
   return (
-    <Dialog title={`Edit ${key.name}`} description={<AccountNote apiKey={key} />} onClose={onClose}>
+    <Dialog
+      title={`Edit ${key.name}`}
+      description={<AccountNote apiKey={key} />}
+      {...(atLimits ? { focus: '.limit-fields input' } : {})}
+      onClose={onClose}
+    >
       <KeyForm
         initial={atLimits ? { ...initial, limited: true } : initial}
         plan={plan}
         endsAtMs={key.expiresAtMs}
-        atLimits={atLimits}
+        isInside={atLimits}
         verb="Save"
         onClose={onClose}
         send={async (draft) => {

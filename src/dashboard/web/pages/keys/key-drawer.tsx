@@ -6,7 +6,8 @@ import { CopyButton } from '../../components/copy-button.js'
 import { Dialog } from '../../components/dialog.js'
 import { LimitBar } from '../../components/limits.js'
 import { BlockSkeleton, Failed } from '../../components/states.js'
-import { Count, Money, Name, Time } from '../../components/values.js'
+import { Money, Name, Time } from '../../components/values.js'
+import { plural } from '../../format/number.js'
 import { Link } from '../../routing.js'
 import { useRights } from '../../shell/session.js'
 import type { KeyAct } from './key-dialogs.js'
@@ -79,9 +80,7 @@ function Detail({
           </dd>
           <dt>30 days</dt>
           <dd>
-            <Link to={`/requests?${ofKey}`}>
-              <Count value={key.requests} /> requests
-            </Link>
+            <Link to={`/requests?${ofKey}`}>{plural(key.requests, 'request')}</Link>
             {', '}
             <Link to={`/usage?${ofKey}`}>
               <Money nano={key.spendNanoUsd} unpriced={key.unpricedRequests} />
@@ -149,9 +148,7 @@ function Actions({ apiKey: key, act }: Pick<DrawerProps, 'act'> & { readonly api
         <>
           <Button onClick={() => act('edit', key)}>Edit</Button>
           <Button onClick={() => act('rotate', key)}>Rotate</Button>
-          <Button tone="danger" onClick={() => act('revoke', key)}>
-            Revoke
-          </Button>
+          <Button onClick={() => act('revoke', key)}>Revoke</Button>
         </>
       ) : null}
       {readsMembers ? (

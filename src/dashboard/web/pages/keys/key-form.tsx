@@ -45,15 +45,15 @@ interface FieldsProps {
   readonly endsAtMs: number | null
   /** The plan of the key's account. */
   readonly plan: Plan
-  /** The form begins at the limits. */
-  readonly atLimits?: boolean
+  /** The dialog begins at another field than the name. */
+  readonly isInside?: boolean
   /** More fields, at the end. */
   readonly children?: ReactNode
 }
 
 interface FormProps extends Pick<
   FieldsProps,
-  'initial' | 'endsAtMs' | 'plan' | 'atLimits' | 'children'
+  'initial' | 'endsAtMs' | 'plan' | 'isInside' | 'children'
 > {
   /** The button's text. */
   readonly verb: string
@@ -90,7 +90,7 @@ export function KeyForm({ verb, send, onClose, advice, ...rest }: FormProps) {
 }
 
 function KeyFields(props: FieldsProps) {
-  const { draft, setDraft, problem, endsAtMs, plan, atLimits = false, children } = props
+  const { draft, setDraft, problem, endsAtMs, plan, isInside = false, children } = props
   const errors = errorsOf(props, faultsOf(draft, plan, Date.now()))
   const isPlaced = problem?.param !== undefined && refusedField(problem) !== null
   return (
@@ -98,7 +98,7 @@ function KeyFields(props: FieldsProps) {
       <TextField
         label="Name"
         hint="Where the key is used: ci-runner, laptop."
-        autoFocus={!atLimits}
+        autoFocus={!isInside}
         maxLength={100}
         autoComplete="off"
         error={errors.name}
@@ -122,7 +122,7 @@ function KeyFields(props: FieldsProps) {
         />
       ) : null}
       <ToolsFields {...{ draft, setDraft }} error={errors.allowTools} />
-      <LimitsFields {...{ draft, setDraft, errors, plan, atLimits }} />
+      <LimitsFields {...{ draft, setDraft, errors, plan }} />
       <TextField
         label="Labels"
         hint="Optional, for usage by label, limits and routes: team=research env=ci."
@@ -258,11 +258,11 @@ function ToolsFields({ draft, setDraft, error }: ToolsProps) {
   )
 }
 
-interface LimitsProps extends PartProps, Pick<FieldsProps, 'plan' | 'atLimits'> {
+interface LimitsProps extends PartProps, Pick<FieldsProps, 'plan'> {
   readonly errors: Faults
 }
 
-function LimitsFields({ draft, setDraft, errors, plan, atLimits = false }: LimitsProps) {
+function LimitsFields({ draft, setDraft, errors, plan }: LimitsProps) {
   return (
     <>
       <SelectField
@@ -274,12 +274,11 @@ function LimitsFields({ draft, setDraft, errors, plan, atLimits = false }: Limit
         <option value="own">of this key, within the plan</option>
       </SelectField>
       {draft.limited ? (
-        <div className="field-grid">
-          {LIMIT_FIELDS.map((field, at) => (
+        <div className="field-grid limit-fields">
+          {LIMIT_FIELDS.map((field) => (
             <LimitInput
               key={field.name}
               field={field}
-              autoFocus={atLimits && at === 0}
               plan={plan}
               error={errors[`limits.${field.name}`]}
               value={draft.limits[field.name]}
@@ -296,14 +295,13 @@ function LimitsFields({ draft, setDraft, errors, plan, atLimits = false }: Limit
 
 interface LimitInputProps {
   readonly field: LimitField
-  readonly autoFocus: boolean
   readonly plan: Plan
   readonly error: string | undefined
   readonly value: string
   readonly onChange: (value: string) => void
 }
 
-function LimitInput({ field, autoFocus, plan, error, value, onChange }: LimitInputProps) {
+function LimitInput({ field, plan, error, value, onChange }: LimitInputProps) {
   const { name, label, unit, step } = field
   const most = plan.limits[name]
   const isMoney = unit !== 1
@@ -311,7 +309,6 @@ function LimitInput({ field, autoFocus, plan, error, value, onChange }: LimitInp
     <TextField
       label={label}
       type="number"
-      autoFocus={autoFocus}
       min={step}
       step={step}
       inputMode={isMoney ? 'decimal' : 'numeric'}

@@ -4,12 +4,12 @@ import type { Key } from '../../../server/schema/schema.js'
 import { useList, useResource } from '../../api/cache.js'
 import { Button, CreateButton, IconButton } from '../../components/button.js'
 import { CREATED, DataTable, RECENT_USE, type Column } from '../../components/data-table.js'
-import { FilterBar, type ListFilter } from '../../components/filter-bar.js'
+import { FilterBar, NoMatches, type ListFilter } from '../../components/filter-bar.js'
 import { Limits, useLimits } from '../../components/limits.js'
 import { Menu } from '../../components/menu.js'
 import { Empty } from '../../components/states.js'
 import { Name, Time } from '../../components/values.js'
-import { go, setFilter, setQuery, useLocation } from '../../routing.js'
+import { go, setQuery, useLocation } from '../../routing.js'
 import { Page } from '../../shell/page.js'
 import { useAccount, useRights, useScope, useSession } from '../../shell/session.js'
 import { CreateKey, KeyDialog, type KeyAct } from './key-dialogs.js'
@@ -82,7 +82,6 @@ export function KeysPage() {
     setQuery({ create: null, edit: null }, { replace: true })
     void refresh()
   }
-  const isFiltered = ['search', ...filters.map(({ name }) => name)].some((name) => query.has(name))
   const mayChange = isAdmin || makesKeys
   return (
     <Page
@@ -108,7 +107,11 @@ export function KeysPage() {
         list={list}
         unit="key"
         holds="Keys keep working."
-        empty={<NoKeys isFiltered={isFiltered} mayCreate={makesKeys} filters={filters} />}
+        empty={
+          <NoMatches what="keys" filters={filters}>
+            <NoKeys mayCreate={makesKeys} />
+          </NoMatches>
+        }
         keyOf={(key) => key.id}
         faded={(key) => key.state !== 'live'}
         open={(key) => setQuery({ key: key.id, edit: null })}
@@ -162,24 +165,7 @@ function useFilters(): readonly ListFilter[] {
   ]
 }
 
-interface NoKeysProps {
-  readonly isFiltered: boolean
-  readonly mayCreate: boolean
-  readonly filters: readonly ListFilter[]
-}
-
-function NoKeys({ isFiltered, mayCreate, filters }: NoKeysProps) {
-  if (isFiltered) {
-    const names = ['search', ...filters.map(({ name }) => name)]
-    const clear = (): void => setFilter(Object.fromEntries(names.map((name) => [name, null])))
-    return (
-      <Empty title="No keys match these filters">
-        <p>
-          <Button onClick={clear}>Clear filters</Button>
-        </p>
-      </Empty>
-    )
-  }
+function NoKeys({ mayCreate }: { readonly mayCreate: boolean }) {
   return (
     <Empty title="No keys yet">
       <p>

@@ -1,0 +1,152 @@
+/** The audit log: who changed what, when and why, with filters and a file. */
+import { useState } from 'react'
+import type { AuditEntry } from '../../server/schema/schema.js'
+import { useList } from '../api/cache.js'
+import { call, problemOf, urlOf, type Query } from '../api/client.js'
+import { Button } from '../components/button.js'
+import { DataTable, type Column } from '../components/data-table.js'
+import { FilterBar, NoMatches, type ListFilter } from '../components/filter-bar.js'
+import { report } from '../components/notices.js'
+import { Empty } from '../components/states.js'
+import { Time } from '../components/values.js'
+import { saveFile } from '../format/csv.js'
+import { DAY_MS } from '../format/time-buckets.js'
+import { useLocation } from '../routing.js'
+import { useNow } from '../shell/clock.js'
+import { Page } from '../shell/page.js'
+import { useScope } from '../shell/session.js'
+
+const PAGE = 50
+/** The start of a period is rounded, so that the list does not load again with each tick of the clock. */
+const STEP_MS = 300_000
+
+const WHEN: Column<AuditEntry> = {
+  id: 'when',
+  head: 'When',
+  cell: ({ atMs }) => <Time ms={atMs} />,
+  sort: 'atMs',
+  first: 'desc',
+}
+const ACCOUNT: Column<AuditEntry> = {
+  id: 'account',
+  head: 'Account',
+  cell: ({ accountName, accountId }) => accountName ?? accountId,
+  minor: true,
+}
+const COLUMNS: readonly Column<AuditEntry>[] = [
+  { id: 'who', head: 'By', cell: ({ actor }) => actor },
+  { id: 'what', head: 'Action', cell: ({ action }) => <code>{action}</code> },
+  {
+    id: 'detail',
+    head: 'Detail',
+    cell: ({ detail, reason }) => (
+      <>
+        {detail}
+        {reason === null ? null : <span className="soft"> Reason: {reason}</span>}
+      </>
+    ),
+    className: 'wide-cell',
+    extra: true,
+  },
+  {
+    id: 'address',
+    head: 'From',
+    cell: ({ address }) => <code>{address ?? ''}</code>,
+    minor: true,
+  },
+]
+
+/** The page of the audit log. */
+export function AuditPage() {
+  const { query } = useLocation()
+  const scope = useScope()
+  const nowMs = Math.floor(useNow() / STEP_MS) * STEP_MS
+  const days = DAYS.find(({ value }) => value === query.get('since'))?.days
+  const asked: Query = {
+    ...{ account: scope, search: query.get('search'), actor: query.get('actor') },
+    ...{ action: query.get('action'), target: query.get('target') },
+    ...(days === undefined ? {} : { fromMs: nowMs - days * DAY_MS }),
+  }
+  const list = useList('/audit', { ...asked, limit: PAGE }, ({ entries }) => entries, {
+    sortable: true,
+    usualSort: '-atMs',
+  })
+  return (
+    <Page
+      title="Audit log"
+      purpose="Who changed accounts, keys, members and the configuration, when and why."
+      scoped
+      action={<SaveCsv asked={{ ...asked, sort: query.get('sort') }} />}
+      filters={<FilterBar search={{ label: 'Search the audit log' }} filters={FILTERS} />}
+    >
+      <DataTable
+        caption="Audit log"
+        columns={[WHEN, ...(scope === 'all' ? [ACCOUNT] : []), ...COLUMNS]}
+        list={list}
+        unit="change"
+        empty={
+          <NoMatches what="changes" filters={FILTERS}>
+            <Empty title="No changes yet">
+              <p>Each change of an account, a key or a member is listed here.</p>
+            </Empty>
+          </NoMatches>
+        }
+        keyOf={({ id }) => id}
+      />
+    </Page>
+  )
+}
+
+const KINDS = ['account', 'key', 'member', 'user', 'session', 'configuration', 'token', 'recording']
+const DAYS = [
+  { value: '24h', label: 'Last 24 h', days: 1 },
+  { value: '7d', label: 'Last 7 d', days: 7 },
+  { value: '30d', label: 'Last 30 d', days: 30 },
+] as const
+
+const FILTERS: readonly ListFilter[] = [
+  {
+    name: 'action',
+    label: 'Action',
+    options: [
+      ...KINDS.map((kind) => ({ value: `${kind}.`, label: `all of ${kind}s` })),
+      ...['key.create', 'key.change', 'key.rotate', 'key.revoke', 'account.disable'].map(
+        (value) => ({ value, label: value }),
+      ),
+    ],
+    isFree: true,
+  },
+  {
+    name: 'actor',
+    label: 'By',
+    options: [{ value: 'command line', label: 'command line' }],
+    isFree: true,
+  },
+  { name: 'target', label: 'Target id', options: [], isFree: true },
+  { name: 'since', label: 'Time', options: DAYS },
+]
+
+function SaveCsv({ asked }: { readonly asked: Query }) {
+  const [busy, setBusy] = useState(false)
+  const save = async (): Promise<void> => {
+    setBusy(true)
+    try {
+      saveFile('audit.csv', await (await call('GET', urlOf('/audit.csv', asked))).text())
+      report('Saved audit.csv.')
+    } catch (error) {
+      report(`Not saved. ${problemOf(error).message}`)
+    } finally {
+      setBusy(false)
+    }
+  }
+  return (
+    <Button
+      icon="file"
+      busy={busy}
+      title="All changes that match the filters"
+      onClick={() => void save()}
+    >
+      Save CSV
+    </Button>
+  )
+}

@@ -1,0 +1,258 @@
+/**
+ * Goal: an administrator of many accounts finds and stops a leaked key, raises a limit, invites a colleague and
+ * finds anything by its id in a few clicks; lists are in the order of the server.
+ * Method: a real gateway with keys of several accounts, a real Chromium; each click of a task is counted. axe
+ * looks at each page and dialog in both themes and both widths.
+ */
+import t, { type Test } from 'tap'
+import type { Locator, Page } from 'playwright-core'
+import { auditReply, keysReply } from '../../../src/dashboard/server/schema/schema.js'
+import { aKey, anAccount } from '../../store/contract/sample-records.js'
+import { aRow, PASSWORD, startStage, type Stage } from '../fixtures/stage.js'
+import { launch, open, overflow, SKIP, violations } from './browser.js'
+
+t.setTimeout(240_000)
+
+const LONG_NAME = 'a service with a very long name that nobody would type twice in one week 74'
+
+/** Counts the clicks of a task. */
+class Clicks {
+  count = 0
+
+  async on(target: Locator): Promise<void> {
+    this.count += 1
+    await target.click()
+  }
+}
+
+async function filled({ store }: Stage): Promise<{ leakedId: string; requestId: string }> {
+  const teams = ['alpha', 'beta'].map((name) =>
+    anAccount({ name, email: `${name}@example.com`, plan: 'max' }),
+  )
+  let [leakedId, requestId] = ['', '']
+  for (const [at, team] of teams.entries()) {
+    await store.createAccount(team)
+    for (let number = 0; number < 60; number += 1) {
+      const key = aKey(team.id, {
+        name: number === 7 ? LONG_NAME : `${team.name} ${number}`,
+        createdBy: 'ada@example.com',
+        ...(number % 3 === 0 ? { labels: { team: 'research' } } : {}),
+        ...(number === 0 ? { limits: { requestsPerMinute: 3 } } : {}),
+      })
+      await store.createKey(key, null)
+      const row = aRow(team.id, { keyId: key.id, costNanoUsd: (at * 60 + number) * 1_000_000_000 })
+      await store.ledger.settle(row)
+      if (at === 0 && number === 5) [leakedId, requestId] = [key.id, row.requestId]
+    }
+  }
+  return { leakedId, requestId }
+}
+
+async function signIn(page: Page, { origin }: Stage, email: string): Promise<void> {
+  await page.goto(`${origin}/dashboard/`)
+  await page.getByLabel('E-mail').fill(email)
+  await page.getByLabel('Password').fill(PASSWORD)
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+}
+
+void t.test('the tasks of an administrator', { skip: SKIP }, async (t) => {
+  const stage = await startStage(t)
+  const { leakedId, requestId } = await filled(stage)
+  const api = await stage.signedIn('root@example.com', 'max', 'admin')
+  const { page, complaints } = await open(await launch(t), {
+    viewport: { width: 1440, height: 900 },
+  })
+  await signIn(page, stage, 'root@example.com')
+  const rail = (name: string) =>
+    page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name, exact: true })
+
+  await t.test('the largest spend of all keys is on top', async (t) => {
+    await page.goto(`${stage.origin}/dashboard/keys?account=all`)
+    await page.getByRole('button', { name: '30 d spend' }).click()
+    const first = page.locator('tbody tr').first()
+    await first.getByText('beta 59').waitFor()
+    t.match(await first.innerText(), /beta 59[\s\S]*beta[\s\S]*\$119/)
+    await page.getByText(/121 keys/).waitFor()
+    await page.getByRole('button', { name: 'Next' }).click()
+    await page.getByText('page 2').waitFor()
+    t.match(page.url(), /sort=-spend/)
+    t.equal(await overflow(page), 0)
+  })
+
+  await t.test('anyone’s key is revoked', async (t) => {
+    const clicks = new Clicks()
+    await clicks.on(rail('Keys'))
+    await page.getByRole('searchbox', { name: 'Search keys' }).fill(leakedId)
+    await clicks.on(page.getByRole('button', { name: 'Actions for alpha 5', exact: true }))
+    await clicks.on(page.getByRole('menuitem', { name: 'Revoke' }))
+    const dialog = page.getByRole('alertdialog', { name: 'Revoke alpha 5?' })
+    await dialog.getByLabel('Reason').fill('leaked in a repository')
+    await clicks.on(dialog.getByRole('button', { name: 'Revoke' }))
+    await page.getByText(/^Revoked\. alpha 5 stopped working/).waitFor()
+    t.ok(clicks.count <= 4, `${clicks.count} clicks`)
+    const log = await api.get('/audit?account=all&action=key.revoke')
+    t.match(auditReply.parse(log.json).entries, [
+      { target: leakedId, reason: 'leaked in a repository', accountName: 'alpha' },
+    ])
+  })
+
+  await t.test('a limit is raised from the key', async (t) => {
+    const clicks = new Clicks()
+    await clicks.on(rail('Keys'))
+    await page.getByRole('searchbox', { name: 'Search keys' }).fill('alpha 0')
+    await clicks.on(page.getByRole('button', { name: /^alpha 0/ }))
+    const drawer = page.getByRole('dialog', { name: 'alpha 0' })
+    await drawer.getByText('Requests per minute').waitFor()
+    await clicks.on(drawer.getByRole('button', { name: 'Edit' }))
+    const form = page.getByRole('dialog', { name: 'Edit alpha 0' })
+    await form.getByLabel('Requests per minute').fill('60')
+    await form.getByLabel('Labels').fill('team=platform')
+    await clicks.on(form.getByRole('button', { name: 'Save' }))
+    await page.getByText(/^Saved\. alpha 0/).waitFor()
+    t.ok(clicks.count <= 4, `${clicks.count} clicks`)
+    const found = await api.get('/keys?account=all&search=alpha+0')
+    t.match(keysReply.parse(found.json).keys, [
+      { limits: { requestsPerMinute: 60 }, labels: { team: 'platform' } },
+    ])
+    const changed = page.getByRole('dialog', { name: 'alpha 0' })
+    await changed.getByText('team=platform').waitFor()
+    t.match(await changed.innerText(), /by root@example.com/, 'the history of its labels')
+    await page.keyboard.press('Escape')
+  })
+
+  await t.test('the form opens at the limits from a link', async (t) => {
+    const [key] = keysReply.parse((await api.get('/keys?account=all&search=beta+0')).json).keys
+    const query = `account=${key?.accountId ?? ''}&key=${key?.id ?? ''}&edit=limits`
+    await page.goto(`${stage.origin}/dashboard/keys?${query}`)
+    const form = page.getByRole('dialog', { name: 'Edit beta 0' })
+    await form.waitFor()
+    const field = form.getByLabel('Requests per minute')
+    t.equal(await field.inputValue(), '3')
+    await form.locator('.limit-fields input:focus').waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog', { name: 'beta 0' }).getByText('Limits now').waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+  })
+
+  await t.test('a request and a key are found by id', async (t) => {
+    for (const [id, name] of [
+      [requestId, requestId],
+      [leakedId, 'alpha 5'],
+    ] as const) {
+      const clicks = new Clicks()
+      await page.keyboard.press('Control+k')
+      const palette = page.getByRole('dialog', { name: 'Find' })
+      await palette.getByRole('searchbox').fill(id)
+      await clicks.on(palette.getByRole('link', { name }))
+      await page.getByRole('dialog').getByText(id).first().waitFor()
+      t.ok(clicks.count <= 2, `${clicks.count} clicks`)
+      await page.keyboard.press('Escape')
+      await page.getByRole('dialog').waitFor({ state: 'detached' })
+    }
+    await page.keyboard.press('Control+k')
+    await page.getByRole('dialog', { name: 'Find' }).getByRole('searchbox').fill('audit')
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Audit log' }).waitFor()
+  })
+
+  await t.test('the audit log is filtered and saved', async (t) => {
+    await page.getByRole('button', { name: 'Add filter' }).click()
+    await page.getByRole('option', { name: 'Action' }).click()
+    await page.getByRole('option', { name: 'key.revoke' }).click()
+    await page.getByText('leaked in a repository').waitFor()
+    t.equal(await page.locator('tbody tr').count(), 1)
+    const download = page.waitForEvent('download')
+    await page.getByRole('button', { name: 'Save CSV' }).click()
+    t.equal((await download).suggestedFilename(), 'audit.csv')
+    await page.getByRole('button', { name: 'Saved views' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Saved views' })
+    await dialog.getByLabel('Name').fill('Revoked keys')
+    await dialog.getByRole('button', { name: 'Save view' }).click()
+    await page.getByText('Saved the view Revoked keys.').waitFor()
+    await rail('Keys').click()
+    await page.keyboard.press('Control+k')
+    await page.getByRole('dialog', { name: 'Find' }).getByRole('searchbox').fill('revoked')
+    await page.getByRole('link', { name: 'Revoked keys' }).click()
+    await page.getByText('leaked in a repository').waitFor()
+    t.match(page.url(), /\/audit\?.*action=key\.revoke/)
+  })
+
+  await t.test('a colleague is invited', async (t) => {
+    await page.goto(`${stage.origin}/dashboard/keys?account=${await idOf(stage, 'alpha')}`)
+    const clicks = new Clicks()
+    await clicks.on(rail('Members'))
+    await clicks.on(page.getByRole('button', { name: 'Add member' }))
+    await page.getByRole('dialog').getByLabel('E-mail').fill('new@example.com')
+    await clicks.on(page.getByRole('dialog').getByRole('button', { name: 'Add', exact: true }))
+    await page.getByText(/\/dashboard\/reset#/).waitFor()
+    t.ok(clicks.count <= 4, `${clicks.count} clicks`)
+    await page.getByRole('button', { name: 'I have saved it' }).click()
+  })
+  t.strictSame(complaints, [])
+})
+
+async function idOf({ store }: Stage, name: string): Promise<string> {
+  return (await store.accountByName(name))?.id ?? ''
+}
+
+void t.test('axe finds nothing', { skip: SKIP }, async (t) => {
+  const stage = await startStage(t)
+  const { leakedId } = await filled(stage)
+  await stage.signedIn('root@example.com', 'max', 'admin')
+  const account = await idOf(stage, 'alpha')
+  const browser = await launch(t)
+  const scenes: readonly [path: string, ready: (page: Page) => Promise<void>][] = [
+    ['/keys?account=all&sort=-spend', (page) => page.getByText('beta 59').first().waitFor()],
+    [`/keys?account=${account}&search=74`, (page) => page.getByText(LONG_NAME).first().waitFor()],
+    [
+      `/keys?account=${account}&key=${leakedId}`,
+      (page) => page.getByText('Labels over time').waitFor(),
+    ],
+    [
+      `/keys?account=${account}&key=${leakedId}&edit=limits`,
+      (page) => page.getByRole('dialog', { name: 'Edit alpha 5' }).waitFor(),
+    ],
+    ['/accounts?sort=-spend', (page) => page.getByRole('link', { name: 'beta' }).waitFor()],
+    ['/audit?account=all', (page) => page.getByText('session.sign-in').first().waitFor()],
+    [`/members?account=${account}`, (page) => page.getByText('No members').first().waitFor()],
+  ]
+  for (const colorScheme of ['light', 'dark'] as const) {
+    for (const width of [1440, 390]) {
+      const { page, complaints } = await open(browser, {
+        colorScheme,
+        viewport: { width, height: 900 },
+      })
+      await signIn(page, stage, 'root@example.com')
+      for (const [path, ready] of scenes) {
+        await page.goto(`${stage.origin}/dashboard${path}`)
+        await ready(page)
+        await look(t, page, `${path} ${colorScheme} ${width}`)
+      }
+      await page.goto(`${stage.origin}/dashboard/audit?account=all`)
+      await page.getByText('session.sign-in').first().waitFor()
+      await page.keyboard.press('Control+k')
+      const palette = page.getByRole('dialog', { name: 'Find' })
+      await palette.getByRole('searchbox').fill('alpha')
+      await palette.getByRole('link', { name: 'alpha 1', exact: false }).first().waitFor()
+      await look(t, page, `palette ${colorScheme} ${width}`)
+      await page.keyboard.press('Escape')
+      await page.getByRole('button', { name: 'Saved views' }).click()
+      await page.getByRole('dialog', { name: 'Saved views' }).waitFor()
+      await look(t, page, `saved views ${colorScheme} ${width}`)
+      t.strictSame(complaints, [])
+      await page.close()
+    }
+  }
+})
+
+/** With SLUICE_PICTURES, a folder, also takes a picture. */
+async function look(t: Test, page: Page, name: string): Promise<void> {
+  t.strictSame(await violations(page), [], name)
+  t.equal(await overflow(page), 0, `${name}: nothing is wider than the window`)
+  const folder = process.env['SLUICE_PICTURES']
+  if (folder === undefined) return
+  await page.screenshot({ path: `${folder}/${name.replaceAll(/[^a-z0-9]+/gi, '-')}.png` })
+}
