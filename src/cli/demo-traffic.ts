@@ -1,6 +1,7 @@
 /**
- * A day of traffic for the demo: ledger entries of the last 24 hours, so that every page of the dashboard has
- * data. Times of day, models and failures are the same in each demo; no request is sent to an upstream.
+ * Sample traffic for the demo: ledger entries of the last 35 days, most of the last 24 hours, so that every
+ * page of the dashboard has data. Times of day, models and failures are the same in each demo; no request is
+ * sent to an upstream.
  */
 import type { Catalogue } from '../config/config.js'
 import { seededRandom, type RandomSource } from '../emulator/seeded-random.js'
@@ -8,40 +9,62 @@ import { newRequestId } from '../http/request-id.js'
 import { costNanoUsd } from '../ledger/price.js'
 import { Prices } from '../ledger/find-price.js'
 import { UNEXPLAINED, type LedgerEntry } from '../ledger/entry.js'
+import type { KeyLimits } from '../accounts/account.js'
 import { dayOf } from '../store/limit-arithmetic.js'
 import type { Ledger } from '../store/ledger.js'
 import type { Store } from '../store/store.js'
 
-/** An application of the demo: its key, its model, and its share of the requests. */
+/** An application of the demo: its account and key, and its share of the requests. */
 export interface DemoApp {
+  readonly accountId: string
+  /** The names of the accounts from the top of the tree to this one. */
+  readonly accountPath: string
   readonly keyId: string
+  /** The labels of the key, as in a ledger entry. */
   readonly labels: string
   readonly share: number
+  /** The only model that it asks for; absent: several. */
+  readonly model?: string
 }
 
 /** The applications of the traffic, and the prices. */
 export interface DemoTraffic {
-  readonly accountId: string
   readonly apps: readonly DemoApp[]
   readonly catalogue: Catalogue
   readonly nowMs: number
 }
 
-const REQUESTS = 900
+/** Requests of the last 24 hours, and of each day before. */
+const LAST_DAY = 900
+const EARLIER_DAY = 40
+/** So that the last month has data, too. */
+const EARLIER_DAYS = 34
 const HOUR_MS = 3_600_000
 /** Requests in each hour of the day (UTC), as shares. */
 const DAILY = [2, 1, 1, 1, 1, 2, 3, 5, 8, 10, 11, 11, 9, 10, 11, 10, 9, 7, 5, 4, 3, 3, 2, 2]
 
-type Served = Pick<LedgerEntry, 'upstream' | 'dialect'> & { readonly model: string }
+interface Served extends Pick<LedgerEntry, 'upstream' | 'dialect'> {
+  readonly model: string
+  /** The virtual model that the client asks for; absent: the model itself. */
+  readonly asked?: string
+  /** The target that failed before this one. */
+  readonly failedBefore?: string
+}
 const MODELS: readonly Served[] = [
   { model: 'claude-sonnet-5-5', upstream: 'anthropic', dialect: 'anthropic' },
   { model: 'gpt-5.4-mini', upstream: 'openai', dialect: 'openai-chat' },
   { model: 'gemini-3.5-flash', upstream: 'google', dialect: 'gemini' },
   { model: 'claude-haiku-4-5', upstream: 'anthropic', dialect: 'anthropic' },
   { model: 'gpt-5.4', upstream: 'openai', dialect: 'openai-responses' },
+  {
+    ...{ model: 'gpt-5.4-mini', asked: 'resilient', failedBefore: 'unreliable' },
+    ...{ upstream: 'openai', dialect: 'openai-chat' },
+  },
 ]
+const SHARES = [9, 8, 6, 4, 2, 2]
 
-type Failure = Pick<LedgerEntry, 'status' | 'outcome' | 'errorMessage' | 'upstreamStatus'>
+type Failure = Pick<LedgerEntry, 'status' | 'outcome' | 'errorMessage' | 'upstreamStatus'> &
+  Partial<Pick<LedgerEntry, 'modelAsked' | 'model' | 'upstream' | 'dialect'>>
 /** Failures of the provider, of the gateway, of its limits and of clients. */
 const FAILURES: readonly Failure[] = [
   {
@@ -81,6 +104,18 @@ const FAILURES: readonly Failure[] = [
     upstreamStatus: 401,
   },
   {
+    status: 200,
+    outcome: 'upstream_truncated',
+    errorMessage: "The upstream's reply ended before it was complete.",
+    upstreamStatus: 200,
+  },
+  {
+    ...{ status: 404, outcome: 'unknown_model', upstreamStatus: null },
+    errorMessage:
+      "The model 'no-such-model' is not available: GET /v1/models lists the models of this gateway.",
+    ...{ modelAsked: 'no-such-model', model: 'other', upstream: null, dialect: null },
+  },
+  {
     status: 499,
     outcome: 'client_gone',
     errorMessage: 'The client closed the connection.',
@@ -94,7 +129,11 @@ const ONE_FALLS_BACK_IN = 40
 const FORMATS = ['chat', 'responses', 'messages', 'gemini'] as const
 const FORMAT_SHARES = [6, 2, 3, 1]
 /** Failures before a request is sent to an upstream. */
-const REFUSALS: readonly LedgerEntry['outcome'][] = ['rate_limited', 'malformed_request']
+const REFUSALS: readonly LedgerEntry['outcome'][] = [
+  'rate_limited',
+  'malformed_request',
+  'unknown_model',
+]
 
 /** Writes the entries and returns them. Rejects with `GatewayError` if the store fails. */
 export async function writeDemoTraffic(
@@ -103,32 +142,38 @@ export async function writeDemoTraffic(
 ): Promise<readonly LedgerEntry[]> {
   const random = seededRandom(7)
   const prices = new Prices(traffic.catalogue.models, [])
-  const rows = Array.from({ length: REQUESTS }, () => rowOf(traffic, prices, random))
+  const times = timesOf(traffic.nowMs, random)
+  const rows = times.map((atMs) => rowOf({ ...traffic, atMs }, prices, random))
   await Promise.all(rows.map((row) => ledger.settle(row)))
   return rows
 }
 
-const SPENT_SHARE = 0.85
 const CENT_NANO_USD = 10_000_000
 
-/** Gives a key limits, and a budget that is mostly spent, for the dashboard. */
+/** A key whose budget of today is used up to a share. */
+export interface SpentBudget {
+  readonly key: Pick<DemoApp, 'accountId' | 'keyId'>
+  readonly share: number
+  readonly limits?: KeyLimits
+}
+
+/** Gives a key limits and a budget for the day, of which its requests of today have used a share. */
 export async function limitDemoKey(
   store: Store,
-  { accountId, keyId }: Pick<LedgerEntry, 'accountId' | 'keyId'>,
+  { key: { accountId, keyId }, share, limits = {} }: SpentBudget,
   rows: readonly LedgerEntry[],
 ): Promise<void> {
   const day = dayOf(Date.now())
-  const spent = rows
+  const used = rows
     .filter((row) => row.keyId === keyId && dayOf(row.atMs) === day)
     .reduce((sum, { costNanoUsd }) => sum + (costNanoUsd ?? 0), 0)
-  const nanoUsdPerDay = Math.ceil(spent / SPENT_SHARE / CENT_NANO_USD) * CENT_NANO_USD
-  await store.changeKey(
-    { accountId, id: keyId },
-    { limits: { requestsPerMinute: 60, nanoUsdPerDay } },
-  )
+  const cents = Math.max(1, (share < 1 ? Math.ceil : Math.floor)(used / share / CENT_NANO_USD))
+  const nanoUsdPerDay = cents * CENT_NANO_USD
+  // Shortly after midnight UTC there are too few requests for a whole cent.
+  const nanoUsd = share < 1 ? used : Math.max(used, nanoUsdPerDay)
+  await store.changeKey({ accountId, id: keyId }, { limits: { ...limits, nanoUsdPerDay } })
   const subject = `key:${keyId};own`
-  const budget = { accountId, kind: 'usd_day', subject, period: day, nanoUsd: spent } as const
-  await store.ledger.putBudgets([budget])
+  await store.ledger.putBudgets([{ accountId, kind: 'usd_day', subject, period: day, nanoUsd }])
 }
 
 interface DemoReply {
@@ -137,9 +182,23 @@ interface DemoReply {
   readonly firstContentMs: number
 }
 
+/** The times of the requests: the last day by its hours, the days before evenly. */
+function timesOf(nowMs: number, random: RandomSource): number[] {
+  const hours = DAILY.map((_, at) => at)
+  const shares = sharesBefore(nowMs)
+  const lastDay = Array.from({ length: LAST_DAY }, () => {
+    return nowMs - picked(hours, shares, random) * HOUR_MS - below(random, HOUR_MS)
+  })
+  const earlier = Array.from({ length: EARLIER_DAYS * EARLIER_DAY }, (_, index) => {
+    const daysAgo = 1 + Math.floor(index / EARLIER_DAY)
+    return nowMs - daysAgo * 24 * HOUR_MS - below(random, 24 * HOUR_MS)
+  })
+  return [...lastDay, ...earlier].map(Math.floor)
+}
+
 /** The attempts of an entry. */
 function attemptsOf(
-  { upstream }: Served,
+  { upstream, failedBefore }: Served,
   { failed, firstContentMs }: DemoReply,
   random: RandomSource,
 ): Pick<LedgerEntry, 'upstream' | 'attempts' | 'attempted' | 'attemptMs'> {
@@ -148,6 +207,10 @@ function attemptsOf(
   }
   const outcome = failed?.outcome ?? 'ok'
   const last = `${upstream ?? ''}:${outcome}`
+  if (failedBefore !== undefined) {
+    const attempted = `${failedBefore}:upstream_failed, ${last}`
+    return { upstream, attempts: 2, attempted, attemptMs: [60, firstContentMs - 60] }
+  }
   if (failed !== undefined || random() % ONE_FALLS_BACK_IN > 0) {
     return { upstream, attempts: 1, attempted: last, attemptMs: [firstContentMs] }
   }
@@ -155,21 +218,19 @@ function attemptsOf(
   return { upstream: 'openai', attempts: 2, attempted, attemptMs: [90, firstContentMs - 90] }
 }
 
-function rowOf(traffic: DemoTraffic, prices: Prices, random: RandomSource): LedgerEntry {
-  const { accountId, apps, nowMs } = traffic
+function rowOf(
+  traffic: DemoTraffic & { readonly atMs: number },
+  prices: Prices,
+  random: RandomSource,
+): LedgerEntry {
+  const { apps, atMs } = traffic
   const app = picked(
     apps,
     apps.map(({ share }) => share),
     random,
   )
-  const served = picked(MODELS, [9, 8, 6, 4, 2], random)
-  const { model, upstream, dialect } = served
-  const hoursAgo = picked(
-    DAILY.map((_, at) => at),
-    sharesBefore(nowMs),
-    random,
-  )
-  const atMs = Math.floor(nowMs - hoursAgo * HOUR_MS - below(random, HOUR_MS))
+  const served = servedFor(app, random)
+  const { model, upstream, dialect, asked = model } = served
   const failed = random() % ONE_FAILS_IN === 0 ? FAILURES[random() % FAILURES.length] : undefined
   const [input, output] = [
     200 + below(random, 3_000),
@@ -182,8 +243,8 @@ function rowOf(traffic: DemoTraffic, prices: Prices, random: RandomSource): Ledg
   const durationMs = firstContent + output * 9
   return {
     requestId: newRequestId(atMs),
-    ...{ atMs, durationMs, accountId, keyId: app.keyId },
-    ...{ modelAsked: model, modelAnswered: failed === undefined ? model : null, model },
+    ...{ atMs, durationMs, accountId: app.accountId, keyId: app.keyId },
+    ...{ modelAsked: asked, modelAnswered: failed === undefined ? model : null, model },
     ...{ dialect, stream: random() % 3 > 0, status: 200, outcome: 'ok' },
     finish: failed === undefined ? 'stop' : null,
     usage,
@@ -201,10 +262,16 @@ function rowOf(traffic: DemoTraffic, prices: Prices, random: RandomSource): Ledg
     },
     ...UNEXPLAINED,
     ...{ ingress: picked(FORMATS, FORMAT_SHARES, random), labels: app.labels, upstreamStatus: 200 },
+    accountPath: app.accountPath,
     ...attemptsOf(served, { failed, firstContentMs: firstContent }, random),
     ...failed,
     ...(failed?.outcome === 'rate_limited' ? limitOf(app) : {}),
   }
+}
+
+function servedFor({ model }: DemoApp, random: RandomSource): Served {
+  if (model !== undefined) return { model, upstream: 'openai', dialect: 'openai-chat' }
+  return picked(MODELS, SHARES, random)
 }
 
 function limitOf({ keyId }: DemoApp): Pick<LedgerEntry, 'limit' | 'retryAfterSeconds'> {

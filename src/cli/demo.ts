@@ -4,15 +4,15 @@
  */
 import { generateKeyPairSync } from 'node:crypto'
 import { existsSync, rmSync } from 'node:fs'
+import type { IncomingHttpHeaders } from 'node:http'
 import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
-import { createAccount } from '../accounts/accounts.js'
-import { createKey } from '../accounts/keys.js'
 import { openConfig } from '../config/generations/open-config.js'
+import type { Catalogue } from '../config/config.js'
 import type { ConfigSource } from '../config/generations/config-source.js'
 import { openDataPlane, type DataPlane } from '../process/data-plane.js'
 import { EMULATED_KEYS } from '../emulator/cloud-tokens.js'
@@ -24,11 +24,14 @@ import { openOps } from '../process/ops/ops-listener.js'
 import { packageFile } from '../config/package-file.js'
 import { gatewayStatusOf } from '../dashboard/server/gateway-status.js'
 import { AdminTokens, answerGenerations } from '../process/ops/generations-endpoints.js'
+import { localConfigControl } from '../process/ops/answer-control-requests.js'
 import { configPage, followConfig, lastRefusal } from '../process/ops/configuration-page.js'
 import { onSignals } from '../process/signals.js'
 import { openStore } from '../store/open-store.js'
 import { UsageError } from './usage-error.js'
 import { type Command } from './command.js'
+import { ADMIN, createDemoAccounts, DEMO_USERS, type SampleKey } from './demo-accounts.js'
+import { sendDemoRequests } from './demo-requests.js'
 import { limitDemoKey, writeDemoTraffic } from './demo-traffic.js'
 
 /** `sluice demo`. */
@@ -39,8 +42,8 @@ export const command: Command = {
 Usage: sluice demo [--port N] [--ops-port N] [--folder DIR]
 
 Starts the gateway on an embedded store in a temporary folder, with the built-in emulator as OpenAI,
-Anthropic, Google and three clouds, creates an account, keys and a day of sample traffic, and prints curl commands to
-paste. Replies are emulated. The demo deletes its files when it ends.
+Anthropic, Google and three clouds, creates two sample accounts with members, keys and traffic, and prints their
+sign-ins and curl commands to paste. Replies are emulated. The demo deletes its files when it ends.
 
 Options:
   --port N       the gateway's port (default: 8080, or a free one if that is in use)
@@ -121,10 +124,15 @@ async function startDemo(files: DemoFiles, port: number, opsPort: number): Promi
   const open: Closable[] = []
   try {
     const emulator = track(open, await startEmulator({ paceMs: 20 }))
+    emulator.script({ match: isUnreliable, fault: { kind: 'status', code: 500 } })
     await copyFile(packageFile('config/models.yaml'), join(folder, 'models.yaml'))
     await writeFile(join(folder, GOOGLE_FILE), serviceAccount(emulator), { mode: 0o600 })
-    await writeFile(file, configText(emulator, port, opsPort))
+    const text = configText(emulator, port, opsPort)
+    // Two generations, so that there is a difference to show and to roll back.
+    await writeFile(file, text.replace(ADDED_LATER, ''))
     const source = track(open, await openConfig(file, process.env))
+    await writeFile(file, text)
+    await source.reload()
     const log = createLogger({ level: 'warn' })
     const metrics = new Metrics()
     const login = await demoAccount(source, files)
@@ -133,6 +141,8 @@ async function startDemo(files: DemoFiles, port: number, opsPort: number): Promi
       log,
       metrics,
       gatewayStatus: async () => gatewayStatusOf(await metrics.text(), refused(), plane.canaries()),
+      configControl: localConfigControl(source, log),
+      hasSampleData: true,
     })
     setImmediate(() => void plane.openDashboard())
     open.push({ close: () => plane.drain() })
@@ -152,6 +162,12 @@ async function startDemo(files: DemoFiles, port: number, opsPort: number): Promi
         generations: (req) => answerGenerations({ source, log, tokens }, req),
       }),
     )
+    if (login.sampleKeys.length > 0) {
+      // Their failures are intended, and their lines would follow the printed text.
+      log.changeTo({ level: 'error' })
+      await sendDemoRequests(plane.port, login.sampleKeys)
+      log.changeTo({ level: 'warn' })
+    }
     const ended = untilSignal(log, open, files)
     const place = { port: plane.port, opsPort: ops.port, file, isKept: files.isKept }
     return { text: welcome(login, place), ended }
@@ -189,6 +205,18 @@ function serviceAccount({ origin }: Emulator): string {
   })
 }
 
+/** The API key of the upstream whose requests the emulator refuses. */
+const UNRELIABLE_KEY = 'emulated-unreliable'
+
+function isUnreliable({ headers }: { readonly headers: IncomingHttpHeaders }): boolean {
+  return headers.authorization === `Bearer ${UNRELIABLE_KEY}`
+}
+
+/** The lines that the second generation of the demo's configuration has added. */
+const ADDED_LATER = `limits:
+  - { scope: account, prefix: claude-opus, usd_per_day: 5 }
+`
+
 function configText(emulator: Emulator, port: number, opsPort: number): string {
   const { openai, anthropic, gemini } = emulator.baseUrls
   const { origin } = emulator
@@ -204,7 +232,10 @@ upstreams: # the built-in emulator, as three providers and three clouds
   bedrock: { platform: bedrock, dialect: anthropic, region: eu-west-1, base_url: ${origin}, auth: { aws: { access_key_id: ${keyId}, secret_access_key: ${secret} } } }
   vertex: { platform: vertex, dialect: gemini, project: emulated, location: global, base_url: ${origin}, auth: { google: { credentials_file: ${GOOGLE_FILE} } } }
   azure: { platform: azure, dialect: openai, base_url: ${origin}, api_key: emulated }
+  unreliable: { dialect: openai, base_url: ${openai}, api_key: ${UNRELIABLE_KEY} } # it fails every request
 routes:
+  - { model: unreliable, targets: [ { upstream: unreliable, model: gpt-5.4-mini } ] }
+  - { model: resilient, targets: [ { upstream: unreliable, model: gpt-5.4-mini } ], fallback: [ { upstream: openai, model: gpt-5.4-mini } ] }
   - { model: claude-on-bedrock, targets: [ { upstream: bedrock, model: 'eu.anthropic.claude-sonnet-5-5' } ], fallback: [ { upstream: anthropic, model: claude-sonnet-5-5 } ] }
   - { model: gemini-on-vertex, targets: [ { upstream: vertex, model: gemini-3.5-flash } ] }
   - { model: gpt-on-azure, targets: [ { upstream: azure, model: gpt-5.4-mini } ] }
@@ -219,57 +250,63 @@ routes:
   - { prefix: claude-, upstream: anthropic }
   - { prefix: gemini-, upstream: google }
 models: models.yaml
-plans:
+${ADDED_LATER}plans:
   starter: { price_usd: 20, max_keys: 5 }
   pro: { price_usd: 50, max_keys: 20 }
   max: { price_usd: 100, max_keys: unlimited }
 `
 }
 
-const loginSchema = z.strictObject({ email: z.string(), password: z.string(), secret: z.string() })
+const loginSchema = z.object({ password: z.string(), secret: z.string() })
 
-type Login = z.infer<typeof loginSchema>
+interface Login extends z.infer<typeof loginSchema> {
+  /** Empty if the accounts are those of an earlier start: their requests have been sent. */
+  readonly sampleKeys: readonly SampleKey[]
+}
 
-/** Keys with a day of traffic: name, team and share of the requests. */
-const APPS = [
-  ['web-app', 'shop', 6],
-  ['support-bot', 'support', 3],
-  ['nightly-batch', 'data', 1],
-] as const
-
-/** The account, its key and its sample traffic: new ones, or those of the last start in a kept folder. */
+/** The sign-in and the key: new ones with sample traffic, or those of the last start in a kept folder. */
 async function demoAccount(source: ConfigSource, { folder, isKept }: DemoFiles): Promise<Login> {
   const file = join(folder, 'login.json')
-  if (isKept && existsSync(file)) return loginSchema.parse(JSON.parse(await readFile(file, 'utf8')))
-  const login = await createDemoAccount(source)
-  if (isKept) await writeFile(file, JSON.stringify(login), { mode: 0o600 })
+  if (isKept && existsSync(file)) {
+    const kept = loginSchema.parse(JSON.parse(await readFile(file, 'utf8')))
+    return { ...kept, sampleKeys: [] }
+  }
+  const login = await createSampleData(source)
+  const { password, secret } = login
+  if (isKept) await writeFile(file, JSON.stringify({ password, secret }), { mode: 0o600 })
   return login
 }
 
-async function createDemoAccount(source: ConfigSource): Promise<Login> {
+/** The model of OpenAI whose announced end is the latest. */
+function endingModel({ models }: Catalogue): string {
+  const ending = models.filter(
+    ({ family, endpoints, shutdownDate }) =>
+      family === 'openai' && endpoints?.includes('chat') === true && shutdownDate !== undefined,
+  )
+  const [last] = ending.sort((a, b) => (b.shutdownDate ?? '').localeCompare(a.shutdownDate ?? ''))
+  if (last === undefined)
+    throw new Error('models.yaml has no model of OpenAI with an announced end')
+  return last.id
+}
+
+async function createSampleData(source: ConfigSource): Promise<Login> {
   const { config, catalogue } = source.current()
   const store = await openStore(config.store)
   try {
-    const email = 'demo@example.com'
-    const options = { email, plan: 'starter', role: 'admin', password: null } as const
-    const { account, generatedPassword } = await createAccount(store, options)
-    const { secret } = await createKey(store, { plans: config.plans, account, name: 'demo' })
-    const apps = []
-    for (const [name, team, share] of APPS) {
-      const { key } = await createKey(store, {
-        plans: config.plans,
-        account,
-        name,
-        labels: { team },
-      })
-      apps.push({ keyId: key.id, labels: `team=${team}`, share })
+    const { password, secret, keys } = await createDemoAccounts(
+      store,
+      config.plans,
+      endingModel(catalogue),
+    )
+    const rows = await writeDemoTraffic(store.ledger, { apps: keys, catalogue, nowMs: Date.now() })
+    for (const key of keys) {
+      if (key.name === 'sample-web-app') {
+        await limitDemoKey(store, { key, share: 0.85, limits: { requestsPerMinute: 60 } }, rows)
+      } else if (key.name === 'sample-evaluation') {
+        await limitDemoKey(store, { key, share: 1 }, rows)
+      }
     }
-    const traffic = { accountId: account.id, apps, catalogue, nowMs: Date.now() }
-    const rows = await writeDemoTraffic(store.ledger, traffic)
-    const [first] = apps
-    if (first !== undefined)
-      await limitDemoKey(store, { accountId: account.id, keyId: first.keyId }, rows)
-    return { email, password: generatedPassword ?? '', secret }
+    return { password, secret, sampleKeys: keys }
   } finally {
     await store.close()
   }
@@ -317,7 +354,7 @@ function welcome(login: Login, { port, opsPort, file, isKept }: DemoPlace): stri
   const chat = 'chat/completions'
   return `
 Sluice is up at ${base}. All replies are EMULATED: no provider is called, nothing is billed.
-The dashboard's last 24 hours are SAMPLE DATA: requests, tokens and costs are made up.
+The dashboard shows SAMPLE DATA: accounts, members and keys named sample-…, and their requests, tokens and costs, are made up.
 
 A whole reply from the Anthropic upstream, in the chat-completions format:
 
@@ -346,15 +383,19 @@ ${post(`-s -w '\\n'`, 'messages', { model: 'gemini-3.5-flash', max_tokens: 200, 
 ${post(`-s -w '\\n'`, 'responses', { model: 'claude-sonnet-5-5', input: question })}
 
   dashboard      http://127.0.0.1:${port}/dashboard/
-  e-mail         ${login.email}
+  e-mail         ${ADMIN}
   password       ${login.password}
   key            ${login.secret}
   metrics        http://127.0.0.1:${opsPort}/metrics
   configuration  ${file} (edit it: changes take effect within a second)
 
+Sign in with the same password as another user, to see what each role may do:
+
+${DEMO_USERS.map(({ email, role }) => `  ${email.padEnd(28)}${role}`).join('\n')}
+
 Create another key from another terminal. It works at once; 'keys revoke' revokes it:
 
-node ${quoted(process.argv[1] ?? '')} keys create --config ${quoted(file)} --account ${login.email} --name mine
+node ${quoted(process.argv[1] ?? '')} keys create --config ${quoted(file)} --account ${ADMIN} --name mine
 
 Ctrl-C ends the demo${isKept ? '; its files stay' : ' and removes its files'}.
 `

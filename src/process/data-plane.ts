@@ -81,6 +81,8 @@ export interface DataPlaneOptions extends Observers {
   /** Receives that link, once for all processes with the same secret. */
   readonly onSetUp?: (url: string) => void
   readonly gatewayStatus?: () => Promise<GatewayStatus | null>
+  /** Whether the dashboard says that its data are made up, as those of `sluice demo`. */
+  readonly hasSampleData?: boolean
   /** The process that reads the configuration. */
   readonly configControl?: ConfigControl
   /**
@@ -221,8 +223,9 @@ function canaryReporter(
 }
 
 /** Functions by which the dashboard queries other processes; null without them. */
-function statusSources({ gatewayStatus, configControl }: DataPlaneOptions) {
+function statusSources({ gatewayStatus, configControl, hasSampleData }: DataPlaneOptions) {
   return {
+    hasSampleData: hasSampleData ?? false,
     gatewayStatus: gatewayStatus ?? ((): Promise<null> => Promise.resolve(null)),
     configControl: configControl ?? remoteConfigControl(() => Promise.resolve(null)),
   }

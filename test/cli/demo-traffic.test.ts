@@ -1,5 +1,5 @@
 /**
- * Goal: the demo's ledger entries are from the last 24 hours, include costs and failures, and belong to
+ * Goal: the demo's ledger entries are from the last 35 days, include costs and failures, and belong to
  * its keys.
  */
 import t from 'tap'
@@ -9,27 +9,40 @@ import type { LedgerEntry } from '../../src/ledger/entry.js'
 import { openStore } from '../../src/store/open-store.js'
 
 const DAY_MS = 86_400_000
+const APP = { accountId: 'acc_demo', accountPath: 'sample-company' }
 
-void t.test('the demo records one day of traffic', async (t) => {
+void t.test('the demo records a day of traffic, and less of the days before', async (t) => {
   const loaded = loadConfig('config/gateway.yaml', {})
   if (!loaded.ok) throw new Error('config/gateway.yaml is not good')
   const store = await openStore(`sqlite:${t.testdir()}/demo.db`)
   t.teardown(() => store.close())
   const nowMs = Date.now()
   const apps = [
-    { keyId: 'key_a', labels: 'team=shop', share: 3 },
-    { keyId: 'key_b', labels: 'team=data', share: 1 },
+    { ...APP, keyId: 'key_a', labels: 'data=sample team=shop', share: 3 },
+    { ...APP, keyId: 'key_b', labels: 'data=sample team=data', share: 1, model: 'gpt-4o' },
   ]
   const { catalogue } = loaded
-  await writeDemoTraffic(store.ledger, { accountId: 'acc_demo', apps, catalogue, nowMs })
+  await writeDemoTraffic(store.ledger, { apps, catalogue, nowMs })
   const rows: LedgerEntry[] = []
   for await (const batch of store.ledger.export(0)) rows.push(...batch)
-  t.equal(rows.length, 900)
-  t.ok(rows.every(({ atMs }) => atMs <= nowMs && atMs > nowMs - DAY_MS))
+  const ofLastDay = rows.filter(({ atMs }) => atMs > nowMs - DAY_MS)
+  t.equal(ofLastDay.length, 900)
+  t.ok(rows.every(({ atMs }) => atMs <= nowMs && atMs > nowMs - 35 * DAY_MS))
+  for (let day = 1; day < 35; day += 1) {
+    const from = nowMs - (day + 1) * DAY_MS
+    t.ok(
+      rows.some(({ atMs }) => atMs > from && atMs <= from + DAY_MS),
+      `${day} days ago`,
+    )
+  }
+  t.ok(rows.every(({ labels }) => labels?.startsWith('data=sample ')))
+  const ofOneModel = rows.filter(({ keyId, outcome }) => keyId === 'key_b' && outcome === 'ok')
+  t.same(new Set(ofOneModel.map(({ model }) => model)), new Set(['gpt-4o']))
+  t.ok(rows.some(({ attempted }) => attempted === 'unreliable:upstream_failed, openai:ok'))
   t.ok(rows.every(({ costNanoUsd }) => costNanoUsd !== null))
   t.ok(rows.some(({ costNanoUsd }) => (costNanoUsd ?? 0) > 0))
   t.same(new Set(rows.map(({ keyId }) => keyId)), new Set(['key_a', 'key_b']))
   const failed = rows.filter(({ status }) => status !== 200)
-  t.ok(failed.length > 10 && failed.length < 100)
+  t.ok(failed.length > 10 && failed.length < 200)
   t.ok(failed.every(({ errorMessage }) => errorMessage !== null))
 })

@@ -10,6 +10,7 @@ import { once } from 'node:events'
 import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
+import { Browser } from '../dashboard/fixtures/stage.js'
 import { get, run, until, type Program } from './program.js'
 
 const shell = promisify(execFile)
@@ -183,6 +184,100 @@ void t.test('--folder keeps the account and its key for the next start', async (
   }
   t.equal(keys[0], keys[1])
   t.ok(existsSync(join(folder, 'gateway.yaml')))
+})
+
+void t.test('every page of the dashboard has sample data, for users in every role', async (t) => {
+  const demo = await startDemo(t)
+  const text = demo.program.out()
+  const password = /password +(\S+)/.exec(text)?.[1] ?? ''
+  const origin = new URL(demo.base).origin
+  const signedIn = async (email: string): Promise<Browser> => {
+    const browser = new Browser(origin)
+    t.match((await browser.signIn(email, password)).json, { sampleData: true }, email)
+    return browser
+  }
+  const admin = await signedIn('demo@example.com')
+  t.match(text, /SAMPLE DATA/)
+
+  await t.test('the pages', async (t) => {
+    const nowMs = Date.now()
+    const recent = `fromMs=${nowMs - 30 * 86_400_000}&toMs=${nowMs}`
+    for (const path of [
+      ...[
+        `/usage?account=all&by=day&${recent}`,
+        '/requests?account=all',
+        '/keys',
+        '/accounts',
+        '/audit?account=all',
+      ],
+      ...['/models', '/members?account=sample-shop', '/operations', '/providers', '/limits'],
+    ]) {
+      const { status, json } = await admin.get(path)
+      t.equal(status, 200, path)
+      const lists = Object.values(json).filter((value) => Array.isArray(value))
+      t.ok(
+        lists.some((list) => list.length > 0),
+        `${path} has rows`,
+      )
+    }
+    const month = new Date(Date.now() - 32 * 86_400_000).toISOString().slice(0, 7)
+    t.equal((await admin.get(`/statements/${month}?account=sample-company`)).status, 200)
+    const names = JSON.stringify((await admin.get('/keys?account=all')).json)
+    for (const [, name = ''] of names.matchAll(/"name":"([^"]+)"/g)) {
+      t.match(name, /^(sample-|demo$)/, 'made-up keys have the name of a sample')
+    }
+  })
+
+  await t.test('the configuration has two generations, and can be rolled back', async (t) => {
+    const list = await admin.get('/configuration')
+    t.match(list.json, { generations: [{ generation: 2 }, { generation: 1 }] })
+    const detail = await admin.get('/configuration/2?from=1')
+    t.match(JSON.stringify(detail.json), 'claude-opus', 'the difference')
+    const back = await admin.ask('POST', '/configuration/1/rollback', {
+      body: { reason: 'a test' },
+    })
+    t.equal(back.status, 200, back.text)
+  })
+
+  await t.test(
+    'an upstream fails, limits refuse requests, a deprecated model is used',
+    async (t) => {
+      const requests = async (): Promise<string> =>
+        (await admin.get('/requests?account=all&limit=50')).text
+      await until(async () => {
+        const { json } = await admin.get('/operations')
+        const upstreams = json['upstreams'] as { name: string; breaker: string }[]
+        return upstreams.find(({ name }) => name === 'unreliable')?.breaker !== 'closed'
+      })
+      const models = (await admin.get('/models')).json['models'] as {
+        id: string
+        endsOn: string | null
+      }[]
+      const ending = models.filter(({ endsOn }) => endsOn !== null).map(({ id }) => id)
+      await until(async () => {
+        const text = await requests()
+        return ending.some((id) => text.includes(`"modelAsked":"${id}"`))
+      })
+      await until(async () => /"limit":"key:\w+;own requests_per_minute"/.test(await requests()))
+      await until(async () => /"limit":"key:\w+;own usd_per_day"/.test(await requests()))
+      const { json } = await admin.get('/limits?account=sample-company')
+      t.match(json['limits'], [{ keyName: 'sample-evaluation', kind: 'usd_per_day', left: 0 }])
+    },
+  )
+
+  await t.test('what the roles may read', async (t) => {
+    for (const [email, path, status] of [
+      ['sample-auditor@example.com', '/accounts', 200],
+      ['sample-owner@example.com', '/members?account=sample-shop', 200],
+      ['sample-owner@example.com', '/accounts', 403],
+      ['sample-member@example.com', '/keys?account=sample-shop', 200],
+      ['sample-viewer@example.com', '/requests?account=sample-shop', 200],
+      ['sample-viewer@example.com', '/keys?account=sample-shop', 403],
+    ] as const) {
+      t.equal((await (await signedIn(email)).get(path)).status, status, `${email} ${path}`)
+    }
+  })
+  await endsClean(t, demo)
 })
 
 async function endsClean(t: Test, demo: Demo, signal: NodeJS.Signals = 'SIGINT'): Promise<void> {

@@ -27,6 +27,7 @@ export interface DashboardOptions {
   readonly folder: string
   readonly chat: Services['chat']
   readonly gatewayStatus: () => Promise<GatewayStatus | null>
+  readonly hasSampleData?: boolean
   readonly configControl: ConfigControl
   /** The gateways that share the store; null if the store is on one machine, or does not reply. */
   readonly fleet: () => readonly FleetMember[] | null
@@ -52,6 +53,7 @@ export class Dashboard {
     const throttle = new Throttle(store.throttle, now)
     const services: Services = {
       ...options,
+      hasSampleData: options.hasSampleData ?? false,
       ledger: store.ledger,
       now,
       sessions,

@@ -33,6 +33,8 @@ export interface Services {
   /** Ms since 1970. */
   readonly now: () => number
   readonly version: string
+  /** Whether accounts, keys and past requests are made up, as in `sluice demo`. */
+  readonly hasSampleData: boolean
   /** Serves the request on a path of the data plane as the account. The body must be unread. */
   readonly chat: (exchange: ChatExchange, as: ChatAs) => void
   /** Null if the state is unknown. */

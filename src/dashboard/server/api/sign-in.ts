@@ -142,6 +142,7 @@ async function sessionView(
     publicUrl: dashboard.publicUrl,
     grafanaUrl: isAdmin ? dashboard.grafanaUrl : null,
     version: services.version,
+    sampleData: services.hasSampleData,
   }
 }
 

@@ -38,6 +38,8 @@ export const sessionReply = z.strictObject({
   /** For administrators. */
   grafanaUrl: z.string().nullable(),
   version: z.string(),
+  /** Accounts, keys and past requests are made up, as in `sluice demo`. */
+  sampleData: z.boolean(),
 })
 
 /**
