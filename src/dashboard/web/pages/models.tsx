@@ -387,7 +387,7 @@ function ModelFacts({ model }: { readonly model: Model }) {
         <dt>Family</dt>
         <dd>{model.family}</dd>
         <dt>Released</dt>
-        <dd>{date(model.releasedAtMs, Date.now())}</dd>
+        <dd>{model.releasedAtMs === null ? 'Unknown' : date(model.releasedAtMs, Date.now())}</dd>
         <dt>Context</dt>
         <dd>{known(model.contextWindow)}</dd>
         <dt>Max. output</dt>

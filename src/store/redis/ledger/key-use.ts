@@ -60,7 +60,10 @@ export class RedisKeyUse {
     const recentMs = dayOf(Date.now()) - BUCKET_MS.day
     const read = async (from: number, to: number): Promise<KeyUse[]> => {
       const of = { accountId, by: 'day', fromMs: from, toMs: to } as const
-      return useByGroup(await this.parts.sums({ ...of, ...(model === undefined ? {} : { model }) }), 'key')
+      return useByGroup(
+        await this.parts.sums({ ...of, ...(model === undefined ? {} : { model }) }),
+        'key',
+      )
     }
     if (fromMs >= recentMs) return read(fromMs, toMs)
     const pastMs = Math.min(toMs, recentMs - 1)
