@@ -127,8 +127,9 @@ void t.test(
       .getByRole('link', { name: 'Keys' })
       .click()
     await page.getByRole('heading', { name: 'Keys', level: 1 }).waitFor()
-    const row = page.getByRole('row').filter({ hasText: 'ci-runner' })
-    await row.getByRole('meter', { name: /^Budget per day \(UTC\), ci-runner/ }).waitFor()
+    await page.getByRole('button', { name: /^ci-runner/ }).click()
+    const drawer = page.getByRole('dialog')
+    await drawer.getByRole('meter', { name: /^Budget per day \(UTC\), ci-runner/ }).waitFor()
   },
 )
 
@@ -175,6 +176,20 @@ void t.test('a lost connection shows how old the figures are', { skip: SKIP }, a
   isDown = false
   await banner.waitFor({ state: 'detached' })
   await page.getByText('live', { exact: true }).waitFor()
+})
+
+void t.test('one endpoint that fails is no lost connection', { skip: SKIP }, async (t) => {
+  const { page, asked } = await visit(t, '/', {
+    api: (_, path, query) =>
+      path === '/usage'
+        ? { status: 503, body: { error: { message: 'The sums are busy.', code: 503, kind: 'x' } } }
+        : { body: replyTo(path, query) },
+  })
+  await page.getByRole('alert').getByText('The sums are busy.').first().waitFor()
+  const calls = asked.filter((call) => call.startsWith('GET /usage?'))
+  t.ok(calls.length >= 4, 'each load was repeated before it was given up')
+  await page.getByText('live', { exact: true }).waitFor()
+  t.equal(await page.getByText('Reconnecting…').count(), 0)
 })
 
 void t.test(

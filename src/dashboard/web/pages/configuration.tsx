@@ -14,7 +14,7 @@ import { SelectField, TextField, useSubmit } from '../components/form.js'
 import { report } from '../components/notices.js'
 import { Loaded, BlockSkeleton, ProblemLine } from '../components/states.js'
 import { DataTable, type Column } from '../components/data-table.js'
-import { Ago } from '../components/values.js'
+import { Name, Time } from '../components/values.js'
 import { setQuery, useLocation } from '../routing.js'
 import { Block, Page } from '../shell/page.js'
 import { useRights } from '../shell/session.js'
@@ -25,7 +25,7 @@ const EVERY_MS = 5_000
 export function ConfigurationPage() {
   const { query } = useLocation()
   const resource = useResource('/configuration', {}, { everyMs: EVERY_MS })
-  const { data, reload } = resource
+  const { data } = resource
   const [target, setTarget] = useState<GenerationRecord | null>(null)
   const shown = query.get('generation')
   return (
@@ -57,8 +57,9 @@ export function ConfigurationPage() {
       {shown === null || data === null ? null : (
         <GenerationDrawer
           generation={shown}
-          others={data.generations}
+          configuration={data}
           from={query.get('from')}
+          rollBack={setTarget}
           onClose={() => setQuery({ generation: null, from: null })}
         />
       )}
@@ -68,7 +69,7 @@ export function ConfigurationPage() {
           onClose={() => setTarget(null)}
           onDone={({ generation, message }) => {
             report(`Generation ${generation} is in force: ${message}.`)
-            reload()
+            setQuery({ generation: null, from: null })
           }}
         />
       )}
@@ -143,11 +144,20 @@ function Generations({ data, rollBack }: GenerationsProps) {
           {generation === inForce ? <span className="status good">in force</span> : null}
         </>
       ),
-      text: true,
     },
-    { id: 'at', head: 'Since', cell: ({ atMs }) => <Ago ms={atMs} />, minor: true },
-    { id: 'author', head: 'Author', cell: ({ author }) => author, minor: true },
-    { id: 'reason', head: 'Reason', cell: reasonOf, className: 'wide-cell' },
+    {
+      id: 'at',
+      head: 'Since, by',
+      cell: ({ atMs, author }) => (
+        <>
+          <Time ms={atMs} />
+          <br />
+          <Name text={author} />
+        </>
+      ),
+      className: 'small-cell',
+    },
+    { id: 'reason', head: 'Reason', cell: reasonOf, className: 'wide-cell', extra: true },
     {
       id: 'hash',
       head: 'Hash',
@@ -218,15 +228,22 @@ function Fleet({ fleet, hash }: { readonly fleet: readonly FleetMember[]; readon
 
 interface DrawerProps {
   readonly generation: string
-  readonly others: readonly GenerationRecord[]
+  readonly configuration: ConfigurationReply
   /** The generation to compare with; null: the previous one. */
   readonly from: string | null
+  readonly rollBack: (target: GenerationRecord) => void
   readonly onClose: () => void
 }
 
-/** The drawer of a generation. */
-function GenerationDrawer({ generation, others, from, onClose }: DrawerProps) {
+/** What a generation changed, and the way back. */
+function GenerationDrawer(props: DrawerProps) {
+  const { generation, configuration, from, rollBack, onClose } = props
+  const { generations: others, inForce } = configuration
+  const { isAdmin } = useRights()
   const { data, problem } = useResource('/configuration/{id}', { id: generation, from })
+  // From the generation in force, the way back is the one that it is compared with.
+  const back = generation === String(inForce) ? data?.comparedWith : Number(generation)
+  const target = others.find((record) => record.generation === back)
   return (
     <Dialog side title={`Generation ${generation}`} onClose={onClose}>
       {problem !== null && data === null ? (
@@ -238,7 +255,7 @@ function GenerationDrawer({ generation, others, from, onClose }: DrawerProps) {
           <dl className="facts">
             <dt>Since</dt>
             <dd>
-              <Ago ms={data.record.atMs} />
+              <Time ms={data.record.atMs} />
             </dd>
             <dt>Author</dt>
             <dd>{data.record.author}</dd>
@@ -274,6 +291,13 @@ function GenerationDrawer({ generation, others, from, onClose }: DrawerProps) {
                 </li>
               ))}
             </ul>
+          )}
+          {target === undefined || !isAdmin ? null : (
+            <p className="row-of-buttons">
+              <Button tone="danger" onClick={() => rollBack(target)}>
+                Roll back to generation {target.generation}
+              </Button>
+            </p>
           )}
         </>
       )}

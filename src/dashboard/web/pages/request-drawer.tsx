@@ -27,6 +27,7 @@ import { clockTime, fullTime } from '../format/time.js'
 import { urlOf, type Query } from '../api/client.js'
 import { Link } from '../routing.js'
 import { useRights, useScope, type Rights } from '../shell/session.js'
+import { keyLink } from './keys/key-link.js'
 import { RecordedConversation } from './recorded-conversation.js'
 import { Status } from './request-table.js'
 
@@ -57,7 +58,7 @@ function useLinks(row: RequestRow) {
   const isKey = row.keyId !== 'playground' && rights.readsKeys
   return {
     account: to('/', { account: row.accountId }),
-    key: isKey ? keyLink(row) : null,
+    key: isKey ? keyLink({ accountId: row.accountId, id: row.keyId }) : null,
     model: row.model === 'other' ? null : urlOf('/models', { model: row.model }),
     upstream: (upstream: string) => to('/requests', { upstream }),
     attempt: ({ upstream, outcome }: AttemptRow) => to('/requests', { upstream, outcome }),
@@ -77,11 +78,11 @@ type Links = ReturnType<typeof useLinks>
 /** Where an advice is followed; null if the user cannot do it. */
 function adviceLink(target: AdviceTarget, row: RequestRow, rights: Rights): string | null {
   const isKey = row.keyId !== 'playground' && rights.readsKeys
-  const editKey = isKey ? keyLink(row, 'limits') : null
+  const editKey = isKey ? keyLink({ accountId: row.accountId, id: row.keyId }, 'limits') : null
   const gateway = (path: string): string | null => (rights.readsGateway ? path : null)
   switch (target) {
     case 'key':
-      return isKey ? keyLink(row, 'all') : null
+      return isKey ? keyLink({ accountId: row.accountId, id: row.keyId }, 'all') : null
     case 'limit': {
       const limit = row.limit ?? ''
       if (limit.startsWith('key:')) return editKey
@@ -95,11 +96,6 @@ function adviceLink(target: AdviceTarget, row: RequestRow, rights: Rights): stri
     case 'configuration':
       return gateway('/configuration')
   }
-}
-
-/** The drawer of the request's key, with `edit` its form. */
-function keyLink({ accountId, keyId }: RequestRow, edit: 'all' | 'limits' | null = null): string {
-  return urlOf('/keys', { account: accountId, key: keyId, edit })
 }
 
 /** A link, or only the text if there is nothing to open. */

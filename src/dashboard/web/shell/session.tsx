@@ -4,6 +4,7 @@ import {
   useCallback,
   useContext,
   useEffect,
+  useLayoutEffect,
   useMemo,
   useState,
   type ReactNode,
@@ -11,7 +12,7 @@ import {
 import type { Account, SessionReply } from '../../server/schema/schema.js'
 import { problemOf, setToken, setUsualAccount, whenSignedOut, type Problem } from '../api/client.js'
 import { read, change } from '../api/endpoints.js'
-import { BlockSkeleton, Failed } from '../components/states.js'
+import { Failed } from '../components/states.js'
 import { useLocation } from '../routing.js'
 
 interface SessionValue {
@@ -71,15 +72,13 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
     () => (session === null ? null : { session, adopt, refresh, signOut }),
     [session, adopt, refresh, signOut],
   )
+  // The frame of `index.html` is shown until then.
+  const isLoading = value === null && problem === null
+  useLayoutEffect(() => {
+    if (!isLoading) document.getElementById('boot')?.remove()
+  }, [isLoading])
   if (value !== null) return <Context.Provider value={value}>{children}</Context.Provider>
-  if (problem === null) {
-    return (
-      <main className="alone">
-        <h1 className="unseen">Sluice</h1>
-        <BlockSkeleton />
-      </main>
-    )
-  }
+  if (problem === null) return null
   return (
     <main className="alone">
       <Failed
