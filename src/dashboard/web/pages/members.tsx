@@ -1,11 +1,11 @@
 /** The members of an account: their roles, and invitations with one-time links. */
-import { useState } from 'react'
+import { useId, useState } from 'react'
 import type { Member, MemberReply } from '../../server/schema/schema.js'
 import { change } from '../api/endpoints.js'
 import { useResource } from '../api/cache.js'
 import { CreateButton, IconButton } from '../components/button.js'
 import { Confirm, Dialog, FormFoot } from '../components/dialog.js'
-import { SelectField, useSubmit } from '../components/form.js'
+import { SelectField, TextField, useSubmit } from '../components/form.js'
 import { Menu } from '../components/menu.js'
 import { report } from '../components/notices.js'
 import { Empty, Failed, ProblemLine, TableSkeleton } from '../components/states.js'
@@ -54,7 +54,7 @@ type Act =
 /** The page of members. */
 export function MembersPage() {
   const scope = useScope()
-  const { changesMembers } = useRights()
+  const { changesMembers, isAdmin } = useRights()
   const [act, setAct] = useState<Act | null>(null)
   const enabled = scope !== 'all'
   const { data, problem, reload } = useResource('/members', { account: scope }, { enabled })
@@ -65,14 +65,17 @@ export function MembersPage() {
       purpose="The people who sign in to this account, and what each may do."
       scoped="one"
       action={
-        changesMembers && (
+        (changesMembers || isAdmin) && (
           <CreateButton text="Add member" onClick={() => setAct({ act: 'invite' })} />
         )
       }
     >
       {scope === 'all' ? (
         <Empty title="Choose an account">
-          <p>Members are listed for one account at a time.</p>
+          <p>
+            Members are listed for one account at a time.
+            {isAdmin ? ' Add a member to any account by its name.' : ''}
+          </p>
         </Empty>
       ) : problem !== null && members === null ? (
         <Failed what="The list of members" problem={problem} retry={() => reload()} />
@@ -152,8 +155,11 @@ interface MemberProps extends Omit<DialogProps, 'act'> {
 function RoleForm({ member, open, onClose }: Omit<DialogProps, 'act'> & { member: Member | null }) {
   const [email, setEmail] = useState(member?.email ?? '')
   const [role, setRole] = useState<Member['role']>(member?.role ?? 'member')
+  const isOfAll = useScope() === 'all'
+  const [account, setAccount] = useState('')
   const { busy, problem, submit } = useSubmit(async () => {
-    const { link } = await change('PUT /members/{id}', { role }, email.trim())
+    const query = isOfAll ? { account: account.trim() } : {}
+    const { link } = await change('PUT /members/{id}', { role }, email.trim(), query)
     if (link !== null) {
       open({ act: 'made', email: email.trim(), link })
       return
@@ -164,6 +170,7 @@ function RoleForm({ member, open, onClose }: Omit<DialogProps, 'act'> & { member
   return (
     <Dialog title={member === null ? 'Add member' : `Role of ${member.email}`} onClose={onClose}>
       <form className="form" onSubmit={submit}>
+        {isOfAll ? <AccountField value={account} onChange={setAccount} /> : null}
         {member === null ? <Email value={email} onChange={setEmail} /> : null}
         <SelectField
           label="Role"
@@ -183,6 +190,35 @@ function RoleForm({ member, open, onClose }: Omit<DialogProps, 'act'> & { member
         <FormFoot verb={member === null ? 'Add' : 'Change role'} busy={busy} onCancel={onClose} />
       </form>
     </Dialog>
+  )
+}
+
+interface AccountFieldProps {
+  readonly value: string
+  readonly onChange: (value: string) => void
+}
+
+/** The name of an account; the browser proposes those that the server finds. */
+function AccountField({ value, onChange }: AccountFieldProps) {
+  const list = useId()
+  const { data } = useResource('/accounts', { search: value, sort: 'name', limit: 20 })
+  return (
+    <>
+      <TextField
+        label="Account"
+        required
+        list={list}
+        autoComplete="off"
+        spellCheck={false}
+        value={value}
+        onChange={(event) => onChange(event.target.value)}
+      />
+      <datalist id={list}>
+        {data?.accounts.map(({ id, name }) => (
+          <option key={id} value={name} />
+        ))}
+      </datalist>
+    </>
   )
 }
 
