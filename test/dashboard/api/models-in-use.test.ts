@@ -70,7 +70,7 @@ void t.test('models with an announced end', async (t) => {
   if (old === undefined) throw new Error('the catalogue has no model with an announced end')
   const account = await stage.store.accountByEmail('ada@example.com')
   const accountId = account?.id ?? ''
-  const atMs = Date.now() - 26 * HOUR_MS
+  const atMs = (Math.floor(Date.now() / (24 * HOUR_MS)) - 0.5) * 24 * HOUR_MS
   const row = { atMs, model: old.id, keyId: 'playground', labels: 'team=web' }
   await stage.store.ledger.settle(aRow(accountId, { ...row, accountPath: account?.name ?? '' }))
   await stage.store.ledger.settle(aRow('acc_other', { ...row, labels: null }))

@@ -132,6 +132,8 @@ async function usage(services: Services, request: UsageRequest): Promise<Handler
           fromMs,
           toMs,
         })
+  const labelled = { accountId, by: 'label', fromMs, toMs } as const
+  const labels = group === 'none' ? [] : await services.ledger.groupUse(labelled)
   const isReport = !['none', 'model', 'key', 'upstream', 'client_format'].includes(group)
   const started = (all: readonly UsageSum[]): UsageSum[] =>
     offsets === undefined
@@ -142,6 +144,7 @@ async function usage(services: Services, request: UsageRequest): Promise<Handler
     total: figuresOf(sums),
     points: pointsOf(started(sums)),
     groups: await chartGroups(services, found, { sums, range, started }),
+    labels: [...new Set(labels.map(({ keyId }) => keyId.slice(0, keyId.indexOf('='))))].sort(),
     ...(isReport ? { report: reportRows(found, group) } : {}),
   }
   return { status: 200, json }

@@ -191,6 +191,8 @@ export const usageReply = z.strictObject({
    * `(none)` for requests without the property. Empty for `none` and `month`. `GET /usage/groups` has all.
    */
   groups: z.array(usageGroup),
+  /** The names of the labels of requests in the range, with a `group`. */
+  labels: z.array(z.string()),
   /** All groups by `account`, `parent`, `root`, `member`, `month` or a label; omitted for others. */
   report: z.array(reportRow).readonly().optional(),
 })

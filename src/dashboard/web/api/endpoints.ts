@@ -13,6 +13,7 @@ import type {
   CreatedAccountReply,
   CreatedKeyReply,
   CreateKeyBody,
+  DeprecatedReply,
   DoneReply,
   ExplainReply,
   GenerationReply,
@@ -48,6 +49,7 @@ import type {
   SignInBody,
   SignUpBody,
   StatementReply,
+  UsageGroupsReply,
   UsageReply,
   ViewBody,
   ViewsReply,
@@ -63,11 +65,13 @@ export interface Reads {
   '/keys/{id}': KeyDetailReply
   '/limits': LimitsReply
   '/usage': UsageReply
+  '/usage/groups': UsageGroupsReply
   '/statements/{id}': StatementReply
   '/requests': RequestsReply
   '/requests/{id}': RequestReply
   '/live': LiveReply
   '/models': ModelsReply
+  '/models/deprecated': DeprecatedReply
   '/models/explain': ExplainReply
   '/operations': OperationsReply
   '/providers': ProvidersReply

@@ -1,17 +1,25 @@
-/** The time range of a view. It is kept in the address. */
+/** The time range of a view and the zone of its days. Both are kept in the address. */
 import { useMemo } from 'react'
 import { DAY_MS, HOUR_MS } from '../format/time-buckets.js'
-import { setQuery, useLocation } from '../routing.js'
+import { setFilter, useLocation } from '../routing.js'
 import { useNow } from '../shell/clock.js'
 
-const PRESETS = [
+/** Ranges up to now. */
+const SPANS = [
+  { value: '1h', label: '1 h', spanMs: HOUR_MS, by: 'hour' },
   { value: '24h', label: '24 h', spanMs: DAY_MS, by: 'hour' },
   { value: '7d', label: '7 d', spanMs: 7 * DAY_MS, by: 'hour' },
   { value: '30d', label: '30 d', spanMs: 30 * DAY_MS, by: 'day' },
   { value: '90d', label: '90 d', spanMs: 90 * DAY_MS, by: 'day' },
 ] as const
+/** Days and months of the calendar. */
+const CALENDAR = [
+  { value: 'yesterday', label: 'Yesterday' },
+  { value: 'month', label: 'This month' },
+  { value: 'last-month', label: 'Last month' },
+] as const
 const HOURS_REACH_MS = 31 * DAY_MS
-const DATE = /^\d{4}-\d\d-\d\d$/
+const TIME = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d)?$/
 
 /** A range of whole hours or days. */
 export interface Range {
@@ -20,9 +28,44 @@ export interface Range {
   readonly by: 'hour' | 'day'
   /** Its last hour or day is the current one. */
   readonly isLive: boolean
-  /** As a text: `last 24 h`, `1 Nov to 12 Nov`. */
+  /** As a text: `last 24 h`, `1 Nov, 00:00 to 12 Nov, 00:00`, with the zone. */
   readonly words: string
   readonly preset: string
+  /** The zone of its days: the viewer's, or `UTC`. */
+  readonly zone: string
+}
+
+/** A clock in the viewer's zone or in UTC. */
+interface Clock {
+  readonly zone: string
+  /** The time of a date and hour there; parts beyond their range carry over. */
+  at(year: number, month: number, day: number, hour?: number, minute?: number): number
+  parts(ms: number): readonly [year: number, month: number, day: number]
+}
+
+const UTC: Clock = {
+  zone: 'UTC',
+  at: (...parts) => Date.UTC(...parts),
+  parts: (ms) => {
+    const date = new Date(ms)
+    return [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()]
+  },
+}
+
+function localClock(): Clock {
+  return {
+    zone: new Intl.DateTimeFormat().resolvedOptions().timeZone,
+    at: (year, month, day, hour = 0, minute = 0) =>
+      new Date(year, month, day, hour, minute).getTime(),
+    parts: (ms) => {
+      const date = new Date(ms)
+      return [date.getFullYear(), date.getMonth(), date.getDate()]
+    },
+  }
+}
+
+function clockOf(zone: string | null): Clock {
+  return zone === 'UTC' ? UTC : localClock()
 }
 
 /** The range of the address; `usual` if it has none. */
@@ -31,27 +74,45 @@ export function useRange(usual: '24h' | '7d' | '30d' = '24h'): Range {
   const now = useNow()
   // The end changes once per hour, so that queries stay the same within an hour.
   const hour = Math.floor(now / HOUR_MS)
-  const [preset, by, from, to] = ['range', 'by', 'from', 'to'].map((name) => query.get(name))
+  const names = ['range', 'by', 'from', 'to', 'zone'] as const
+  const [preset, by, from, to, zone] = names.map((name) => query.get(name))
   return useMemo(() => {
-    const custom = customRange(from ?? null, to ?? null, by ?? null)
-    if (custom !== null) return { ...custom, isLive: custom.toMs > hour * HOUR_MS }
-    const chosen =
-      PRESETS.find(({ value }) => value === preset) ??
-      PRESETS.find(({ value }) => value === usual) ??
-      PRESETS[0]
-    const unit = unitOf(by ?? null, chosen.spanMs) ?? chosen.by
-    const bucketMs = unit === 'hour' ? HOUR_MS : DAY_MS
-    const toMs = (Math.floor((hour * HOUR_MS) / bucketMs) + 1) * bucketMs
-    const words = `last ${chosen.label}`
-    return {
-      fromMs: toMs - chosen.spanMs,
-      toMs,
-      by: unit,
-      isLive: true,
-      words,
-      preset: chosen.value,
-    }
-  }, [preset, by, from, to, hour, usual])
+    const clock = clockOf(zone ?? null)
+    const range =
+      customRange(clock, from ?? null, to ?? null) ??
+      calendarRange(clock, preset ?? '', hour * HOUR_MS) ??
+      spanRange(clock, SPANS.find(({ value }) => value === preset)?.value ?? usual, hour)
+    const unit = unitOf(by ?? null, range.toMs - range.fromMs) ?? range.by
+    return { ...range, by: unit, zone: clock.zone, isLive: range.toMs > hour * HOUR_MS }
+  }, [preset, by, from, to, zone, hour, usual])
+}
+
+type PartOfRange = Pick<Range, 'fromMs' | 'toMs' | 'by' | 'words' | 'preset'>
+
+function spanRange(clock: Clock, value: string, hour: number): PartOfRange {
+  const chosen = SPANS.find((span) => span.value === value) ?? SPANS[1]
+  const { by, spanMs, label } = chosen
+  const [year, month, day] = clock.parts(hour * HOUR_MS)
+  const toMs = by === 'hour' ? (hour + 1) * HOUR_MS : clock.at(year, month, day + 1)
+  const fromMs =
+    by === 'hour' ? toMs - spanMs : clock.at(year, month, day + 1 - Math.round(spanMs / DAY_MS))
+  const words = `last ${label}, ${clock.zone}`
+  return { fromMs, toMs, by, words, preset: chosen.value }
+}
+
+function calendarRange(clock: Clock, preset: string, nowMs: number): PartOfRange | null {
+  const chosen = CALENDAR.find(({ value }) => value === preset)
+  if (chosen === undefined) return null
+  const [year, month, day] = clock.parts(nowMs)
+  const words = `${chosen.label.toLowerCase()}, ${clock.zone}`
+  const of = (fromMs: number, toMs: number, by: Range['by']): PartOfRange => {
+    return { fromMs, toMs, by, words, preset }
+  }
+  if (preset === 'yesterday') {
+    return of(clock.at(year, month, day - 1), clock.at(year, month, day), 'hour')
+  }
+  const first = preset === 'month' ? month : month - 1
+  return of(clock.at(year, first, 1), clock.at(year, first + 1, 1), 'day')
 }
 
 function unitOf(by: string | null, spanMs: number): 'hour' | 'day' | null {
@@ -59,32 +120,37 @@ function unitOf(by: string | null, spanMs: number): 'hour' | 'day' | null {
   return by === 'hour' && spanMs <= HOURS_REACH_MS ? 'hour' : null
 }
 
-function customRange(
-  from: string | null,
-  to: string | null,
-  by: string | null,
-): Omit<Range, 'isLive'> | null {
-  if (from === null || to === null || !DATE.test(from) || !DATE.test(to)) return null
-  const [fromMs, toMs] = [Date.parse(from), Date.parse(to) + DAY_MS]
-  if (!(fromMs < toMs)) return null
-  const unit = unitOf(by, toMs - fromMs) ?? (toMs - fromMs <= 3 * DAY_MS ? 'hour' : 'day')
-  return { fromMs, toMs, by: unit, words: `${from} to ${to}, UTC`, preset: 'custom' }
+/** A time of the address: a date, or a date and a time. A date that ends a range includes its day. */
+function timeOf(clock: Clock, text: string, isEnd: boolean): number {
+  const [year = 0, month = 1, day = 1, hour = 0, minute = 0] = text.split(/[-T:]/).map(Number)
+  const isDay = !text.includes('T')
+  return clock.at(year, month - 1, isDay && isEnd ? day + 1 : day, hour, minute)
 }
 
-/** The control of the range. `withUnit` adds a choice of hours or days. */
-export function RangePicker({
-  range,
-  withUnit = false,
-}: {
+function customRange(clock: Clock, from: string | null, to: string | null): PartOfRange | null {
+  if (from === null || to === null || !TIME.test(from) || !TIME.test(to)) return null
+  const [fromMs, toMs] = [timeOf(clock, from, false), timeOf(clock, to, true)]
+  if (!(fromMs < toMs)) return null
+  const by = toMs - fromMs <= 3 * DAY_MS ? 'hour' : 'day'
+  const words = `${from.replace('T', ' ')} to ${to.replace('T', ' ')}, ${clock.zone}`
+  return { fromMs, toMs, by, words, preset: 'custom' }
+}
+
+interface PickerProps {
   readonly range: Range
+  /** Adds a choice of hours or days. */
   readonly withUnit?: boolean
-}) {
+}
+
+/** The control of the range and its zone. */
+export function RangePicker({ range, withUnit = false }: PickerProps) {
   const choose = (value: string): void => {
     if (value === 'custom') {
-      const day = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
-      setQuery({ range: null, from: day(range.fromMs), to: day(range.toMs - 1), by: null })
-    } else setQuery({ range: value, from: null, to: null, by: null })
+      const [from, to] = [fieldTime(range, range.fromMs), fieldTime(range, range.toMs)]
+      setFilter({ range: null, from, to, by: null })
+    } else setFilter({ range: value, from: null, to: null, by: null })
   }
+  const local = localClock().zone
   return (
     <>
       <select
@@ -93,20 +159,31 @@ export function RangePicker({
         value={range.preset}
         onChange={(event) => choose(event.target.value)}
       >
-        {PRESETS.map(({ value, label }) => (
+        {[...SPANS, ...CALENDAR].map(({ value, label }) => (
           <option key={value} value={value}>
             {label}
           </option>
         ))}
         <option value="custom">From … to …</option>
       </select>
-      {range.preset === 'custom' ? <Days range={range} /> : null}
+      {range.preset === 'custom' ? <Times range={range} /> : null}
+      {local === 'UTC' ? null : (
+        <select
+          className="filter"
+          aria-label="Time zone"
+          value={range.zone === 'UTC' ? 'UTC' : ''}
+          onChange={(event) => setFilter({ zone: event.target.value })}
+        >
+          <option value="">{local}</option>
+          <option value="UTC">UTC</option>
+        </select>
+      )}
       {withUnit && range.toMs - range.fromMs <= HOURS_REACH_MS ? (
         <select
           className="filter"
           aria-label="Per hour or day"
           value={range.by}
-          onChange={(event) => setQuery({ by: event.target.value })}
+          onChange={(event) => setFilter({ by: event.target.value })}
         >
           <option value="hour">per hour</option>
           <option value="day">per day</option>
@@ -116,26 +193,29 @@ export function RangePicker({
   )
 }
 
-function Days({ range }: { readonly range: Range }) {
-  const day = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
+/** `2026-11-12T14:00` in the zone of the range. */
+function fieldTime({ zone }: Range, ms: number): string {
+  const zoneMs = zone === 'UTC' ? 0 : new Date(ms).getTimezoneOffset() * 60_000
+  return new Date(ms - zoneMs).toISOString().slice(0, 16)
+}
+
+function Times({ range }: { readonly range: Range }) {
+  const field = (name: 'from' | 'to', ms: number) => (
+    <input
+      type="datetime-local"
+      step={3600}
+      className="filter"
+      aria-label={`${name === 'from' ? 'From' : 'To'}, ${range.zone}`}
+      defaultValue={fieldTime(range, ms)}
+      onChange={(event) => {
+        if (event.target.value !== '') setFilter({ [name]: event.target.value }, { replace: true })
+      }}
+    />
+  )
   return (
     <>
-      <input
-        type="date"
-        className="filter"
-        aria-label="From, UTC"
-        value={day(range.fromMs)}
-        max={day(range.toMs - 1)}
-        onChange={(event) => setQuery({ from: event.target.value }, { replace: true })}
-      />
-      <input
-        type="date"
-        className="filter"
-        aria-label="To, UTC"
-        value={day(range.toMs - 1)}
-        min={day(range.fromMs)}
-        onChange={(event) => setQuery({ to: event.target.value }, { replace: true })}
-      />
+      {field('from', range.fromMs)}
+      {field('to', range.toMs)}
     </>
   )
 }

@@ -18,46 +18,37 @@ export interface Buckets {
 }
 
 /** The hours or days of a reply, up to now. */
-export function bucketsOf({ by, fromMs, toMs, nowMs }: UsageReply): Buckets {
-  return made(by === 'hour' ? HOUR_MS : DAY_MS, { fromMs, toMs: Math.min(toMs, nowMs), nowMs })
+export function bucketsOf({ by, starts, nowMs, toMs }: UsageReply): Buckets {
+  const startsMs = starts.filter((start) => start < Math.min(toMs, nowMs))
+  return { startsMs, bucketMs: by === 'hour' ? HOUR_MS : DAY_MS, partial: toMs > nowMs }
 }
 
-/** Buckets for bars; in long ranges of hours they are six hours wide (UTC). */
+/** Buckets for bars; in long ranges of hours they are six hours wide. */
 export function barsOf(usage: UsageReply): Buckets {
-  const { by, fromMs, toMs, nowMs } = usage
-  if (by === 'day' || toMs - fromMs <= LONG_MS) return bucketsOf(usage)
-  const startMs = Math.floor(fromMs / COARSE_MS) * COARSE_MS
-  return made(COARSE_MS, { fromMs: startMs, toMs: Math.min(toMs, nowMs), nowMs })
+  const { by, fromMs, toMs } = usage
+  const buckets = bucketsOf(usage)
+  if (by === 'day' || toMs - fromMs <= LONG_MS) return buckets
+  const startsMs = buckets.startsMs.filter((start) => (start - fromMs) % COARSE_MS === 0)
+  return { ...buckets, startsMs, bucketMs: COARSE_MS }
 }
 
-function made(
-  bucketMs: number,
-  { fromMs, toMs, nowMs }: Pick<UsageReply, 'fromMs' | 'toMs' | 'nowMs'>,
-): Buckets {
-  const startsMs: number[] = []
-  for (let at = fromMs; at < toMs; at += bucketMs) startsMs.push(at)
-  const last = startsMs.at(-1) ?? 0
-  return { startsMs, bucketMs, partial: last + bucketMs > nowMs }
-}
-
-/** The width of the buckets as a text: `per hour`, `per 6 h`, `per day (UTC)`. */
+/** The width of the buckets as a text: `per hour`, `per 6 h`, `per day`. */
 export function perText({ bucketMs }: Buckets): string {
   if (bucketMs === HOUR_MS) return 'per hour'
-  return bucketMs === DAY_MS ? 'per day (UTC)' : `per ${bucketMs / HOUR_MS} h`
+  return bucketMs === DAY_MS ? 'per day' : `per ${bucketMs / HOUR_MS} h`
 }
 
-/** The sum of each bucket; 0 without requests. */
+/** The sum of each bucket; 0 without requests. Points are in order. */
 export function sumsOf(
-  { startsMs, bucketMs }: Buckets,
+  { startsMs }: Buckets,
   points: readonly UsagePoint[],
   pick: (point: UsagePoint) => number,
 ): number[] {
-  const first = startsMs[0] ?? 0
   const sums = startsMs.map(() => 0)
+  let at = 0
   for (const point of points) {
-    const at = Math.floor((point.startMs - first) / bucketMs)
-    const before = sums[at]
-    if (before !== undefined) sums[at] = before + pick(point)
+    while ((startsMs[at + 1] ?? Number.POSITIVE_INFINITY) <= point.startMs) at += 1
+    sums[at] = (sums[at] ?? 0) + pick(point)
   }
   return sums
 }

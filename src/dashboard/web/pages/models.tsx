@@ -1,6 +1,7 @@
 /** The catalogue with abilities, prices and routes, and the ids that the configuration adds. */
 import { useState } from 'react'
 import type { Alias, Model, RouteTarget, ExplainReply, Price } from '../../server/schema/schema.js'
+import { urlOf } from '../api/client.js'
 import { useResource } from '../api/cache.js'
 import { Button } from '../components/button.js'
 import { CopyButton } from '../components/copy-button.js'
@@ -15,7 +16,8 @@ import { baseOf, KEY_PLACEHOLDER } from '../format/request-formats.js'
 import { date } from '../format/time.js'
 import { setQuery, useLocation, go } from '../routing.js'
 import { Block, Page } from '../shell/page.js'
-import { useSession } from '../shell/session.js'
+import { DeprecatedModels } from './deprecated-models.js'
+import { useRights, useScope, useSession } from '../shell/session.js'
 
 function size(tokens: number | null): string | null {
   if (tokens === null) return null
@@ -186,24 +188,45 @@ export function ModelsPage() {
     ({ id }) => family === '' && id.toLowerCase().includes(search.toLowerCase()),
   )
   const id = query.get('model')
+  const isEnding = query.get('view') === 'ending'
+  const ending = (data?.models ?? []).filter(({ endsOn }) => endsOn !== null).length
   return (
     <Page
       title="Models"
       purpose="The models of this gateway: abilities, limits, prices and routes."
+      scoped={isEnding}
       filters={
         <>
-          <Search label="Search models" value={search} />
-          <Filter
-            label="Family"
-            all="All families"
-            value={family}
-            options={[...families].map((value) => ({ value, label: value }))}
-            onChange={(value) => setQuery({ family: value })}
-          />
+          <span className="switch" role="group" aria-label="Models">
+            <button type="button" aria-pressed={!isEnding} onClick={() => setQuery({ view: null })}>
+              all
+            </button>
+            <button
+              type="button"
+              aria-pressed={isEnding}
+              onClick={() => setQuery({ view: 'ending', family: null, search: null })}
+            >
+              with an announced end{data === null ? '' : ` (${ending})`}
+            </button>
+          </span>
+          {isEnding ? null : (
+            <>
+              <Search label="Search models" value={search} />
+              <Filter
+                label="Family"
+                all="All families"
+                value={family}
+                options={[...families].map((value) => ({ value, label: value }))}
+                onChange={(value) => setQuery({ family: value })}
+              />
+            </>
+          )}
         </>
       }
     >
-      {problem !== null && data === null ? (
+      {isEnding ? (
+        <DeprecatedModels />
+      ) : problem !== null && data === null ? (
         <Failed what="The catalogue" problem={problem} retry={() => reload()} />
       ) : data === null ? (
         <TableSkeleton rows={12} />
@@ -283,6 +306,8 @@ interface DrawerProps {
 /** The drawer of a model. */
 function ModelDrawer({ id, model, onClose }: DrawerProps) {
   const { session } = useSession()
+  const rights = useRights()
+  const account = useScope() ?? (rights.readsGateway ? 'all' : null)
   const { data, problem, reload } = useResource('/models/explain', { model: id })
   return (
     <Dialog title={id} side onClose={onClose}>
@@ -294,6 +319,12 @@ function ModelDrawer({ id, model, onClose }: DrawerProps) {
             onClick={() => go(`/playground?model=${encodeURIComponent(id)}`)}
           >
             Try it
+          </Button>
+          <Button
+            icon="chart"
+            onClick={() => go(urlOf('/usage', { account, model: id, group: 'key', range: '30d' }))}
+          >
+            Who uses it
           </Button>
         </p>
         {problem !== null ? (

@@ -5,6 +5,7 @@
 import type { Cause, ConfigState, UpstreamState } from '../../server/schema/schema.js'
 import { useResource } from '../api/cache.js'
 import { CAUSE_NAMES, kindText } from '../format/failure-texts.js'
+import { percent } from '../format/number.js'
 import { clockTime } from '../format/time.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { Absent, Ago, Took } from '../components/values.js'
@@ -70,13 +71,14 @@ function Upstreams({ upstreams }: { readonly upstreams: readonly UpstreamState[]
           keyOf={({ name }) => name}
         />
         <p className="soft note-line">
-          Only failures of the provider count for the state. Refusals by limits, failures of the
-          gateway and failures of clients have columns of their own.
+          Only failures of the provider count for the health: degraded from 5 % and three failures
+          on, failing from 25 % and five. Refusals by limits, failures of the gateway and failures
+          of clients have columns of their own.
         </p>
       </Block>
-      <Block title="Breakers, retries and fallbacks" note="last 5 minutes">
+      <Block title="Retries and fallbacks" note="last 5 minutes">
         <DataTable
-          caption="Breakers, retries and fallbacks"
+          caption="Retries and fallbacks"
           columns={RESILIENCE}
           rows={upstreams}
           keyOf={({ name }) => name}
@@ -86,8 +88,11 @@ function Upstreams({ upstreams }: { readonly upstreams: readonly UpstreamState[]
   )
 }
 
+const HEALTHS = { healthy: 'good', degraded: 'warn', failing: 'bad', idle: 'soft' } as const
+
+/** What the upstream lacks to be used, and its health in words with the share behind it. */
 function Health({ upstream }: { readonly upstream: UpstreamState }) {
-  const { configured, apiKeySource, attemptsPerMinute, failureShare, breaker } = upstream
+  const { name, configured, apiKeySource, credentials, failureShare, failures, health } = upstream
   if (!configured) {
     return (
       <span className="status warn">
@@ -95,20 +100,31 @@ function Health({ upstream }: { readonly upstream: UpstreamState }) {
       </span>
     )
   }
-  if (upstream.credentials === 'invalid') {
-    return <span className="status bad">no valid credentials</span>
-  }
-  if (upstream.credentials === 'failing') {
+  if (credentials === 'invalid') return <span className="status bad">no valid credentials</span>
+  if (credentials === 'failing') {
     return <span className="status warn">credentials cannot be refreshed</span>
   }
-  if (breaker === 'open') return <span className="status bad">breaker open</span>
-  if (breaker === 'half_open') return <span className="status warn">breaker half-open</span>
-  if (attemptsPerMinute === 0) return <span className="soft">no traffic</span>
-  if (failureShare >= 0.05) return <span className="status bad">failing</span>
-  return failureShare > 0 ? (
-    <span className="status warn">some failures</span>
-  ) : (
-    <span className="status good">healthy</span>
+  const of = `${percent(failureShare)} of the attempts failed (${failures.provider})`
+  if (health === 'idle') return <span className="soft">idle</span>
+  if (health === 'healthy') {
+    return (
+      <span className="status good" title={of}>
+        healthy
+      </span>
+    )
+  }
+  return (
+    <>
+      <span className={`status ${HEALTHS[health]}`} title={of}>
+        {health}
+      </span>{' '}
+      <Link
+        className="soft"
+        to={`/requests?account=all&upstream=${encodeURIComponent(name)}&cause=provider&since=15m`}
+      >
+        {percent(failureShare)} failed
+      </Link>
+    </>
   )
 }
 
@@ -133,9 +149,13 @@ const NAME: Column<UpstreamState> = {
   id: 'name',
   head: 'Upstream',
   cell: ({ name, origin, platform, preset, dialect }) => (
-    <span title={`${origin}, ${platform ?? preset ?? dialect}`} className="cell-name">
+    <Link
+      to={`/requests?account=all&upstream=${encodeURIComponent(name)}`}
+      title={`Requests of ${origin}, ${platform ?? preset ?? dialect}`}
+      className="cell-name"
+    >
       {name}
-    </span>
+    </Link>
   ),
   text: true,
 }
@@ -171,7 +191,8 @@ function failureColumn(cause: Cause, more: Partial<Column<UpstreamState>> = {}) 
 
 const COLUMNS: readonly Column<UpstreamState>[] = [
   NAME,
-  { id: 'health', head: 'State', cell: (upstream) => <Health upstream={upstream} /> },
+  { id: 'health', head: 'Health', cell: (upstream) => <Health upstream={upstream} /> },
+  { id: 'breaker', head: 'Breaker', cell: (upstream) => <Breaker upstream={upstream} /> },
   {
     id: 'flight',
     head: 'In flight',
@@ -238,7 +259,6 @@ function Breaker({ upstream: { breaker, breakerChangedAtMs } }: { upstream: Upst
 
 const RESILIENCE: readonly Column<UpstreamState>[] = [
   NAME,
-  { id: 'breaker', head: 'Breaker', cell: (upstream) => <Breaker upstream={upstream} /> },
   { id: 'retries', head: 'Retries', cell: ({ retries }) => <Times what={retries} /> },
   { id: 'fallbacks', head: 'Fallbacks', cell: ({ fallbacks }) => <Times what={fallbacks} /> },
   {

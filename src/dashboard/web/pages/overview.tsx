@@ -21,8 +21,8 @@ const LATEST = 10
 export function OverviewPage() {
   const scope = useScope()
   const range = useRange('24h')
-  const { fromMs, toMs, by } = range
-  const usage = useResource('/usage', { account: scope, by, fromMs, toMs })
+  const { fromMs, toMs, by, zone } = range
+  const usage = useResource('/usage', { account: scope, by, fromMs, toMs, zone })
   const day = Math.floor(useNow() / DAY_MS) + 1
   const month = useResource('/usage', {
     account: scope,

@@ -1,11 +1,20 @@
 /** Comparison of upstreams, canaries and shadows, for administrators. */
-import type { CanaryView, ProviderSide } from '../../server/schema/schema.js'
+import type {
+  CanaryView,
+  ComparedUpstream,
+  ProvidersReply,
+  ProviderSide,
+} from '../../server/schema/schema.js'
+import { urlOf } from '../api/client.js'
 import { useResource } from '../api/cache.js'
-import { percent } from '../format/number.js'
+import { IconButton } from '../components/button.js'
+import { Chart, coloursOf } from '../components/chart.js'
+import { duration, percent } from '../format/number.js'
+import { HOUR_MS } from '../format/time-buckets.js'
 import { Loaded } from '../components/states.js'
 import { DataTable, type Column } from '../components/data-table.js'
-import { Absent, Ago, Count, Money, Took } from '../components/values.js'
-import { setQuery, useLocation } from '../routing.js'
+import { Absent, Ago, Count, Money, Name, Took } from '../components/values.js'
+import { go, setQuery, useLocation } from '../routing.js'
 import { Block, Page } from '../shell/page.js'
 
 const EVERY_MS = 10_000
@@ -14,6 +23,7 @@ const SPANS = [
   { hours: '1', label: 'last hour' },
   { hours: '24', label: 'last 24 hours' },
   { hours: '168', label: 'last 7 days' },
+  { hours: '720', label: 'last 30 days' },
 ] as const
 
 /** The page of providers. */
@@ -34,6 +44,27 @@ export function ProvidersPage() {
       >
         {(data) => (
           <>
+            <FirstToken data={data} />
+            <Block title="Upstreams" note={<Since fromMs={data.fromMs} />}>
+              <DataTable
+                caption="Upstreams"
+                columns={[NAME, ...FIGURES]}
+                rows={data.upstreams}
+                keyOf={({ upstream }) => upstream}
+                usualSort="-requests"
+              />
+            </Block>
+            <Block title="By model" note="the same model at each upstream">
+              <DataTable
+                caption="Upstreams by model"
+                name="model."
+                columns={[MODEL, { ...NAME, text: false }, ...FIGURES]}
+                rows={data.upstreams.flatMap(({ models }) => models)}
+                keyOf={({ upstream, model }) => `${model} ${upstream}`}
+                usualSort="model"
+                actions={(row) => <ModelActions row={row} />}
+              />
+            </Block>
             <Canaries canaries={data.canaries} />
             <Block title="Shadows" note="the same requests, as clients got them and as copies">
               {data.shadows.length === 0 ? (
@@ -52,15 +83,6 @@ export function ProvidersPage() {
                   keyOf={({ upstream, part }) => `${upstream} ${part}`}
                 />
               )}
-            </Block>
-            <Block title="Upstreams" note={<Since fromMs={data.fromMs} />}>
-              <DataTable
-                caption="Upstreams"
-                columns={[NAME, ...FIGURES]}
-                rows={data.upstreams}
-                keyOf={({ upstream }) => upstream}
-                usualSort="-requests"
-              />
             </Block>
           </>
         )}
@@ -87,7 +109,7 @@ function Span({ hours }: { readonly hours: string }) {
 function Since({ fromMs }: { readonly fromMs: number }) {
   return (
     <>
-      since <Ago ms={fromMs} />, at most the newest 10,000 requests
+      all requests since <Ago ms={fromMs} />
     </>
   )
 }
@@ -160,6 +182,63 @@ const CANARY: readonly Column<CanaryView>[] = [
   },
 ]
 
+/** The time to first token of each upstream by hour. */
+function FirstToken({ data }: { readonly data: ProvidersReply }) {
+  const used = data.upstreams.filter(({ points }) => points.length > 0)
+  if (used.length === 0) return null
+  const first = Math.floor(data.fromMs / HOUR_MS) * HOUR_MS
+  const startsMs: number[] = []
+  for (let at = first; at < data.nowMs; at += HOUR_MS) startsMs.push(at)
+  const colourOf = coloursOf(used.map(({ upstream }) => upstream))
+  const series = used.map(({ upstream, points }) => {
+    const byStart = new Map(points.map((point) => [point.startMs, point.firstTokenP95Ms]))
+    const values = startsMs.map((start) => byStart.get(start) ?? null)
+    return { id: upstream, label: upstream, colour: colourOf(upstream), values }
+  })
+  return (
+    <Chart
+      title="Time to first token, p95"
+      note="per hour"
+      kind="lines"
+      buckets={{ startsMs, bucketMs: HOUR_MS, partial: true }}
+      format={duration}
+      canLog
+      series={series}
+    />
+  )
+}
+
+type ModelRow = ComparedUpstream['models'][number]
+
+/** Who uses the model, and its failures at the upstream. */
+function ModelActions({ row: { model, upstream, errors } }: { readonly row: ModelRow }) {
+  const account = 'all'
+  return (
+    <>
+      <IconButton
+        icon="keys"
+        label={`Who uses ${model}`}
+        onClick={() => go(urlOf('/usage', { account, model, group: 'key' }))}
+      />
+      {errors === 0 ? null : (
+        <IconButton
+          icon="requests"
+          label={`Failures of ${model} at ${upstream}`}
+          onClick={() => go(urlOf('/requests', { account, model, upstream, cause: 'provider' }))}
+        />
+      )}
+    </>
+  )
+}
+
+const MODEL: Column<ModelRow> = {
+  id: 'model',
+  head: 'Model',
+  cell: ({ model }) => <Name text={model} strong />,
+  value: ({ model }) => model,
+  text: true,
+}
+
 type Part = ProviderSide & { readonly part: string }
 
 const NAME: Column<ProviderSide> = {
@@ -198,12 +277,12 @@ const FIGURES: readonly Column<ProviderSide>[] = [
       ) : (
         <span title={`${errors} requests`}>{percent(errorRate)}</span>
       ),
-    value: ({ errorRate }) => errorRate ?? -1,
+    value: ({ errorRate }) => errorRate,
     numeric: true,
   },
   {
     id: 'rejected',
-    head: 'Rejected',
+    head: 'Client failures',
     cell: ({ rejected }) => <Count value={rejected} />,
     value: ({ rejected }) => rejected,
     numeric: true,
@@ -213,7 +292,7 @@ const FIGURES: readonly Column<ProviderSide>[] = [
     id: 'p50',
     head: 'First token p50',
     cell: ({ firstTokenP50Ms }) => <Took ms={firstTokenP50Ms} />,
-    value: ({ firstTokenP50Ms }) => firstTokenP50Ms ?? -1,
+    value: ({ firstTokenP50Ms }) => firstTokenP50Ms,
     numeric: true,
     extra: true,
   },
@@ -221,7 +300,7 @@ const FIGURES: readonly Column<ProviderSide>[] = [
     id: 'p95',
     head: 'p95',
     cell: ({ firstTokenP95Ms }) => <Took ms={firstTokenP95Ms} />,
-    value: ({ firstTokenP95Ms }) => firstTokenP95Ms ?? -1,
+    value: ({ firstTokenP95Ms }) => firstTokenP95Ms,
     numeric: true,
     minor: true,
   },
@@ -245,7 +324,7 @@ const FIGURES: readonly Column<ProviderSide>[] = [
     id: 'cost',
     head: 'Cost per request',
     cell: ({ requestNanoUsd }) => <Money nano={requestNanoUsd} />,
-    value: ({ requestNanoUsd }) => requestNanoUsd ?? -1,
+    value: ({ requestNanoUsd }) => requestNanoUsd,
     numeric: true,
   },
 ]

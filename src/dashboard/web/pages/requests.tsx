@@ -205,6 +205,11 @@ function useFilters(): readonly ListFilter[] {
       label: 'Client format',
       options: Object.entries(FORMAT_NAMES).map(([value, label]) => ({ value, label })),
     },
+    {
+      name: 'deprecated',
+      label: 'Deprecated models',
+      options: [{ value: 'true', label: 'with an announced end' }],
+    },
     { name: 'since', label: 'Time', options: TIMES, with: ['fromMs', 'toMs'] },
   ]
 }
@@ -275,6 +280,8 @@ interface Filters {
   readonly label: string
   /** The client's format. */
   readonly format: string
+  /** `true`: requests for models with an announced end. */
+  readonly deprecated: string
   readonly fromMs: string
   readonly toMs: string
 }
@@ -290,6 +297,7 @@ const FILTER_NAMES = [
   'key',
   'label',
   'format',
+  'deprecated',
   'since',
   'fromMs',
   'toMs',
@@ -323,6 +331,7 @@ function filtersIn(query: URLSearchParams, nowMs: number): Filters {
     key: text('key'),
     label: matching('label', /^[^\s=]+=\S+$/),
     format: matching('format', /^[a-z]{1,20}$/),
+    deprecated: matching('deprecated', /^true$/),
     fromMs: sinceMs === undefined ? matching('fromMs', /^\d{1,13}$/) : String(nowMs - sinceMs),
     toMs: matching('toMs', /^\d{1,13}$/),
   }
@@ -352,6 +361,8 @@ function matchesFilters(row: RequestRow, filters: Filters): boolean {
     is(key, row.keyId) &&
     is(label, ...(row.labels ?? '').split(' ')) &&
     is(format, row.ingress) &&
+    // Only the server knows which models have an end.
+    filters.deprecated === '' &&
     (filters.fromMs === '' || row.atMs >= Number(filters.fromMs)) &&
     (filters.toMs === '' || row.atMs < Number(filters.toMs))
   )

@@ -1,8 +1,9 @@
-/** Usage: charts over time, and sums per model and key. */
-import type { UsageReply, UsagePoint, UsageGroup } from '../../server/schema/schema.js'
-import { urlOf } from '../api/client.js'
-import { useLive, useOnTraffic, useResource } from '../api/cache.js'
-import { Button, IconButton } from '../components/button.js'
+/** Usage: charts over time, and all groups of a range. */
+import type { GroupRow, UsageReply, UsagePoint } from '../../server/schema/schema.js'
+import { urlOf, type Query } from '../api/client.js'
+import { useList, useLive, useOnTraffic, useResource } from '../api/cache.js'
+import { read } from '../api/endpoints.js'
+import { IconButton, Icon } from '../components/button.js'
 import {
   coloursOf,
   Chart,
@@ -11,13 +12,12 @@ import {
   type Series,
   type Colour,
 } from '../components/chart.js'
-import { Filter } from '../components/form.js'
-import { FirstCall } from '../components/request-code.js'
-import { Pulse, Loaded } from '../components/states.js'
 import { DataTable, type Column } from '../components/data-table.js'
-import { Absent, Count, Money } from '../components/values.js'
-import { RangePicker, useRange } from '../components/time-range.js'
-import { csvOf, saveFile } from '../format/csv.js'
+import { FilterBar, type ListFilter } from '../components/filter-bar.js'
+import { FirstCall } from '../components/request-code.js'
+import { Pulse, Loaded, Empty } from '../components/states.js'
+import { RangePicker, useRange, type Range } from '../components/time-range.js'
+import { Count, Money } from '../components/values.js'
 import { plural, count, dollars, duration, percent } from '../format/number.js'
 import {
   barsOf,
@@ -27,20 +27,38 @@ import {
   valuesOf,
   type Buckets,
 } from '../format/time-buckets.js'
-import { Link, setQuery, useLocation, go } from '../routing.js'
+import { Link, setFilter, useLocation, go } from '../routing.js'
 import { Page, Block } from '../shell/page.js'
 import { useScope, withScope } from '../shell/session.js'
 import { ErrorsChart } from './errors-chart.js'
+
+/** Groupings besides those with a button of their own. */
+const GROUPINGS = [
+  { value: 'account', label: 'account' },
+  { value: 'parent', label: 'parent account' },
+  { value: 'root', label: 'top account' },
+  { value: 'member', label: 'member' },
+  { value: 'upstream', label: 'upstream' },
+  { value: 'client_format', label: 'client format' },
+  { value: 'month', label: 'month' },
+] as const
+
+function nameOfGrouping(group: string): string {
+  if (group.startsWith('label:')) return `label ${group.slice('label:'.length)}`
+  return GROUPINGS.find(({ value }) => value === group)?.label ?? group
+}
 
 /** The page of usage. */
 export function UsagePage() {
   const scope = useScope()
   const { query } = useLocation()
   const range = useRange('24h')
-  const { by, fromMs, toMs } = range
-  const group = query.get('group') === 'key' ? 'key' : 'model'
-  const [model, keyId] = [query.get('model') ?? '', query.get('key') ?? '']
-  const asked = { account: scope, by, fromMs, toMs, group, keyId, model }
+  const { by, fromMs, toMs, zone } = range
+  const group = query.get('group') ?? 'model'
+  const asked = {
+    ...{ account: scope, by, fromMs, toMs, zone, group },
+    ...{ keyId: query.get('key'), model: query.get('model') },
+  }
   const resource = useResource('/usage', asked)
   const { data } = resource
   useOnTraffic(useLive(scope, range.isLive), () => resource.reload())
@@ -48,22 +66,26 @@ export function UsagePage() {
   return (
     <Page
       title="Usage"
-      purpose="Requests, tokens, spend, errors and latency over time."
+      purpose={`Requests, tokens, spend, errors and latency: ${range.words}.`}
       scoped
       action={
-        <Button icon="file" disabled={data === null} onClick={() => data && saveUsage(data)}>
-          Save CSV
-        </Button>
+        <a className="button" href={`/dashboard/api${urlOf('/usage.csv', asked)}`} download>
+          <Icon name="file" /> Save CSV
+        </a>
       }
       filters={
         <>
           <RangePicker range={range} withUnit />
-          <UsageFilters model={model} keyId={keyId} />
-          <GroupSwitch group={group} />
-          <Link to={withScope('/statement', scope)} className="soft">
-            Monthly statement
-          </Link>
-          <Pulse on={range.isLive} />
+          <GroupSwitch group={group} labels={data?.labels ?? []} />
+          <FilterBar
+            filters={useUsageFilters()}
+            search={{ label: `Search by ${nameOfGrouping(group)}` }}
+          >
+            <Link to={withScope('/statement', scope)} className="soft">
+              Monthly statement
+            </Link>
+            <Pulse on={range.isLive} />
+          </FilterBar>
         </>
       }
     >
@@ -74,14 +96,21 @@ export function UsagePage() {
           ) : (
             <div className={resource.stale ? 'stale' : undefined}>
               <Unpriced usage={data} />
-              <UsageCharts usage={data} colourOf={colourOf} words={range.words} />
-              <UsageTable usage={data} group={group} colourOf={colourOf} words={range.words} />
+              <UsageCharts usage={data} colourOf={colourOf} words={wordsOf(range, data)} />
+              <UsageTable asked={asked} usage={data} group={group} colourOf={colourOf} />
             </div>
           )
         }
       </Loaded>
     </Page>
   )
+}
+
+/** The range as a text, with the zone that its days are in. */
+function wordsOf({ by, words, zone }: Range, usage: UsageReply): string {
+  return by === 'day' && usage.zone !== zone
+    ? `${words}; days of UTC, because hours end earlier`
+    : words
 }
 
 /** Notes about requests that the sums exclude or estimate. */
@@ -100,79 +129,71 @@ function Unpriced({ usage: { total } }: { readonly usage: UsageReply }) {
   )
 }
 
-interface FiltersProps {
-  readonly model: string
-  readonly keyId: string
+/** Filters by model and key. */
+function useUsageFilters(): readonly ListFilter[] {
+  const account = useScope()
+  const models = useResource('/models').data?.models ?? []
+  return [
+    {
+      name: 'model',
+      label: 'Model',
+      options: [
+        ...models.map(({ id }) => ({ value: id, label: id })),
+        { value: '(unknown)', label: 'unknown models' },
+      ],
+      isFree: true,
+    },
+    {
+      name: 'key',
+      label: 'Key',
+      options: [{ value: 'playground', label: 'playground' }],
+      find: async (search) => {
+        const { keys } = await read('/keys', { account, state: 'all', search, limit: 20 })
+        return keys.map(({ id, name, lastFour }) => ({ value: id, label: `${name} …${lastFour}` }))
+      },
+      isFree: true,
+    },
+  ]
 }
 
-/** Filters by model and key. They are kept in the address. */
-export function UsageFilters({ model, keyId }: FiltersProps) {
-  const scope = useScope()
-  const models = useResource('/models').data?.models ?? []
-  const asked = { account: scope, state: 'all', limit: 500 }
-  // Keys can be listed for one account only.
-  const keys = useResource('/keys', asked, { enabled: scope !== 'all' }).data?.keys ?? []
+interface SwitchProps {
+  readonly group: string
+  /** The names of the labels in use. */
+  readonly labels: readonly string[]
+}
+
+function GroupSwitch({ group, labels }: SwitchProps) {
+  const choose = (value: string): void =>
+    setFilter({ group: value === 'model' ? null : value, search: null, sort: null })
+  const named = labels.map((name) => ({ value: `label:${name}`, label: `label ${name}` }))
+  const more = [...GROUPINGS, ...named]
+  const isMore = group !== 'model' && group !== 'key'
+  const isKnown = !isMore || more.some(({ value }) => value === group)
   return (
     <>
-      <Filter
-        label="Model"
-        all="All models"
-        value={model}
-        options={models.map(({ id }) => ({ value: id, label: id }))}
-        onChange={(value) => setQuery({ model: value })}
-      />
-      <Filter
-        label="Key"
-        all="All keys"
-        value={keyId}
-        options={[
-          ...keys.map(({ id, name, lastFour }) => ({ value: id, label: `${name} …${lastFour}` })),
-          { value: 'playground', label: 'playground' },
-        ]}
-        onChange={(value) => setQuery({ key: value })}
-      />
+      <span className="switch" role="group" aria-label="Group by">
+        {(['model', 'key'] as const).map((one) => (
+          <button key={one} type="button" aria-pressed={group === one} onClick={() => choose(one)}>
+            by {one}
+          </button>
+        ))}
+      </span>
+      <select
+        className={isMore ? 'filter set' : 'filter'}
+        aria-label="More groups"
+        value={isMore ? group : ''}
+        onChange={(event) => choose(event.target.value === '' ? 'model' : event.target.value)}
+      >
+        <option value="">by …</option>
+        {isKnown ? null : <option value={group}>by {nameOfGrouping(group)}</option>}
+        {more.map(({ value, label }) => (
+          <option key={value} value={value}>
+            by {label}
+          </option>
+        ))}
+      </select>
     </>
   )
-}
-
-function GroupSwitch({ group }: { readonly group: 'model' | 'key' }) {
-  return (
-    <span className="switch" role="group" aria-label="Group by">
-      {(['model', 'key'] as const).map((one) => (
-        <button
-          key={one}
-          type="button"
-          aria-pressed={group === one}
-          onClick={() => setQuery({ group: one === 'model' ? null : one })}
-        >
-          by {one}
-        </button>
-      ))}
-    </span>
-  )
-}
-
-const NANO = 1e9
-
-function saveUsage({ by, groups, points }: UsageReply): void {
-  const sets = [{ label: 'all', points }, ...groups]
-  const lines = sets.flatMap((set) =>
-    set.points.map((point) => [
-      new Date(point.startMs).toISOString(),
-      set.label,
-      point.requests,
-      point.errors,
-      point.inputTokens,
-      point.cachedTokens,
-      point.outputTokens,
-      point.reasoningTokens,
-      point.spendNanoUsd / NANO,
-      point.firstTokenP50Ms,
-      point.firstTokenP95Ms,
-    ]),
-  )
-  const head = `${by},of,requests,errors,input_tokens,cached_tokens,output_tokens,reasoning_tokens,spend_usd,first_token_p50_ms,first_token_p95_ms`
-  saveFile('usage.csv', csvOf([head.split(','), ...lines]))
 }
 
 interface ChartsProps {
@@ -272,102 +293,126 @@ function tokenSeries(buckets: Buckets, points: readonly UsagePoint[]): Series[] 
 }
 
 interface UsageTableProps {
+  readonly asked: Query
   readonly usage: UsageReply
-  readonly group: 'model' | 'key'
+  readonly group: string
   readonly colourOf: (id: string) => Colour
-  readonly words: string
 }
 
-function columnsOf(group: string, colourOf: (id: string) => Colour): Column<UsageGroup>[] {
+function columnsOf(
+  usage: UsageReply,
+  group: string,
+  colourOf: (id: string) => Colour,
+): Column<GroupRow>[] {
+  const name = nameOfGrouping(group)
+  const whole = usage.total.spendNanoUsd
+  const isCharted = (id: string): boolean => usage.groups.some((each) => each.id === id)
   return [
     {
-      id: 'group',
-      head: group === 'model' ? 'Model' : 'Key',
-      cell: ({ id, label }) => (
-        <span className="cell-name">
-          <Swatch colour={colourOf(id)} /> {label}
+      id: 'name',
+      head: name.charAt(0).toUpperCase() + name.slice(1),
+      cell: ({ id, label, accountName }) => (
+        <span
+          className="cut cell-name"
+          title={accountName === null ? label : `${label}, ${accountName}`}
+        >
+          <Swatch colour={isCharted(id) ? colourOf(id) : '--soft'} /> {label}
+          {accountName === null ? null : <span className="soft"> {accountName}</span>}
         </span>
       ),
-      value: ({ label }) => label,
+      sort: 'name',
       text: true,
     },
-    number('Requests', ({ total }) => total.requests),
-    number('Input', ({ total }) => total.inputTokens, true),
-    number('Cached', ({ total }) => total.cachedTokens, true),
-    number('Output', ({ total }) => total.outputTokens, true),
-    number('Reasoning', ({ total }) => total.reasoningTokens, true),
+    number('requests', 'Requests', ({ requests }) => requests),
+    number('inputTokens', 'Input', ({ inputTokens }) => inputTokens, true),
+    number('outputTokens', 'Output', ({ outputTokens }) => outputTokens, true),
     {
       id: 'errors',
       head: 'Errors',
-      cell: ({ total }) => (
-        <span title={`${total.errors} of ${total.requests}`}>
-          {percent(total.errors / Math.max(total.requests, 1))}
-        </span>
+      cell: ({ requests, errors }) => (
+        <span title={`${errors} of ${requests}`}>{percent(errors / Math.max(requests, 1))}</span>
       ),
-      value: ({ total }) => total.errors / Math.max(total.requests, 1),
-      numeric: true,
-      minor: true,
-    },
-    {
-      id: 'first',
-      head: 'First token p95',
-      cell: ({ total: { firstTokenP95Ms: ms } }) => (ms === null ? <Absent /> : duration(ms)),
-      value: ({ total }) => total.firstTokenP95Ms ?? 0,
+      sort: 'errors',
       numeric: true,
       minor: true,
     },
     {
       id: 'spend',
       head: 'Spend',
-      cell: ({ total }) => <Money nano={total.spendNanoUsd} unpriced={total.unpricedRequests} />,
-      value: ({ total }) => total.spendNanoUsd,
+      cell: (row) => <Money nano={row.spendNanoUsd} unpriced={row.unpricedRequests} />,
+      sort: 'spend',
       numeric: true,
+    },
+    {
+      id: 'share',
+      head: 'Share',
+      cell: ({ spendNanoUsd }) => percent(spendNanoUsd / Math.max(whole, 1)),
+      numeric: true,
+      extra: true,
     },
   ]
 }
 
 function number(
+  sort: string,
   head: string,
-  pick: (group: UsageGroup) => number,
+  pick: (row: GroupRow) => number,
   minor = false,
-): Column<UsageGroup> {
-  return {
-    id: head,
-    head,
-    cell: (group) => <Count value={pick(group)} />,
-    value: pick,
-    numeric: true,
-    minor,
-  }
+): Column<GroupRow> {
+  return { id: sort, head, cell: (row) => <Count value={pick(row)} />, sort, numeric: true, minor }
 }
 
-/**
- * A table of models or keys.
- *
- * The sums per model or key. A click filters the view by it.
- */
-function UsageTable({ usage, group, colourOf, words }: UsageTableProps) {
+/** The filter of Requests that selects a group; null for one that Requests cannot select. */
+function requestsFilter(group: string, { id }: GroupRow): Record<string, string> | null {
+  if (id === '(none)') return null
+  if (group === 'client_format') return { format: id }
+  if (group.startsWith('label:')) return { label: `${group.slice('label:'.length)}=${id}` }
+  if (group === 'account') return { account: id }
+  return group === 'model' || group === 'key' || group === 'upstream' ? { [group]: id } : null
+}
+
+/** All groups, as pages. A click shows the usage of the group. */
+function UsageTable({ asked, usage, group, colourOf }: UsageTableProps) {
   const scope = useScope()
+  const { query } = useLocation()
   const { fromMs, toMs } = usage
+  const list = useList(
+    '/usage/groups',
+    { ...asked, search: query.get('search') },
+    ({ rows }) => rows,
+    { sortable: true, usualSort: '-spend' },
+  )
+  const account = scope === null ? {} : { account: scope }
+  const open = (row: GroupRow): void => {
+    if (row.id === '(none)') return
+    if (group === 'account') setFilter({ account: row.id, group: null, search: null })
+    else if (group === 'model') setFilter({ model: row.id, group: 'key', search: null })
+    else if (group === 'key') setFilter({ key: row.id, group: null, search: null })
+    else {
+      const filter = requestsFilter(group, row)
+      if (filter !== null) go(urlOf('/requests', { ...account, ...filter, fromMs, toMs }))
+    }
+  }
   return (
-    <Block title={group === 'model' ? 'By model' : 'By key'} note={words}>
+    <Block title={`By ${nameOfGrouping(group)}`} note="all of them; a click shows one">
       <DataTable
-        caption={`Usage by ${group}`}
-        columns={columnsOf(group, colourOf)}
-        rows={usage.groups}
-        keyOf={({ id }) => id}
-        open={({ id }) => (id === 'other' ? undefined : setQuery({ [group]: id }))}
-        actions={({ id, label }) =>
-          id === 'other' ? null : (
+        caption={`Usage by ${nameOfGrouping(group)}`}
+        columns={columnsOf(usage, group, colourOf)}
+        list={list}
+        unit="group"
+        keyOf={({ id, accountId }) => `${id} ${accountId ?? ''}`}
+        open={open}
+        empty={<Empty title="Nothing matches">Change the search or the filters.</Empty>}
+        actions={(row) => {
+          const filter = requestsFilter(group, row)
+          return filter === null ? null : (
             <IconButton
               icon="requests"
-              label={`Requests of ${label}`}
-              onClick={() =>
-                go(withScope(`/requests?${group}=${id}&fromMs=${fromMs}&toMs=${toMs}`, scope))
-              }
+              label={`Requests of ${row.label}`}
+              onClick={() => go(urlOf('/requests', { ...account, ...filter, fromMs, toMs }))}
             />
           )
-        }
+        }}
       />
     </Block>
   )
