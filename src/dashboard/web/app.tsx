@@ -29,7 +29,7 @@ const OperationsPage = lazy(() =>
   import('./pages/operations.js').then((module) => ({ default: module.OperationsPage })),
 )
 const PlaygroundPage = lazy(() =>
-  import('./pages/playground.js').then((module) => ({ default: module.PlaygroundPage })),
+  import('./pages/playground/playground.js').then((module) => ({ default: module.PlaygroundPage })),
 )
 const ProvidersPage = lazy(() =>
   import('./pages/providers.js').then((module) => ({ default: module.ProvidersPage })),
@@ -98,6 +98,7 @@ function Inside() {
 
 function Shell() {
   const rights = useRights()
+  const { sampleData } = useSession().session
   const [help, setHelp] = useState(false)
   const [showHelp] = useState(() => () => setHelp(true))
   const [finding, setFinding] = useState(false)
@@ -114,6 +115,12 @@ function Shell() {
       </a>
       <Rail />
       <div className="column">
+        {sampleData ? (
+          <p className="sample-note">
+            <b>Sample data.</b> This is a demo: the providers are emulated, and what is named
+            sample-… and its past requests are made up.
+          </p>
+        ) : null}
         <ConnectionBanner />
         <Suspense fallback={<BlockSkeleton />}>
           <Shown key={path} />

@@ -18,7 +18,6 @@ import './styles/limits.css'
 import './styles/overview.css'
 import './styles/charts.css'
 import './styles/requests.css'
-import './styles/playground.css'
 import './styles/sign-in.css'
 
 const root = document.getElementById('page')

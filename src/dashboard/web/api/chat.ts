@@ -1,45 +1,64 @@
 /** Sends a conversation of the playground to a model in any client format, and streams the reply. */
-import { inFormat, type Format, type FormatRequest } from '../format/request-formats.js'
+import type { Format } from '../format/request-formats.js'
 import { call, CallFailed, urlOf } from './client.js'
 
-/** A conversation, its model and its format. */
+/** A request to a model. */
 export interface Chat {
   readonly format: Format
   readonly model: string
-  readonly request: FormatRequest
+  /** In the format. */
+  readonly body: object
+  /** By which the ledger entry is found if the reply has no head. */
+  readonly clientRequestId: string
 }
 
 /** The end of a reply. */
 export interface Ended {
-  readonly requestId: string | null
   /** Fields that could not be translated. */
   readonly lost: readonly string[]
   readonly finish: string | null
 }
 
-/** A fragment of the reply, or of the thinking before it. */
+/** A part of a call of a tool: parts with the same `at` belong together, and `args` are joined. */
+export interface CallPart {
+  readonly at: number
+  readonly id?: string
+  readonly name?: string
+  readonly args?: string
+}
+
+/** A fragment of the reply, of the thinking before it, or of calls of tools. */
 export interface Fragment {
   readonly text: string
   readonly thinking: string
+  readonly calls: readonly CallPart[]
+}
+
+/** Called as the reply arrives. */
+export interface Listener {
+  readonly signal: AbortSignal
+  /** The head of the reply. */
+  readonly onHead: (requestId: string | null) => void
+  readonly onFragment: (fragment: Fragment) => void
 }
 
 /** Streams a reply. Throws `CallFailed` if it is refused or truncated. */
 export async function chat(
-  { format, model, request }: Chat,
-  signal: AbortSignal,
-  onFragment: (fragment: Fragment) => void,
+  { format, model, body, clientRequestId }: Chat,
+  { signal, onHead, onFragment }: Listener,
 ): Promise<Ended> {
   const response = await call('POST', pathOf(format, model), {
-    body: bodyOf(format, model, request),
-    signal,
+    ...{ signal, clientRequestId },
+    body: streamed(format, body),
   })
   const requestId = response.headers.get('x-request-id')
+  onHead(requestId)
   const lost = (response.headers.get('x-sluice-lost') ?? '').split(',').map((path) => path.trim())
   const end: { finish: string | null; isDone: boolean } = { finish: null, isDone: false }
   const take = (progress: Progress): void => {
     if (progress.error !== undefined) throw broken(progress.error, requestId)
-    const { text = '', thinking = '' } = progress
-    if (text !== '' || thinking !== '') onFragment({ text, thinking })
+    const { text = '', thinking = '', calls = [] } = progress
+    if (text !== '' || thinking !== '' || calls.length > 0) onFragment({ text, thinking, calls })
     end.finish = progress.finish ?? end.finish
     end.isDone ||= progress.done === true
   }
@@ -47,16 +66,17 @@ export async function chat(
   if (format === 'gemini') take(read(await response.text()))
   else for await (const data of framesOf(response)) take(read(data))
   if (!end.isDone) throw broken('The reply ended before it was complete.', requestId)
-  return { requestId, finish: end.finish, lost: lost.filter((path) => path !== '') }
+  return { finish: end.finish, lost: lost.filter((path) => path !== '') }
 }
 
 function pathOf(format: Format, model: string): string {
-  const account = new URLSearchParams(window.location.search).get('account')
+  const named = new URLSearchParams(window.location.search).get('account')
+  // Of all accounts it runs as the user's own.
+  const account = named === 'all' ? null : named
   return urlOf(`/playground/${format}`, format === 'gemini' ? { model, account } : { account })
 }
 
-function bodyOf(format: Format, model: string, request: FormatRequest): object {
-  const { body } = inFormat(format, { base: '', model, key: '' }, request)
+function streamed(format: Format, body: object): object {
   if (format === 'gemini') return body
   // The playground sends the whole conversation with each request.
   return { ...body, stream: true, ...(format === 'responses' ? { store: false } : {}) }
@@ -87,6 +107,7 @@ async function* framesOf(response: Response): AsyncGenerator<string> {
 interface Progress {
   readonly text?: string
   readonly thinking?: string
+  readonly calls?: readonly CallPart[]
   readonly finish?: string
   /** The reply is complete. */
   readonly done?: true
@@ -112,6 +133,14 @@ function text(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
+function number(value: unknown): number {
+  return typeof value === 'number' ? value : 0
+}
+
+function list(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? (value as unknown[]) : []
+}
+
 function finishOf(value: unknown): Pick<Progress, 'finish'> {
   return typeof value === 'string' ? { finish: value } : {}
 }
@@ -123,6 +152,17 @@ function chatEvent(data: string): Progress {
   return {
     text: text(at('choices', 0, 'delta', 'content')),
     thinking: text(at('choices', 0, 'delta', 'reasoning_content')),
+    calls: list(at('choices', 0, 'delta', 'tool_calls')).map((_, index) => {
+      const part = (...path: string[]): unknown =>
+        at('choices', 0, 'delta', 'tool_calls', index, ...path)
+      const place = part('index')
+      return {
+        at: typeof place === 'number' ? place : index,
+        id: text(part('id')),
+        name: text(part('function', 'name')),
+        args: text(part('function', 'arguments')),
+      }
+    }),
     ...finishOf(at('choices', 0, 'finish_reason')),
   }
 }
@@ -135,6 +175,12 @@ function responsesEvent(data: string): Progress {
     case 'response.reasoning_summary_text.delta':
     case 'response.reasoning_text.delta':
       return { thinking: text(at('delta')) }
+    case 'response.output_item.done': {
+      if (at('item', 'type') !== 'function_call') return {}
+      const member = (name: string): string => text(at('item', name))
+      const names = { id: member('call_id'), name: member('name') }
+      return { calls: [{ at: number(at('output_index')), ...names, args: member('arguments') }] }
+    }
     case 'response.completed':
       return { done: true, finish: 'completed' }
     case 'response.incomplete':
@@ -151,8 +197,19 @@ function responsesEvent(data: string): Progress {
 function messagesEvent(data: string): Progress {
   const at = reader(data)
   switch (at('type')) {
-    case 'content_block_delta':
-      return { text: text(at('delta', 'text')), thinking: text(at('delta', 'thinking')) }
+    case 'content_block_start': {
+      if (at('content_block', 'type') !== 'tool_use') return {}
+      const [id, name] = [text(at('content_block', 'id')), text(at('content_block', 'name'))]
+      return { calls: [{ at: number(at('index')), id, name }] }
+    }
+    case 'content_block_delta': {
+      const args = text(at('delta', 'partial_json'))
+      return {
+        text: text(at('delta', 'text')),
+        thinking: text(at('delta', 'thinking')),
+        ...(args === '' ? {} : { calls: [{ at: number(at('index')), args }] }),
+      }
+    }
     case 'message_delta':
       return finishOf(at('delta', 'stop_reason'))
     case 'message_stop':
@@ -167,18 +224,27 @@ function messagesEvent(data: string): Progress {
 /** The playground requests whole replies in this format. */
 function geminiReply(data: string): Progress {
   const at = reader(data)
-  const parts = at('candidates', 0, 'content', 'parts')
+  const parts = list(at('candidates', 0, 'content', 'parts')).map((_, index) => {
+    const part = (...path: string[]): unknown =>
+      at('candidates', 0, 'content', 'parts', index, ...path)
+    return {
+      isThought: part('thought') === true,
+      text: text(part('text')),
+      call: {
+        at: index,
+        id: text(part('functionCall', 'id')),
+        name: text(part('functionCall', 'name')),
+      },
+      args: part('functionCall', 'args'),
+    }
+  })
   const all = (isThought: boolean): string =>
-    (Array.isArray(parts) ? (parts as unknown[]) : [])
-      .map((_, index) => {
-        const thought = at('candidates', 0, 'content', 'parts', index, 'thought') === true
-        return thought === isThought
-          ? text(at('candidates', 0, 'content', 'parts', index, 'text'))
-          : ''
-      })
-      .join('')
+    parts.map((part) => (part.isThought === isThought ? part.text : '')).join('')
+  const calls = parts
+    .filter(({ call: { name } }) => name !== '')
+    .map(({ call, args }) => ({ ...call, args: JSON.stringify(args ?? {}) }))
   const finish = finishOf(at('candidates', 0, 'finishReason'))
-  return { text: all(false), thinking: all(true), done: true, ...finish }
+  return { text: all(false), thinking: all(true), calls, done: true, ...finish }
 }
 
 /**

@@ -65,6 +65,8 @@ let onSignedOut: () => void = () => undefined
  */
 export function setToken(next: string | null): void {
   if (token !== null && token !== next) cache.clear()
+  // What pages keep over a reload is of the user who was signed in.
+  if (next === null) window.sessionStorage.clear()
   token = next
 }
 
@@ -78,6 +80,11 @@ export function setUsualAccount(account: string | null): void {
 /** The account of the address. */
 export function accountNow(): string | null {
   return new URLSearchParams(window.location.search).get('account') ?? usualAccount
+}
+
+/** Whether a user is signed in. */
+export function isSignedIn(): boolean {
+  return token !== null
 }
 
 /** Sets the callback for the end of the session. */
@@ -107,16 +114,19 @@ interface CallOptions {
   readonly signal?: AbortSignal
   /** The page sends it without user activity. */
   readonly passive?: boolean
+  /** The client's id of the request, by which its entry is found. */
+  readonly clientRequestId?: string
 }
 
 /** The response itself, for streams and files. Throws `CallFailed` unless the status is 2xx. */
 export async function call(
   method: string,
   url: string,
-  { body, signal, passive = false }: CallOptions = {},
+  { body, signal, passive = false, clientRequestId }: CallOptions = {},
 ): Promise<Response> {
   const headers = new Headers({ accept: 'application/json' })
   if (passive) headers.set(PASSIVE_HEADER, '1')
+  if (clientRequestId !== undefined) headers.set('x-client-request-id', clientRequestId)
   if (body !== undefined) headers.set('content-type', 'application/json')
   if (token !== null && method !== 'GET') headers.set(TOKEN_HEADER, token)
   let response: Response

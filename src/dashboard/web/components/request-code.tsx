@@ -12,7 +12,7 @@ import {
   baseOf,
   KEY_PLACEHOLDER,
   type Format,
-  type FormatRequest,
+  type FormattedRequest,
   type Target,
 } from '../format/request-formats.js'
 import { Link } from '../routing.js'
@@ -23,15 +23,20 @@ import { Empty } from './states.js'
 
 interface RequestCodeProps {
   readonly target: Target
-  readonly request?: FormatRequest
+  /** Makes the request; the example by default. */
+  readonly make?: (format: Format, target: Target) => FormattedRequest
   /** The format that is selected initially. */
   readonly format?: Format
 }
 
+function hello(format: Format, target: Target): FormattedRequest {
+  return inFormat(format, target, HELLO)
+}
+
 /** One tab per language, and a selection of the format. */
-export function RequestCode({ target, request = HELLO, format = 'chat' }: RequestCodeProps) {
+export function RequestCode({ target, make = hello, format = 'chat' }: RequestCodeProps) {
   const [chosen, setChosen] = useState<Format>(format)
-  const formatted = inFormat(chosen, target, request)
+  const formatted = make(chosen, target)
   return (
     <div className="request-code">
       <SelectField

@@ -45,7 +45,7 @@ export const FORMATS = [
 export type Format = (typeof FORMATS)[number]['id']
 
 /** A request in one client format. */
-interface FormattedRequest {
+export interface FormattedRequest {
   readonly url: string
   /** One of the values contains the key. */
   readonly headers: readonly (readonly [name: string, value: string])[]
