@@ -85,6 +85,9 @@ export class Rules {
     if (ofAccount !== undefined) collect(applying, ofAccount, request)
     const ofEmail = email === undefined ? undefined : this.byAccount.get(email)
     if (ofEmail !== undefined) collect(applying, ofEmail, request)
+    const name = this.byAccount.size === 0 ? undefined : accountNameOf(identity)
+    const ofName = name === undefined ? undefined : this.byAccount.get(name)
+    if (ofName !== undefined) collect(applying, ofName, request)
     const ofKey = this.byKey.get(keyId)
     if (ofKey !== undefined) collect(applying, ofKey, request)
     if (this.byLabel.size > 0) {
@@ -205,12 +208,18 @@ function matches(
     (rule.plan === null || rule.plan === identity.plan) &&
     (rule.account === null ||
       rule.account === identity.accountId ||
-      rule.account === identity.email) &&
+      rule.account === identity.email ||
+      rule.account === accountNameOf(identity)) &&
     (rule.key === null || rule.key === identity.keyId) &&
     (rule.upstream === null || rule.upstream === upstream) &&
     (rule.model === null || rule.model === model || rule.model === modelName) &&
     (rule.prefix === null || model.startsWith(rule.prefix))
   )
+}
+
+/** The name of the account; undefined without an account. */
+function accountNameOf({ accountPath }: Pick<Identity, 'accountPath'>): string | undefined {
+  return accountPath?.slice(accountPath.lastIndexOf('/') + 1)
 }
 
 function limitOf(rule: LimitConfig, request: LimitedRequest): Limit {

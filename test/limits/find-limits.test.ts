@@ -28,6 +28,7 @@ function requestWith(
       keyId: 'key_1',
       accountId: 'acc_1',
       email: 'ada@example.com',
+      accountPath: 'acme/research',
       plan: 'pro',
       digest: '',
       expiresAtMs: null,
@@ -99,6 +100,7 @@ void t.test('subjects of counters', (t) => {
 const SELECTORS: [string, LimitedRequest][] = [
   ['plan: pro', requestWith({}, { plan: 'starter' })],
   ['account: acc_1', requestWith({}, { accountId: 'acc_2' })],
+  ['account: research', requestWith({}, { accountPath: 'research/ml' })],
   ['account: Ada@example.com', requestWith({}, { email: 'eva@example.com' })],
   ['key: key_1', requestWith({}, { keyId: 'key_2' })],
   ['model: gpt-5.5', requestWith({ model: 'gpt-5.4', modelName: 'gpt-5.4' })],

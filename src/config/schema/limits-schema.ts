@@ -1,6 +1,7 @@
 /** The keys of limits: rules, limits of plans, and settings. `resolve-limits.ts` resolves the values. */
 import { z } from 'zod'
 import { LABEL_NAME, LABEL_VALUE } from '../../accounts/labels.js'
+import { ACCOUNT_NAME } from '../../accounts/names.js'
 import { name, whole } from './value-types.js'
 
 /** Nano-dollars are integers; a million dollars is a ninth of the largest safe one. */
@@ -41,11 +42,11 @@ export const limitSchema = z.strictObject({
     ),
   plan: name.optional().describe('Only for accounts with this plan.'),
   account: text
-    .refine((account) => /^acc_.|^[^@]+@[^@]+$/.test(account), {
-      error: 'must be the id of an account (acc_…) or its e-mail address',
+    .refine((account) => /^acc_.|^[^@]+@[^@]+$/.test(account) || ACCOUNT_NAME.test(account), {
+      error: 'must be the name of an account, its id (acc_…) or its e-mail address',
     })
     .optional()
-    .describe('Only for this account, by its id or its e-mail address.'),
+    .describe('Only for this account, by its name, its id or its e-mail address.'),
   key: text
     .refine((key) => key.startsWith('key_') || key === 'playground', {
       error: 'must be the id of a key (key_…), as `sluice keys list` prints it',

@@ -5,7 +5,13 @@
 import { grants, tokenState, type Scope } from '../../accounts/admin-tokens.js'
 import { digestOf, isAdminSecret } from '../../accounts/key-secret.js'
 import type { JsonObject, JsonValue } from '../../formats/chat/json.js'
-import { parseObject } from '../../formats/wire/json/parse-body.js'
+import {
+  checkEncoding,
+  examineSteps,
+  parseExamined,
+  refuseInvalid,
+} from '../../formats/wire/json/parse-body.js'
+import { atOnce, type Steps } from '../../formats/wire/steps.js'
 import { headerOf, type HttpRequest, type HttpResponse } from '../../http/message.js'
 import { readBody } from '../../http/read-body.js'
 import { newRequestId } from '../../http/request-id.js'
@@ -18,7 +24,7 @@ import { openapiDocument } from './openapi.js'
 import { faulty, Problem, problemOf } from './problem.js'
 import type { AdminReply, AdminRequest, AdminRoute, CsvReply, Parameters } from './route.js'
 import { adminRoutes } from './routes.js'
-import type { AdminServices } from './services.js'
+import { inOwnTurns, type AdminServices } from './services.js'
 
 /** The path prefix of the API. */
 export const PREFIX = '/admin/v1'
@@ -26,6 +32,10 @@ export const PREFIX = '/admin/v1'
 const MAX_BYTES = 1_048_576
 /** `malformed_request` for a body that is nested deeper. */
 const MAX_DEPTH = 8
+/** Braces, brackets, colons and commas of a body. */
+const MAX_TOKENS = 1_000_000
+/** A smaller body is read at once. */
+const SMALL_BYTES = 65_536
 /** Requests of one token: 50 at once, then 50 a second, over all gateways of the store. */
 const RATE = { burst: 50, everyMs: 20 } as const
 /** The time of a token's last use is written at most once in this time. */
@@ -268,13 +278,24 @@ async function readJson({ body }: AdminRoute, { req, res }: Exchange): Promise<J
     const detail = `The body must be ${types}, without a content-encoding.`
     throw new Problem('unsupported_media_type', detail, { fix: 'Set the header Content-Type.' })
   }
-  const bytes = await readBody(req, res, MAX_BYTES)
+  const bytes = await readBody(req, res, body?.maxBytes ?? MAX_BYTES)
   try {
-    return parseObject(bytes, { maxDepth: MAX_DEPTH }).value
+    const steps = objectSteps(bytes)
+    return bytes.length > SMALL_BYTES ? await inOwnTurns(steps) : atOnce(steps)
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     throw new Problem('malformed_request', `${error.message}.`, { fix: 'Send one JSON object.' })
   }
+}
+
+/** The object in the bytes. */
+function* objectSteps(bytes: Buffer): Steps<JsonObject> {
+  const caps = { maxDepth: MAX_DEPTH, maxTokens: MAX_TOKENS }
+  const examined = yield* examineSteps(bytes, checkEncoding(bytes), caps)
+  yield
+  const parsed = parseExamined(examined)
+  yield
+  return (parsed ?? refuseInvalid(examined)).value
 }
 
 async function answer(

@@ -2,7 +2,7 @@
 import type { Account } from '../../accounts/account.js'
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
 import { unmet } from './conditions.js'
-import { readDocuments, titleOf, type DocumentFault, type WantedObject } from './documents.js'
+import { documentSteps, titleOf, type DocumentFault, type WantedObject } from './documents.js'
 import {
   FLAG,
   Faults,
@@ -16,11 +16,13 @@ import { beyond, limitsAbove } from './keys.js'
 import { NO_SECRET, planApply, runApply, type Applied, type Plan } from './planner.js'
 import { faulty, Problem, type FieldFault } from './problem.js'
 import type { AdminReply, AdminRequest, AdminRoute } from './route.js'
-import { actorOf, sees, type AdminServices } from './services.js'
+import { actorOf, inOwnTurns, sees, type AdminServices } from './services.js'
 import { LABEL_VALUE } from '../../accounts/labels.js'
 
 /** The most documents of one request. */
 const MAX_DOCUMENTS = 10_000
+/** About as many documents with a few labels and limits each. */
+const MAX_APPLY_BYTES = 4 * 1024 * 1024
 
 const DOCUMENTS: FieldType = {
   schema: { type: 'array', items: { type: 'object' }, maxItems: MAX_DOCUMENTS },
@@ -56,7 +58,7 @@ export function applyRoutes(services: AdminServices): AdminRoute[] {
         needsAll: true,
       },
       summary: 'Make accounts, members and keys as the documents describe them',
-      body: { name: 'Apply', fields: APPLY_FIELDS },
+      body: { name: 'Apply', fields: APPLY_FIELDS, maxBytes: MAX_APPLY_BYTES },
       replies: { 200: 'ApplyResult' },
       handle: (request) => apply(services, request),
     },
@@ -72,7 +74,7 @@ async function apply(services: AdminServices, request: AdminRequest): Promise<Ad
   if (failed !== null) throw failed
   const documents = Array.isArray(values['documents']) ? values['documents'] : []
   const { plans } = snapshot().config
-  const { objects, faults: wrong } = readDocuments(documents, plans)
+  const { objects, faults: wrong } = await inOwnTurns(documentSteps(documents, plans))
   refuseFaults(wrong)
   refuseFaults(localSecrets(documents))
   const options = {

@@ -8,6 +8,7 @@ import { ACCOUNT_NAME } from '../../accounts/names.js'
 import type { Plans } from '../../accounts/plans.js'
 import { nearest } from '../../config/problem.js'
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
+import { atOnce, type Steps } from '../../formats/wire/steps.js'
 import { Faults, readObject, type Fields } from './fields.js'
 import { accountFields, DIGEST, isShownName, KEY_FIELDS, MEMBER_FIELDS } from './objects.js'
 
@@ -103,14 +104,26 @@ function withoutDot(text: string): string {
 }
 
 /** The objects in the values, and every fault of the documents themselves. */
-export function readDocuments(
-  values: readonly JsonValue[],
-  plans: Plans,
-): { readonly objects: WantedObject[]; readonly faults: DocumentFault[] } {
+export interface ReadDocuments {
+  readonly objects: WantedObject[]
+  readonly faults: DocumentFault[]
+}
+
+/** Reads all documents at once. */
+export function readDocuments(values: readonly JsonValue[], plans: Plans): ReadDocuments {
+  return atOnce(documentSteps(values, plans))
+}
+
+/** Documents that are read in one step. */
+const AT_ONCE = 250
+
+/** The same in steps, between which a gateway serves other requests. */
+export function* documentSteps(values: readonly JsonValue[], plans: Plans): Steps<ReadDocuments> {
   const objects: WantedObject[] = []
   const faults: DocumentFault[] = []
   const seen = new Map<string, number>()
   for (const [index, value] of values.entries()) {
+    if (index % AT_ONCE === AT_ONCE - 1) yield
     const reader = new Reader(index)
     const object = readDocument(value, { reader, plans, index })
     if (object !== null) {

@@ -219,12 +219,18 @@ async function groupsOf(
     const fault = await faultOf(object, { options, tree, accounts, wanted })
     if (fault !== null) faults.push(fault)
   }
-  const names = new Set(objects.map(({ account }) => account))
+  const byAccount = new Map<string, WantedObject[]>()
+  for (const object of objects) {
+    const own = byAccount.get(object.account)
+    if (own === undefined) byAccount.set(object.account, [object])
+    else own.push(object)
+  }
+  const names = new Set(byAccount.keys())
   if (prune) for (const name of accounts.keys()) names.add(name)
   const groups: Group[] = []
   for (const name of names) {
     const existing = accounts.get(name) ?? null
-    const own = objects.filter(({ account }) => account === name)
+    const own = byAccount.get(name) ?? []
     const account = wanted.get(name) ?? null
     const group = {
       ...{ name, account, level: tree.levelOf(name), parent: tree.parentOf(name) },

@@ -68,6 +68,8 @@ export interface BodyOf {
   readonly isPatch?: true
   /** The request may have no body. */
   readonly isOptional?: true
+  /** Default: 1 MiB. */
+  readonly maxBytes?: number
 }
 
 /** A route of the table. */

@@ -336,8 +336,8 @@ const RULES: [string, string, string][] = [
   ],
   [
     'a limit of an account by another name',
-    `${GOOD}limits: [{ scope: account, account: ada, concurrent: 5 }]\n`,
-    ':8:37: limits[0].account: must be the id of an account (acc_…) or its e-mail address',
+    `${GOOD}limits: [{ scope: account, account: Ada, concurrent: 5 }]\n`,
+    ':8:37: limits[0].account: must be the name of an account, its id (acc_…) or its e-mail address',
   ],
   [
     'a limit of a key by its name',

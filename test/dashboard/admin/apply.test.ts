@@ -302,3 +302,21 @@ onBothStores(t, 'many accounts, and many at once', async (t, settings) => {
   const keys = (await stage.ask('GET', '/accounts/shared/keys')).json['items']
   t.equal(Array.isArray(keys) ? keys.filter(isObject).length : 0, limit, 'no update is lost')
 })
+
+void t.test('the admin API takes documents of up to 4 MiB together', async (t) => {
+  const stage = await startAdmin(t)
+  const labels = Object.fromEntries(
+    Array.from({ length: 15 }, (_, at) => [`a-long-name-of-label-${at}`, 'v'.repeat(64)]),
+  )
+  const documents = Array.from({ length: 1_000 }, (_, at) => {
+    return { kind: 'Account', metadata: { name: `team-${at}`, labels } }
+  })
+  const body = JSON.stringify({ documents, dry_run: true })
+  t.ok(body.length > 1_048_576)
+  const planned = await stage.ask('POST', '/apply', { body })
+  t.equal(planned.status, 200)
+  const { create } = planned.json
+  t.equal(Array.isArray(create) ? create.length : 0, 1_000)
+  const tooLarge = await stage.ask('POST', '/apply', { body: body.padEnd(4_194_305) })
+  t.match(tooLarge, { status: 413, json: { kind: 'body_too_large' } })
+})
