@@ -26,6 +26,10 @@ const PACKAGES: Readonly<Record<string, RegExp>> = {
   react: /^/,
   'react-dom/client': /^main\.tsx$/,
   '@base-ui/react': /^(?:components|shell)\/|^main\.tsx$/,
+  '@tanstack/react-query': /^/,
+  '@tanstack/react-table': /^components\/data-table\.tsx$/,
+  'react-markdown': /^pages\/playground\/markdown\.tsx$/,
+  'remark-gfm': /^pages\/playground\/markdown\.tsx$/,
   uplot: /^components\/chart-canvas\.tsx$/,
 }
 

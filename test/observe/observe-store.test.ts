@@ -21,6 +21,7 @@ const PARTS = [
   'adminTokens',
   'users',
   'denials',
+  'directory',
 ]
 
 function answering(): Store {

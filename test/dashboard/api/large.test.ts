@@ -64,12 +64,27 @@ function entryPaths(nowMs: number, keyId: string, requestId: string): string[] {
 }
 
 const MONTH = new Date().toISOString().slice(0, 7)
-/** A file of all requests has no time limit, and no request was recorded. */
-const UNTIMED = ['/requests.csv', '/recordings/{id}']
+/** Whole files have no time limit, and no request was recorded. */
+const UNTIMED = ['/requests.csv', '/usage.csv', '/audit.csv', '/recordings/{id}']
+
+/** All groups of a month, by each column in both directions; `large-lists` sorts keys and accounts. */
+function groupPaths(nowMs: number): string[] {
+  const groups = ['model', 'key', 'account', 'parent', 'member', 'upstream', 'client_format']
+  const columns = ['name', 'requests', 'errors', 'inputTokens', 'outputTokens', 'spend']
+  const month = `fromMs=${nowMs - 30 * DAY_MS}&toMs=${nowMs}&account=all`
+  return [...groups, 'label:team'].flatMap((group) =>
+    columns.flatMap((column) => {
+      const path = `/usage/groups?group=${group}&${month}&sort=`
+      return [path + column, `${path}-${column}`]
+    }),
+  )
+}
 
 /** Every other GET of the API. */
-function otherPaths(requestId: string): string[] {
+function otherPaths(requestId: string, keyId: string): string[] {
   return [
+    ...['/models/deprecated', '/models/deprecated?account=all', '/account', `/keys/${keyId}`],
+    ...['/search?q=request_7', '/search?q=team', '/views'],
     ...['/session', '/plans', '/limits', '/live', '/live?account=all', '/models'],
     ...['/keys?limit=200', '/keys?limit=200&state=all', '/keys?limit=200&search=77'],
     ...[`/requests/${requestId}`, '/models/explain?model=gpt-5.4', '/operations', '/providers'],
@@ -94,13 +109,17 @@ void t.test('every page of a large store', { timeout: 3_600_000 }, async (t) => 
   const browser = new Browser(`http://127.0.0.1:${String(port())}`)
   t.equal((await browser.signIn(LOGIN.email, LOGIN.password)).status, 200)
   const paths = [
-    ...otherPaths('request_7'),
+    ...otherPaths('request_7', keyId),
+    ...groupPaths(nowMs),
     ...usagePaths(nowMs, keyId),
     ...entryPaths(nowMs, keyId, 'request_7'),
   ]
   const routes = new Set(
     paths.map((path) =>
-      path.replace(/\/(?:request_7|1|\d{4}-\d\d)(?=\?|$)/, '/{id}').replace(/\?.*/, ''),
+      path
+        .replace(`/keys/${keyId}`, '/keys/{id}')
+        .replace(/\/(?:request_7|1|\d{4}-\d\d)(?=\?|$)/, '/{id}')
+        .replace(/\?.*/, ''),
     ),
   )
   for (const { method, path } of dashboardRoutes({} as Services)) {
