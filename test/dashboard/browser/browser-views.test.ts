@@ -4,7 +4,8 @@
  */
 import t, { type Test } from 'tap'
 import type { Page } from 'playwright-core'
-import { launch, open, SKIP, violations } from './browser.js'
+import { requestRow } from '../../../src/dashboard/server/schema/schema.js'
+import { launch, open, overflow, SKIP, violations } from './browser.js'
 import { replyTo } from '../fixtures/replies.js'
 import { ORIGIN, standIn, type Answer, type Api } from '../fixtures/fake-api.js'
 
@@ -176,6 +177,78 @@ void t.test('a lost connection shows how old the figures are', { skip: SKIP }, a
   isDown = false
   await banner.waitFor({ state: 'detached' })
   await page.getByText('live', { exact: true }).waitFor()
+})
+
+void t.test(
+  'why a request failed: two clicks; one found by its id: one',
+  { skip: SKIP },
+  async (t) => {
+    const { page } = await visit(t, '/')
+    await page
+      .getByRole('row', { name: /502 upstream failed/ })
+      .first()
+      .click()
+    const failure = page.getByRole('dialog').getByRole('region', { name: 'Failure' })
+    t.match(await failure.innerText(), /The upstream "openai" answered 503\./)
+    await failure.getByRole('link', { name: 'Requests that failed like this one' }).click()
+    await page.waitForURL(/outcome=upstream_failed&upstream=openai/)
+    await page.getByLabel('Search requests').fill('req_4')
+    await page.waitForURL(/search=req_4/)
+    await page
+      .getByRole('row', { name: /502 upstream failed/ })
+      .first()
+      .click()
+    await page.waitForURL(/request=req_4/)
+  },
+)
+
+void t.test('what a request names is a link', { skip: SKIP }, async (t) => {
+  const { page, asked } = await visit(t, '/requests?request=req_0')
+  const drawer = page.getByRole('dialog', { name: 'Request' })
+  const hrefs = async (name: string) => {
+    const link = drawer.getByRole('link', { name, exact: true }).first()
+    return link.getAttribute('href')
+  }
+  await drawer.getByRole('link', { name: 'ci-runner' }).waitFor()
+  t.match(await hrefs('ci-runner'), '/dashboard/keys?account=acc_1&key=key_0')
+  t.match(await hrefs('ada'), '/dashboard/?account=acc_1')
+  t.match(await hrefs('claude-sonnet-4-5'), '/dashboard/models?model=claude-sonnet-4-5')
+  t.match(await hrefs('openai'), /\/dashboard\/requests\?.*upstream=openai/)
+  t.match(await hrefs('generation 3'), '/dashboard/configuration?generation=3')
+  t.match(await hrefs('team=research'), /label=team%3Dresearch/)
+  t.notOk(
+    asked.some((call) => call.includes('/recordings/')),
+    'a reading is audited: on demand',
+  )
+  await drawer.getByRole('button', { name: 'Show conversation' }).click()
+  await drawer.getByText('Name three rivers.').waitFor()
+  await drawer.getByText('map({"of":"Nile"})').waitFor()
+  t.strictSame(await violations(page), [])
+  await drawer.getByRole('button', { name: 'Delete recording' }).click()
+  await page.getByRole('alertdialog').getByRole('button', { name: 'Delete' }).click()
+  await drawer.getByText('The recording was deleted.').waitFor()
+  t.match(asked, ['DELETE /recordings/req_0?account=acc_1'])
+})
+
+void t.test('long and unknown names, and a reply that was cut off', { skip: SKIP }, async (t) => {
+  const name = 'a-key-of-the-nightly-batch-'.repeat(3)
+  const first = requestRow.parse({
+    ...Object(replyTo('/requests/req_0', new URLSearchParams()))['row'],
+    ...{ keyName: name, model: 'other', modelAsked: 'no-such-model' },
+    ...{ outcome: 'upstream_truncated', cause: 'provider' },
+  })
+  for (const width of [1440, 390]) {
+    const { page } = await visit(t, '/requests', {
+      width,
+      api: (_, path, query) => ({
+        body: path === '/requests' ? { rows: [first], next: null } : replyTo(path, query),
+      }),
+    })
+    const row = page.getByRole('row', { name: /no-such-model/ })
+    t.match(await row.innerText(), /200 truncated/)
+    t.equal(await overflow(page), 0, `${width} wide`)
+    if (width > 1_000) t.equal(await row.getByTitle(name).count(), 1, 'the whole name on hover')
+  }
 })
 
 void t.test('one endpoint that fails is no lost connection', { skip: SKIP }, async (t) => {

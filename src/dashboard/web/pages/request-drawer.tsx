@@ -157,7 +157,7 @@ function RequestFacts({ row, links }: PartProps) {
       <Fact name="Duration">{duration(row.durationMs)}</Fact>
       <Fact name="Account">
         <Link to={links.account} className="cut" title={row.accountPath ?? row.accountId}>
-          {row.accountPath ?? row.accountId}
+          {row.accountName ?? row.accountId}
         </Link>
       </Fact>
       <Fact name="Model requested">

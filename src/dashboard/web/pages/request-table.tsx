@@ -67,7 +67,7 @@ function Tokens({ usage, source }: Pick<RequestRow, 'usage' | 'source'>) {
 const ACCOUNT: Column<RequestRow> = {
   id: 'account',
   head: 'Account',
-  cell: ({ accountPath, accountId }) => <Name text={accountPath ?? accountId} />,
+  cell: ({ accountName, accountId }) => <Name text={accountName ?? accountId} />,
   text: true,
   minor: true,
 }

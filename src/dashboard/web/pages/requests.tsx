@@ -83,7 +83,9 @@ function List({ asked, filters }: ListProps) {
     usualSort: '-atMs',
   })
   const account = asked['account']
-  const isLatest = filters.toMs === '' && !query.has('after') && list.sort === '-atMs'
+  // The page does not know which of the latest models have an announced end.
+  const isPlain = filters.toMs === '' && filters.deprecated === ''
+  const isLatest = isPlain && !query.has('after') && list.sort === '-atMs'
   const live = useLive(typeof account === 'string' ? account : null, isLatest)
   const waiting = (live?.rows ?? []).filter((row) => {
     return isNew(row, list.rows ?? []) && matchesFilters(row, filters)
@@ -187,6 +189,11 @@ function useFilters(): readonly ListFilter[] {
       options: (data?.models ?? []).map(({ id }) => itself(id)),
       isFree: true,
     },
+    {
+      name: 'deprecated',
+      label: 'Deprecated models',
+      options: [{ value: 'true', label: 'with an announced end' }],
+    },
     { name: 'upstream', label: 'Upstream', options: (data?.upstreams ?? []).map(itself) },
     {
       name: 'key',
@@ -275,6 +282,8 @@ interface Filters {
   readonly cause: Cause | ''
   readonly upstream: string
   readonly model: string
+  /** `true`: models with an announced end. */
+  readonly deprecated: string
   readonly key: string
   /** `name=value`. */
   readonly label: string
@@ -294,6 +303,7 @@ const FILTER_NAMES = [
   'cause',
   'upstream',
   'model',
+  'deprecated',
   'key',
   'label',
   'format',
@@ -328,6 +338,7 @@ function filtersIn(query: URLSearchParams, nowMs: number): Filters {
     cause: CAUSES.find((cause) => cause === text('cause')) ?? '',
     upstream: text('upstream'),
     model: text('model'),
+    deprecated: matching('deprecated', /^true$/),
     key: text('key'),
     label: matching('label', /^[^\s=]+=\S+$/),
     format: matching('format', /^[a-z]{1,20}$/),
