@@ -5,7 +5,7 @@ import { csvCell, usd } from '../../ledger/export-columns.js'
 import type * as schema from './schema/schema.js'
 import { PLAYGROUND, type Services } from './services.js'
 
-/** Names of keys and accounts by id, as far as they were looked up. */
+/** Names of keys and accounts by id that were looked up. */
 export interface RowNames {
   readonly keys: Map<string, string | null>
   readonly accounts: Map<string, string | null>
@@ -16,7 +16,7 @@ export function newRowNames(): RowNames {
   return { keys: new Map([[PLAYGROUND, PLAYGROUND]]), accounts: new Map() }
 }
 
-/** One row per entry: what the ledger stores, the current names of key and account, the cause of a failure. */
+/** One row per entry, with the current names of its key and account, and the cause of a failure. */
 export async function rowViews(
   { store }: Services,
   rows: readonly LedgerEntry[],

@@ -56,7 +56,7 @@ export interface Group {
 /** Selects the sums of a part of a group. */
 export type SumSource = Omit<SumQuery, 'by' | 'fromMs' | 'toMs' | 'offsets'>
 
-/** The ledger's name for models that no route knows. */
+/** The ledger's name for models without a route. */
 const UNKNOWN_MODEL = 'other'
 /** The same in queries and replies, in which `other` is the sum of all groups beyond the largest. */
 const UNKNOWN = '(unknown)'
@@ -170,7 +170,7 @@ function sourceOf(
     accountId: owner,
     property: `${property}=${use.keyId}` as const,
     ...ifKnown({ model }),
-  } as SumSource
+  }
 }
 
 async function months({ ledger }: Services, query: GroupsQuery): Promise<Group[]> {

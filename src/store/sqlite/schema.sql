@@ -358,9 +358,8 @@ CREATE TABLE usage_days (
   PRIMARY KEY (start_ms, account_id, key_id, model)
 ) WITHOUT ROWID;
 -- Covers the query for the usage of every key.
-CREATE INDEX usage_days_by_key
-ON usage_days (account_id, key_id, start_ms, model, requests, errors, input_tokens, output_tokens, cost_nano_usd, unpriced)
-WHERE key_id >= '+';
+CREATE INDEX usage_days_by_key ON usage_days (account_id, key_id, start_ms, model, requests, errors, input_tokens,
+output_tokens, cost_nano_usd, unpriced) WHERE key_id >= '+';
 
 -- One row: the last row of `usage_hours`, in the order of its primary key, that `usage_days` includes.
 CREATE TABLE days_mark (

@@ -1,6 +1,6 @@
 /**
- * Goal: the health of an upstream needs a ratio and a number of failures; providers are compared per model over
- * the whole range; models with an announced end show who uses them and a successor.
+ * Goal: the health of an upstream needs a ratio and a number of failures; providers are compared per model
+ * over the whole range; models with an announced end show who uses them and a successor.
  * Method: entries in a gateway's store; the successor is chosen from small catalogues.
  */
 import t from 'tap'

@@ -1,6 +1,6 @@
 /**
- * Goal: usage by every grouping has all groups, sorted, searched and in pages, exact to the nano-dollar against
- * SQL; its files are complete and have no totals; days are those of the viewer's zone.
+ * Goal: usage by every grouping has all groups, sorted, searched and in pages, exact to the nano-dollar
+ * against SQL; its files are complete and have no totals; days are those of the viewer's zone.
  * Method: entries of three accounts in a gateway's store, compared with sums that SQL makes of them.
  */
 import { join } from 'node:path'

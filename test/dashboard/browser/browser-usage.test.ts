@@ -1,8 +1,9 @@
 /**
- * Goal: the questions of finance and of operators are answered in few clicks: who spent most yesterday (3), usage by
- * team of last month as CSV (4), who uses a deprecated model (2), the first token of two providers (3).
- * Method: a gateway with two months of use by three teams and four models, and Chromium in a zone other than UTC; every
- * click and selection is counted.
+ * Goal: the questions of finance and of operators are answered in few clicks: who spent most yesterday (3),
+ * usage by team of last month as CSV (4), who uses a deprecated model (2), the first token of two providers
+ * (3).
+ * Method: a gateway with two months of use by three teams, and Chromium in a zone other than UTC; every click
+ * and selection is counted.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -12,7 +12,7 @@ import {
 } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import { PLAYGROUND, scopeOf, type Services } from '../services.js'
-import { pageOfRows, type SortedList } from '../sorted-rows.js'
+import { pageOfRows, type SortedRows } from './sorted-rows.js'
 import { daysOf, isZone, offsetsOf } from '../time-zone.js'
 import { figuresOf, OTHER, MAX_GROUPS, pointsOf, remainingSums } from '../usage-figures.js'
 import {
@@ -227,7 +227,7 @@ interface NamedGroup extends Group {
   readonly label: string
 }
 
-const GROUPS: SortedList<
+const GROUPS: SortedRows<
   NamedGroup,
   'name' | 'requests' | 'errors' | 'inputTokens' | 'outputTokens' | 'spend'
 > = {

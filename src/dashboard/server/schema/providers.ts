@@ -67,8 +67,8 @@ export const providersQuery = z.strictObject({
 })
 
 /**
- * All requests since `fromMs`: from the entries up to 2,000 requests, beyond from stored sums, whose percentiles are
- * interpolated within intervals.
+ * All requests since `fromMs`: from the entries up to 2,000 requests, beyond from stored sums, whose
+ * percentiles are interpolated within intervals.
  */
 export const providersReply = z.strictObject({
   nowMs: timeMs,

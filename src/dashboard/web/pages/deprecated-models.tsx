@@ -35,7 +35,7 @@ export function DeprecatedModels() {
           >
             <DataTable
               caption="Models with an announced end"
-              columns={columnsOf(account, fromMs, toMs)}
+              columns={[...factsOf(account), ...usersOf(account, fromMs, toMs)]}
               rows={models}
               keyOf={({ id }) => id}
               faded={({ requests }) => requests === 0}
@@ -84,19 +84,8 @@ function Uses({
   )
 }
 
-function columnsOf(
-  account: string | null,
-  fromMs: number,
-  toMs: number,
-): Column<DeprecatedModel>[] {
-  const span = {
-    from: new Date(fromMs).toISOString().slice(0, 10),
-    to: new Date(toMs - 1).toISOString().slice(0, 10),
-  }
-  const usage = (model: string, group: string): string =>
-    urlOf('/usage', { account, model, group, ...span, zone: 'UTC' })
-  const requests = (query: Record<string, string>): string =>
-    urlOf('/requests', { account, fromMs, toMs, ...query })
+/** The model, its end, its successor and its use. */
+function factsOf(account: string | null): Column<DeprecatedModel>[] {
   return [
     {
       id: 'id',
@@ -140,6 +129,20 @@ function columnsOf(
       numeric: true,
       minor: true,
     },
+  ]
+}
+
+/** Who uses the model. */
+function usersOf(account: string | null, fromMs: number, toMs: number): Column<DeprecatedModel>[] {
+  const span = {
+    from: new Date(fromMs).toISOString().slice(0, 10),
+    to: new Date(toMs - 1).toISOString().slice(0, 10),
+  }
+  const usage = (model: string, group: string): string =>
+    urlOf('/usage', { account, model, group, ...span, zone: 'UTC' })
+  const requests = (query: Record<string, string>): string =>
+    urlOf('/requests', { account, fromMs, toMs, ...query })
+  return [
     {
       id: 'keys',
       head: 'Keys',

@@ -372,7 +372,7 @@ function matchesFilters(row: RequestRow, filters: Filters): boolean {
     is(key, row.keyId) &&
     is(label, ...(row.labels ?? '').split(' ')) &&
     is(format, row.ingress) &&
-    // Only the server knows which models have an end.
+    // Only the server has the models with an end.
     filters.deprecated === '' &&
     (filters.fromMs === '' || row.atMs >= Number(filters.fromMs)) &&
     (filters.toMs === '' || row.atMs < Number(filters.toMs))

@@ -432,14 +432,14 @@ export function lastUses(db: Connection, accountId: string | null): Map<string, 
   const ended = prepared(
     db,
     `SELECT id AS key_id, (SELECT max(last_at_ms) FROM usage_days WHERE start_ms = (
-         SELECT max(start_ms) FROM usage_days INDEXED BY usage_days_by_key
-         WHERE account_id = keys.account_id AND key_id = keys.id AND ${ONE_KEY})
+         SELECT max(start_ms) FROM usage_days INDEXED BY usage_days_by_key WHERE
+         account_id = keys.account_id AND key_id = keys.id AND ${ONE_KEY})
        AND account_id = keys.account_id AND key_id = keys.id) AS at_ms FROM keys${owned}`,
   )
   const pending = prepared(
     db,
-    `SELECT key_id, max(last_at_ms) AS at_ms FROM usage_pending
-     WHERE ${accountId === null ? "account_id <> ''" : 'account_id = ?1'} AND ${ONE_KEY} GROUP BY key_id`,
+    `SELECT key_id, max(last_at_ms) AS at_ms FROM usage_pending WHERE
+     ${accountId === null ? "account_id <> ''" : 'account_id = ?1'} AND ${ONE_KEY} GROUP BY key_id`,
   )
   const uses = new Map<string, number>()
   for (const row of [...ended.all(...owner), ...pending.all(...owner)]) {

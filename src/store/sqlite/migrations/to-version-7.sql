@@ -150,6 +150,5 @@ CREATE TRIGGER sealed_record_removed AFTER DELETE ON sealed_records BEGIN
 END;
 -- The totals of keys with errors and tokens; schema.ts adds the sums by property.
 DROP INDEX usage_days_by_key;
-CREATE INDEX usage_days_by_key
-ON usage_days (account_id, key_id, start_ms, model, requests, errors, input_tokens, output_tokens, cost_nano_usd, unpriced)
-WHERE key_id >= '+';
+CREATE INDEX usage_days_by_key ON usage_days (account_id, key_id, start_ms, model, requests, errors, input_tokens,
+output_tokens, cost_nano_usd, unpriced) WHERE key_id >= '+';
