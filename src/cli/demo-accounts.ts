@@ -177,7 +177,7 @@ async function newSampleKey(
   })
 }
 
-/** An entry of the audit trail; its actor says that nobody did it. */
+/** An entry of the audit trail; its actor names the sample data. */
 function sampleEntry(
   what: Pick<AuditEntry, 'accountId' | 'action' | 'target' | 'detail' | 'before' | 'after'>,
 ): AuditEntry {

@@ -23,7 +23,7 @@ export interface DemoApp {
   /** The labels of the key, as in a ledger entry. */
   readonly labels: string
   readonly share: number
-  /** The only model that it asks for; absent: several. */
+  /** The only model that it requests; absent: several. */
   readonly model?: string
 }
 
@@ -45,7 +45,7 @@ const DAILY = [2, 1, 1, 1, 1, 2, 3, 5, 8, 10, 11, 11, 9, 10, 11, 10, 9, 7, 5, 4,
 
 interface Served extends Pick<LedgerEntry, 'upstream' | 'dialect'> {
   readonly model: string
-  /** The virtual model that the client asks for; absent: the model itself. */
+  /** The virtual model that the client requests; absent: the model itself. */
   readonly asked?: string
   /** The target that failed before this one. */
   readonly failedBefore?: string

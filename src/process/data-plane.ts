@@ -81,7 +81,7 @@ export interface DataPlaneOptions extends Observers {
   /** Receives that link, once for all processes with the same secret. */
   readonly onSetUp?: (url: string) => void
   readonly gatewayStatus?: () => Promise<GatewayStatus | null>
-  /** Whether the dashboard says that its data are made up, as those of `sluice demo`. */
+  /** Whether the dashboard labels its data as samples, as those of `sluice demo`. */
   readonly hasSampleData?: boolean
   /** The process that reads the configuration. */
   readonly configControl?: ConfigControl

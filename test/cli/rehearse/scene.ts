@@ -28,7 +28,7 @@ upstreams:
   google: { dialect: gemini, base_url: ${gemini}, api_key: ${CANARY} }
   keyless: { dialect: openai-chat, base_url: ${openai}, api_key: '\${NO_SUCH_KEY_IS_SET}' }
 guardrails:
-  words: { patterns: ['never said'], action: mask }
+  words: { patterns: ['absent text'], action: mask }
 routes:
   - { prefix: gpt-guarded, upstream: chat, guardrails: [words] }
   - { prefix: gpt-, upstream: chat }

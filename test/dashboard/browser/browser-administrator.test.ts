@@ -13,7 +13,7 @@ import { launch, open, overflow, SKIP, violations } from './browser.js'
 
 t.setTimeout(240_000)
 
-const LONG_NAME = 'a service with a very long name that nobody would type twice in one week 74'
+const LONG_NAME = 'a service with a very long name that no person types twice in one week 74'
 
 /** Counts the clicks of a task. */
 class Clicks {

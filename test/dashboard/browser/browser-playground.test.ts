@@ -1,6 +1,6 @@
 /**
  * Goal: the playground sends tools, files and schemas in every client format, compares two models, shows
- * Markdown without loading anything, knows the cost of a stopped reply, and survives a reload without keys.
+ * Markdown without loading anything, shows the cost of a stopped reply, and survives a reload without keys.
  * Method: a real browser, a real gateway, and the emulator as all providers.
  */
 import type { Page } from 'playwright-core'

@@ -144,8 +144,8 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
     t.equal(await page.locator('.skeleton-row').count(), 0)
     const slow = await open(browser)
     await standIn(slow.page, busy)
-    let go = (): void => undefined
-    const script = new Promise<void>((resolve) => (go = resolve))
+    let load = (): void => undefined
+    const script = new Promise<void>((resolve) => (load = resolve))
     await slow.page.route('**/assets/*.js', async (route) => {
       await script
       await route.fallback()
@@ -153,7 +153,7 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
     await slow.page.goto(`${ORIGIN}/dashboard/keys`, { waitUntil: 'commit' })
     await slow.page.locator('#boot .rail').getByText('Sluice').waitFor()
     t.ok(await slow.page.locator('#boot .skeleton-block').isVisible(), 'a frame before the script')
-    go()
+    load()
     await slow.page.getByText('ci-runner', { exact: true }).waitFor()
     t.equal(await slow.page.locator('#boot').count(), 0)
     const quick = await visit(browser, '/keys', { api: busy })

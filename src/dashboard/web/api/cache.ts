@@ -1,5 +1,5 @@
 /**
- * The data of the page: one cache of replies (TanStack Query). A reply is loaded once however many parts of
+ * The data of the page: one cache of replies (TanStack Query). A reply is loaded once for all parts of
  * the page show it, failed loads are repeated, and the last reply stays visible until the next one arrives.
  * Every change of the page (`change`) makes the cache load again what is shown.
  */
@@ -90,7 +90,7 @@ interface ListOptions extends Options {
   readonly usualSort?: string
 }
 
-/** One page of a list of the server, as the address says. */
+/** One page of a list of the server, as in the address. */
 export interface List<Row> extends Omit<Resource<unknown>, 'data'> {
   /** Null while the first reply is loading. */
   readonly rows: readonly Row[] | null

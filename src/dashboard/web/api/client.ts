@@ -61,7 +61,7 @@ let onSignedOut: () => void = () => undefined
 
 /**
  * Sets the token of requests that change state; null if not signed in. Replies of another session are
- * forgotten.
+ * dropped.
  */
 export function setToken(next: string | null): void {
   if (token !== null && token !== next) cache.clear()
@@ -208,9 +208,9 @@ function become(next: Connection): void {
 }
 
 /**
- * Records a failed call; `status` is 0 without a reply. Errors of the caller (4xx) say that the gateway is
+ * Records a failed call; `status` is 0 without a reply. Errors of the caller (4xx) prove that the gateway is
  * there. A single endpoint that fails is that block's problem: the connection is lost once a second endpoint,
- * which is asked for this purpose, fails too and none has replied in between.
+ * which is loaded for this purpose, fails too and none has replied in between.
  */
 function noteFailure(url: string, status: number): void {
   if (status !== 0 && status < 500) {
@@ -223,7 +223,7 @@ function noteFailure(url: string, status: number): void {
   else probe(path === '/session' ? '/models' : '/session')
 }
 
-/** Asks the gateway for a sign of life; the call records its result. */
+/** Loads a small reply to learn whether the gateway is there; the call records the result. */
 export function probe(path = '/session'): void {
   call('GET', path, { passive: true }).catch(() => undefined)
 }

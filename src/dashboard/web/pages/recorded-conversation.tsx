@@ -10,7 +10,7 @@ import { Loaded } from '../components/states.js'
 import { useRights } from '../shell/session.js'
 
 /** One message of the conversation as text. */
-interface Spoken {
+interface Turn {
   readonly who: string
   readonly text: string
 }
@@ -66,8 +66,8 @@ function Text({ id, account }: { readonly id: string; readonly account: string }
   return (
     <Loaded resource={resource} what="The conversation">
       {(recording) => (
-        <ol className="spoken">
-          {spokenIn(recording).map(({ who, text }, at) => (
+        <ol className="conversation-turns">
+          {turnsIn(recording).map(({ who, text }, at) => (
             <li key={at}>
               <h4 className="field-label">{who}</h4>
               <pre>{text}</pre>
@@ -80,7 +80,7 @@ function Text({ id, account }: { readonly id: string; readonly account: string }
 }
 
 /** The messages of the request and the reply. */
-function spokenIn({ request, reply }: RecordingReply): readonly Spoken[] {
+function turnsIn({ request, reply }: RecordingReply): readonly Turn[] {
   const messages = objectsIn(request['messages']).map((message) => {
     const parts = objectsIn(message['parts']).map(partText)
     const calls = objectsIn(message['toolCalls']).map(callText)

@@ -75,7 +75,7 @@ function useLinks(row: RequestRow) {
 
 type Links = ReturnType<typeof useLinks>
 
-/** Where an advice is followed; null if the user cannot do it. */
+/** The address at which an advice is followed; null if the user cannot do it. */
 function adviceLink(target: AdviceTarget, row: RequestRow, rights: Rights): string | null {
   const isKey = row.keyId !== 'playground' && rights.readsKeys
   const editKey = isKey ? keyLink({ accountId: row.accountId, id: row.keyId }, 'limits') : null

@@ -76,7 +76,7 @@ interface ListProps {
   readonly filters: Filters
 }
 
-/** One page of requests. The first page says how many newer ones there are, and shows them on demand. */
+/** One page of requests. The first page states how many newer ones there are, and shows them on demand. */
 function List({ asked, filters }: ListProps) {
   const { query } = useLocation()
   const list = useList('/requests', { ...asked, limit: PAGE }, ({ rows }) => rows, {
@@ -212,11 +212,6 @@ function useFilters(): readonly ListFilter[] {
       label: 'Client format',
       options: Object.entries(FORMAT_NAMES).map(([value, label]) => ({ value, label })),
     },
-    {
-      name: 'deprecated',
-      label: 'Deprecated models',
-      options: [{ value: 'true', label: 'with an announced end' }],
-    },
     { name: 'since', label: 'Time', options: TIMES, with: ['fromMs', 'toMs'] },
   ]
 }
@@ -289,8 +284,6 @@ interface Filters {
   readonly label: string
   /** The client's format. */
   readonly format: string
-  /** `true`: requests for models with an announced end. */
-  readonly deprecated: string
   readonly fromMs: string
   readonly toMs: string
 }
@@ -307,7 +300,6 @@ const FILTER_NAMES = [
   'key',
   'label',
   'format',
-  'deprecated',
   'since',
   'fromMs',
   'toMs',
@@ -342,7 +334,6 @@ function filtersIn(query: URLSearchParams, nowMs: number): Filters {
     key: text('key'),
     label: matching('label', /^[^\s=]+=\S+$/),
     format: matching('format', /^[a-z]{1,20}$/),
-    deprecated: matching('deprecated', /^true$/),
     fromMs: sinceMs === undefined ? matching('fromMs', /^\d{1,13}$/) : String(nowMs - sinceMs),
     toMs: matching('toMs', /^\d{1,13}$/),
   }

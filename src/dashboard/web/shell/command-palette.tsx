@@ -113,7 +113,7 @@ function useFound(text: string, asked: string): readonly Group[] {
   const scope = useScope()
   const { isAdmin, readsGateway } = rights
   const views = useResource('/views').data?.views ?? []
-  // Administrators and auditors find everything, whichever account the page shows.
+  // Administrators and auditors find everything, with any account on the page.
   const account = readsGateway || isAdmin ? 'all' : scope
   const { data } = useQuery({
     queryKey: ['/search', account, asked],

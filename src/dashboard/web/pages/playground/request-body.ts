@@ -191,11 +191,11 @@ function responsesItems(message: Message): object[] {
   }
   if (message.role === 'assistant') {
     const { text, calls } = message
-    const said = text === '' ? [] : [{ role: 'assistant', content: text }]
+    const written = text === '' ? [] : [{ role: 'assistant', content: text }]
     const called = calls.map(({ id, name, args }) => {
       return { type: 'function_call', call_id: id, name, arguments: args }
     })
-    return [...said, ...called]
+    return [...written, ...called]
   }
   const { text, media } = contentOf(message)
   if (media.length === 0) return [{ role: 'user', content: text }]
@@ -221,8 +221,8 @@ function anthropicMessage(message: Message): object {
     const used = calls.map(({ id, name, args }) => {
       return { type: 'tool_use', id, name, input: parsed(args) }
     })
-    const said = text === '' ? [] : [{ type: 'text', text }]
-    return { role: 'assistant', content: [...said, ...used] }
+    const written = text === '' ? [] : [{ type: 'text', text }]
+    return { role: 'assistant', content: [...written, ...used] }
   }
   const { text, media } = contentOf(message)
   if (media.length === 0) return { role: 'user', content: text }
@@ -242,14 +242,14 @@ function geminiContent(message: Message): object {
   }
   if (message.role === 'assistant') {
     const { text, calls } = message
-    const said = text === '' ? [] : [{ text }]
+    const written = text === '' ? [] : [{ text }]
     const called = calls.map(({ id, name, args }) => ({
       functionCall: { id, name, args: parsed(args) },
     }))
-    return { role: 'model', parts: [...said, ...called] }
+    return { role: 'model', parts: [...written, ...called] }
   }
   const { text, media } = contentOf(message)
-  const said = text === '' && media.length > 0 ? [] : [{ text }]
+  const written = text === '' && media.length > 0 ? [] : [{ text }]
   const parts = media.map(({ type, data }) => ({ inlineData: { mimeType: type, data } }))
-  return { role: 'user', parts: [...said, ...parts] }
+  return { role: 'user', parts: [...written, ...parts] }
 }
