@@ -1,5 +1,5 @@
 /**
- * Goal: a long list of keys is shown by page, older keys are loaded on demand, and a search finds all keys.
+ * Goal: a long list of keys is shown page by page, and a search finds all keys.
  * Method: a real gateway with more keys than a page has, and a real Chromium.
  */
 import t from 'tap'
@@ -9,7 +9,7 @@ import { PASSWORD, startStage } from '../fixtures/stage.js'
 
 t.setTimeout(180_000)
 
-void t.test('older keys are loaded on demand', { skip: SKIP }, async (t) => {
+void t.test('a long list has pages', { skip: SKIP }, async (t) => {
   const stage = await startStage(t)
   const account = await stage.account('ada@example.com', 'max')
   const count = 230
@@ -22,20 +22,20 @@ void t.test('older keys are loaded on demand', { skip: SKIP }, async (t) => {
   await page.getByLabel('Password').fill(PASSWORD)
   await page.getByRole('button', { name: 'Sign in', exact: true }).click()
   const names = page.locator('tbody .cell-name')
-  const more = page.getByRole('button', { name: 'Older keys' })
-  await more.waitFor()
-  t.equal(await names.count(), 100, 'a page')
-  for (const shown of [200, 230]) {
-    await more.click()
-    await names.nth(shown - 1).waitFor()
-    t.equal(await names.count(), shown)
+  await page.getByText(`${count} keys · page 1`).waitFor()
+  const seen = new Set(await names.allInnerTexts())
+  t.equal(seen.size, 50, 'a page')
+  for (const number of [2, 3, 4, 5]) {
+    await page.getByRole('button', { name: 'Next' }).click()
+    await page.getByText(`${count} keys · page ${number}`).waitFor()
+    await page.locator('.list.stale').waitFor({ state: 'detached' })
+    for (const name of await names.allInnerTexts()) seen.add(name)
   }
-  t.equal(await more.count(), 0, 'the list has ended')
-  t.equal(new Set(await names.allInnerTexts()).size, count, 'each key once')
+  t.equal(await page.getByRole('button', { name: 'Next' }).isEnabled(), false, 'the list has ended')
+  t.equal(seen.size, count, 'each key once')
 
   await page.getByLabel('Search keys').fill('service 3.')
-  await page.getByText('service 229.').waitFor({ state: 'detached' })
-  await page.getByText('service 3.', { exact: true }).waitFor()
+  await page.getByText('1 key', { exact: true }).waitFor()
   t.same(await names.allInnerTexts(), ['service 3.'], 'the search looks at all pages')
   t.strictSame(complaints, [])
 })

@@ -1,11 +1,11 @@
 /** The list of keys of an account, or of all, with their use, filters, drawer and actions. */
-import { useState } from 'react'
-import type { Key } from '../../../server/schema/schema.js'
+import { useMemo, useState } from 'react'
+import type { Key, LimitLevel } from '../../../server/schema/schema.js'
 import { useList, useResource } from '../../api/cache.js'
 import { Button, CreateButton, IconButton } from '../../components/button.js'
 import { CREATED, DataTable, RECENT_USE, type Column } from '../../components/data-table.js'
 import { FilterBar, NoMatches, type ListFilter } from '../../components/filter-bar.js'
-import { Limits, useLimits } from '../../components/limits.js'
+import { LimitBar, Limits, shareOf, useLimits } from '../../components/limits.js'
 import { Menu } from '../../components/menu.js'
 import { Empty } from '../../components/states.js'
 import { Name, Time } from '../../components/values.js'
@@ -60,6 +60,29 @@ const COLUMNS: readonly Column<Key>[] = [
   ...RECENT_USE,
 ]
 
+/** The most used limit of a key. */
+function limitColumn(limits: readonly LimitLevel[]): Column<Key> {
+  const of = (id: string): LimitLevel | undefined =>
+    limits
+      .filter(({ keyId }) => keyId === id)
+      .sort((a, b) => shareOf(b) - shareOf(a))
+      .at(0)
+  return {
+    id: 'limits',
+    head: 'Limits',
+    cell: ({ id }) => {
+      const limit = of(id)
+      return limit === undefined ? (
+        <span className="soft">of the plan</span>
+      ) : (
+        <LimitBar limit={limit} isCompact />
+      )
+    },
+    className: 'limit-cell',
+    minor: true,
+  }
+}
+
 /** The page of keys. */
 export function KeysPage() {
   const { query } = useLocation()
@@ -76,6 +99,12 @@ export function KeysPage() {
   const options = { sortable: true, usualSort: '-createdAt' }
   const list = useList('/keys', asked, ({ keys }) => keys, options)
   const limits = useLimits(scope)
+  // Limits are counted for one account at a time.
+  const columns = useMemo(
+    () =>
+      scope === 'all' ? [NAME, ACCOUNT, ...COLUMNS] : [NAME, ...COLUMNS, limitColumn(limits ?? [])],
+    [scope, limits],
+  )
   const [id, edit] = [query.get('key'), query.get('edit')]
   const close = (): void => {
     setDialog(null)
@@ -103,7 +132,7 @@ export function KeysPage() {
       {scope === 'all' ? null : <Limits limits={limits} withKeys={false} />}
       <DataTable
         caption="Keys"
-        columns={[NAME, ...(scope === 'all' ? [ACCOUNT] : []), ...COLUMNS]}
+        columns={columns}
         list={list}
         unit="key"
         holds="Keys keep working."
