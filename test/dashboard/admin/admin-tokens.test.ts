@@ -2,6 +2,7 @@
  * Goal: admin tokens open what their scopes and their account allow, and nothing after their end.
  * Method: requests to a whole gateway on both stores, and the command beside it.
  */
+import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { SCOPES } from '../../../src/accounts/admin-tokens.js'
 import { parseAdminTokens, runAdminTokens } from '../../../src/cli/admin-tokens.js'
@@ -178,30 +179,60 @@ function sessionOf({ store, gateway }: AdminStage, out: string[], err: string[])
   }
 }
 
-void t.test('every route needs a token, and the scope that its table names', async (t) => {
+interface Row {
+  readonly method: string
+  readonly path: string
+  /** `yes`, `no` or `both` for each scope. */
+  readonly may: ReadonlyMap<string, string>
+}
+
+/** The endpoints of the page, with the scopes that open them. */
+function tableOf(page: string): Row[] {
+  const lines = page.split('\n').filter((line) => /^\| `[A-Z]+ \//.test(line))
+  const head = page.split('\n').find((line) => /^\| endpoint +\| `/.test(line)) ?? ''
+  const scopes = [...head.matchAll(/`([^`]+)`/g)].map(([, scope = '']) => scope)
+  return lines.flatMap((line) => {
+    const [, names = '', ...cells] = line.split('|').map((cell) => cell.trim())
+    const may = new Map(scopes.map((scope, at) => [scope, cells[at] ?? '']))
+    let method = ''
+    return [...names.matchAll(/`(?:([A-Z]+) )?([^`]+)`/g)].map(([, verb, path = '']) => {
+      method = verb ?? method
+      return { method, path, may }
+    })
+  })
+}
+
+void t.test('scopes × endpoints: allowed and refused as in the page', async (t) => {
   const stage = await startAdmin(t)
   const services = {
     snapshot: () => ({ config: { plans: stage.gateway.plans } }),
   } as unknown as AdminServices
   const routes = adminRoutes(services)
-  t.ok(routes.length > 30)
-  for (const { method, path, scopes, body } of routes) {
+  const table = tableOf(readFileSync('docs/reference/admin-api.md', 'utf8'))
+  t.same(
+    table.map(({ method, path }) => `${method} ${path}`).sort(),
+    routes.map(({ method, path }) => `${method} ${path}`).sort(),
+    'the page has every endpoint',
+  )
+  t.same([...(table[0]?.may.keys() ?? [])], SCOPES)
+  const tokens = new Map<string, string>()
+  for (const scope of SCOPES) tokens.set(scope, await stage.makeToken([scope]))
+  const both = await stage.makeToken(['accounts:write', 'keys:write'])
+  for (const { method, path, may } of table) {
     const real = path.replaceAll(/\{\w+\}/g, 'x')
-    const options = body === undefined ? {} : { body: {} }
-    t.equal(
-      (await stage.ask(method, real, { ...options, token: '' })).status,
-      401,
-      `${method} ${path}`,
-    )
-    t.ok((scopes ?? []).length > 0, 'it has a scope')
-    const others = SCOPES.filter((scope) => {
-      return !(scopes ?? []).some((needed) =>
-        [needed, needed.replace(':read', ':write')].includes(scope),
-      )
-    })
-    const token = await stage.makeToken(others)
-    const refused = await stage.ask(method, real, { ...options, token })
-    t.equal(refused.json['kind'], 'insufficient_scope', `${method} ${path}`)
+    const ask = (token: string, headers = {}) => {
+      const hasBody = !['GET', 'DELETE'].includes(method)
+      return stage.ask(method, real, { token, headers, ...(hasBody ? { body: {} } : {}) })
+    }
+    const name = `${method} ${path}`
+    t.equal((await ask('')).status, 401, name)
+    t.equal((await ask(stage.gateway.secret)).status, 401, `${name} with a key`)
+    for (const [scope, cell] of may) {
+      const { status, json } = await ask(tokens.get(scope) ?? '')
+      if (cell === 'yes') t.notOk([401, 403, 429].includes(status), `${name}: ${scope} ${status}`)
+      else t.match({ status, json }, { status: 403, json: { kind: 'insufficient_scope' } }, name)
+    }
+    if ([...may.values()].includes('both')) t.not((await ask(both)).status, 403, name)
   }
 })
 

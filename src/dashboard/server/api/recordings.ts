@@ -22,7 +22,7 @@ export function recordingRoutes(services: Services): Route[] {
       reply: schema.recordingsReply,
       handle: (request) => list(services, request),
     }),
-    // Others get 404 in any role: they do not learn which requests are recorded.
+    // Users of every other role get 404: they do not learn which requests are recorded.
     signedRoute('GET', '/recordings/{id}', {
       credential: 'usage',
       query: schema.recordingsQuery,
