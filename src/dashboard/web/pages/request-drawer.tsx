@@ -27,7 +27,7 @@ import { clockTime, fullTime } from '../format/time.js'
 import { urlOf, type Query } from '../api/client.js'
 import { Link } from '../routing.js'
 import { useRights, useScope, type Rights } from '../shell/session.js'
-import { keyLink } from './keys/key-link.js'
+import { keyLink } from '../format/key-link.js'
 import { RecordedConversation } from './recorded-conversation.js'
 import { Status } from './request-table.js'
 

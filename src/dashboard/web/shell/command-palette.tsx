@@ -10,7 +10,7 @@ import { Dialog } from '../components/dialog.js'
 import { plural } from '../format/number.js'
 import { listTime } from '../format/time.js'
 import { go, Link } from '../routing.js'
-import { keyLink } from '../pages/keys/key-link.js'
+import { keyLink } from '../format/key-link.js'
 import { isShown, SECTIONS } from './navigation-rail.js'
 import { useRights, useScope, withScope } from './session.js'
 

@@ -1,5 +1,5 @@
 /** The address of a key's drawer, and of its form. */
-import type { Key } from '../../../server/schema/schema.js'
+import type { Key } from '../../server/schema/schema.js'
 
 /** Part of the form that the page opens with the key. */
 export type KeyEdit = 'all' | 'limits'
