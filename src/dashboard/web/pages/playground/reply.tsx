@@ -15,7 +15,9 @@ import { useScope, withScope } from '../../shell/session.js'
 import type { Reply } from './conversation.js'
 import type { ToolCall, ToolResult } from './request-body.js'
 
-const Markdown = lazy(() => import('./markdown.js'))
+const Markdown = lazy(() =>
+  import('./markdown.js').then((module) => ({ default: module.Markdown })),
+)
 
 interface ReplyProps {
   readonly reply: Reply
