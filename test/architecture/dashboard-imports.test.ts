@@ -5,7 +5,7 @@
  * reported.
  */
 import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import t from 'tap'
 import { isObject, objectOf } from '../../src/formats/chat/json.js'
 import { filesBelow, importsOf, type Source } from './source-tree.js'
@@ -70,7 +70,11 @@ function breach(
       return 'the page imports only the schemas of the server'
     return isType ? undefined : 'the browser would load the schema library: import a type'
   }
-  if (target.endsWith('.css')) return from === 'main.tsx' ? undefined : 'styles come with main.tsx'
+  if (target.endsWith('.css')) {
+    // A page that is loaded on demand may bring its own styles.
+    const isOwn = from.startsWith('pages/') && dirname(from) === dirname(target)
+    return from === 'main.tsx' || isOwn ? undefined : 'styles come with main.tsx'
+  }
   if (isType) return undefined
   return rowOf(target) > rowOf(from) ? 'the arrow points up' : undefined
 }
