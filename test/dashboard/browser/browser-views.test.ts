@@ -203,7 +203,11 @@ void t.test(
 )
 
 void t.test('what a request names is a link', { skip: SKIP }, async (t) => {
-  const { page, asked } = await visit(t, '/requests?request=req_0')
+  const { page, asked } = await visit(t, '/requests')
+  await page
+    .getByRole('button', { name: /open request to/ })
+    .first()
+    .click()
   const drawer = page.getByRole('dialog', { name: 'Request' })
   const hrefs = async (name: string) => {
     const link = drawer.getByRole('link', { name, exact: true }).first()
@@ -211,7 +215,7 @@ void t.test('what a request names is a link', { skip: SKIP }, async (t) => {
   }
   await drawer.getByRole('link', { name: 'ci-runner' }).waitFor()
   t.match(await hrefs('ci-runner'), '/dashboard/keys?account=acc_1&key=key_0')
-  t.match(await hrefs('ada'), '/dashboard/?account=acc_1')
+  t.match(await hrefs('research'), '/dashboard/?account=acc_1')
   t.match(await hrefs('claude-sonnet-4-5'), '/dashboard/models?model=claude-sonnet-4-5')
   t.match(await hrefs('openai'), /\/dashboard\/requests\?.*upstream=openai/)
   t.match(await hrefs('generation 3'), '/dashboard/configuration?generation=3')
@@ -227,7 +231,7 @@ void t.test('what a request names is a link', { skip: SKIP }, async (t) => {
   await drawer.getByRole('button', { name: 'Delete recording' }).click()
   await page.getByRole('alertdialog').getByRole('button', { name: 'Delete' }).click()
   await drawer.getByText('The recording was deleted.').waitFor()
-  t.match(asked, ['DELETE /recordings/req_0?account=acc_1'])
+  t.ok(asked.includes('DELETE /recordings/req_0?account=acc_1'))
 })
 
 void t.test('long and unknown names, and a reply that was cut off', { skip: SKIP }, async (t) => {
