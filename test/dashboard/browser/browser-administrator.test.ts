@@ -1,6 +1,6 @@
 /**
- * Goal: an administrator of many accounts finds and stops a leaked key, raises a limit, invites a colleague and
- * finds anything by its id in a few clicks; lists are in the order of the server.
+ * Goal: an administrator of many accounts finds and stops a leaked key, raises a limit, invites a colleague
+ * and finds anything by its id in a few clicks; lists are in the order of the server.
  * Method: a real gateway with keys of several accounts, a real Chromium; each click of a task is counted. axe
  * looks at each page and dialog in both themes and both widths.
  */

@@ -3,6 +3,7 @@
  * Method: Chromium with the built page; the test is the server and records the page's requests.
  */
 import t, { type Test } from 'tap'
+import { objectOf } from '../../../src/formats/chat/json.js'
 import type { Page } from 'playwright-core'
 import { requestRow } from '../../../src/dashboard/server/schema/schema.js'
 import { launch, open, overflow, SKIP, violations } from './browser.js'
@@ -237,7 +238,7 @@ void t.test('what a request names is a link', { skip: SKIP }, async (t) => {
 void t.test('long and unknown names, and a reply that was cut off', { skip: SKIP }, async (t) => {
   const name = 'a-key-of-the-nightly-batch-'.repeat(3)
   const first = requestRow.parse({
-    ...Object(replyTo('/requests/req_0', new URLSearchParams()))['row'],
+    ...objectOf(objectOf(replyTo('/requests/req_0', new URLSearchParams()))['row']),
     ...{ keyName: name, model: 'other', modelAsked: 'no-such-model' },
     ...{ outcome: 'upstream_truncated', cause: 'provider' },
   })

@@ -54,8 +54,8 @@ export const usagePoint = figures.extend({ startMs: timeMs })
 /** The figures of one model or key. */
 export const usageGroup = z.strictObject({
   /**
-   * A name; for keys the id or `playground`; `other` for all beyond the largest; `(unknown)` for models without
-   * a route.
+   * A name; for keys the id or `playground`; `other` for all beyond the largest; `(unknown)` for models
+   * without a route.
    */
   id: z.string(),
   /** The display name: a key's name. */

@@ -114,23 +114,29 @@ function Detail({
           </ul>
         )}
       </section>
-      <section>
-        <h3 className="drawer-heading">Labels over time</h3>
-        <ol className="history">
-          {labelHistory.map(({ atMs, by, labels }) => (
-            <li key={atMs}>
-              <span>
-                <Time ms={atMs} /> {by === null ? null : <span className="soft">by {by}</span>}
-              </span>
-              <span>
-                {Object.keys(labels).length === 0 ? <span className="soft">none</span> : null}
-                <LabelTags labels={labels} />
-              </span>
-            </li>
-          ))}
-        </ol>
-      </section>
+      <LabelHistory history={labelHistory} />
     </div>
+  )
+}
+
+function LabelHistory({ history }: { readonly history: KeyDetailReply['labelHistory'] }) {
+  return (
+    <section>
+      <h3 className="drawer-heading">Labels over time</h3>
+      <ol className="history">
+        {history.map(({ atMs, by, labels }) => (
+          <li key={atMs}>
+            <span>
+              <Time ms={atMs} /> {by === null ? null : <span className="soft">by {by}</span>}
+            </span>
+            <span>
+              {Object.keys(labels).length === 0 ? <span className="soft">none</span> : null}
+              <LabelTags labels={labels} />
+            </span>
+          </li>
+        ))}
+      </ol>
+    </section>
   )
 }
 

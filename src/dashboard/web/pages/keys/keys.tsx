@@ -90,14 +90,8 @@ export function KeysPage() {
   const { isAdmin, makesKeys } = useRights()
   const { refresh } = useSession()
   const [dialog, setDialog] = useState<{ act: KeyAct; key: Key } | null>(null)
-  const of = (name: string): string | null => query.get(name)
   const filters = useFilters()
-  const asked = {
-    ...{ account: scope, search: of('search'), state: of('state'), label: of('label') },
-    ...{ model: of('model'), createdBy: of('createdBy'), limit: PAGE_KEYS },
-  }
-  const options = { sortable: true, usualSort: '-createdAt' }
-  const list = useList('/keys', asked, ({ keys }) => keys, options)
+  const list = useKeys(scope, query)
   const limits = useLimits(scope)
   // Limits are counted for one account at a time.
   const columns = useMemo(
@@ -175,6 +169,16 @@ export function KeysPage() {
       ) : null}
     </Page>
   )
+}
+
+function useKeys(account: string | null, query: URLSearchParams) {
+  const of = (name: string): string | null => query.get(name)
+  const asked = {
+    ...{ account, search: of('search'), state: of('state'), label: of('label') },
+    ...{ model: of('model'), createdBy: of('createdBy'), limit: PAGE_KEYS },
+  }
+  const options = { sortable: true, usualSort: '-createdAt' }
+  return useList('/keys', asked, ({ keys }) => keys, options)
 }
 
 const STATES = [
