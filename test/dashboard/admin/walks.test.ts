@@ -1,5 +1,5 @@
 /**
- * Goal: any sequence of requests to the admin API leaves what a model in memory says, and a token of an
+ * Goal: any sequence of requests to the admin API leaves the state of a model in memory, and a token of an
  * account sees and changes nothing outside its tree.
  * Method: random walks over a few names on both stores; each reply and each list is compared with the model.
  */

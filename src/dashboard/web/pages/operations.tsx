@@ -191,8 +191,18 @@ function failureColumn(cause: Cause, more: Partial<Column<UpstreamState>> = {}) 
 
 const COLUMNS: readonly Column<UpstreamState>[] = [
   NAME,
-  { id: 'health', head: 'Health', cell: (upstream) => <Health upstream={upstream} /> },
-  { id: 'breaker', head: 'Breaker', cell: (upstream) => <Breaker upstream={upstream} /> },
+  {
+    id: 'health',
+    head: 'Health',
+    cell: (upstream) => <Health upstream={upstream} />,
+    className: 'prose',
+  },
+  {
+    id: 'breaker',
+    head: 'Breaker',
+    cell: (upstream) => <Breaker upstream={upstream} />,
+    className: 'prose',
+  },
   {
     id: 'flight',
     head: 'In flight',

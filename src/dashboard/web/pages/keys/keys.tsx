@@ -93,19 +93,13 @@ export function KeysPage() {
   const filters = useFilters()
   const list = useKeys(scope, query)
   const limits = useLimits(scope)
-  // Limits are counted for one account at a time.
-  const columns = useMemo(
-    () =>
-      scope === 'all' ? [NAME, ACCOUNT, ...COLUMNS] : [NAME, ...COLUMNS, limitColumn(limits ?? [])],
-    [scope, limits],
-  )
+  const columns = useColumns(scope, limits)
   const [id, edit] = [query.get('key'), query.get('edit')]
   const close = (): void => {
     setDialog(null)
     setQuery({ create: null, edit: null }, { replace: true })
     void refresh()
   }
-  const mayChange = isAdmin || makesKeys
   return (
     <Page
       title="Keys"
@@ -139,7 +133,11 @@ export function KeysPage() {
         faded={(key) => key.state !== 'live'}
         open={(key) => setQuery({ key: key.id, edit: null })}
         actions={(key) => (
-          <RowMenu apiKey={key} mayChange={mayChange} open={(act) => setDialog({ act, key })} />
+          <RowMenu
+            apiKey={key}
+            mayChange={isAdmin || makesKeys}
+            open={(act) => setDialog({ act, key })}
+          />
         )}
       />
       {query.has('create') ? <CreateKey onClose={close} /> : null}
@@ -160,14 +158,31 @@ export function KeysPage() {
         />
       )}
       {dialog === null && id !== null && edit !== null ? (
-        <KeyDialog
-          act={edit === 'limits' ? 'limits' : 'edit'}
-          id={id}
-          account={scope}
-          onClose={close}
-        />
+        <LinkedForm id={id} edit={edit} account={scope} onClose={close} />
       ) : null}
     </Page>
+  )
+}
+
+interface LinkedFormProps {
+  readonly id: string
+  /** The value of `edit` in the address. */
+  readonly edit: string
+  readonly account: string | null
+  readonly onClose: () => void
+}
+
+/** The form that a link opens, at its limits for `edit=limits`. */
+function LinkedForm({ edit, ...key }: LinkedFormProps) {
+  return <KeyDialog act={edit === 'limits' ? 'limits' : 'edit'} {...key} />
+}
+
+/** Limits are counted for one account at a time. */
+function useColumns(scope: string | null, limits: ReturnType<typeof useLimits>) {
+  return useMemo(
+    () =>
+      scope === 'all' ? [NAME, ACCOUNT, ...COLUMNS] : [NAME, ...COLUMNS, limitColumn(limits ?? [])],
+    [scope, limits],
   )
 }
 
