@@ -27,7 +27,7 @@ void t.test('a method that a path does not support', async (t) => {
     ['PUT', `${gateway.origin}/dashboard/`, 'GET, HEAD'],
     ['POST', `${gateway.origin}/dashboard/assets/none.js`, 'GET, HEAD'],
     ['PUT', `${gateway.origin}/dashboard/api/session`, 'GET, HEAD, POST, DELETE'],
-    ['GET', `${gateway.origin}/dashboard/api/keys/abc`, 'PATCH, DELETE'],
+    ['PUT', `${gateway.origin}/dashboard/api/keys/abc`, 'GET, HEAD, PATCH, DELETE'],
     ['POST', `${opsOrigin}/metrics`, 'GET, HEAD'],
     ['PUT', `${opsOrigin}/config`, 'GET, HEAD'],
   ]
