@@ -1,13 +1,8 @@
 /** The audit log: pages with filters, and a file of all entries that match. */
-import type { Writable } from 'node:stream'
-import { createGzip } from 'node:zlib'
-import { headerOf, type HttpResponse } from '../../../http/message.js'
-import { beginReply, isClosed } from '../../../http/respond.js'
 import { csvCell } from '../../../ledger/export-columns.js'
-import type { AuditEntry, AuditSearch } from '../../../store/audit-trail.js'
-import { accepts } from '../compress.js'
+import type { AuditEntry, AuditPage, AuditSearch } from '../../../store/audit-trail.js'
+import { sendCsv } from '../csv-reply.js'
 import {
-  SELF_REPLIED,
   signedRoute,
   type HandlerResult,
   type Reply,
@@ -117,50 +112,30 @@ function line(cells: readonly (string | null)[]): string {
   return `${cells.map(csvCell).join(',')}\r\n`
 }
 
-/** Streams the file page by page, so that it is complete and memory use is constant. */
-async function csv(
+/** Every entry that matches, page by page. */
+function csv(
   services: Services,
-  { session, query, req, res, requestId }: SignedInRequest<CsvQuery, undefined>,
+  request: SignedInRequest<CsvQuery, undefined>,
 ): Promise<HandlerResult> {
-  const search = { ...searchOf(query, scopeOf(session)), limit: CSV_PAGE }
-  const { auditTrail } = services.store
-  let page = await auditTrail.find({ ...search, after: null })
-  const name = `audit-${new Date(services.now()).toISOString().slice(0, 10)}.csv`
-  const isZipped = accepts('gzip', headerOf(req, 'accept-encoding'))
-  beginReply(res, 200, [
-    ...['content-type', 'text/csv; charset=utf-8', 'x-request-id', requestId],
-    ...['content-disposition', `attachment; filename="${name}"`],
-    ...['cache-control', 'no-store', 'vary', 'accept-encoding'],
-    ...(isZipped ? ['content-encoding', 'gzip'] : []),
-  ])
-  const zip = isZipped ? createGzip() : null
-  zip?.pipe(res)
-  const out = zip ?? res
-  out.write(line(COLUMNS.map(([title]) => title)))
-  const names = new Map<string, string | null>()
-  for (;;) {
-    const views = await entryViews(services, page.entries, names)
-    const text = views.map((view) => line(COLUMNS.map(([, cell]) => cell(view)))).join('')
-    if (!out.write(text)) await drained(out, res)
-    if (page.next === null || isClosed(res)) break
-    page = await auditTrail.find({ ...search, after: page.next })
-  }
-  out.end()
-  return SELF_REPLIED
+  const parts = csvParts(services, searchOf(request.query, scopeOf(request.session)))
+  return sendCsv(request, { name: 'audit', nowMs: services.now(), parts })
 }
 
-/** Resolves when the client has read enough, or has disconnected. */
-function drained(out: Writable, res: HttpResponse): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      out.off('drain', done)
-      res.off('close', done)
-      resolve()
-    }
-    if (isClosed(res)) resolve()
-    else {
-      out.once('drain', done)
-      res.once('close', done)
-    }
-  })
+async function* csvParts(
+  services: Services,
+  search: ReturnType<typeof searchOf>,
+): AsyncGenerator<string, void> {
+  const names = new Map<string, string | null>()
+  let head = line(COLUMNS.map(([title]) => title))
+  let after: string | null = null
+  do {
+    const page: AuditPage = await services.store.auditTrail.find({
+      ...search,
+      ...{ limit: CSV_PAGE, after },
+    })
+    const views = await entryViews(services, page.entries, names)
+    yield head + views.map((view) => line(COLUMNS.map(([, cell]) => cell(view)))).join('')
+    head = ''
+    after = page.next
+  } while (after !== null)
 }

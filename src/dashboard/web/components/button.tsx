@@ -1,5 +1,6 @@
 /** Buttons and icons. */
 import { forwardRef, type ButtonHTMLAttributes } from 'react'
+import { urlOf, type Query } from '../api/client.js'
 
 const PATHS = {
   overview: 'M3 3h6v8H3zM11 3h6v5h-6zM11 11h6v6h-6zM3 14h6v3H3z',
@@ -112,5 +113,17 @@ export function CreateButton({ text, onClick }: CreateButtonProps) {
     <Button tone="primary" icon="plus" data-key="c" aria-keyshortcuts="c" onClick={onClick}>
       {text}
     </Button>
+  )
+}
+
+/**
+ * Saves all rows that match as a CSV file of the server. The browser writes them to the disk while they
+ * arrive, and shows the progress: a million rows do not fit into the memory of the page.
+ */
+export function SaveCsv({ path, query }: { readonly path: string; readonly query: Query }) {
+  return (
+    <a className="button" href={`/dashboard/api${urlOf(path, query)}`} download>
+      <Icon name="file" /> Save CSV
+    </a>
   )
 }

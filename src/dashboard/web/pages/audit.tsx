@@ -1,15 +1,12 @@
 /** The audit log: who changed what, when and why, with filters and a file. */
-import { useState } from 'react'
+import type { Query } from '../api/client.js'
 import type { AuditEntry } from '../../server/schema/schema.js'
 import { useList } from '../api/cache.js'
-import { call, problemOf, urlOf, type Query } from '../api/client.js'
-import { Button } from '../components/button.js'
+import { SaveCsv } from '../components/button.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { FilterBar, NoMatches, type ListFilter } from '../components/filter-bar.js'
-import { report } from '../components/notices.js'
 import { Empty } from '../components/states.js'
 import { Time } from '../components/values.js'
-import { saveFile } from '../format/csv.js'
 import { DAY_MS } from '../format/time-buckets.js'
 import { useLocation } from '../routing.js'
 import { useNow } from '../shell/clock.js'
@@ -76,7 +73,7 @@ export function AuditPage() {
       title="Audit log"
       purpose="Who changed accounts, keys, members and the configuration, when and why."
       scoped
-      action={<SaveCsv asked={{ ...asked, sort: query.get('sort') }} />}
+      action={<SaveCsv path="/audit.csv" query={{ ...asked, sort: query.get('sort') }} />}
       filters={<FilterBar search={{ label: 'Search the audit log' }} filters={FILTERS} />}
     >
       <DataTable
@@ -125,28 +122,3 @@ const FILTERS: readonly ListFilter[] = [
   { name: 'target', label: 'Target id', options: [], isFree: true },
   { name: 'since', label: 'Time', options: DAYS },
 ]
-
-function SaveCsv({ asked }: { readonly asked: Query }) {
-  const [busy, setBusy] = useState(false)
-  const save = async (): Promise<void> => {
-    setBusy(true)
-    try {
-      saveFile('audit.csv', await (await call('GET', urlOf('/audit.csv', asked))).text())
-      report('Saved audit.csv.')
-    } catch (error) {
-      report(`Not saved. ${problemOf(error).message}`)
-    } finally {
-      setBusy(false)
-    }
-  }
-  return (
-    <Button
-      icon="file"
-      busy={busy}
-      title="All changes that match the filters"
-      onClick={() => void save()}
-    >
-      Save CSV
-    </Button>
-  )
-}

@@ -1,16 +1,13 @@
 /** Requests, newest first, with filters in the address and a drawer per request. */
-import { useState } from 'react'
 import type { Cause, Key, RequestRow } from '../../server/schema/schema.js'
 import { useList, useLive, useResource } from '../api/cache.js'
-import { call, problemOf, urlOf, type Query } from '../api/client.js'
+import type { Query } from '../api/client.js'
 import { read } from '../api/endpoints.js'
-import { Button } from '../components/button.js'
+import { Button, SaveCsv } from '../components/button.js'
 import { FilterBar, type ListFilter } from '../components/filter-bar.js'
 import { type Option } from '../components/form.js'
-import { report } from '../components/notices.js'
 import { FirstCall } from '../components/request-code.js'
 import { Empty, Pulse } from '../components/states.js'
-import { saveFile } from '../format/csv.js'
 import { CAUSE_NAMES, CAUSES, KINDS } from '../format/failure-texts.js'
 import { plural } from '../format/number.js'
 import { FORMAT_NAMES } from '../format/request-formats.js'
@@ -37,37 +34,12 @@ export function RequestsPage() {
       title="Requests"
       purpose="Each request with its cost and timing. Prompts and replies are kept only where they are recorded."
       scoped
-      action={<SaveCsv asked={asked} />}
+      action={<SaveCsv path="/requests.csv" query={asked} />}
       filters={<RequestFilters filters={filters} />}
     >
       <List asked={asked} filters={filters} />
       <OpenedRequest />
     </Page>
-  )
-}
-
-function SaveCsv({ asked }: { readonly asked: Query }) {
-  const [busy, setBusy] = useState(false)
-  const save = async (): Promise<void> => {
-    setBusy(true)
-    try {
-      saveFile('requests.csv', await (await call('GET', urlOf('/requests.csv', asked))).text())
-      report('Saved requests.csv.')
-    } catch (error) {
-      report(`Not saved. ${problemOf(error).message}`)
-    } finally {
-      setBusy(false)
-    }
-  }
-  return (
-    <Button
-      icon="file"
-      busy={busy}
-      title="The requests that match the filters"
-      onClick={() => void save()}
-    >
-      Save CSV
-    </Button>
   )
 }
 

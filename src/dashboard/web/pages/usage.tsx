@@ -3,7 +3,7 @@ import type { GroupRow, UsageReply, UsagePoint } from '../../server/schema/schem
 import { urlOf, type Query } from '../api/client.js'
 import { useList, useLive, useOnTraffic, useResource } from '../api/cache.js'
 import { read } from '../api/endpoints.js'
-import { IconButton, Icon } from '../components/button.js'
+import { IconButton, SaveCsv } from '../components/button.js'
 import {
   coloursOf,
   Chart,
@@ -68,11 +68,7 @@ export function UsagePage() {
       title="Usage"
       purpose={`Requests, tokens, spend, errors and latency: ${range.words}.`}
       scoped
-      action={
-        <a className="button" href={`/dashboard/api${urlOf('/usage.csv', asked)}`} download>
-          <Icon name="file" /> Save CSV
-        </a>
-      }
+      action={<SaveCsv path="/usage.csv" query={asked} />}
       filters={
         <>
           <RangePicker range={range} withUnit />

@@ -8,10 +8,10 @@ import { LimitBar } from '../../components/limits.js'
 import { BlockSkeleton, Failed } from '../../components/states.js'
 import { Money, Name, Time } from '../../components/values.js'
 import { plural } from '../../format/number.js'
+import { until } from '../../format/time.js'
 import { Link } from '../../routing.js'
 import { useRights } from '../../shell/session.js'
 import type { KeyAct } from './key-dialogs.js'
-import { LabelTags, StateTags } from './key-tags.js'
 import { maskOf } from './key-draft.js'
 
 const EVERY_MS = 15_000
@@ -178,4 +178,28 @@ export function KeyName({ apiKey }: { readonly apiKey: Key }) {
       <LabelTags labels={apiKey.labels} />
     </>
   )
+}
+
+/** Nothing for a key that works and has no end. */
+function StateTags({ apiKey }: { readonly apiKey: Key }) {
+  const { state, expiresAtMs, replacedBy } = apiKey
+  if (state !== 'live') return <span className={`tag ${state}`}>{state}</span>
+  const expires = expiresAtMs === null ? null : until(expiresAtMs, Date.now())
+  return (
+    <>
+      {replacedBy === null ? null : <span className="tag warn">replaced</span>}
+      {expires === null ? null : (
+        <span className="tag">expires {expires.startsWith('in ') ? expires : `on ${expires}`}</span>
+      )}
+    </>
+  )
+}
+
+/** `team=research`, a tag for each. */
+function LabelTags({ labels }: { readonly labels: Key['labels'] }) {
+  return Object.entries(labels).map(([name, value]) => (
+    <span className="tag" key={name}>
+      {name}={value}
+    </span>
+  ))
 }
