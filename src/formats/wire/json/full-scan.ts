@@ -5,10 +5,13 @@
 import type { GatewayError } from '../../../errors.js'
 import { malformed } from './check-fields.js'
 import { DATA_BYTES, isInlineData, type Range } from './inline-data.js'
+import type { Steps } from '../steps.js'
 import type { ScanResult, Member } from './quick-scan.js'
 
 const MAX_BLANKS = 65_536
 const MAX_NUMBER_CHARS = 1_000
+/** Bytes that are scanned in one step. */
+const STEP_BYTES = 8 * 1024 * 1024
 /** Limit for the scalars that are parsed one by one to find the malformed one. */
 const MAX_PROBES = 20_000
 
@@ -56,14 +59,19 @@ export class FullScan implements ScannedBody {
     this.names = new MemberNames(options.isPlain)
   }
 
-  run(): ScanResult {
+  *run(): Steps<ScanResult> {
     const first = this.next()
     if (Number.isNaN(first)) throw malformed('The body is empty: send a JSON object')
     if (first !== OPEN_OBJECT) throw malformed('The body must be a JSON object')
     this.open(false)
+    let stepEnd = STEP_BYTES
     for (let level = this.levels.at(-1); level !== undefined; level = this.levels.at(-1)) {
       if (level.isArray) this.element(level)
       else this.member(level)
+      if (this.at > stepEnd) {
+        yield
+        stepEnd = this.at + STEP_BYTES
+      }
     }
     if (!Number.isNaN(this.next())) {
       throw malformed(`The body continues after its JSON object, at byte ${this.at}`)

@@ -90,7 +90,7 @@ export function* examineSteps(
   const seen = bytes.length > maxTextBytes ? null : yield* quickScan(bytes, options)
   if (seen !== null) return { bytes, isPlain, scanned: seen, isQuickScan: true, options }
   yield
-  return { bytes, isPlain, scanned: fullScan(bytes, options), isQuickScan: false, options }
+  return { bytes, isPlain, scanned: yield* fullScan(bytes, options), isQuickScan: false, options }
 }
 
 /** The second part; null if the body is not valid JSON. Throws as `parseObject`. */
@@ -114,12 +114,12 @@ export function parseExamined({
 
 /** The third part: throws the error of a body that is not valid JSON. */
 export function refuseInvalid({ bytes, isQuickScan, options }: ExaminedBody): never {
-  if (isQuickScan) fullScan(bytes, options)
-  fullScan(bytes, { ...options, isProbing: true })
+  if (isQuickScan) atOnce(fullScan(bytes, options))
+  atOnce(fullScan(bytes, { ...options, isProbing: true }))
   throw malformed('The body is not valid JSON: one of its keys or values is malformed')
 }
 
-function fullScan(bytes: Buffer, options: ScanOptions): ScanResult {
+function fullScan(bytes: Buffer, options: ScanOptions): Steps<ScanResult> {
   // In Latin-1 text, offsets equal those of the bytes, and `indexOf` is fast.
   return new FullScan(bytes, bytes.toString('latin1'), options).run()
 }

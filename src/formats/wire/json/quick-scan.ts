@@ -106,6 +106,10 @@ export function* quickScan(
   let at = 0
   let stepEnd = STEP_BYTES
   while (at < bytes.length && tokens <= maxTokens && at - dataBytes <= maxTextBytes) {
+    if (at > stepEnd) {
+      yield
+      stepEnd = at + STEP_BYTES
+    }
     const code = bytes[at] ?? END
     if (code === QUOTE) {
       const start = at + 1
@@ -115,10 +119,6 @@ export function* quickScan(
         at = strings.resume()
       }
       if (at === -1) return null
-      if (at > stepEnd) {
-        yield
-        stepEnd = at + STEP_BYTES
-      }
       const end = at
       at = skipBlanks(bytes, at + 1)
       if (at === -1) return null
