@@ -190,7 +190,14 @@ export class Preparation {
     const { name, allowBetas: betas } = upstream.config
     const facts = generation.facts(model)
     const destination: MarkedDestination = {
-      ...{ name, wire, upstreamCodec, model, facts, quirks, betas, allowSyntheticUser },
+      name,
+      wire,
+      upstreamCodec,
+      model,
+      facts,
+      quirks,
+      betas,
+      allowSyntheticUser,
       marks: 0,
     }
     const { mark } = this.request
@@ -211,8 +218,18 @@ export class Preparation {
     const { target, model } = candidate
     const { wire, upstreamCodec, quirks, upstream } = target
     const { name, allowBetas: betas } = upstream.config
-    const route = { wire, upstreamCodec, model, quirks, betas, name }
-    const encoded = { ...route, call, rendered, losses, marks }
+    const encoded: Encoded = {
+      wire,
+      upstreamCodec,
+      model,
+      quirks,
+      betas,
+      name,
+      call,
+      rendered,
+      losses,
+      marks,
+    }
     this.encoded.push(encoded)
     const prepared = this.prepared(encoded, candidate, credential)
     this.request.sent.translateMs += performance.now() - beganMs
