@@ -71,7 +71,7 @@ void t.test(
   'a bimodal upstream: hedging makes the slowest replies five times faster',
   async (t) => {
     watchProcess(t)
-    const SLOW_MS = 4000
+    const SLOW_MS = 6000
     const SLOW_EVERY = 67
     const REQUESTS = 700
     const p99: Record<string, number> = {}
