@@ -37,6 +37,21 @@ export interface AwsMessage {
   /** The headers whose value is a string; Bedrock's all are. */
   readonly headers: Readonly<Record<string, string>>
   readonly payload: Buffer
+  /** The rest of the payload of a large message, as it arrived; empty for others. */
+  readonly more: readonly Buffer[]
+}
+
+/** A message that is larger than this is kept in the chunks in which it arrives. */
+const LARGE_BYTES = 256 * 1024
+const NOTHING: readonly Buffer[] = []
+
+/** A large message that is arriving. */
+interface Open {
+  readonly length: number
+  readonly headersLength: number
+  readonly parts: Buffer[]
+  size: number
+  checksum: number
 }
 
 /** Splits bytes into messages, regardless of chunk boundaries. After a fault it ignores all input. */
@@ -47,6 +62,7 @@ export class AwsMessageReader {
   private size = 0
   /** Bytes that are needed before anything can be read: the prelude, or a whole message. */
   private needed = PRELUDE_BYTES
+  private open: Open | null = null
   private readonly take: (message: AwsMessage) => void
   /** The headers of the latest message, which those of the next one often repeat. */
   private block = Buffer.alloc(0)
@@ -58,15 +74,16 @@ export class AwsMessageReader {
 
   /** True if the stream is within a message. */
   get isWithinMessage(): boolean {
-    return this.size > 0
+    return this.size > 0 || this.open !== null
   }
 
   write(chunk: Buffer): void {
-    if (this.fault !== null) return
-    this.chunks.push(chunk)
-    this.size += chunk.length
+    const arrived = this.open === null ? chunk : this.continued(chunk, this.open)
+    if (this.fault !== null || arrived.length === 0) return
+    this.chunks.push(arrived)
+    this.size += arrived.length
     if (this.size < this.needed) return
-    const bytes = this.chunks.length === 1 ? chunk : Buffer.concat(this.chunks)
+    const bytes = this.chunks.length === 1 ? arrived : Buffer.concat(this.chunks)
     const rest = this.messages(bytes)
     this.chunks = rest === bytes.length ? [] : [bytes.subarray(rest)]
     this.size = bytes.length - rest
@@ -81,24 +98,51 @@ export class AwsMessageReader {
       const headersLength = bytes.readUInt32BE(at + 4)
       this.fault = preludeFault(bytes, at, { length, headersLength })
       if (this.fault !== null) return bytes.length
+      if (bytes.length - at < length && length > LARGE_BYTES) {
+        this.open = { length, headersLength, parts: [], size: 0, checksum: 0 }
+        this.continued(bytes.subarray(at), this.open)
+        return bytes.length
+      }
       this.needed = length
       if (bytes.length - at < length) return at
       const end = at + length
       const checksum = bytes.readUInt32BE(end - CHECKSUM_BYTES)
       if (crc32(bytes.subarray(at, end - CHECKSUM_BYTES)) !== checksum) {
-        this.fault = 'the checksum of a message is wrong'
+        this.fault = WRONG_CHECKSUM
         return bytes.length
       }
       const headersFrom = at + PRELUDE_BYTES
       const headersEnd = headersFrom + headersLength
-      if (!this.readHeaders(bytes.subarray(headersFrom, headersEnd))) {
-        this.fault = 'the headers of a message are malformed'
-        return bytes.length
-      }
       const payload = bytes.subarray(headersEnd, end - CHECKSUM_BYTES)
-      this.take({ headers: this.headers, payload })
+      this.verified(bytes.subarray(headersFrom, headersEnd), payload, NOTHING)
+      if (this.fault !== null) return bytes.length
       at = end
     }
+  }
+
+  /** Adds to the large message; returns the bytes after it. Its checksum is computed as it arrives. */
+  private continued(chunk: Buffer, open: Open): Buffer {
+    const { length, headersLength, parts } = open
+    const part = chunk.subarray(0, length - open.size)
+    const summed = part.subarray(0, Math.max(0, length - CHECKSUM_BYTES - open.size))
+    open.checksum = crc32(summed, open.checksum)
+    open.size += part.length
+    parts.push(part)
+    if (open.size < length) return chunk.subarray(part.length)
+    this.open = null
+    if (between(parts, length - CHECKSUM_BYTES, length).readUInt32BE(0) !== open.checksum) {
+      this.fault = WRONG_CHECKSUM
+      return chunk
+    }
+    const headersEnd = PRELUDE_BYTES + headersLength
+    const [payload = EMPTY, ...more] = partsBetween(parts, headersEnd, length - CHECKSUM_BYTES)
+    this.verified(between(parts, PRELUDE_BYTES, headersEnd), payload, more)
+    return chunk.subarray(part.length)
+  }
+
+  private verified(block: Buffer, payload: Buffer, more: readonly Buffer[]): void {
+    if (this.readHeaders(block)) this.take({ headers: this.headers, payload, more })
+    else this.fault = 'the headers of a message are malformed'
   }
 
   /** False if the block is malformed. */
@@ -111,6 +155,25 @@ export class AwsMessageReader {
     this.headers = headers
     return true
   }
+}
+
+const EMPTY = Buffer.alloc(0)
+const WRONG_CHECKSUM = 'the checksum of a message is wrong'
+
+/** The bytes from an offset to another in a message that arrived in parts. */
+function partsBetween(parts: readonly Buffer[], from: number, to: number): Buffer[] {
+  const found: Buffer[] = []
+  let at = 0
+  for (const part of parts) {
+    const slice = part.subarray(Math.max(0, from - at), Math.max(0, to - at))
+    if (slice.length > 0) found.push(slice)
+    at += part.length
+  }
+  return found
+}
+
+function between(parts: readonly Buffer[], from: number, to: number): Buffer {
+  return Buffer.concat(partsBetween(parts, from, to))
 }
 
 function preludeFault(
@@ -155,15 +218,16 @@ export const EXCEPTION = 'exception'
 /**
  * A framer for the messages of Bedrock: `aws-events` emits the payload of each under the name of its event;
  * `aws-chunks` (InvokeModel) emits the Messages event that each payload has as base64, and an exception as an
- * Anthropic `error` event.
+ * Anthropic `error` event. A large message, and those after it, are read in turns of their own.
  */
 class AwsEventFramer extends SseFramer {
-  private readonly reader = new AwsMessageReader((message) => this.message(message))
+  private readonly reader = new AwsMessageReader((message) => this.arrived(message))
   private readonly isChunked: boolean
   private hasEnded = false
   private streamFault: WireError | null = null
-  /** The text of a large event and of those after it, in parts. */
-  private waiting: Buffer[] = []
+  /** The messages that wait, and the large one that is being read. */
+  private waiting: AwsMessage[] = []
+  private reading: Iterator<void> | null = null
 
   constructor(framing: Framing, sink: FrameSink, options: SseOptions) {
     super(sink, options)
@@ -184,21 +248,25 @@ class AwsEventFramer extends SseFramer {
   }
 
   override get isPending(): boolean {
-    return this.waiting.length > 0
+    return this.reading !== null || this.waiting.length > 0
   }
 
   override more(): void {
-    for (const part of this.waiting.splice(0, PARTS_PER_TURN)) super.write(part)
-    if (super.overflow) this.waiting = []
+    for (let left = PARTS_PER_TURN; left > 0 && this.isPending; left--) {
+      if (this.reading === null) this.next()
+      else if (this.reading.next().done === true) this.reading = null
+    }
+    if (super.overflow) {
+      this.waiting = []
+      this.reading = null
+    }
+    if (!this.isPending) this.checkReader()
   }
 
   override write(chunk: Buffer): void {
     if (this.overflow) return
     this.reader.write(chunk)
-    const { fault } = this.reader
-    if (fault === null) return
-    const message = MALFORMED_REPLY.message.replace(/\.$/, `: ${fault}.`)
-    this.streamFault ??= { ...MALFORMED_REPLY, message }
+    if (!this.isPending) this.checkReader()
   }
 
   /** A connection that closes within a message, or without the terminator, truncates the reply. */
@@ -211,14 +279,35 @@ class AwsEventFramer extends SseFramer {
     super.end()
   }
 
-  private message({ headers, payload }: AwsMessage): void {
+  private checkReader(): void {
+    const { fault } = this.reader
+    if (fault === null) return
+    const message = MALFORMED_REPLY.message.replace(/\.$/, `: ${fault}.`)
+    this.streamFault ??= { ...MALFORMED_REPLY, message }
+  }
+
+  private arrived(message: AwsMessage): void {
+    if (!this.isPending && !isLarge(message)) this.message(message)
+    else this.waiting.push(message)
+  }
+
+  private next(): void {
+    const message = this.waiting.shift()
+    if (message === undefined) return
+    if (isLarge(message) && !isException(message)) this.reading = this.large(message)
+    else this.message(message)
+  }
+
+  private message(message: AwsMessage): void {
     if (this.overflow) return
-    const type = headers[':message-type']
-    if (type === 'exception' || type === 'error') return this.exception(headers, payload)
+    const { headers, payload } = message
+    if (isException(message)) return this.exception(headers, payload)
     const name = headers[':event-type'] ?? ''
     if (!this.isChunked) return this.emit(name, payload)
     const event = name === 'chunk' ? chunkIn(payload) : null
-    if (event !== null) this.inner(event)
+    if (event === null) return
+    const type = typeOf(event)
+    if (type !== undefined) this.emit(type, this.inner(type, event))
   }
 
   private exception(headers: AwsMessage['headers'], payload: Buffer): void {
@@ -228,33 +317,47 @@ class AwsEventFramer extends SseFramer {
     else this.emit(EXCEPTION, Buffer.from(JSON.stringify(error)))
   }
 
-  /** Chunks without a type are no events of the Messages API. */
-  private inner(event: Buffer): void {
-    const head = event.toString('latin1', 0, HEAD_BYTES)
-    const type = TYPE.exec(head)?.[1] ?? stringOf(parsed(event.toString('utf8'))?.type)
-    if (type === undefined) return
-    // Its only other member has Amazon's own counts.
-    if (type !== 'message_stop') return this.emit(type, event)
+  /** The event of a chunk. The only other member of the last one has Amazon's own counts. */
+  private inner(type: string, event: Buffer): Buffer {
+    if (type !== 'message_stop') return event
     this.hasEnded = true
-    this.emit(type, MESSAGE_STOP)
+    return MESSAGE_STOP
   }
 
   private emit(name: string, json: Buffer): void {
-    const field = `event: ${name}\ndata: `
+    const data = json.toString(this.keepsRaw ? 'latin1' : 'utf8')
     // Line breaks in JSON are white space.
     const isOneLine = !json.includes(LINE_FEED) && !json.includes(CARRIAGE_RETURN)
-    if (isOneLine && json.length < PART_BYTES && !this.isPending) {
-      this.feed(`${field}${json.toString(this.keepsRaw ? 'latin1' : 'utf8')}\n\n`, false)
-      return
+    const line = isOneLine ? data : data.replace(/[\r\n]/g, ' ')
+    this.feed(`event: ${name}\ndata: ${line}\n\n`, false)
+  }
+
+  /** Emits a large message, a part of it in each step. */
+  private *large({ headers, payload, more }: AwsMessage): Generator<void> {
+    const name = headers[':event-type'] ?? ''
+    const parts = [payload, ...more]
+    if (!this.isChunked) return yield* this.emitParts(name, parts)
+    if (name !== 'chunk') return
+    const event: Buffer[] = []
+    for (const text of base64In(parts)) {
+      event.push(Buffer.from(text, 'base64'))
+      yield
     }
-    const data = isOneLine
-      ? json
-      : Buffer.from(json.toString('latin1').replace(/[\r\n]/g, ' '), 'latin1')
-    this.waiting.push(Buffer.from(field))
-    for (let at = 0; at < data.length; at += PART_BYTES) {
-      this.waiting.push(data.subarray(at, at + PART_BYTES))
+    const head = between(event, 0, HEAD_BYTES).toString('latin1')
+    const type = TYPE.exec(head)?.[1] ?? typeOf(Buffer.concat(event))
+    if (type === undefined) return
+    if (type === 'message_stop') this.emit(type, this.inner(type, EMPTY))
+    else yield* this.emitParts(type, event)
+  }
+
+  private *emitParts(name: string, parts: readonly Buffer[]): Generator<void> {
+    super.write(Buffer.from(`event: ${name}\ndata: `))
+    for (const part of smallParts(parts)) {
+      const isOneLine = !part.includes(LINE_FEED) && !part.includes(CARRIAGE_RETURN)
+      super.write(isOneLine ? part : oneLine(part))
+      yield
     }
-    this.waiting.push(Buffer.from('\n\n'))
+    super.write(Buffer.from('\n\n'))
   }
 }
 
@@ -264,10 +367,36 @@ const LINE_FEED = 10
 const CARRIAGE_RETURN = 13
 const MESSAGE_STOP = Buffer.from('{"type":"message_stop"}')
 
+/** The parts, and those that are larger than a step in several. */
+function* smallParts(parts: readonly Buffer[]): Generator<Buffer> {
+  for (const part of parts) {
+    for (let at = 0; at < part.length; at += PART_BYTES) yield part.subarray(at, at + PART_BYTES)
+  }
+}
+
+function isLarge({ payload, more }: AwsMessage): boolean {
+  return payload.length > PART_BYTES || more.length > 0
+}
+
+function isException({ headers }: AwsMessage): boolean {
+  const type = headers[':message-type']
+  return type === 'exception' || type === 'error'
+}
+
+function oneLine(json: Buffer): Buffer {
+  return Buffer.from(json.toString('latin1').replace(/[\r\n]/g, ' '), 'latin1')
+}
+
 /** The type of an event, which is its first member in all of Anthropic's streams. */
 const TYPE = /^\{"type":"([a-z_]{1,64})"/
 /** Longer than its match. */
 const HEAD_BYTES = 80
+
+/** Undefined for chunks without a type, which are no events of the Messages API. */
+function typeOf(event: Buffer): string | undefined {
+  const head = event.toString('latin1', 0, HEAD_BYTES)
+  return TYPE.exec(head)?.[1] ?? stringOf(parsed(event.toString('utf8'))?.type)
+}
 
 /** The start of a chunk in all of Bedrock's streams. */
 const CHUNK_START = '{"bytes":"'
@@ -282,6 +411,33 @@ function chunkIn(payload: Buffer): Buffer | null {
   }
   const bytes = stringOf(parsed(text)?.bytes)
   return bytes === undefined ? null : Buffer.from(bytes, 'base64')
+}
+
+/** The base64 text of a large chunk, in parts that can be decoded alone. */
+function* base64In(parts: readonly Buffer[]): Generator<string> {
+  let rest = ''
+  for (const piece of base64Pieces(parts)) {
+    const text = rest + (piece.includes('\\') ? piece.replaceAll('\\', '') : piece)
+    const whole = text.length - (text.length % 4)
+    yield text.slice(0, whole)
+    rest = text.slice(whole)
+  }
+  yield rest
+}
+
+function* base64Pieces(parts: readonly Buffer[]): Generator<string> {
+  const start = CHUNK_START.length
+  if (between(parts, 0, start).toString('latin1') === CHUNK_START) {
+    for (const part of smallParts(partsBetween(parts, start, Infinity))) {
+      const text = part.toString('latin1')
+      const end = text.indexOf('"')
+      yield end === -1 ? text : text.slice(0, end)
+      if (end !== -1) return
+    }
+    return
+  }
+  const bytes = stringOf(parsed(Buffer.concat(parts).toString('latin1'))?.bytes) ?? ''
+  for (let at = 0; at < bytes.length; at += PART_BYTES) yield bytes.slice(at, at + PART_BYTES)
 }
 
 /** An error as the body of an HTTP error has it: `__type` and `message`. */

@@ -239,6 +239,69 @@ void t.test('large events arrive whole', (t) => {
   t.end()
 })
 
+/** The processor time in ms of the slowest call of a framer, for a stream in chunks of 64 KiB. */
+function slowestStep(framing: Framing, bytes: Buffer): { ms: number; frames: number } {
+  let ms = 0
+  let frames = 0
+  const framer = newFramer(framing, { frame: () => (frames += 1) })
+  const step = (run: () => void): void => {
+    const before = process.cpuUsage()
+    run()
+    const { user, system } = process.cpuUsage(before)
+    ms = Math.max(ms, (user + system) / 1000)
+  }
+  for (let at = 0; at < bytes.length; at += 65_536) {
+    step(() => framer.write(bytes.subarray(at, at + 65_536)))
+    while (framer.isPending) step(() => framer.more())
+  }
+  return { ms, frames }
+}
+
+void t.test('a large event is read in short turns of the event loop', (t) => {
+  const text = 'word '.repeat(2_400_000)
+  const event = { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } }
+  const streams = {
+    'aws-events': Buffer.concat([FIRST, awsEvent('contentBlockDelta', { delta: { text } }), FIRST]),
+    'aws-chunks': Buffer.concat([PING, awsChunk(event), STOP]),
+  } as const
+  for (const framing of ['aws-events', 'aws-chunks'] as const) {
+    const runs = [1, 2, 3].map(() => slowestStep(framing, streams[framing]))
+    t.same(new Set(runs.map(({ frames }) => frames)), new Set([3]))
+    const ms = Math.min(...runs.map((run) => run.ms))
+    t.ok(ms <= 50, `${framing}: ${ms.toFixed(1)} ms`)
+  }
+  t.end()
+})
+
+void t.test('a large chunk is read in any form', (t) => {
+  const text = 'a?>ü/~'.repeat(50_000)
+  const event = { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } }
+  const untyped = { index: 0, delta: { type: 'text_delta', text }, type: 'content_block_delta' }
+  const base64 = Buffer.from(JSON.stringify(event)).toString('base64')
+  const escaped = `{"bytes":"${base64.replaceAll('/', '\\/')}","p":"ab"}`
+  const headers = { ':event-type': 'chunk', ':message-type': 'event' }
+  const forms = [
+    awsMessage(headers, escaped),
+    awsMessage(headers, JSON.stringify({ p: 'ab', bytes: base64 })),
+  ]
+  for (const large of forms) {
+    for (const size of [large.length, 65_536, 999]) {
+      const chunks: Buffer[] = []
+      const bytes = Buffer.concat([PING, large, STOP])
+      for (let at = 0; at < bytes.length; at += size) chunks.push(bytes.subarray(at, at + size))
+      const { frames } = framed('aws-chunks', ...chunks)
+      t.equal(frames.length, 3)
+      t.equal(frames[1]?.[1], JSON.stringify(event))
+    }
+  }
+  t.equal(framed('aws-chunks', awsChunk(untyped), STOP).frames[0]?.[1], JSON.stringify(untyped))
+  const damaged = Buffer.from(forms[0] ?? '')
+  damaged.writeUInt8(damaged.readUInt8(damaged.length - 1) ^ 1, damaged.length - 1)
+  const { frames, kind } = framed('aws-chunks', PING, damaged.subarray(0, 9), damaged.subarray(9))
+  t.same([frames.length, kind], [1, 'upstream_malformed'])
+  t.end()
+})
+
 void t.test('bytes that are no messages are malformed', (t) => {
   const text = Buffer.from('event: message_start\ndata: {"type":"message_start"}\n\n')
   t.equal(framed('aws-events', text).kind, 'upstream_malformed')
