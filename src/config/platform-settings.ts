@@ -52,11 +52,15 @@ const awsAuth = z
       }),
       z.strictObject({ profile: text(256) }),
       z.strictObject({
-        role_arn: z.string().regex(/^arn:[!-~]{1,2044}$/),
+        role_arn: z.string().regex(/^arn:[!-~]{1,2044}$/, {
+          error: 'must be the ARN of a role, such as arn:aws:iam::123456789012:role/models',
+        }),
         external_id: text(1_224).optional(),
         session_name: z
           .string()
-          .regex(/^[\w+=,.@-]{2,64}$/)
+          .regex(/^[\w+=,.@-]{2,64}$/, {
+            error: 'must have 2 to 64 letters, digits and characters of _+=,.@-',
+          })
           .optional(),
       }),
     ],

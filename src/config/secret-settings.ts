@@ -11,11 +11,12 @@ const SECRET_NAME =
   /(?:api_?keys?|secret_?access_?key|escrow\.key|token|secret|password|passphrase)$/i
 /** Maps whose values are all treated as secrets. */
 const SECRET_MAP = /\.(?:headers|query)$/
-/** Headers whose values are not secrets. */
-const PLAIN_HEADERS: ReadonlySet<string> = new Set([
+/** Headers and parameters whose values are not secrets. */
+const PLAIN_NAMES: ReadonlySet<string> = new Set([
   'accept',
   'anthropic-beta',
   'anthropic-version',
+  'api-version',
   'content-type',
   'http-referer',
   'openai-beta',
@@ -37,7 +38,7 @@ export function secretsOf(config: Config): string[] {
 function isSecretSetting(path: Path): boolean {
   const names = path.filter((step) => typeof step === 'string')
   const isInMap = SECRET_MAP.test(`.${names.slice(0, -1).join('.')}`)
-  if (isInMap) return !PLAIN_HEADERS.has(names.at(-1)?.toLowerCase() ?? '')
+  if (isInMap) return !PLAIN_NAMES.has(names.at(-1)?.toLowerCase() ?? '')
   return SECRET_NAME.test(names.join('.'))
 }
 
@@ -49,7 +50,7 @@ function secretsIn(value: unknown, path: string, isSecret: boolean): string[] {
   const isMap = SECRET_MAP.test(path)
   return Object.entries(value).flatMap(([name, inner]) => {
     const at = `${path}.${name}`
-    const isHere = isMap ? !PLAIN_HEADERS.has(name.toLowerCase()) : SECRET_NAME.test(at)
+    const isHere = isMap ? !PLAIN_NAMES.has(name.toLowerCase()) : SECRET_NAME.test(at)
     return secretsIn(inner, at, Array.isArray(value) ? isSecret : isHere)
   })
 }

@@ -84,19 +84,25 @@ export interface Priced {
   readonly name: string
   /** Prices by model id, or `*`. */
   readonly prices: Readonly<Record<string, ModelPrice>>
+  /** Azure: the deployment of a model, if its name differs. */
+  readonly platform?: { readonly deployments: Readonly<Record<string, string>> } | null
 }
 
 /** All prices of one generation of the configuration. */
 export class Prices {
   private readonly catalogue = new Listed()
   private readonly byUpstream = new Map<string, Listed>()
+  /** The deployments of models, by upstream, of those that have any. */
+  private readonly deployments = new Map<string, Readonly<Record<string, string>>>()
 
   constructor(models: readonly ModelFacts[], upstreams: readonly Priced[]) {
     for (const { id, variants = [], price } of models) {
       if (price === undefined) continue
       for (const name of [id, ...variants]) this.catalogue.set(name, price)
     }
-    for (const { name, prices } of upstreams) {
+    for (const { name, prices, platform } of upstreams) {
+      const { deployments = {} } = platform ?? {}
+      if (Object.keys(deployments).length > 0) this.deployments.set(name, deployments)
       const entries = Object.entries(prices)
       if (entries.length === 0) continue
       const listed = new Listed()
@@ -108,13 +114,15 @@ export class Prices {
   /**
    * The price of a reply by the model `reported` (null: not reported) to a request for the model `requested`.
    * The order is: the upstream's own price of the model that replied, its price of any model, the catalogue's
-   * price. A model that is in neither list has the upstream's price of the requested model. An inference
+   * price. A model that is in neither list has the upstream's price of the requested model. Azure may report
+   * the deployment, which is the requested model. An inference
    * profile, whose replies report the model behind it, has its own price before all others; without one, the
    * catalogue's price with the surcharge of geographic profiles.
    */
   find(upstream: string, requested: string, reported: string | null): Price | null {
     const own = this.byUpstream.get(upstream)
-    const model = reported ?? requested
+    const isDeployment = reported !== null && this.deploymentOf(upstream, requested) === reported
+    const model = isDeployment ? requested : (reported ?? requested)
     if (own !== undefined) {
       const ofProfile = isProfile(requested) ? own.exact(requested) : null
       const configured = ofProfile ?? own.find(model) ?? own.find(ANY_MODEL)
@@ -125,5 +133,11 @@ export class Prices {
     // The price of an opaque profile is not that of the model behind it.
     if (requested.startsWith('arn:') && cloudModelOf(requested) === null) return null
     return geographic(listed, requested)
+  }
+
+  private deploymentOf(upstream: string, model: string): string | null {
+    const deployments = this.deployments.get(upstream)
+    if (deployments === undefined || !Object.hasOwn(deployments, model)) return null
+    return deployments[model] ?? null
   }
 }

@@ -45,3 +45,16 @@ void t.test('prices by the ids of clouds', (t) => {
   }
   t.end()
 })
+
+void t.test('the deployment that Azure reports is the requested model', (t) => {
+  const platform = { deployments: { 'claude-3': 'prod' } }
+  const prices = new Prices(MODELS, [{ name: 'azure', prices: {}, platform }])
+  const inputOf = (requested: string, reported: string, upstream = 'azure'): number | null =>
+    prices.find(upstream, requested, reported)?.usual.input ?? null
+  t.equal(inputOf('claude-3', 'prod'), 1e9)
+  t.equal(inputOf('claude-3', 'claude-sonnet-5'), 2e9, 'the model that replied')
+  t.equal(inputOf('claude-3', 'other'), null)
+  t.equal(inputOf('claude-sonnet-5', 'prod'), null)
+  t.equal(inputOf('claude-3', 'prod', 'elsewhere'), null)
+  t.end()
+})

@@ -14,9 +14,6 @@ export const VERSION = '2026-10-21'
 /** The previous API version, which accepts `temperature`, `top_p` and `top_k`. */
 export const VERSION_WITH_SAMPLING = '2023-06-01'
 
-/** The beta flag that `thinking.block_binding` needs. */
-export const BINDING_BETA = 'thinking-binding-controls-2026-08-01'
-
 /** The provider name of opaque blocks and the origin of thinking parts. */
 export const PROVIDER = 'anthropic'
 

@@ -3,11 +3,13 @@
  * `thinking` among the additional fields; `outputConfig.effort` is for all models. A Claude model without
  * facts is treated like the newest ones.
  */
-import { isObject, type JsonObject } from '../chat/json.js'
+import type { WireError } from '../../errors.js'
+import { arrayOf, isObject, objectOf, type JsonObject } from '../chat/json.js'
 import { acceptsSampling } from '../chat/model.js'
 import { demandsCall } from '../chat/must-call.js'
 import type { ChatRequest, ReasoningEffort } from '../chat/request.js'
 import type { EncodeContext, Losses } from '../dialect.js'
+import { BINDING_BETA, withoutBoundThinking } from '../wire/bound-thinking.js'
 import { isClaude, reasoningOf, type WireMessage } from './constants.js'
 
 /** Members of the body. */
@@ -147,4 +149,16 @@ function isThinking(
 ): boolean {
   if (thinking === undefined) return thinkingDefault === 'adaptive'
   return thinking.type !== 'disabled'
+}
+
+/** The body with the option to drop thinking of another conversation; null if that is not the error. */
+export function dropReasoning(body: JsonObject, error: WireError): JsonObject | null {
+  const fields = objectOf(body.additionalModelRequestFields)
+  const thinking = withoutBoundThinking(fields.thinking, error)
+  if (thinking === null) return null
+  const betas = [...arrayOf(fields.anthropic_beta), BINDING_BETA]
+  return {
+    ...body,
+    additionalModelRequestFields: { ...fields, anthropic_beta: betas, thinking },
+  }
 }

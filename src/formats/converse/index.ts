@@ -8,6 +8,7 @@ import { STATE_ORIGIN } from './constants.js'
 import { FIELDS, PARALLEL_CALLS } from './fields.js'
 import { decodeReply, newDecoder } from './decode-reply.js'
 import { readsUrl } from './encode-media.js'
+import { dropReasoning } from './encode-reasoning.js'
 import { continuation, encodeRequest, target, tokenCounter } from './encode-request.js'
 import { mayOmitCall } from './encode-tools.js'
 
@@ -22,6 +23,7 @@ export const upstreamCodec: UpstreamCodec = {
   headers: () => ({}),
   encodeRequest,
   edits: () => [],
+  dropReasoning,
   tokenCounter,
   decodeReply,
   newDecoder: (request, sink) => newDecoder(request, sink),

@@ -221,6 +221,14 @@ void t.test('each combination that does not exist is refused with its line', (t)
       '.auth.aws: must be default, or a map with access_key_id and secret_access_key (and session_token), with profile, or with role_arn (and external_id, session_name)',
     ],
     [
+      'platform: bedrock, dialect: converse, region: us-east-1, auth: { aws: { role_arn: models } }',
+      '.auth.aws.role_arn: must be the ARN of a role, such as arn:aws:iam::123456789012:role/models',
+    ],
+    [
+      'platform: bedrock, dialect: converse, region: us-east-1, auth: { aws: { role_arn: "arn:aws:iam::1:role/a", session_name: a b } }',
+      '.auth.aws.session_name: must have 2 to 64 letters, digits and characters of _+=,.@-',
+    ],
+    [
       'platform: vertex, dialect: gemini, project: p, location: global, auth: { google: { credentials_file: gone.json } }',
       '.auth.google.credentials_file: the file "gone.json" does not exist',
     ],
@@ -262,5 +270,16 @@ void t.test('secrets of identities are masked, names are shown', (t) => {
   const shown = JSON.stringify(shownConfig(config))
   t.notMatch(shown, /verysecret1|sessiontoken1/)
   t.match(secretsOf(config), ['verysecret1', 'sessiontoken1'])
+  t.end()
+})
+
+void t.test('the version of the dated addresses is no secret', (t) => {
+  const loaded = loadText(
+    text(
+      '{ platform: azure, dialect: openai, base_url: https://a.openai.azure.com, api_version: 2024-10-21, query: { code: secret-code }, api_key: k }',
+    ),
+  )
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
+  t.same(secretsOf(loaded.config), ['secret-code', 'k'])
   t.end()
 })

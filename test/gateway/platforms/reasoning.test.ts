@@ -1,12 +1,15 @@
 /**
- * Goal: a conversation that moves between Anthropic and Claude on a cloud keeps its signed reasoning.
+ * Goal: a conversation that moves between Anthropic and Claude on a cloud keeps its signed reasoning, and
+ * loses it with a report if the cloud refuses it.
  * Method: the first turn is served by one of them and the second by the other; the emulator verifies the
- * signature and keeps the bodies.
+ * signature and keeps the bodies. Then a cloud that refuses the reasoning once.
  */
 import t from 'tap'
 import { startEmulator } from '../../../src/emulator/server.js'
 import { EMULATED_KEYS } from '../../../src/emulator/cloud-tokens.js'
+import { objectOf } from '../../../src/formats/chat/json.js'
 import { startGateway } from '../../helpers/gateway.js'
+import { AWS_AUTH, json, startCloud, usualReply } from './capture.js'
 
 const TOOLS = [
   {
@@ -64,4 +67,40 @@ void t.test('reasoning of Claude moves between Anthropic and the clouds', async 
       t.match(sent, /"signature":"[^"]+"/)
     }
   }
+})
+
+const BINDING = { prefix_mismatch_behavior: 'drop_block' }
+const BETA = 'thinking-binding-controls-2026-08-01'
+
+void t.test('reasoning that Converse refuses is dropped with a report', async (t) => {
+  const settings = `platform: bedrock, dialect: converse, region: eu-west-1, auth: ${AWS_AUTH}`
+  const { cloud, gateway } = await startCloud(t, 'eu.anthropic.', settings)
+  const message =
+    'messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation.'
+  cloud.answer = (arrived) =>
+    cloud.requests.length > 1
+      ? usualReply(arrived)
+      : json({ __type: 'com.amazon.bedrock#ValidationException', message }, 400)
+  const thinking = { type: 'thinking', thinking: 'Hm.', signature: 'c2lnbmF0dXJl' }
+  const reply = await fetch(`${gateway.origin}/v1/messages`, {
+    method: 'POST',
+    headers: { 'x-api-key': gateway.secret, 'content-type': 'application/json' },
+    body: JSON.stringify({
+      model: 'eu.anthropic.claude-opus-5-1-v1:0',
+      max_tokens: 2_000,
+      messages: [
+        { role: 'user', content: 'Hello' },
+        { role: 'assistant', content: [thinking, { type: 'text', text: 'Hello' }] },
+        { role: 'user', content: 'More' },
+      ],
+    }),
+  })
+  t.equal(reply.status, 200, await reply.text())
+  t.match(reply.headers.get('x-sluice-lost'), /messages\.thinking/)
+  const [first, second] = cloud.requests.map(({ body }) =>
+    objectOf(objectOf(JSON.parse(body.toString())).additionalModelRequestFields),
+  )
+  t.notMatch(JSON.stringify(first), /block_binding/)
+  t.match(second?.thinking, { block_binding: BINDING })
+  t.match(second?.anthropic_beta, [BETA])
 })

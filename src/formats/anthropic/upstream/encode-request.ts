@@ -11,6 +11,7 @@ import type { ChatRequest } from '../../chat/request.js'
 import { tokenCount } from '../../chat/usage.js'
 import type { EncodeContext, Losses, TokenCounter } from '../../dialect.js'
 import { TextSizer, type SizedText } from '../../wire/frames/sized-text.js'
+import { withoutBoundThinking } from '../../wire/bound-thinking.js'
 import { refused } from '../../wire/json/check-fields.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import { hasNoEffect } from '../../wire/request-fields.js'
@@ -276,25 +277,10 @@ export const tokenCounter: TokenCounter = {
   read: (reply) => tokenCount(reply.input_tokens) ?? null,
 }
 
-/** Matched in the message, because type and code are the same as for any rejected request. */
-const BOUND = 'bound to a different conversation'
-
-/**
- * The body with the option to drop such blocks; null if the error has another cause or the body has the
- * option.
- *
- * Retries without thinking that is bound to a different prefix. Claude 5.1 and later reject thinking blocks
- * after a changed prefix: edited history, another system prompt or other tools.
- *
- * Source: Claude documentation, "Preserved thinking", read 2026-11-20.
- */
+/** The body with the option to drop thinking of another conversation; null if that is not the error. */
 export function dropReasoning(body: JsonObject, error: WireError): JsonObject | null {
-  if (error.kind !== 'upstream_rejected' || !error.message.includes(BOUND)) return null
-  // Models that check the binding think adaptively by default.
-  const thinking: JsonObject = isObject(body.thinking) ? body.thinking : { type: 'adaptive' }
-  if (thinking.block_binding !== undefined) return null
-  const block_binding = { prefix_mismatch_behavior: 'drop_block' }
-  return { ...body, thinking: { ...thinking, block_binding } }
+  const thinking = withoutBoundThinking(body.thinking, error)
+  return thinking === null ? null : { ...body, thinking }
 }
 
 /**
