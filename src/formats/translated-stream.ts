@@ -40,8 +40,14 @@ export interface ReplyResult {
 
 /** Judges the events of a reply on their way to the client. */
 export interface EventGuard {
-  /** Takes events in order; returns those that may be sent now, at once or later. */
-  take(events: readonly ChatEvent[]): readonly ChatEvent[] | Promise<readonly ChatEvent[]>
+  /**
+   * Takes events in order, and passes those that may be sent to `release` as soon as they are judged. Resolves
+   * when all are; null: they are already.
+   */
+  take(
+    events: readonly ChatEvent[],
+    release: (events: readonly ChatEvent[]) => void,
+  ): Promise<void> | null
   /** The client has left: nothing more is judged. */
   stop(): void
   /** A guardrail refused the reply. */
@@ -167,8 +173,11 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
   private readonly guard: EventGuard | null
   /** Events that the guard does not have yet. */
   private unjudged: ChatEvent[] = []
-  /** Resolves when the guard has judged the events that it has; null if it has none. */
+  /** Resolves when the guard has released events, or has judged all that it has; null if it has none. */
   judging: Promise<void> | null = null
+  /** Settle `judging`. */
+  private wake: () => void = () => undefined
+  private threw: (cause: Error) => void = () => undefined
   /** What follows a refusal is read to count its tokens. */
   private isMetered = false
   /** The upstream's reply was complete when it was metered. */
@@ -214,25 +223,44 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
   /** Passes the new events to the guard, and those that it has judged to the encoder. Returns the output. */
   private judged(): string {
     const { guard, unjudged } = this
-    if (guard === null || unjudged.length === 0 || this.judging !== null) return this.encoder.take()
-    this.unjudged = []
-    if (this.isMetered) return ''
-    const judged = guard.take(unjudged)
-    if (judged instanceof Promise) {
-      this.judging = judged.then(
-        (events) => this.release(events),
-        (error: unknown) => {
-          this.judging = null
-          throw error
-        },
-      )
-    } else this.release(judged)
-    return this.encoder.take()
+    if (guard === null) return this.encoder.take()
+    if (unjudged.length > 0 && this.judging === null) {
+      this.unjudged = []
+      if (this.isMetered) return ''
+      const judging = guard.take(unjudged, (events) => this.release(events))
+      if (judging !== null) this.awaitJudged(judging)
+    }
+    // The end of a reply waits for its ledger entry, which is written when nothing is judged any more.
+    return this.judging === null || this.outcome === 'open' ? this.encoder.take() : ''
+  }
+
+  private awaitJudged(judging: Promise<void>): void {
+    this.awaitEvents()
+    judging.then(
+      () => {
+        this.judging = null
+        this.wake()
+      },
+      (cause: Error) => {
+        this.judging = null
+        this.threw(cause)
+      },
+    )
+  }
+
+  private awaitEvents(): void {
+    this.judging = new Promise<void>((resolve, reject) => {
+      this.wake = resolve
+      this.threw = reject
+    })
   }
 
   private release(events: readonly ChatEvent[]): void {
-    this.judging = null
     for (const event of events) if (this.outcome === 'open') this.send(event)
+    if (this.judging === null) return
+    const { wake } = this
+    this.awaitEvents()
+    wake()
   }
 
   get breach(): string | null {
@@ -288,8 +316,8 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
   /** Reads one large frame, or the small ones up to the next; the output follows in a turn of its own. */
   more(): string {
     if (this.guard !== null) {
-      if (this.unjudged.length > 0) return this.judged()
-      if (this.waiting === null && !this.framer.isPending) return this.encoder.take()
+      const isRead = this.waiting === null && !this.framer.isPending
+      if (this.unjudged.length > 0 || isRead) return this.judged()
     }
     if (this.reads && this.framer.isPending) {
       this.framer.more()

@@ -114,12 +114,14 @@ async function placeOf(error: unknown, files: readonly string[]): Promise<string
   return `${files[0] ?? ''}:1`
 }
 
-/** Node reports the position of a syntax error only on the command line. */
+/** Node reports the position of a syntax error only on the command line, which calls its input `[stdin]`. */
 function syntaxErrorOf(path: string): Promise<string> {
   return new Promise((resolve) => {
-    execFile(process.execPath, ['--check', path], { timeout: CHECK_MS }, (_, __, stderr) => {
-      resolve(stderr)
+    const args = ['--check', '--input-type=module', '-']
+    const check = execFile(process.execPath, args, { timeout: CHECK_MS }, (_, __, stderr) => {
+      resolve(stderr.replace('[stdin]', path))
     })
+    check.stdin?.on('error', () => undefined).end(readFileSync(path))
   })
 }
 

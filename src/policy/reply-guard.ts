@@ -12,7 +12,7 @@ import type { Guardrail, JudgedRequest } from './guardrail.js'
 import type { ObservedExchange } from './plugins.js'
 import { RuleStage } from './rule-stage.js'
 import { BufferStage, WindowStage } from './server-stages.js'
-import { stopFor, type Stage, type StageEvent } from './stage.js'
+import { stopFor, type Stage, type StageEvent, type Take } from './stage.js'
 
 /** Judges the replies to one request. */
 export interface ReplyJudge {
@@ -41,7 +41,10 @@ export function replyJudge(reply: GuardedReply): ReplyJudge | null {
 /** The guard of one reply. */
 class ReplyGuard implements EventGuard {
   blocked: EventGuard['blocked'] = undefined
-  private readonly stages: readonly Stage[]
+  /** The first stage, which passes what it releases to the next one. */
+  private readonly first: Take
+  /** Takes what all stages have released. */
+  private releaseTo: (events: readonly ChatEvent[]) => void = () => undefined
   private readonly reply: GuardedReply
   private readonly isWhole: boolean
   private readonly size = new OutputMeter()
@@ -52,7 +55,7 @@ class ReplyGuard implements EventGuard {
   /** The block that the client has the beginning of. */
   private open: { kind: 'text' | 'refusal' | 'thinking' | 'tool'; index: number } | null = null
   private hasStopped = false
-  /** Aborted when the client has left. */
+  /** Aborted when the client has left, or when the reply was refused. */
   private readonly leaving = new AbortController()
 
   constructor(reply: GuardedReply, isWhole: boolean) {
@@ -60,7 +63,12 @@ class ReplyGuard implements EventGuard {
     this.isWhole = isWhole
     const { signal } = this.leaving
     const of = { ...reply.of, signal }
-    this.stages = reply.guardrails.map((guardrail) => stageOf(guardrail, of, isWhole))
+    this.first = reply.guardrails
+      .map((guardrail) => stageOf(guardrail, of, isWhole))
+      .reduceRight<Take>(
+        (next, stage) => (events) => stage.take(events, next),
+        (events) => this.release(events),
+      )
     // A stream may be read on for others who share it: its owner stops the guard.
     if (isWhole) reply.of.signal.addEventListener('abort', () => this.stop(), { once: true })
   }
@@ -73,26 +81,13 @@ class ReplyGuard implements EventGuard {
     return this.leaving.signal.aborted
   }
 
-  take(events: readonly ChatEvent[]): readonly ChatEvent[] | Promise<readonly ChatEvent[]> {
+  take(
+    events: readonly ChatEvent[],
+    release: (events: readonly ChatEvent[]) => void,
+  ): Promise<void> | null {
     for (const event of events) this.measure(event)
-    if (this.hasStopped) return []
-    if (this.isOff) return this.unjudged(events)
-    let current: readonly StageEvent[] = events
-    for (const [index, stage] of this.stages.entries()) {
-      const taken = stage.take(current)
-      if (taken instanceof Promise) return this.takeOn(taken, index + 1)
-      current = taken
-    }
-    return this.release(current)
-  }
-
-  private async takeOn(
-    waiting: Promise<readonly StageEvent[]>,
-    next: number,
-  ): Promise<readonly ChatEvent[]> {
-    let current = await waiting
-    for (const stage of this.stages.slice(next)) current = await stage.take(current)
-    return this.release(current)
+    this.releaseTo = release
+    return this.isOff ? this.release(events) : this.first(events)
   }
 
   private measure(event: ChatEvent): void {
@@ -112,12 +107,19 @@ class ReplyGuard implements EventGuard {
     return this.isWhole ? [left] : events.map((event) => (event.type === 'stop' ? left : event))
   }
 
-  private release(events: readonly StageEvent[]): readonly ChatEvent[] {
-    if (this.isOff) return this.unjudged(events)
+  private release(events: readonly StageEvent[]): null {
+    if (this.hasStopped) return null
+    if (this.isOff) {
+      this.releaseTo(this.unjudged(events))
+      return null
+    }
     const released = this.released(events)
     const { observed } = this.reply
     if (observed !== null) for (const event of released) observed.event(event)
-    return released
+    this.releaseTo(released)
+    // Nothing else is judged.
+    if (this.hasStopped) this.leaving.abort()
+    return null
   }
 
   private released(events: readonly StageEvent[]): readonly ChatEvent[] {
@@ -211,20 +213,20 @@ class ToolStage implements Stage {
     this.of = of
   }
 
-  take(events: readonly StageEvent[]): readonly StageEvent[] {
+  take(events: readonly StageEvent[], next: Take): Promise<void> | null {
     const { guardrail, of } = this
     const at = events.findIndex(
       (event) => event.type === 'tool-start' && !guardrail.allowsTool(event.name),
     )
     if (at >= 0) {
       if (guardrail.config.action === 'block') {
-        return [...events.slice(0, at), stopFor(guardrail, of, null)]
+        return next([...events.slice(0, at), stopFor(guardrail, of, null)])
       }
       of.notes.note(guardrail.name, 'response', 'report')
     }
     if (events.some(({ type }) => type === 'finish')) {
       of.notes.note(guardrail.name, 'response', 'pass')
     }
-    return events
+    return next(events)
   }
 }

@@ -2,20 +2,26 @@
  * Guard servers and plugins on a reply. `WindowStage` judges text in windows whose ends are judged again with
  * what follows; `BufferStage` judges the whole reply in one call before any of it is released.
  */
-import type { ChatEvent } from '../formats/chat/event.js'
+import { fragmentOf, type ChatEvent } from '../formats/chat/event.js'
 import { GuardError, type Guardrail, type JudgedRequest, type Part } from './guardrail.js'
 import { checkMasked } from './judge-request.js'
 import { argumentsIn, plainArguments } from './json-strings.js'
-import { deltaOf, withoutOffsets } from './rule-stage.js'
 import {
+  Blocks,
+  deltaOf,
+  maskedCall,
   MAX_ARGUMENTS,
   stopAfterError,
   stopAtUnseen,
   stopFor,
+  withoutOffsets,
   type HeldCall,
   type Stage,
   type StageEvent,
   type Stop,
+  type Take,
+  type TextEnd,
+  type TextEvent,
 } from './stage.js'
 
 /** A guard that judges parts of replies elsewhere. */
@@ -69,126 +75,128 @@ interface HeldText {
   readonly index: number
   /** What is held back. */
   text: string
-  /** The number of its characters that were judged. */
-  judgedChars: number
+  /** The end of the last window, which is the beginning of the text: this part was judged. In code units. */
+  judgedUnits: number
+  /** The number of characters that were counted, and their code units. */
+  chars: number
+  units: number
   isMasked: boolean
-  /** Citations and probabilities. */
-  readonly attached: ChatEvent[]
 }
 
 /** Judges a stream in windows. */
 export class WindowStage implements Stage {
   private readonly guard: ServerGuard
-  private text: HeldText | null = null
-  private call: HeldCall | null = null
+  private readonly blocks: Blocks<Promise<Stop | null>>
+  private held: HeldText = emptyText('', 0)
   private out: StageEvent[] = []
+  private next: Take = () => null
 
   constructor(guardrail: Guardrail, of: JudgedRequest) {
     this.guard = new ServerGuard(guardrail, of)
+    this.blocks = new Blocks(guardrail, of, {
+      textStart: ({ type, index }) => {
+        this.held = emptyText(type.slice(0, type.indexOf('-')), index)
+      },
+      text: (event) => this.text(event),
+      textEnd: (event) => this.textEnd(event),
+      call: (call) => this.call(call),
+      finish: () => undefined,
+      push: (event) => this.out.push(event),
+      pass: (event) => this.out.push(event),
+    })
   }
 
-  async take(events: readonly StageEvent[]): Promise<readonly StageEvent[]> {
-    for (const event of events) {
-      const stop = await this.event(event)
-      if (stop === null) continue
-      this.out.push(stop)
+  take(events: readonly StageEvent[], next: Take): Promise<void> | null {
+    this.next = next
+    for (const [at, event] of events.entries()) {
+      const judged = this.blocks.event(event)
+      if (judged === null) continue
+      if (judged instanceof Promise) return this.takeOn(judged, events.slice(at + 1))
+      this.out.push(judged)
       break
     }
-    const { out } = this
-    this.out = []
-    return out
+    return this.flush()
   }
 
-  /** Takes an event; resolves with the end of the reply if it is refused. */
-  private event(event: StageEvent): Promise<StageEvent | null> | StageEvent | null {
-    const { guardrail, of } = this.guard
-    switch (event.type) {
-      case 'text-start':
-      case 'refusal-start':
-      case 'thinking-start': {
-        const kind = event.type.slice(0, event.type.indexOf('-'))
-        const { index } = event
-        this.text = { kind, index, text: '', judgedChars: 0, isMasked: false, attached: [] }
-        this.out.push(event)
-        return null
-      }
-      case 'text-delta':
-      case 'refusal-delta':
-      case 'thinking-delta':
-        return this.text === null ? null : this.textDelta(this.text, event.text)
-      case 'text-end':
-      case 'refusal-end':
-      case 'thinking-end':
-        return this.text === null ? null : this.textEnd(this.text, event)
-      case 'citation':
-      case 'logprobs':
-        if (this.text === null) this.out.push(event)
-        else this.text.attached.push(event)
-        return null
-      case 'tool-start':
-        this.call = { events: [event], start: event, json: '' }
-        return null
-      case 'tool-delta':
-        return this.callDelta(event)
-      case 'tool-end':
-        return this.callEnd(event)
-      case 'finish':
-        of.notes.note(guardrail.name, 'response', 'pass')
-        this.out.push(event)
-        return null
-      case 'error':
-      case 'stop':
-        return event
-      case 'image':
-      case 'opaque': {
-        const stop = stopAtUnseen(guardrail, of, event)
-        if (stop === null) this.out.push(event)
-        return stop
-      }
-      case 'start':
-      case 'usage':
-        this.out.push(event)
-        return null
-      default:
-        return event satisfies never
+  private async takeOn(
+    judging: Promise<StageEvent | null>,
+    events: readonly StageEvent[],
+  ): Promise<void> {
+    let stop = await judging
+    for (const event of events) {
+      if (stop !== null) break
+      stop = await this.blocks.event(event)
     }
+    if (stop !== null) this.out.push(stop)
+    await this.flush()
   }
 
-  private async textDelta(held: HeldText, text: string): Promise<StageEvent | null> {
-    const { windowChars, overlapChars } = this.guard.guardrail.config
-    held.text += text
-    for (;;) {
-      const end = unitsOf(held.text, windowChars)
-      if (end === null) return null
+  /** Passes on what was judged. */
+  private flush(): Promise<void> | null {
+    const { out } = this
+    if (out.length === 0) return null
+    this.out = []
+    return this.next(out)
+  }
+
+  private text(event: TextEvent): Promise<Stop | null> | null {
+    const { held } = this
+    held.text += event.text
+    return this.isFull(held) ? this.judgeWindows(held) : null
+  }
+
+  /** Whether the text has a whole window, up to `units`. */
+  private isFull(held: HeldText): boolean {
+    const { windowChars } = this.guard.guardrail.config
+    const { text } = held
+    while (held.chars < windowChars) {
+      const char = text.codePointAt(held.units)
+      if (char === undefined) return false
+      // The other half of a pair may follow in another event.
+      if (held.units === text.length - 1 && char >= 0xd800 && char < 0xdc00) return false
+      held.units += char > 0xffff ? 2 : 1
+      held.chars += 1
+    }
+    return true
+  }
+
+  private async judgeWindows(held: HeldText): Promise<Stop | null> {
+    const { overlapChars } = this.guard.guardrail.config
+    do {
+      const end = held.units
       const judged = await this.guard.judge([partOf(held.kind, held.text.slice(0, end))])
       if (isStop(judged)) return judged
       const [window = ''] = judged
       held.isMasked ||= window !== held.text.slice(0, end)
       const chars = Array.from(window)
-      const kept = chars.slice(Math.max(0, chars.length - overlapChars)).join('')
-      this.release(held, window.slice(0, window.length - kept.length))
-      held.text = kept + held.text.slice(end)
-      held.judgedChars = Math.min(chars.length, overlapChars)
-    }
+      const kept = chars.slice(Math.max(0, chars.length - overlapChars))
+      const overlap = kept.join('')
+      this.release(held, window.slice(0, window.length - overlap.length))
+      held.text = overlap + held.text.slice(end)
+      held.judgedUnits = overlap.length
+      held.units = overlap.length
+      held.chars = kept.length
+      // The client gets it while the next window is judged.
+      await this.flush()
+    } while (this.isFull(held))
+    return null
   }
 
-  private async textEnd(held: HeldText, event: ChatEvent): Promise<StageEvent | null> {
-    const isJudged = unitsOf(held.text, held.judgedChars + 1) === null
-    if (isJudged) this.release(held, held.text)
-    else {
-      const judged = await this.guard.judge([partOf(held.kind, held.text)])
-      if (isStop(judged)) return judged
-      held.isMasked ||= judged[0] !== held.text
-      this.release(held, judged[0] ?? '')
-    }
-    this.text = null
-    for (const each of held.attached) {
-      if (!held.isMasked) this.out.push(each)
-      else if (each.type === 'citation') this.out.push(withoutOffsets(each))
-    }
-    const { index } = held
-    const isUnsigned = held.isMasked && event.type === 'thinking-end'
-    this.out.push(isUnsigned ? { type: 'thinking-end', index } : event)
+  private textEnd(event: TextEnd): Promise<Stop | null> | null {
+    const { held } = this
+    if (held.text.length > held.judgedUnits) return this.judgeEnd(held, event)
+    this.release(held, held.text)
+    this.blocks.endText(event, held.isMasked)
+    return null
+  }
+
+  private async judgeEnd(held: HeldText, event: TextEnd): Promise<Stop | null> {
+    const judged = await this.guard.judge([partOf(held.kind, held.text)])
+    if (isStop(judged)) return judged
+    const [text = ''] = judged
+    held.isMasked ||= text !== held.text
+    this.release(held, text)
+    this.blocks.endText(event, held.isMasked)
     return null
   }
 
@@ -196,40 +204,20 @@ export class WindowStage implements Stage {
     if (text !== '') this.out.push(deltaOf(kind, index, text))
   }
 
-  private callDelta(event: Extract<ChatEvent, { type: 'tool-delta' }>): StageEvent | null {
-    const { call } = this
-    if (call === null) {
-      this.out.push(event)
-      return null
-    }
-    call.events.push(event)
-    call.json += event.json
-    if (call.json.length <= MAX_ARGUMENTS) return null
-    const { guardrail, of } = this.guard
-    const stop = stopAfterError(guardrail, of, new GuardError('arguments above 1 MiB'))
-    if (stop !== null) return stop
-    this.call = null
-    this.out.push(...call.events)
-    return null
-  }
-
-  private async callEnd(event: ChatEvent): Promise<StageEvent | null> {
-    const { call } = this
-    this.call = null
-    if (call === null) {
-      this.out.push(event)
-      return null
-    }
-    call.events.push(event)
+  private async call(call: HeldCall): Promise<Stop | null> {
     const part = argumentsPart(call)
     const judged = await this.guard.judge(part.text === '' ? [] : [part])
     if (isStop(judged)) return judged
     const [json = part.text] = judged
-    const { index } = call.start
-    if (json === part.text) this.out.push(...call.events)
-    else this.out.push(call.start, { type: 'tool-delta', index, json }, event)
+    for (const event of json === part.text ? call.events : maskedCall(call, call.start, json)) {
+      this.out.push(event)
+    }
     return null
   }
+}
+
+function emptyText(kind: string, index: number): HeldText {
+  return { kind, index, text: '', judgedUnits: 0, chars: 0, units: 0, isMasked: false }
 }
 
 function partOf(kind: string, text: string): Part {
@@ -249,17 +237,6 @@ function argumentsPart({ start, json }: HeldCall): Part {
   return { kind: 'arguments', role: 'assistant', text, isJson, tool: start.name }
 }
 
-/** The code units of the first `chars` characters; null if the text has fewer. */
-function unitsOf(text: string, chars: number): number | null {
-  let units = 0
-  for (let left = chars; left > 0; left -= 1) {
-    const char = text.codePointAt(units)
-    if (char === undefined) return null
-    units += char > 0xffff ? 2 : 1
-  }
-  return units
-}
-
 /** A block of a reply that is judged whole. */
 interface WholeBlock {
   readonly part: Part
@@ -277,13 +254,13 @@ export class BufferStage implements Stage {
     this.guard = new ServerGuard(guardrail, of)
   }
 
-  take(events: readonly StageEvent[]): readonly StageEvent[] | Promise<readonly StageEvent[]> {
+  take(events: readonly StageEvent[], next: Take): Promise<void> | null {
     for (const event of events) {
-      if (event.type === 'error' || event.type === 'stop') return [event]
+      if (event.type === 'error' || event.type === 'stop') return next([event])
       this.events.push(event)
       this.hasFinished ||= event.type === 'finish'
     }
-    return this.hasFinished ? this.finish() : []
+    return this.hasFinished ? this.finish().then((out) => next(out) ?? undefined) : null
   }
 
   private async finish(): Promise<readonly StageEvent[]> {
@@ -324,7 +301,7 @@ function blocksOf(events: readonly ChatEvent[]): Map<number, WholeBlock> {
       case 'thinking-delta':
       case 'tool-delta': {
         const block = texts.get(event.index)
-        if (block !== undefined) block.text += event.type === 'tool-delta' ? event.json : event.text
+        if (block !== undefined) block.text += fragmentOf(event) ?? ''
         break
       }
       default:

@@ -1,4 +1,7 @@
-/** A guardrail on the way of a reply, and the end of a reply that it refuses. */
+/**
+ * A guardrail on the way of a reply: the blocks that it holds back until they are judged, and the end of a
+ * reply that it refuses.
+ */
 import type { WireError } from '../errors.js'
 import type { ChatEvent } from '../formats/chat/event.js'
 import { GuardError, type Guardrail, type JudgedRequest } from './guardrail.js'
@@ -12,20 +15,182 @@ export interface Stop {
 /** An event between two stages. */
 export type StageEvent = ChatEvent | Stop
 
+/** Takes events in order. Resolves when all that it does with them is done; null: it is done. */
+export type Take = (events: readonly StageEvent[]) => Promise<void> | null
+
 /** One guardrail on the way of a reply. */
 export interface Stage {
-  /** Takes events in order; returns those that the next stage may have. */
-  take(events: readonly StageEvent[]): readonly StageEvent[] | Promise<readonly StageEvent[]>
+  /** Takes events in order, and passes those that are judged to `next` as soon as they are. */
+  take(events: readonly StageEvent[], next: Take): Promise<void> | null
 }
 
 /** Larger arguments of a call are not judged. */
 export const MAX_ARGUMENTS = 1_048_576
+
+type Start = Extract<ChatEvent, { type: 'text-start' | 'refusal-start' | 'thinking-start' }>
+export type TextEvent = Extract<
+  ChatEvent,
+  { type: 'text-delta' | 'refusal-delta' | 'thinking-delta' }
+>
+export type TextEnd = Extract<ChatEvent, { type: 'text-end' | 'refusal-end' | 'thinking-end' }>
+type Attached = Extract<ChatEvent, { type: 'citation' | 'logprobs' }>
 
 /** The events of a call that is held back. */
 export interface HeldCall {
   readonly events: ChatEvent[]
   readonly start: Extract<ChatEvent, { type: 'tool-start' }>
   json: string
+}
+
+/** What a stage does with the blocks of a reply. A judgement that takes time is a `Later`. */
+interface BlockJudge<Later> {
+  textStart(event: Start): void
+  text(event: TextEvent): Later | Stop | null
+  textEnd(event: TextEnd): Later | Stop | null
+  /** A call with its end. */
+  call(call: HeldCall): Later | Stop | null
+  /** The reply is complete: releases what is held back. */
+  finish(): void
+  /** Lets an event of a block pass. */
+  push(event: ChatEvent): void
+  /** Lets an event pass that belongs to no block. */
+  pass(event: ChatEvent): void
+}
+
+/** The events of a reply by blocks: a call is held back until its end, and citations until that of their text. */
+export class Blocks<Later> {
+  private readonly guardrail: Guardrail
+  private readonly of: JudgedRequest
+  private readonly judge: BlockJudge<Later>
+  private isInText = false
+  /** Citations and probabilities of the open text. */
+  private attached: Attached[] = []
+  private call: HeldCall | null = null
+
+  constructor(guardrail: Guardrail, of: JudgedRequest, judge: BlockJudge<Later>) {
+    this.guardrail = guardrail
+    this.of = of
+    this.judge = judge
+  }
+
+  /** Takes an event; returns the end of the reply if it is refused. */
+  event(event: StageEvent): Later | StageEvent | null {
+    const { judge } = this
+    switch (event.type) {
+      case 'text-start':
+      case 'refusal-start':
+      case 'thinking-start':
+        this.isInText = true
+        judge.textStart(event)
+        judge.push(event)
+        return null
+      case 'text-delta':
+      case 'refusal-delta':
+      case 'thinking-delta':
+        return this.isInText ? judge.text(event) : null
+      case 'text-end':
+      case 'refusal-end':
+      case 'thinking-end':
+        return this.isInText ? judge.textEnd(event) : null
+      case 'citation':
+      case 'logprobs':
+        if (this.isInText) this.attached.push(event)
+        else judge.push(event)
+        return null
+      case 'tool-start':
+        this.call = { events: [event], start: event, json: '' }
+        return null
+      case 'tool-delta':
+        return this.callDelta(event)
+      case 'tool-end':
+        return this.callEnd(event)
+      case 'finish':
+        judge.finish()
+        this.of.notes.note(this.guardrail.name, 'response', 'pass')
+        judge.pass(event)
+        return null
+      case 'error':
+      case 'stop':
+        // What is held back is dropped: it may not be sent, or the reply failed.
+        return event
+      case 'image':
+      case 'opaque': {
+        const stop = stopAtUnseen(this.guardrail, this.of, event)
+        if (stop === null) judge.push(event)
+        return stop
+      }
+      case 'start':
+      case 'usage':
+        judge.pass(event)
+        return null
+      default:
+        return event satisfies never
+    }
+  }
+
+  /** The text has been judged: its citations and its end pass, as far as they fit a masked text. */
+  endText(event: TextEnd, isMasked: boolean): void {
+    const { judge, attached } = this
+    this.isInText = false
+    this.attached = []
+    for (const each of attached) {
+      if (!isMasked) judge.push(each)
+      else if (each.type === 'citation') judge.push(withoutOffsets(each))
+    }
+    const { type, index } = event
+    judge.push(isMasked && type === 'thinking-end' ? { type, index } : event)
+  }
+
+  private callDelta(event: Extract<ChatEvent, { type: 'tool-delta' }>): Stop | null {
+    const { call, judge } = this
+    if (call === null) {
+      judge.push(event)
+      return null
+    }
+    call.events.push(event)
+    call.json += event.json
+    if (call.json.length <= MAX_ARGUMENTS) return null
+    const stop = stopAfterError(this.guardrail, this.of, new GuardError('arguments above 1 MiB'))
+    if (stop !== null) return stop
+    this.call = null
+    for (const each of call.events) judge.push(each)
+    return null
+  }
+
+  private callEnd(event: ChatEvent): Later | Stop | null {
+    const { call, judge } = this
+    this.call = null
+    if (call === null) {
+      judge.push(event)
+      return null
+    }
+    call.events.push(event)
+    return judge.call(call)
+  }
+}
+
+/** A fragment of a text block, by the first word of its events. */
+export function deltaOf(kind: string, index: number, text: string): TextEvent {
+  if (kind === 'thinking') return { type: 'thinking-delta', index, text }
+  return { type: kind === 'refusal' ? 'refusal-delta' : 'text-delta', index, text }
+}
+
+/** The call with other arguments. */
+export function maskedCall(
+  { events }: HeldCall,
+  start: HeldCall['start'],
+  json: string,
+): readonly ChatEvent[] {
+  const { index } = start
+  return [start, { type: 'tool-delta', index, json }, ...events.slice(-1)]
+}
+
+/** The offsets of a citation do not fit a masked text. */
+export function withoutOffsets(event: Extract<ChatEvent, { type: 'citation' }>): ChatEvent {
+  const citation = { ...event.citation }
+  delete citation.start
+  delete citation.end
+  return { ...event, citation }
 }
 
 /** The end of a reply that a guardrail refuses, or could not judge. */

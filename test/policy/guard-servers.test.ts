@@ -7,6 +7,7 @@ import { json } from 'node:stream/consumers'
 import t from 'tap'
 import type { Test } from 'tap'
 import { isObject, objectOf, type JsonObject } from '../../src/formats/chat/json.js'
+import { eventually } from '../faults/scene.js'
 import { rowsOf } from '../helpers/ledger.js'
 import { CLIENT_FORMATS, startScene } from './guarded-gateway.js'
 
@@ -290,6 +291,36 @@ void t.test('a guard that fails in a stream ends it with an error event', async 
     t.match(reply.raw, /guardrail_unavailable/)
     t.notMatch(reply.raw, /\[DONE\]|message_stop|response\.completed|"finishReason"/)
     t.ok(reply.text.length > 0 && reply.text.length <= 20, format)
+  }
+})
+
+void t.test('a window is sent while the next one is judged', async (t) => {
+  const waiting: ServerResponse[] = []
+  let calls = 0
+  const guard = await startGuard(t, (_, res) => {
+    calls += 1
+    return calls === 1 ? PASS : void waiting.push(res)
+  })
+  const { gateway, provider } = await startScene(
+    t,
+    `  topics: { url: '${guard.url}', protocol: webhook, on: [response], window_chars: 40, overlap_chars: 10, apply_to: { all: true } }`,
+  )
+  const text = Array.from({ length: 40 }, (_, number) => `word${number}`).join(' ')
+  for (const split of [[text], Array.from(text)]) {
+    calls = 0
+    // All of it arrives at once.
+    provider.reply = { text, split: () => split }
+    const messages = [{ role: 'user', content: 'hi' }]
+    const response = await gateway.chat({ model: 'gpt-5.4', stream: true, messages })
+    const sent: string[] = []
+    for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
+      sent.push(Buffer.from(chunk).toString())
+      if (!sent.join('').includes('word0')) continue
+      t.notMatch(sent.join(''), /word8/, 'the second window is held back')
+      break
+    }
+    await eventually(() => waiting.length > 0, 'the second window is judged')
+    waiting.splice(0).forEach((res) => res.end(JSON.stringify(PASS)))
   }
 })
 

@@ -2,8 +2,8 @@
  * Goal: plugins judge, route and observe as documented; their errors decide nothing by accident; and a file
  * that does not load refuses a new generation.
  */
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import t from 'tap'
 import { definePlugin } from '../../src/policy/pipeline.js'
 import { startGateway } from '../helpers/gateway.js'
@@ -139,6 +139,10 @@ void t.test('a changed plugin is a new generation, and a broken one is refused',
     const problem = await gateway.plane.tryOut(gateway.load())
     t.match(problem, reason)
   }
+  // Whatever Node would take the file for by its folder.
+  rmSync(join(dirname(path), 'package.json'))
+  writeFileSync(path, 'import "node:fs"\n\nexport default {\n  api: {{ }\n}')
+  t.match(await gateway.plane.tryOut(gateway.load()), /acme\.js:4: SyntaxError/)
 })
 
 void t.test('a changed import of a plugin is a new generation, too', async (t) => {

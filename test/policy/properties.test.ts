@@ -99,8 +99,9 @@ function guardOf(settings: object): EventGuard {
 }
 
 function released(guard: EventGuard, events: readonly ChatEvent[]): readonly ChatEvent[] {
-  const taken = guard.take(events)
-  if (taken instanceof Promise) throw new Error('a short text needs no turns')
+  const taken: ChatEvent[] = []
+  const judging = guard.take(events, (judged) => void taken.push(...judged))
+  if (judging !== null) throw new Error('a short text needs no turns')
   return taken
 }
 

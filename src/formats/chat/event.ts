@@ -97,6 +97,20 @@ export function isContent(event: ChatEvent): boolean {
   }
 }
 
+/** The text that the event adds to its block; null if it adds none. */
+export function fragmentOf(event: ChatEvent): string | null {
+  switch (event.type) {
+    case 'text-delta':
+    case 'refusal-delta':
+    case 'thinking-delta':
+      return event.text
+    case 'tool-delta':
+      return event.json
+    default:
+      return null
+  }
+}
+
 /** A token and the natural logarithm of its probability. */
 export interface Logprob {
   readonly token: string

@@ -99,7 +99,8 @@ export class AttemptResult {
 export function hasFinalCounts({ replyResult, isPaused, call }: AttemptResult): boolean {
   if (replyResult === null) return false
   const { usage, reason, outcome, blocked } = replyResult
-  if (blocked === 'cut' || usage.input === undefined || usage.output === undefined) return false
+  if (usage.input === undefined || usage.output === undefined) return false
+  if (blocked === 'cut' && !isPaused) return false
   // With several choices, the counts of Gemini are final only when all choices have finished.
   const isFinished = reason !== null && (call?.request.candidates ?? 1) === 1
   return isPaused || isFinished || outcome === 'complete'

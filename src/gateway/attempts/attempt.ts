@@ -309,11 +309,17 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
 
   /** A guardrail refused the rest of the stream. Whether it is read for its usage, as without a client. */
   private drainRefused(): boolean {
-    if (!this.isStreaming()) return false
+    if (!this.isStreaming() || this.notePause()) return false
     this.drainedReply ??= DrainedReply.of(this.result, this.request)
     if (this.drainedReply === null) return false
     this.request.sent.drain(this.drainedReply.ended)
     return true
+  }
+
+  /** Whether the upstream has paused: its counts are final, and nothing follows unless it is requested. */
+  private notePause(): boolean {
+    this.result.isPaused ||= (this.stream?.translation.resume ?? null) !== null
+    return this.result.isPaused
   }
 
   threw(cause: unknown): void {
@@ -341,6 +347,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
     this.result.isStreamed = true
     this.result.replyResult = stream.translation
     stream.onStep = () => this.step(stream)
+    stream.onOutput = () => this.noteContent(stream)
     this.feed = new ChunkFeed(stream, this)
     if (this.drainedReply !== null) stream.drain()
     this.phase = 'stream'
@@ -352,15 +359,14 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
     const { translation } = stream
     if (!this.isStreaming()) return
     if (stream.isMetered) {
-      if (translation.blocked === 'complete') this.linger(stream.translation.error?.kind ?? 'ok')
+      if (translation.blocked === 'complete' || this.notePause()) {
+        this.linger(translation.error?.kind ?? 'ok')
+      }
       return
     }
     // Content commits also if a failure arrived in the same chunk: the result must not depend on chunk
     // boundaries.
-    if (translation.content) {
-      result.contentAtMs ??= performance.now()
-      this.commit()
-    }
+    this.noteContent(stream)
     const isCut = translation.blocked === 'cut'
     if (translation.outcome === 'failed') {
       const error = translation.error ?? UNEXPECTED_FAILURE
@@ -382,7 +388,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
     } else if (translation.resume !== null) {
       const { resume, repeatCause } = translation
       this.linger(repeatCause ?? 'ok')
-      result.isPaused = true
+      this.notePause()
       if (this.drainedReply !== null) return
       translation.proceed()
       // The result of the next attempt includes the usage of all parts.
@@ -391,6 +397,13 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
     } else if (this.drainedReply?.isCounted() === true) {
       this.abandon()
     }
+  }
+
+  /** The reply has content: the client gets it. */
+  private noteContent({ translation }: ReplyTransform): void {
+    if (!translation.content || !this.isStreaming()) return
+    this.result.contentAtMs ??= performance.now()
+    this.commit()
   }
 
   private commit(): void {

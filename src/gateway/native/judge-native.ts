@@ -210,6 +210,9 @@ function sendStream(x: Exchange, reply: IncomingMessage, { call, owner, options 
       owner.failed(gatewayError(error))
     }
   }
+  stream.onOutput = () => {
+    if (translation.content) begin()
+  }
   stream.onStep = () => {
     if (translation.content) begin()
     if (translation.outcome === 'failed') {

@@ -38,6 +38,8 @@ export class ReplyTransform extends Transform {
   readonly form: StreamForm
   /** Called after each step of the translation. */
   onStep: () => void = () => undefined
+  /** Called when a step that takes several turns has output. */
+  onOutput: () => void = () => undefined
   /** Called when the stream accepts chunks again. */
   onDrain: () => void = () => undefined
   /** The reply failed and the error may be sent to the client. */
@@ -137,7 +139,10 @@ export class ReplyTransform extends Transform {
     }
     this.owner.translated(performance.now() - beganMs)
     if (this.translation.isPending) {
-      this.emitEvents(ready)
+      if (ready.length > 0) {
+        this.emitEvents(ready)
+        this.onOutput()
+      }
       const next = (): void => {
         if (!this.destroyed) this.step(() => this.translation.more(), done)
       }

@@ -60,7 +60,7 @@ export interface WholeReply {
   readonly repeatCause: ErrorKind | null
   /** The counts of the parts so far. */
   readonly usage: Usage
-  /** Judges the reply after the last body was read; null if nothing judges it. */
+  /** Judges the reply after the last body was read; null if that is done already. */
   judge(): Promise<void> | null
   /** The reply for the client, after the last body was read. */
   encode(): TranslatedReply
@@ -167,7 +167,7 @@ export class SingleWholeReply implements WholeReply, EventSink {
     const { guard, unjudged } = this
     if (guard === null) return null
     this.unjudged = []
-    return Promise.resolve(guard.take(unjudged)).then((events) => {
+    return guard.take(unjudged, (events) => {
       for (const event of events) this.accept(event)
     })
   }
@@ -332,8 +332,11 @@ class PendingChoice {
 
   /** Replaces the choice with what a guard lets pass. */
   async judge(guard: EventGuard): Promise<void> {
-    const judged = await guard.take(this.events)
-    this.events = [...judged]
+    const judged: ChatEvent[] = []
+    await guard.take(this.events, (events) => {
+      for (const event of events) judged.push(event)
+    })
+    this.events = judged
     const { usage } = this
     this.fold = new Fold()
     this.fold.event({ type: 'usage', usage })

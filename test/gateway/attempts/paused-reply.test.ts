@@ -95,6 +95,7 @@ async function gatewayFor(
   t: Test,
   side: 'anthropic' | 'gemini',
   reply: (turn: number) => string,
+  more = '',
 ): Promise<{ gateway: TestGateway; upstream: SocketUpstream; bodies: readonly JsonObject[] }> {
   const bodies: JsonObject[] = []
   const upstream = await startSocketUpstream(t, ({ socket }, request) => {
@@ -104,6 +105,7 @@ async function gatewayFor(
   const gateway = await startGateway(t, {
     upstreams: { [side]: upstream.url },
     ...(side === 'anthropic' ? { upstreamOptions: SERVER_TOOL } : {}),
+    more,
   })
   return { gateway, upstream, bodies }
 }
@@ -198,6 +200,40 @@ for (const stream of [false, true]) {
     t.equal(await series(gateway, 'sluice_inflight{upstream="google"}'), 0)
   })
 }
+
+void t.test(
+  'a refusal in a reply that pauses ends it, and nothing waits for its rest',
+  async (t) => {
+    for (const text of ['a good beginning, then bad', 'bad from the beginning']) {
+      const { gateway, bodies } = await gatewayFor(
+        t,
+        'anthropic',
+        () => {
+          const [head = '', ...rest] = messageStream(messagePart(text, 'pause_turn')).split(
+            /(?=event: content_block_stop)/,
+          )
+          return httpReply(200, SSE, head + rest.join(''))
+        },
+        `guardrails: { words: { patterns: [bad], on: [response], window_chars: 16, apply_to: { all: true } } }
+on_disconnect: drain`,
+      )
+      const begun = text.startsWith('a')
+      const seen = await ask(gateway, question('claude-sonnet-4-5', true))
+      t.equal(seen.status, begun ? 200 : 400)
+      if (begun) t.equal(seen.finish, 'content_filter')
+      t.equal(bodies.length, 1)
+      await eventually(
+        () => gateway.lines.some((line) => 'outcome' in line),
+        'the exchange is over',
+      )
+      t.match(lastLine(gateway), {
+        outcome: 'guardrail_blocked',
+        input_tokens: 10,
+        output_tokens: 4,
+      })
+    }
+  },
+)
 
 void t.test('a whole reply that arrives as several streams is joined', async (t) => {
   watchProcess(t)
