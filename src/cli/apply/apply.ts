@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline/promises'
 import { parseArgs } from 'node:util'
 import { planJson } from '../../dashboard/admin/apply.js'
 import { freshKey, type FreshKey } from '../../dashboard/admin/changes.js'
-import { titleOf, type WantedObject } from '../../dashboard/admin/documents.js'
+import { titleOf, type ReadDocuments, type WantedObject } from '../../dashboard/admin/documents.js'
 import { textIn } from '../../dashboard/admin/fields.js'
 import type { PlannedChange } from '../../dashboard/admin/planner.js'
 import { yamlText } from '../../config/yaml.js'
@@ -112,25 +112,27 @@ export async function runApplyCommand(
   }
   const { documents, errors } = await readFiles(paths, terminal)
   const work = new Work(values, terminal, documents)
-  if (errors.length > 0) return work.fail(errors)
   const settings = {
     values: documents.map(({ value }) => value),
     ...{ prune: values.prune === true, managedBy },
+  }
+  if (errors.length > 0) {
+    // What refers to a document that cannot be read is not checked.
+    const { faults } = objectsOf(settings.values, null)
+    return work.fail([...errors, ...faults.map((fault) => placed(documents, fault))])
   }
   if (server !== undefined) {
     const token = values.token ?? tokenVariable
     if (token === undefined || token === '') {
       throw new UsageError('--server needs --token TOKEN, or the variable SLUICE_TOKEN')
     }
-    const { objects, faults } = objectsOf(settings.values, null)
-    if (faults.length > 0) return work.fail(faults.map((fault) => placed(documents, fault)))
-    return work.run(serverTarget({ url: server, token }, objects, settings), objects)
+    const read = objectsOf(settings.values, null)
+    return work.run(serverTarget({ url: server, token }, read, settings), read)
   }
   const opening = { ...openingFor('sluice apply', config), terminal }
   return withStore(opening, async (session) => {
-    const { objects, faults } = objectsOf(settings.values, session.plans)
-    if (faults.length > 0) return work.fail(faults.map((fault) => placed(documents, fault)))
-    return work.run(storeTarget(session, objects, settings), objects)
+    const read = objectsOf(settings.values, session.plans)
+    return work.run(storeTarget(session, read, settings), read)
   })
 }
 
@@ -163,14 +165,13 @@ class Work {
     return 1
   }
 
-  async run(target: Target, objects: readonly WantedObject[]): Promise<number> {
+  async run(target: Target, { objects, faults }: ReadDocuments): Promise<number> {
     const isDryRun = this.values['dry-run'] === true
     const isJson = this.values.json === true
     try {
       const plan = await target.plan()
-      if (plan.faults.length > 0) {
-        return this.fail(plan.faults.map((fault) => placed(this.documents, fault)))
-      }
+      const all = [...faults, ...plan.faults]
+      if (all.length > 0) return this.fail(all.map((fault) => placed(this.documents, fault)))
       if (!isJson) this.printPlan(plan)
       if (isDryRun) {
         if (isJson) this.print(JSON.stringify(planJson(plan, false)))
@@ -180,9 +181,10 @@ class Work {
       return await this.apply(target, plan, objects)
     } catch (error) {
       if (!(error instanceof ServerRefused)) throw error
-      if (error.faults.length > 0) {
-        return this.fail(error.faults.map((fault) => placed(this.documents, fault)))
-      }
+      // The server repeats the faults of the documents themselves.
+      const all = [...faults, ...error.faults].map((fault) => placed(this.documents, fault))
+      if (all.length > 0)
+        return this.fail([...new Map(all.map((at) => [errorLine(at), at])).values()])
       this.terminal.err(hideSecrets(`sluice: ${error.message}`))
       return 1
     }

@@ -10,6 +10,7 @@ import {
   readDocuments,
   type DocumentFault,
   type DocumentKind,
+  type ReadDocuments,
   type WantedObject,
 } from '../../dashboard/admin/documents.js'
 import { textIn, without } from '../../dashboard/admin/fields.js'
@@ -61,10 +62,7 @@ export function checkedManager(text: string): string {
 }
 
 /** The objects of documents and their faults; `plans` null: the server checks the plans. */
-export function objectsOf(
-  values: readonly JsonValue[],
-  plans: Plans | null,
-): { readonly objects: WantedObject[]; readonly faults: DocumentFault[] } {
+export function objectsOf(values: readonly JsonValue[], plans: Plans | null): ReadDocuments {
   return readDocuments(values, plans ?? plansIn(values))
 }
 
@@ -89,10 +87,11 @@ export function writesSecret(value: JsonValue | undefined): boolean {
 /** The store of the configuration. */
 export function storeTarget(
   { store, plans }: { readonly store: Store; readonly plans: Plans },
-  objects: readonly WantedObject[],
+  { objects, faultyAccounts }: ReadDocuments,
   { values, prune, managedBy }: TargetSettings,
 ): Target {
-  const options = { store, plans, now: Date.now, actor: commandActor(), objects, prune, managedBy }
+  const wanted = { objects, faultyAccounts, prune, managedBy }
+  const options = { store, plans, now: Date.now, actor: commandActor(), ...wanted }
   let planned: Promise<Plan> | null = null
   const plan = (): Promise<Plan> => (planned ??= planApply(options))
   return {
@@ -131,7 +130,7 @@ const TIMEOUT_MS = 120_000
 /** The admin API of a gateway. */
 export function serverTarget(
   { url, token }: { readonly url: string; readonly token: string },
-  objects: readonly WantedObject[],
+  { objects }: ReadDocuments,
   { values, prune, managedBy }: TargetSettings,
 ): Target {
   const send = async (documents: readonly JsonValue[], isDryRun: boolean): Promise<JsonObject> => {
@@ -222,6 +221,8 @@ function refusalOf(status: number, body: JsonObject, address: string): ServerRef
     const place = /^documents\[(\d+)\]\.?(.*)$/s.exec(textIn(error['field']))
     if (place === null) return []
     const path = pathOf(place[2] ?? '')
+    // The command has put it into the document.
+    if (path[1] === 'new_secret_sha256') return []
     const start = `${textIn(error['field'])}: `
     const text = textIn(error['detail']).replace(/\.$/, '')
     const message = text.startsWith(start) ? text.slice(start.length) : text

@@ -74,18 +74,18 @@ async function apply(services: AdminServices, request: AdminRequest): Promise<Ad
   if (failed !== null) throw failed
   const documents = Array.isArray(values['documents']) ? values['documents'] : []
   const { plans } = snapshot().config
-  const { objects, faults: wrong } = await inOwnTurns(documentSteps(documents, plans))
-  refuseFaults(wrong)
-  refuseFaults(localSecrets(documents))
+  const read = await inOwnTurns(documentSteps(documents, plans))
+  const { objects, faultyAccounts } = read
   const options = {
-    ...{ store, plans, now, objects, actor: actorOf(request) },
+    ...{ store, plans, now, objects, faultyAccounts, actor: actorOf(request) },
     prune: values['prune'] === true,
     managedBy: textIn(values['managed_by']),
     refusal: refusalOf(services, request),
   }
   assertPrune(options.prune, request)
   const plan = await planApply(options)
-  refuseFaults([...plan.faults, ...withoutSecret(plan, objects)])
+  const references = [...plan.faults, ...withoutSecret(plan, objects)]
+  refuseFaults([...read.faults, ...localSecrets(documents), ...references])
   if (values['dry_run'] === true) return { status: 200, json: planJson(plan, false) }
   const applied = await runApply(options, plan)
   return { status: 200, json: appliedJson(applied) }
@@ -163,8 +163,9 @@ function localSecrets(documents: readonly JsonValue[]): DocumentFault[] {
 
 function refuseFaults(faults: readonly DocumentFault[]): void {
   if (faults.length === 0) return
+  const inOrder = [...faults].sort((a, b) => a.index - b.index)
   throw faulty(
-    faults.map(({ index, path, atKey, message }): FieldFault => {
+    inOrder.map(({ index, path, atKey, message }): FieldFault => {
       const field = [`documents[${index}]`, ...path].join('.')
       const isUnknown = atKey && message.startsWith('unknown field')
       const kind = isUnknown ? 'unknown_field' : 'invalid_field'

@@ -86,7 +86,11 @@ class Reader {
   take(start: readonly string[], { all }: Faults): void {
     for (const { kind, field, detail, fix } of all) {
       const path = field === '' ? start : [...start, ...pathOf(field)]
-      this.report(path, `${withoutDot(detail)}: ${withoutDot(fix)}`, kind === 'unknown_field')
+      const isUnknown = kind === 'unknown_field'
+      const what = isUnknown ? `unknown field "${field.slice(0, 64)}"` : withoutDot(detail)
+      const advice = withoutDot(fix)
+      const shown = isUnknown ? advice.charAt(0).toLowerCase() + advice.slice(1) : advice
+      this.report(path, `${what}: ${shown}`, isUnknown)
     }
   }
 }
@@ -107,6 +111,8 @@ function withoutDot(text: string): string {
 export interface ReadDocuments {
   readonly objects: WantedObject[]
   readonly faults: DocumentFault[]
+  /** Names of the accounts whose documents have faults: `objects` lacks them, but others may refer to them. */
+  readonly faultyAccounts: Set<string>
 }
 
 /** Reads all documents at once. */
@@ -121,6 +127,7 @@ const AT_ONCE = 250
 export function* documentSteps(values: readonly JsonValue[], plans: Plans): Steps<ReadDocuments> {
   const objects: WantedObject[] = []
   const faults: DocumentFault[] = []
+  const faultyAccounts = new Set<string>()
   const seen = new Map<string, number>()
   for (const [index, value] of values.entries()) {
     if (index % AT_ONCE === AT_ONCE - 1) yield
@@ -133,10 +140,11 @@ export function* documentSteps(values: readonly JsonValue[], plans: Plans): Step
       }
       seen.set(identity, index)
       if (reader.faults.length === 0) objects.push(object)
+      else if (object.kind === 'Account') faultyAccounts.add(object.name)
     }
     faults.push(...reader.faults)
   }
-  return { objects, faults }
+  return { objects, faults, faultyAccounts }
 }
 
 /** `account research`, `key ci of research` */
@@ -147,6 +155,8 @@ export function titleOf({
 }: Pick<WantedObject, 'kind' | 'name' | 'account'>): string {
   return kind === 'Account' ? `account ${name}` : `${kind.toLowerCase()} ${name} of ${account}`
 }
+
+const NO_VALUES = { values: {}, digest: null, newDigest: null }
 
 interface Reading {
   readonly reader: Reader
@@ -175,15 +185,15 @@ function readDocument(value: JsonValue, reading: Reading): WantedObject | null {
   }
   const metadata = mapAt(value, 'metadata', reader, true)
   const spec = mapAt(value, 'spec', reader, kind === 'Member')
-  if (metadata === null || spec === null) return null
-  for (const name of Object.keys(metadata)) {
+  for (const name of Object.keys(metadata ?? {})) {
     if (!METADATA[kind].includes(name)) reader.unknown(['metadata', name], METADATA[kind])
   }
-  const name = nameIn(kind, metadata, reader)
-  const account = kind === 'Account' ? name : accountIn(metadata, reader)
-  const read = readSpec(kind, { spec, metadata, name: name ?? '' }, reading)
-  if (name === null || account === null) return null
-  return { index, kind, name, account, ...read }
+  const name = metadata === null ? null : nameIn(kind, metadata, reader)
+  const owner = metadata === null || kind === 'Account' ? name : accountIn(metadata, reader)
+  const from = { spec: spec ?? {}, metadata: metadata ?? {}, name: name ?? '' }
+  const read = spec === null ? NO_VALUES : readSpec(kind, from, reading)
+  if (name === null || owner === null) return null
+  return { index, kind, name, account: owner, ...read }
 }
 
 function mapAt(

@@ -385,8 +385,23 @@ async function revoke(services: AdminServices, request: AdminRequest): Promise<A
   }
   await revokeReplaced(services, revoked, context)
   if (request.query['purge'] !== 'true') return replyOf(services, account, revoked)
-  await store.removeKeys(account.id, [revoked.id], (revoked.revokedAtMs ?? nowMs) + 1)
+  await removeAll(services, revoked, nowMs)
   return 'none'
+}
+
+/** Removes the key and all ended ones that had its name. */
+async function removeAll(
+  { store }: AdminServices,
+  { accountId, name }: ApiKey,
+  nowMs: number,
+): Promise<void> {
+  for await (const page of keyPages(store, accountId)) {
+    const ended = page.filter((key) => key.name === name && keyState(key, nowMs) !== 'live')
+    const ids = ended.map(({ id }) => id)
+    const lastMs = Math.max(nowMs, ...ended.map(({ revokedAtMs = 0 }) => revokedAtMs))
+    if (ids.length > 0) await store.removeKeys(accountId, ids, lastMs + 1)
+    await nextTurn()
+  }
 }
 
 /** Revokes the keys that this one has replaced and that still work: no name leads to them any more. */

@@ -167,17 +167,18 @@ async function put(services: AdminServices, request: AdminRequest): Promise<Admi
     },
   })
   if (result.kind === 'conflict') throw conflictProblem(result.conflict, email)
-  if (result.kind === 'refused') {
-    if (result.reason instanceof Problem) throw result.reason
-    return replyOf(services, account, result.reason.unchanged)
-  }
-  const [member] = result.writes.members ?? []
-  if (member === undefined) throw notFound()
+  const stored = result.kind === 'refused' ? result.reason : result.writes.members?.[0]
+  if (stored === undefined) throw notFound()
+  if (stored instanceof Problem) throw stored
+  const member = 'unchanged' in stored ? stored.unchanged : stored
   const reply = await replyOf(services, account, member)
-  if (result.before.members.has(email)) return reply
+  // Another request may have made the new user a member in the meantime.
   const invitation = isNew ? { invitation: await newInvitation(services, request, user) } : {}
+  const json = { ...reply.json, ...invitation }
+  const isOld = result.kind === 'refused' || result.before.members.has(email)
+  if (isOld) return { ...reply, json }
   const location = `/accounts/${account.name}/members/${encodeURIComponent(email)}`
-  return { ...reply, status: 201, json: { ...reply.json, ...invitation }, location }
+  return { ...reply, status: 201, json, location }
 }
 
 /** The user with the address; a new one has no password and signs in with its invitation. */

@@ -40,6 +40,8 @@ export interface ApplyOptions {
   readonly now: () => number
   readonly actor: Actor
   readonly objects: readonly WantedObject[]
+  /** Accounts whose documents have faults; an object may refer to them. Such a plan is never applied. */
+  readonly faultyAccounts?: ReadonlySet<string>
   readonly prune: boolean
   /** The value of the label `managed-by`. */
   readonly managedBy: string
@@ -302,7 +304,9 @@ async function faultOf(
   const fault = (path: string[], message: string): DocumentFault => {
     return { index, path, atKey: false, message }
   }
-  const isKnown = (each: string): boolean => accounts.has(each) || wanted.has(each)
+  const isKnown = (each: string): boolean => {
+    return accounts.has(each) || wanted.has(each) || options.faultyAccounts?.has(each) === true
+  }
   if (kind !== 'Account') {
     if (!isKnown(account)) return fault(['metadata', 'account'], `there is no account "${account}"`)
   } else {
@@ -389,7 +393,10 @@ function readsOf({ members, keys, prunedKeys, prunedMembers }: Group) {
   }
 }
 
-/** The labels of an object after the change: a new one gets the label `managed-by`, others keep theirs. */
+/**
+ * The labels of an object after the change: a new one gets the label `managed-by`, and one that has it keeps
+ * it, also if the document has another value. So a second run changes nothing.
+ */
 function withManager(
   values: JsonObject,
   former: { readonly labels?: Account['labels'] } | null,
@@ -398,7 +405,7 @@ function withManager(
   const labels = isObject(values['labels']) ? values['labels'] : {}
   const kept = former?.labels?.[MANAGED_BY]
   if (former === null) return { ...values, labels: { ...labels, [MANAGED_BY]: managedBy } }
-  if (MANAGED_BY in labels || kept === undefined) return values
+  if (kept === undefined) return values
   return { ...values, labels: { ...labels, [MANAGED_BY]: kept } }
 }
 

@@ -39,6 +39,10 @@ const GROUPINGS = [
   'day',
   'month',
 ]
+/** The action of the audit entry that a purge leaves. */
+const PURGE = 'account.purge'
+/** Entries that one page of the audit trail reads at most, so that a rare filter ends. */
+const AUDIT_READS = 500
 const LABEL = /^label:[a-z0-9_.-]{1,32}$/
 const DAY_MS = 86_400_000
 
@@ -121,7 +125,10 @@ export function usageRoutes(services: AdminServices): AdminRoute[] {
   ]
 }
 
-/** The accounts of a query: their ids, or null for all, those of purged accounts included. */
+/**
+ * The accounts of a query: their ids, or null for all, those of purged accounts included. A token without an
+ * account also reads what is left of purged accounts by their names.
+ */
 async function accountsOf(
   services: AdminServices,
   token: AdminToken,
@@ -129,6 +136,9 @@ async function accountsOf(
 ): Promise<Set<string> | null> {
   const { store } = services
   if (typeof account === 'string') {
+    const isThere = token.accountId !== null || (await store.accountByName(account)) !== null
+    const purged = isThere ? new Set<string>() : await purgedAccounts(services, account)
+    if (purged.size > 0) return purged
     const found = await accountNamed(services, token, account)
     return tree === 'true' ? withBelow(services, found.id) : new Set([found.id])
   }
@@ -137,6 +147,19 @@ async function accountsOf(
   }
   const own = token.accountId === null ? null : await store.accountById(token.accountId)
   return token.accountId === null ? null : withBelow(services, own?.id ?? token.accountId)
+}
+
+/** The ids of the accounts that had the name, as far as the audit trail goes back. */
+async function purgedAccounts({ store }: AdminServices, name: string): Promise<Set<string>> {
+  const found = new Set<string>()
+  const query = { accountId: null, order: 'newest_first', filter: { action: PURGE } } as const
+  for (let after: string | null = null; ;) {
+    const page = await store.auditTrail.find({ ...query, after, limit: AUDIT_READS })
+    for (const { account, accountId } of page.entries) if (account === name) found.add(accountId)
+    if (page.next === null) return found
+    after = page.next
+    await nextTurn()
+  }
 }
 
 /** The ids of the account and of all below it. */
@@ -457,9 +480,6 @@ function cellOf(value: JsonValue | undefined): string {
   if (value === undefined || value === null) return ''
   return csvCell(isObject(value) || Array.isArray(value) ? JSON.stringify(value) : value)
 }
-
-/** Entries that one page of the audit trail reads at most, so that a rare filter ends. */
-const AUDIT_READS = 500
 
 async function audit(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
   const { store } = services

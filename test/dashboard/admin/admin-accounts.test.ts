@@ -140,6 +140,16 @@ onBothStores(t, 'accounts', async (t, settings) => {
   t.match(await ask('GET', '/audit?action=account.purge'), {
     json: { items: [{ account: 'fourth', after: null }] },
   })
+  await ask('PUT', '/accounts/gone', { body: {} })
+  await ask('DELETE', '/accounts/gone?purge=true')
+  t.match(await ask('GET', '/audit?account=gone'), {
+    json: { items: [{ action: 'account.purge' }, { action: 'account.create', account: 'gone' }] },
+  })
+  t.match(await ask('GET', '/usage?account=gone&tree=true'), { status: 200, json: { rows: [] } })
+  t.match(await ask('GET', '/requests?account=gone'), { status: 200, json: { items: [] } })
+  t.equal((await ask('GET', '/usage?account=never')).status, 404)
+  const own = await stage.makeToken(['audit:read'], textOf(made, 'id'))
+  t.equal((await ask('GET', '/audit?account=gone', { token: own })).status, 404)
 })
 
 onBothStores(t, 'fields and bodies', async (t, settings) => {
@@ -264,6 +274,22 @@ onBothStores(t, 'keys', async (t, settings) => {
   t.equal((await ask('PATCH', path, { body: {} })).status, 404)
   t.equal((await ask('PUT', path, { body: {} })).status, 201, 'a put makes a new one')
 
+  t.equal((await ask('POST', `${path}/rotate`, {})).status, 201)
+  t.equal((await ask('DELETE', `${path}?purge=true`)).status, 204)
+  t.equal((await ask('GET', path)).status, 404, 'nothing of the name is left')
+  t.match((await ask('GET', '/accounts/acme/keys')).json, { items: [{ name: 'vault' }] })
+
+  const many = async (name: string, body: object) => {
+    const put = () => ask('PUT', `/accounts/acme/keys/${name}`, { body })
+    const replies = await Promise.all(Array.from({ length: 8 }, put))
+    t.same(replies.map(({ status }) => status).sort(), [...Array<number>(7).fill(200), 201], name)
+    return replies
+  }
+  const raced = await many('race', {})
+  t.equal(raced.filter(({ json }) => 'secret' in json).length, 1)
+  const secretSha256 = createHash('sha256').update('raced').digest('hex')
+  await many('race-2', { secret_sha256: secretSha256 })
+
   await ask('PUT', '/accounts/small', { body: {} })
   const statuses: number[] = []
   for (let at = 0; at < 6; at += 1) {
@@ -321,6 +347,11 @@ onBothStores(t, 'members', async (t, settings) => {
   t.equal((await ask('DELETE', path)).status, 204)
   t.equal((await ask('DELETE', path)).status, 404)
   t.equal((await ask('GET', path)).status, 404)
+  const put = () =>
+    ask('PUT', '/accounts/acme/members/raced@example.com', { body: { role: 'owner' } })
+  const raced = await Promise.all(Array.from({ length: 8 }, put))
+  t.same(raced.map(({ status }) => status).sort(), [...Array<number>(7).fill(200), 201])
+  t.equal(raced.filter(({ json }) => 'invitation' in json).length, 1, 'one link, in one reply')
   t.match(await ask('PUT', '/accounts/acme/members/missing', { body: { role: 'owner' } }), {
     status: 400,
     json: { field: 'email' },

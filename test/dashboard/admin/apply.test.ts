@@ -125,6 +125,10 @@ async function lifecycle(t: Test, stage: AdminStage, target: Partial<ApplyValues
     'kind: Account\nmetadata: { name: solo }\n',
   )
   t.match(other.out, /Applied: 1 created, 0 changed, 0 removed, 0 unchanged/)
+  const exported = 'kind: Account\nmetadata: { name: moved, labels: { managed-by: elsewhere } }\n'
+  t.match((await run({ file: ['-'] }, exported)).out, /Applied: 1 created/)
+  const kept = await run({ file: ['-'] }, exported)
+  t.match(kept.out, /Applied: 0 created, 0 changed, 0 removed, 1 unchanged/)
 
   const manifest = `kind: Key\nmetadata: { name: pod, account: acme }\nspec: { kubernetes_secret: { name: sluice, namespace: apps, key: token } }\n`
   const pod = await run({ file: ['-'] }, manifest)
@@ -163,6 +167,12 @@ void t.test('wrong documents', async (t) => {
       errors.forEach((error, at) => t.match(lines[at], error))
     }
   }
+  const folder = join(stage.gateway.folder, 'wrong')
+  mkdirSync(folder)
+  writeFileSync(join(folder, '1.yaml'), 'kind: Account\nmetadata: { name: a\n')
+  writeFileSync(join(folder, '2.yaml'), 'kind: Account\nmetadata: { name: a }\nspec: { plam: a }\n')
+  const both = await ran({ file: [folder], config: stage.gateway.configFile }, '', '')
+  t.match(both.err, /1\.yaml:\d+:1: is not valid YAML.*\n.*2\.yaml:3:9: unknown field "plam"/)
   const missing = await ran({ file: ['/none.yaml'], config: stage.gateway.configFile }, '', '')
   t.match(missing, { status: 1, err: '/none.yaml:1:1: cannot be read (ENOENT)' })
   await t.rejects(ran({}, '', ''), /needs -f/)
@@ -176,6 +186,11 @@ const WRONG: readonly (readonly [string, ...RegExp[]])[] = [
   [
     'kind: Account\nmetadata: { name: a }\nspec: { plam: pro }\n',
     /^3:9: unknown field "plam": .*"plan"/,
+  ],
+  [
+    'kind: Account\nmetadata: { name: a }\nspec: { plan: gold, limits: { usd_per_dya: 5 } }\n',
+    /^3:15: .*plan/,
+    /^3:31: unknown field "limits.usd_per_dya": use "usd_per_day"/,
   ],
   ['kind: Acount\nmetadata: { name: a }\n', /^1:7: must be one of Account/],
   ['apiVersion: v2\nkind: Account\nmetadata: { name: a }\n', /^1:13: must be sluice\/v1/],
@@ -213,6 +228,23 @@ const WRONG: readonly (readonly [string, ...RegExp[]])[] = [
     'kind: Key\nmetadata: { name: k, account: test }\nspec: { secret_file: a, secret_sha256: b }\n',
     /^3:25: a key has one of/,
     /^3:40: /,
+  ],
+  [
+    // Each error of all documents has a line; those of references, too.
+    'kind: Account\nmetadata: { name: bad }\nspec: { plam: pro }\n---\n' +
+      'kind: Account\nmetadata: { name: below }\nspec: { parent: bad }\n---\n' +
+      'kind: Account\nmetadata: { name: a }\nspec: { parent: none }\n---\n' +
+      'kind: Account\nmetadata: { name: b }\nspec: { plan: gold }\n---\n' +
+      'kind: Key\nmetadata: { name: k, account: bad }\n---\n' +
+      'kind: Key\nmetadata: { name: k, account: ghost }\nspec: { secret_file: x }\n---\n' +
+      'kind: Member\nmetadata: { account: bad }\n',
+    /^3:9: unknown field "plam"/,
+    /^11:17: there is no account "none"/,
+    /^15:15: .*plan/,
+    /^18:19: key k of bad is new and needs/,
+    /^21:31: there is no account "ghost"/,
+    /^24:1: "spec" is required/,
+    /^25:11: "name" is required/,
   ],
 ]
 

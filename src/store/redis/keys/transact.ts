@@ -98,9 +98,10 @@ export class RedisTransactions {
       const writes = decision.write
       const outcome = await this.write(accountId, { gen, state: before }, writes, nowMs)
       if (outcome === null) return { kind: 'written', before, writes }
-      if (outcome !== 'changed' && outcome !== 'email_taken') {
-        return { kind: 'conflict', conflict: outcome }
-      }
+      if (outcome === 'changed' || outcome === 'email_taken') continue
+      // The rule may be broken by a change that came after the decision, such as one that made the same key.
+      const [now] = await this.hash(accountId, ['gen'])
+      if ((now ?? '') === gen) return { kind: 'conflict', conflict: outcome }
     }
   }
 
