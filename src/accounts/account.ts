@@ -266,6 +266,25 @@ export function allowedModelsFilter(
   }
 }
 
+/** The name of the account of a request; undefined without an account. */
+export function accountNameOf({ accountPath }: Pick<Identity, 'accountPath'>): string | undefined {
+  return accountPath?.slice(accountPath.lastIndexOf('/') + 1)
+}
+
+/** Whether the list has the account of a request by its name, id or e-mail address, in lower case. */
+export function hasAccountOf(
+  accounts: readonly string[],
+  identity: Pick<Identity, 'accountId' | 'email' | 'accountPath'>,
+): boolean {
+  const { accountId, email } = identity
+  const name = accountNameOf(identity)
+  return (
+    (name !== undefined && accounts.includes(name)) ||
+    accounts.includes(accountId.toLowerCase()) ||
+    (email !== undefined && accounts.includes(email))
+  )
+}
+
 /** The name in an error message: its first 100 characters. */
 export function shortModelName(model: string): string {
   return model.length > 100 ? `${model.slice(0, 100)}…` : model

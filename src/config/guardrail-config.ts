@@ -37,7 +37,7 @@ export type GuardSide = 'request' | 'response'
 export type AppliedTo =
   | { readonly all: true }
   | { readonly labels: Readonly<Record<string, string>> }
-  /** Ids or e-mail addresses in lower case. */
+  /** Names, ids or e-mail addresses in lower case. */
   | { readonly accounts: readonly string[] }
 
 /** One guardrail. */

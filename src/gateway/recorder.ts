@@ -3,7 +3,7 @@
  * after its end. Loaded at the first request of a configuration that records.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Identity } from '../accounts/account.js'
+import { hasAccountOf, type Identity } from '../accounts/account.js'
 import type { RecordConfig } from '../config/schema/record-schema.js'
 import { objectOf, type JsonObject } from '../formats/chat/json.js'
 import type { ChatRequest } from '../formats/chat/request.js'
@@ -76,8 +76,7 @@ export class RecordingService {
     if (!Object.entries(labels).every(([name, value]) => identity.labels[name] === value)) {
       return null
     }
-    const { accountId, email = '' } = identity
-    if (accounts !== null && !accounts.includes(accountId) && !accounts.includes(email)) return null
+    if (accounts !== null && !hasAccountOf(accounts, identity)) return null
     if (models !== null && !models.includes(call.request.model)) return null
     if (sample < 1 && Math.random() >= sample) return null
     const keep = (recorder: Recorder, entry: LedgerEntry): void =>

@@ -3,7 +3,7 @@
  * the account and of those above it, and of its key. The ledger counts and decides.
  */
 import { hash } from 'node:crypto'
-import type { Identity, KeyLimits, PlanName } from '../accounts/account.js'
+import { accountNameOf, type Identity, type KeyLimits, type PlanName } from '../accounts/account.js'
 import { planMissing, planNamed } from '../accounts/plans.js'
 import type { Config, LimitConfig } from '../config/config.js'
 import type { Demand } from '../store/ledger.js'
@@ -215,11 +215,6 @@ function matches(
     (rule.model === null || rule.model === model || rule.model === modelName) &&
     (rule.prefix === null || model.startsWith(rule.prefix))
   )
-}
-
-/** The name of the account; undefined without an account. */
-function accountNameOf({ accountPath }: Pick<Identity, 'accountPath'>): string | undefined {
-  return accountPath?.slice(accountPath.lastIndexOf('/') + 1)
 }
 
 function limitOf(rule: LimitConfig, request: LimitedRequest): Limit {

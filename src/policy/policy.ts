@@ -1,4 +1,5 @@
 /** The guardrails of one generation, and those that judge a request. */
+import { hasAccountOf, type Identity } from '../accounts/account.js'
 import type { Config, RouteConfig } from '../config/config.js'
 import type { AppliedTo, GuardrailConfig } from '../config/guardrail-config.js'
 import type { GuardMetrics } from './guard-notes.js'
@@ -7,9 +8,7 @@ import { GuardBreaker, Guardrail, type Judge } from './guardrail.js'
 import type { Plugins } from './plugins.js'
 
 /** The key and account of a request. */
-export interface GuardedKey {
-  readonly accountId: string
-  readonly email?: string | undefined
+export interface GuardedKey extends Pick<Identity, 'accountId' | 'email' | 'accountPath'> {
   readonly labels: Readonly<Record<string, string>>
 }
 
@@ -75,15 +74,13 @@ function applies({ applyTo }: GuardrailConfig, key: GuardedKey): boolean {
   return applyTo !== null && isFor(applyTo, key)
 }
 
-function isFor(applyTo: AppliedTo, { accountId, email, labels }: GuardedKey): boolean {
+function isFor(applyTo: AppliedTo, key: GuardedKey): boolean {
   if ('all' in applyTo) return true
   if ('labels' in applyTo) {
+    const { labels } = key
     return Object.entries(applyTo.labels).every(
       ([name, value]) => Object.hasOwn(labels, name) && labels[name] === value,
     )
   }
-  const { accounts } = applyTo
-  return (
-    accounts.includes(accountId.toLowerCase()) || (email !== undefined && accounts.includes(email))
-  )
+  return hasAccountOf(applyTo.accounts, key)
 }

@@ -5,6 +5,7 @@
 import { inspect } from 'node:util'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { hasAccountOf } from '../../src/accounts/account.js'
 import * as accounts from '../../src/accounts/accounts.js'
 import * as plans from '../../src/accounts/plans.js'
 import type { Plans } from '../../src/accounts/plans.js'
@@ -34,6 +35,21 @@ async function refusal(work: Promise<unknown>): Promise<WireError> {
 function hashing(password: string): Promise<string> {
   return Promise.resolve().then(() => hashPassword(password))
 }
+
+void t.test('a list names accounts by name, id or e-mail address', (t) => {
+  const identity = { accountId: 'acc_A1b', email: 'ada@x.org', accountPath: 'acme/research' }
+  for (const [accounts, isIn] of [
+    [['research'], true],
+    [['acc_a1b'], true],
+    [['other', 'ada@x.org'], true],
+    [['acme'], false],
+    [['other', 'bob@x.org'], false],
+  ] as const) {
+    t.equal(hasAccountOf(accounts, identity), isIn, accounts.join())
+  }
+  t.notOk(hasAccountOf(['research'], { accountId: '' }), 'a request without an account')
+  t.end()
+})
 
 async function newStore(t: Test) {
   const store = await openSqlite(join(t.testdir(), 'store'))

@@ -19,7 +19,7 @@ guardrails:
   pii: { detect: [email], action: mask, window_chars: 16 }
   strict: { patterns: ['forbidden'], action: block, window_chars: 16 }
   labelled: { patterns: ['wombat'], on: [response], action: mask, apply_to: { labels: { team: research } } }
-  named: { patterns: ['wombat'], on: [response], action: mask, apply_to: { accounts: [other@example.com] } }
+  named: { patterns: ['wombat'], on: [response], action: mask, apply_to: { accounts: [other] } }
 `
 
 const ROUTES = `

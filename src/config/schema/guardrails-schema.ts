@@ -34,7 +34,7 @@ const applyTo = z
       .min(1)
       .max(10_000)
       .optional()
-      .describe('Requests of these accounts, by id or e-mail address.'),
+      .describe('Requests of these accounts, by name, id or e-mail address.'),
   })
   .describe(
     'Judges these requests on every route, after the guardrails of the route: one of `all`, `labels` and `accounts`.',

@@ -21,7 +21,7 @@ export const recordSchema = z
           .max(1_000)
           .optional()
           .describe(
-            'Ids or e-mail addresses of accounts; one of them must be that of the request.',
+            'Names, ids or e-mail addresses of accounts; one of them must be that of the request.',
           ),
         models: z
           .array(modelText)
@@ -70,7 +70,7 @@ export type RecordTarget =
 /** Which requests are recorded, for how long, and where. */
 export interface RecordConfig {
   readonly labels: Readonly<Record<string, string>>
-  /** Ids, and e-mail addresses in lower case; null: all. */
+  /** Names, ids and e-mail addresses in lower case; null: all. */
   readonly accounts: readonly string[] | null
   readonly models: readonly string[] | null
   readonly onlyErrors: boolean
