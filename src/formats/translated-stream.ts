@@ -41,8 +41,8 @@ export interface ReplyResult {
 /** Judges the events of a reply on their way to the client. */
 export interface EventGuard {
   /**
-   * Takes events in order, and passes those that may be sent to `release` as soon as they are judged. Resolves
-   * when all are; null: they are already.
+   * Takes events in order, and passes those that may be sent to `release` as soon as they are judged.
+   * Resolves when all are; null: they are already.
    */
   take(
     events: readonly ChatEvent[],
@@ -177,7 +177,7 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
   judging: Promise<void> | null = null
   /** Settle `judging`. */
   private wake: () => void = () => undefined
-  private threw: (cause: Error) => void = () => undefined
+  private threw: (cause: unknown) => void = () => undefined
   /** What follows a refusal is read to count its tokens. */
   private isMetered = false
   /** The upstream's reply was complete when it was metered. */
@@ -241,7 +241,7 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
         this.judging = null
         this.wake()
       },
-      (cause: Error) => {
+      (cause: unknown) => {
         this.judging = null
         this.threw(cause)
       },

@@ -117,8 +117,6 @@ class ReplyGuard implements EventGuard {
     const { observed } = this.reply
     if (observed !== null) for (const event of released) observed.event(event)
     this.releaseTo(released)
-    // Nothing else is judged.
-    if (this.hasStopped) this.leaving.abort()
     return null
   }
 
@@ -127,6 +125,8 @@ class ReplyGuard implements EventGuard {
     for (const event of events) {
       if (event.type === 'stop') {
         this.hasStopped = true
+        // Nothing else is judged.
+        this.leaving.abort()
         released.push(...this.ending(event.error))
         return released
       }

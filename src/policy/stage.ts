@@ -57,7 +57,7 @@ interface BlockJudge<Later> {
   pass(event: ChatEvent): void
 }
 
-/** The events of a reply by blocks: a call is held back until its end, and citations until that of their text. */
+/** The events of a reply by blocks: a call is held back until its end, a citation until that of its text. */
 export class Blocks<Later> {
   private readonly guardrail: Guardrail
   private readonly of: JudgedRequest

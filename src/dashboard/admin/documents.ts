@@ -111,7 +111,7 @@ function withoutDot(text: string): string {
 export interface ReadDocuments {
   readonly objects: WantedObject[]
   readonly faults: DocumentFault[]
-  /** Names of the accounts whose documents have faults: `objects` lacks them, but others may refer to them. */
+  /** Accounts whose documents have faults: `objects` lacks them, but others may refer to them. */
   readonly faultyAccounts: Set<string>
 }
 

@@ -15,6 +15,7 @@ import {
   type FrameSink,
   type SseOptions,
 } from '../frames/sse-framer.js'
+import type { Steps } from '../steps.js'
 import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../upstream-errors.js'
 import { anthropicErrorOf } from './decode-error.js'
 
@@ -114,8 +115,9 @@ export class AwsMessageReader {
       const headersFrom = at + PRELUDE_BYTES
       const headersEnd = headersFrom + headersLength
       const payload = bytes.subarray(headersEnd, end - CHECKSUM_BYTES)
-      this.verified(bytes.subarray(headersFrom, headersEnd), payload, NOTHING)
-      if (this.fault !== null) return bytes.length
+      if (!this.verified(bytes.subarray(headersFrom, headersEnd), payload, NOTHING)) {
+        return bytes.length
+      }
       at = end
     }
   }
@@ -140,9 +142,12 @@ export class AwsMessageReader {
     return chunk.subarray(part.length)
   }
 
-  private verified(block: Buffer, payload: Buffer, more: readonly Buffer[]): void {
-    if (this.readHeaders(block)) this.take({ headers: this.headers, payload, more })
+  /** Passes on a message whose checksum is right; false if its headers are malformed. */
+  private verified(block: Buffer, payload: Buffer, more: readonly Buffer[]): boolean {
+    const isRead = this.readHeaders(block)
+    if (isRead) this.take({ headers: this.headers, payload, more })
     else this.fault = 'the headers of a message are malformed'
+    return isRead
   }
 
   /** False if the block is malformed. */
@@ -227,7 +232,7 @@ class AwsEventFramer extends SseFramer {
   private streamFault: WireError | null = null
   /** The messages that wait, and the large one that is being read. */
   private waiting: AwsMessage[] = []
-  private reading: Iterator<void> | null = null
+  private reading: Steps<void> | null = null
 
   constructor(framing: Framing, sink: FrameSink, options: SseOptions) {
     super(sink, options)
@@ -333,7 +338,7 @@ class AwsEventFramer extends SseFramer {
   }
 
   /** Emits a large message, a part of it in each step. */
-  private *large({ headers, payload, more }: AwsMessage): Generator<void> {
+  private *large({ headers, payload, more }: AwsMessage): Steps<void> {
     const name = headers[':event-type'] ?? ''
     const parts = [payload, ...more]
     if (!this.isChunked) return yield* this.emitParts(name, parts)
@@ -350,7 +355,7 @@ class AwsEventFramer extends SseFramer {
     else yield* this.emitParts(type, event)
   }
 
-  private *emitParts(name: string, parts: readonly Buffer[]): Generator<void> {
+  private *emitParts(name: string, parts: readonly Buffer[]): Steps<void> {
     super.write(Buffer.from(`event: ${name}\ndata: `))
     for (const part of smallParts(parts)) {
       const isOneLine = !part.includes(LINE_FEED) && !part.includes(CARRIAGE_RETURN)
