@@ -111,7 +111,7 @@ function withoutDot(text: string): string {
 export interface ReadDocuments {
   readonly objects: WantedObject[]
   readonly faults: DocumentFault[]
-  /** Accounts whose documents have faults: `objects` lacks them, but others may refer to them. */
+  /** Names of accounts whose documents have faults: `objects` lacks them, others may refer to them. */
   readonly faultyAccounts: Set<string>
 }
 

@@ -1,12 +1,13 @@
 /**
  * Goal: accounts of an earlier version get names, users and unique names of keys by the documented rule, in
  * both engines, also if processes are killed at any moment of it; a second start changes nothing.
- * Method: stores of this version, converted to records of the earlier one; in Redis, other processes open the
- * store and are killed (SIGKILL) at random moments.
+ * Method: stores with records of the earlier version; other processes open them and are killed (SIGKILL) after
+ * some statements and writes (all with SLUICE_LONG=1), and in Redis at random moments.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { join } from 'node:path'
+import { copyFileSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
@@ -15,9 +16,16 @@ import { connect } from '../../../src/store/sqlite/driver.js'
 import type { Store } from '../../../src/store/store.js'
 import { allAccounts, allKeys } from '../../helpers/lists.js'
 import { dice } from '../../helpers/seeded-random.js'
-import { redisMissing, startRedis } from '../../helpers/redis.js'
+import { redisMissing, startRedis, type RedisServer } from '../../helpers/redis.js'
 import { aKey, anAccount } from '../contract/sample-records.js'
+import { dumpRedis, restoreRedis, restoreSqlite } from './dump.js'
+import { recordingOf } from './scene.js'
 
+const KILLED = fileURLToPath(new URL('./killed-migration.js', import.meta.url))
+const IS_LONG = process.env['SLUICE_LONG'] === '1'
+/** Points of the migration at which a process is killed, unless it is at all. */
+const SOME = 4
+const TIMEOUT_MS = IS_LONG ? 500_000 : 120_000
 const PROCESS = fileURLToPath(new URL('../processes/store-process.js', import.meta.url))
 /** Stores do not look into it. */
 const HASH = '$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA'
@@ -32,6 +40,8 @@ const NAMED = [
   [`${'y'.repeat(54)}.z@example.com`, 'y'.repeat(54)],
   ['grace@example.com', 'grace'],
 ] as const
+
+t.setTimeout(2 * TIMEOUT_MS)
 
 /** Makes the accounts with keys; resolves with their ids in order. */
 async function fill(store: Store): Promise<string[]> {
@@ -92,37 +102,120 @@ async function check(t: Test, store: Store, ids: readonly string[]): Promise<voi
   t.equal((await store.users.list({ after: null, limit: 100 })).items.length, NAMED.length)
 }
 
-void t.test('sqlite', async (t) => {
-  const path = join(t.testdir(), 'store')
-  const store = await openStore(`sqlite:${path}`)
+/** Makes a store of the earlier version with the accounts; resolves with their ids in order. */
+async function formerSqlite(t: Test, path: string): Promise<string[]> {
+  const source = join(t.testdir(), 'source')
+  const store = await openStore(`sqlite:${source}`)
   const ids = await fill(store)
   await store.close()
+  const current = connect(source)
+  const keys = current
+    .prepare('SELECT digest, id, account_id, record FROM keys ORDER BY place')
+    .all()
+  current.close()
+  restoreSqlite(path, readFileSync(recordingOf('v0.1.0', 'sqlite').dump, 'utf8'))
   const db = connect(path)
-  db.exec(`
-    DROP INDEX accounts_by_parent;
-    DROP INDEX keys_by_name;
-    DELETE FROM users;
-    DELETE FROM members;
-    UPDATE keys SET name = NULL;
-  `)
-  const rows = db.prepare('SELECT digest, record FROM keys').all()
-  for (const { digest, record } of rows) {
-    const set = db.prepare('UPDATE keys SET record = ? WHERE digest = ?')
-    set.run(formerKey(String(record)), String(digest))
-  }
+  db.exec('DELETE FROM keys; DELETE FROM accounts')
+  const addAccount = db.prepare('INSERT INTO accounts (id, email, record) VALUES (?, ?, ?)')
   for (const [at, id] of ids.entries()) {
-    const set = db.prepare('UPDATE accounts SET name = ?, record = ? WHERE id = ?')
-    set.run((NAMED[at]?.[0] ?? '').toLowerCase(), former(id, at, 4), id)
+    addAccount.run(id, (NAMED[at]?.[0] ?? '').toLowerCase(), former(id, at, 4))
   }
-  const { nameAccounts } = await import('../../../src/store/sqlite/keys/name-accounts.js')
-  db.exec('BEGIN')
-  nameAccounts(db)
-  db.exec('COMMIT')
+  const addKey = db.prepare('INSERT INTO keys (digest, id, account_id, record) VALUES (?, ?, ?, ?)')
+  for (const { digest = '', id = '', account_id = '', record } of keys) {
+    addKey.run(digest, id, account_id, formerKey(String(record)))
+  }
   db.close()
-  const again = await openStore(`sqlite:${path}`)
-  t.teardown(() => again.close())
-  await check(t, again, ids)
+  return ids
+}
+
+/** The same in Redis. */
+async function formerRedis(redis: RedisServer, url: string): Promise<string[]> {
+  const store = await openStore(url)
+  const ids = await fill(store)
+  await store.close()
+  const lost = ((await redis.ask('keys', 'sluice:{accounts}:*')) as string[]).filter(
+    (key) => !/:(?:order|last)$/.test(key),
+  )
+  const users = (await redis.ask('keys', 'sluice:{acc_*}:*')) as string[]
+  const added = users.filter((key) => /:(?:user|accounts|members|names)$/.test(key))
+  await redis.ask('del', ...lost, ...added, 'sluice:{users}:emails')
+  for (const [at, id] of ids.entries()) {
+    const hash = `sluice:{${id}}:account`
+    await redis.ask('hset', hash, 'account', former(id, at, 0))
+    await redis.ask('set', `sluice:email:${(NAMED[at]?.[0] ?? '').toLowerCase()}`, id)
+    const fields = (await redis.ask('hkeys', hash)) as string[]
+    for (const field of fields.filter((each) => each.startsWith('key:'))) {
+      const text = String(await redis.ask('hget', hash, field))
+      await redis.ask('hset', hash, field, formerKey(text))
+    }
+  }
+  return ids
+}
+
+/** Opens the store in another process, which kills itself after so many steps; its steps, if it does not. */
+async function killedAfter(url: string, steps: number | null): Promise<number | null> {
+  const args = steps === null ? [url] : [url, String(steps)]
+  const child = fork(KILLED, args, { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })
+  let out = ''
+  child.stdout?.on('data', (bytes: Buffer) => (out += bytes.toString()))
+  const [, signal] = (await once(child, 'close')) as [number | null, string | null]
+  return signal === 'SIGKILL' ? null : Number(out)
+}
+
+/** All numbers of steps before the last, or some of them. */
+function pointsIn(steps: number): number[] {
+  const all = Array.from({ length: steps }, (_, at) => at)
+  if (IS_LONG) return all
+  return all.filter((at) => at === steps - 1 || at % Math.ceil(steps / SOME) === 0)
+}
+
+void t.test('sqlite, killed at every statement', { timeout: TIMEOUT_MS }, async (t) => {
+  const base = join(t.testdir(), 'former', 'store')
+  const ids = await formerSqlite(t, base)
+  const copy = (name: string): string => {
+    const path = join(dirname(base), name)
+    copyFileSync(base, path)
+    return path
+  }
+  const steps = (await killedAfter(`sqlite:${copy('whole')}`, null)) ?? 0
+  t.ok(steps > 100, `${steps} statements`)
+  for (const at of pointsIn(steps)) {
+    const path = copy(`killed-${at}`)
+    t.equal(await killedAfter(`sqlite:${path}`, at), null, `killed after ${at} statements`)
+    const db = connect(path)
+    t.same(db.prepare('PRAGMA integrity_check').get(), { integrity_check: 'ok' })
+    const { user_version: version } = db.prepare('PRAGMA user_version').get() ?? {}
+    t.equal(version, at === steps - 1 ? 7 : 6, 'all of it, or nothing')
+    db.close()
+    const again = await openStore(`sqlite:${path}`)
+    await check(t, again, ids)
+    await again.close()
+  }
 })
+
+void t.test(
+  'redis, killed after every write',
+  { skip: redisMissing(), timeout: TIMEOUT_MS },
+  async (t) => {
+    const redis = await startRedis(t)
+    const url = `${redis.url()}?timeout_ms=5000`
+    const ids = await formerRedis(redis, url)
+    const dump = await dumpRedis(redis)
+    const restore = async (): Promise<void> => {
+      await redis.ask('flushall')
+      await restoreRedis(redis, dump)
+    }
+    const steps = (await killedAfter(url, null)) ?? 0
+    t.ok(steps > 30, `${steps} writes`)
+    for (const at of pointsIn(steps)) {
+      await restore()
+      t.equal(await killedAfter(url, at), null, `killed after ${at} writes`)
+      const again = await openStore(url)
+      await check(t, again, ids)
+      await again.close()
+    }
+  },
+)
 
 void t.test(
   'redis, with processes that are killed',
@@ -130,28 +223,10 @@ void t.test(
   async (t) => {
     const redis = await startRedis(t)
     const url = `${redis.url()}?timeout_ms=5000`
-    const store = await openStore(url)
-    const ids = await fill(store)
-    await store.close()
-    const lost = ((await redis.ask('keys', 'sluice:{accounts}:*')) as string[]).filter(
-      (key) => !/:(?:order|last)$/.test(key),
-    )
-    const users = (await redis.ask('keys', 'sluice:{acc_*}:*')) as string[]
-    const added = users.filter((key) => /:(?:user|accounts|members|names)$/.test(key))
-    await redis.ask('del', ...lost, ...added, 'sluice:{users}:emails')
-    for (const [at, id] of ids.entries()) {
-      const hash = `sluice:{${id}}:account`
-      await redis.ask('hset', hash, 'account', former(id, at, 0))
-      await redis.ask('set', `sluice:email:${(NAMED[at]?.[0] ?? '').toLowerCase()}`, id)
-      const fields = (await redis.ask('hkeys', hash)) as string[]
-      for (const field of fields.filter((each) => each.startsWith('key:'))) {
-        const text = String(await redis.ask('hget', hash, field))
-        await redis.ask('hset', hash, field, formerKey(text))
-      }
-    }
+    const ids = await formerRedis(redis, url)
     const random = dice(7)
     let killed = 0
-    for (let round = 0; round < 12; round += 1) {
+    for (let round = 0; round < 4; round += 1) {
       const child = fork(PROCESS, [url], { stdio: 'ignore' })
       const ended = once(child, 'exit')
       // The connection of the child is seen before it changes anything.
@@ -163,7 +238,7 @@ void t.test(
       if (child.kill('SIGKILL')) killed += 1
       await ended
     }
-    t.equal(killed, 12)
+    t.equal(killed, 4)
     const opened = await openStore(url)
     t.teardown(() => opened.close())
     await check(t, opened, ids)
