@@ -41,7 +41,7 @@ export interface ReplyResult {
 /** Judges the events of a reply on their way to the client. */
 export interface EventGuard {
   /**
-   * Takes events in order, and passes those that may be sent to `release` as soon as they are judged.
+   * Takes events in order, and passes to `release` those that were judged and may be sent, without delay.
    * Resolves when all are; null: they are already.
    */
   take(
@@ -173,7 +173,7 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
   private readonly guard: EventGuard | null
   /** Events that the guard does not have yet. */
   private unjudged: ChatEvent[] = []
-  /** Resolves when the guard has released events, or has judged all that it has; null if it has none. */
+  /** Resolves when the guard has released events, or judged all that it has; null if it has none. */
   judging: Promise<void> | null = null
   /** Settle `judging`. */
   private wake: () => void = () => undefined

@@ -20,7 +20,7 @@ export type Take = (events: readonly StageEvent[]) => Promise<void> | null
 
 /** One guardrail on the way of a reply. */
 export interface Stage {
-  /** Takes events in order, and passes those that are judged to `next` as soon as they are. */
+  /** Takes events in order, and passes those that were judged to `next` without delay. */
   take(events: readonly StageEvent[], next: Take): Promise<void> | null
 }
 
@@ -57,7 +57,7 @@ interface BlockJudge<Later> {
   pass(event: ChatEvent): void
 }
 
-/** The events of a reply by blocks: a call is held back until its end, a citation until that of its text. */
+/** The events of a reply by blocks: a call is held back until its end, citations until that of their text. */
 export class Blocks<Later> {
   private readonly guardrail: Guardrail
   private readonly of: JudgedRequest
