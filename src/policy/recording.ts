@@ -2,7 +2,7 @@
  * Recordings of requests and replies: what they contain, how they are encrypted, and where they are kept.
  * Only the account's key, derived from `escrow.key`, opens them.
  */
-import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { RecordConfig } from '../config/schema/record-schema.js'
 import {
@@ -258,6 +258,10 @@ function headOf(
 }
 
 const SUFFIX = '.recording'
+/** The end of the name of a file that is not complete. */
+const UNFINISHED = '.new'
+/** An older file that is not complete is of a process that was killed. */
+const WRITING_MS = 60_000
 const FILE_ID = /^[\w-]{1,128}$/
 
 /** One file for each: a line of JSON with its head, then the encrypted bytes. */
@@ -273,8 +277,8 @@ class RecordingFiles implements Recordings {
     const line = Buffer.from(`${JSON.stringify(head)}\n`)
     const path = this.pathOf(head.id)
     // Complete or absent, also after a crash.
-    await writeFile(`${path}.new`, Buffer.concat([line, sealed]), { mode: 0o600 })
-    await rename(`${path}.new`, path)
+    await writeFile(path + UNFINISHED, Buffer.concat([line, sealed]), { mode: 0o600 })
+    await rename(path + UNFINISHED, path)
   }
 
   async list({ accountId, sinceMs = 0 }: RecordingFilter, nowMs: number): Promise<RecordingHead[]> {
@@ -312,6 +316,10 @@ class RecordingFiles implements Recordings {
     for (const name of await readdir(this.folder).catch(() => [])) {
       const id = name.slice(0, -SUFFIX.length)
       if (name.endsWith(SUFFIX) && (await this.find(id, nowMs)) === null) await this.remove(id)
+      if (!name.endsWith(SUFFIX + UNFINISHED)) continue
+      const path = join(this.folder, name)
+      const file = await stat(path).catch(() => null)
+      if (file !== null && file.mtimeMs < nowMs - WRITING_MS) await rm(path, { force: true })
     }
   }
 

@@ -139,7 +139,7 @@ void t.test('a changed plugin is a new generation, and a broken one is refused',
     const problem = await gateway.plane.tryOut(gateway.load())
     t.match(problem, reason)
   }
-  // Whatever Node would take the file for by its folder.
+  // Node takes a file outside of a package of modules for a script.
   rmSync(join(dirname(path), 'package.json'))
   writeFileSync(path, 'import "node:fs"\n\nexport default {\n  api: {{ }\n}')
   t.match(await gateway.plane.tryOut(gateway.load()), /acme\.js:4: SyntaxError/)
