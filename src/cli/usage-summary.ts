@@ -28,7 +28,7 @@ export interface Grouping {
 /** Options of a summary. */
 export interface Summary {
   readonly grouping: Grouping
-  readonly filter: EntryFilter
+  readonly filter: OneFilter
   readonly fromMs: number
   /** Exclusive; null for now. */
   readonly untilMs: number | null
@@ -249,7 +249,7 @@ export const FILTER_OPTIONS = {
 export type FilterValues = OptionValues<typeof FILTER_OPTIONS>
 
 /** The conditions of the options. Throws `UsageError`; rejects as the store does. */
-export async function filterOf(store: Store, values: FilterValues): Promise<EntryFilter> {
+export async function filterOf(store: Store, values: FilterValues): Promise<OneFilter> {
   const { status, upstream, model, key, account, 'request-id': requestId } = values
   return {
     ...(status === undefined ? {} : { status: statusOf(status) }),
@@ -277,9 +277,12 @@ async function accountIdOf(store: Store, account: string): Promise<string> {
   return found.id
 }
 
+/** A filter by at most one key. */
+type OneFilter = EntryFilter & { readonly keyId?: string }
+
 /** The selection of entries. */
 export interface EntryQuery {
-  readonly filter: EntryFilter
+  readonly filter: OneFilter
   readonly fromMs: number
   /** Exclusive; null without an end. */
   readonly untilMs: number | null

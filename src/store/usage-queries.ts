@@ -1,6 +1,7 @@
 /** The queries of a store's ledger, and their results: sums of usage, the use of keys, and ledger entries. */
 import { causeOf, type Cause } from '../errors.js'
 import type { LedgerEntry } from '../ledger/entry.js'
+import type { EntryOrder } from './entry-order.js'
 
 /** Sums of an hour or day for one key and model; counters only grow until the sum is pruned. */
 export interface UsageSum {
@@ -219,7 +220,7 @@ export class AccountUses {
   }
 }
 
-/** Selects a page of entries, newest first. */
+/** Selects a page of entries. */
 export interface EntryQuery extends Omit<EntryFilter, 'accountId' | 'requestId'> {
   /** Null is all accounts. */
   readonly accountId: string | null
@@ -227,7 +228,9 @@ export interface EntryQuery extends Omit<EntryFilter, 'accountId' | 'requestId'>
   readonly fromMs?: number
   /** Exclusive. */
   readonly toMs?: number
-  /** `EntryPage.next` of the previous page; null for the first. */
+  /** Default: newest first. */
+  readonly order?: EntryOrder
+  /** `EntryPage.next` of the previous page in the same order; null for the first. */
   readonly after: string | null
   /** 1 to 1,000. */
   readonly limit: number
@@ -238,34 +241,44 @@ export interface EntryPage {
   readonly entries: readonly LedgerEntry[]
   /** The cursor of the next page; null on the last. A page may be short, or empty, and not the last. */
   readonly next: string | null
+  /** More entries match than the engine can sort, which is this number; there are none then. */
+  readonly mostSorted?: number
 }
+
+/** One value, or several of which an entry must have one. */
+export type OneOf<Value> = Value | readonly Value[]
 
 /** Conditions that an entry must meet; absent members are not checked. */
 export interface EntryFilter {
   readonly accountId?: string
-  readonly keyId?: string
+  readonly keyId?: OneOf<string>
   /** The model of the sums. */
-  readonly model?: string
-  /** One of these models of the sums. */
-  readonly models?: readonly string[]
+  readonly model?: OneOf<string>
   /** The model that the client asked for; compared as a whole. */
-  readonly modelAsked?: string
-  readonly upstream?: string
+  readonly modelAsked?: OneOf<string>
+  readonly upstream?: OneOf<string>
   /** The HTTP status, such as 429. */
-  readonly status?: number
+  readonly status?: OneOf<number>
   readonly requestId?: string
   /** Whether the outcome is other than `ok`. */
   readonly failed?: boolean
   /** `ok`, `lost`, or a kind of error. */
-  readonly outcome?: string
+  readonly outcome?: OneOf<string>
   /** Who has to act on the failure. */
-  readonly cause?: Cause
+  readonly cause?: OneOf<Cause>
   /** The client's format, such as `messages`. */
-  readonly ingress?: string
+  readonly ingress?: OneOf<string>
   /** One label, as `name=value`. */
-  readonly label?: string
+  readonly label?: OneOf<string>
   /** The id that the client gave the request. */
   readonly clientRequestId?: string
+  /** Entries of this account and of those that were below it at the time of the request. */
+  readonly within?: { readonly accountId: string; readonly name: string }
+}
+
+/** The values of a condition. */
+export function valuesOf<Value extends string | number>(of: OneOf<Value>): readonly Value[] {
+  return typeof of === 'object' ? of : [of]
 }
 
 /**
@@ -274,15 +287,27 @@ export interface EntryFilter {
  * Conditions on ledger entries. Pure.
  */
 export function matchesEntry(entry: LedgerEntry, filter: EntryFilter): boolean {
-  const { requestId, failed, cause, label, models, ...same } = filter
+  const { requestId, failed, cause, label, within, ...same } = filter
+  const causeNow = causeOf(entry.outcome)
+  const labels = (entry.labels ?? '').split(' ')
   return (
     (requestId === undefined || entry.requestId === requestId) &&
-    (models === undefined || models.includes(entry.model)) &&
     (failed === undefined || (entry.outcome !== 'ok') === failed) &&
-    (cause === undefined || causeOf(entry.outcome) === cause) &&
-    (label === undefined || (entry.labels ?? '').split(' ').includes(label)) &&
-    COMPARED.every((name) => same[name] === undefined || entry[name] === same[name])
+    (cause === undefined || (causeNow !== null && valuesOf(cause).includes(causeNow))) &&
+    (label === undefined || valuesOf(label).some((each) => labels.includes(each))) &&
+    (within === undefined ||
+      entry.accountId === within.accountId ||
+      (entry.accountPath ?? '').split('/').includes(within.name)) &&
+    COMPARED.every((name) => isOneOf(entry[name], same[name]))
   )
+}
+
+function isOneOf(
+  value: string | number | null,
+  wanted: OneOf<string | number> | undefined,
+): boolean {
+  if (wanted === undefined) return true
+  return value !== null && valuesOf(wanted).includes(value)
 }
 
 /** Members that are compared for equality. */

@@ -14,8 +14,6 @@ export interface CsvFile {
   readonly nowMs: number
   /** The header line, then the other lines; several lines each. */
   readonly parts: AsyncIterable<string>
-  /** Its lines without the header, if known: `x-total-rows`. */
-  readonly rows?: number
 }
 
 /**
@@ -24,7 +22,7 @@ export interface CsvFile {
  */
 export async function sendCsv(
   { req, res, requestId }: Pick<SignedInRequest<unknown, unknown>, 'req' | 'res' | 'requestId'>,
-  { name, nowMs, parts, rows }: CsvFile,
+  { name, nowMs, parts }: CsvFile,
 ): Promise<typeof SELF_REPLIED> {
   const iterator = parts[Symbol.asyncIterator]()
   let part = await iterator.next()
@@ -34,7 +32,6 @@ export async function sendCsv(
     ...['content-type', 'text/csv; charset=utf-8', 'x-request-id', requestId],
     ...['content-disposition', `attachment; filename="${name}-${date}.csv"`],
     ...['cache-control', 'no-store', 'vary', 'accept-encoding'],
-    ...(rows === undefined ? [] : ['x-total-rows', String(rows)]),
     ...(isZipped ? ['content-encoding', 'gzip'] : []),
   ])
   const zip = isZipped ? createGzip({ level: 1 }) : null

@@ -58,7 +58,6 @@ function assemble(
     notify,
     warn: engine.warn,
   })
-  const ledger = new RedisLedger(engine, options)
   const cache = new RedisSharedCache(engine)
   const auditTrail = new RedisAuditTrail(engine, capacity)
   const keys = new RedisKeys(engine, auditTrail, capacity.keysPerAccount)
@@ -71,6 +70,10 @@ function assemble(
     keysOf: (accountId) => keys.all(accountId),
   })
   const accounts = new RedisAccounts({ engine, users, tree, transactions, trail: auditTrail })
+  const ledger = new RedisLedger(engine, options, {
+    keyName: async (accountId, id) => (await keys.byId(accountId, id))?.name ?? null,
+    accountName: async (id) => (await accounts.byId(id))?.name ?? null,
+  })
   let isClosed = false
   const store = buildStore({
     id: engine.id,

@@ -90,6 +90,23 @@ function isDriver(module: unknown): module is Driver {
   )
 }
 
+const statements = new WeakMap<Connection, Map<string, Statement>>()
+/** Statements kept for a connection. */
+const MOST_KEPT = 200
+
+/** The statement, prepared once: a page of keys of a hundred accounts runs the same one for each. */
+export function prepared(db: Connection, sql: string): Statement {
+  const kept = statements.get(db) ?? new Map<string, Statement>()
+  statements.set(db, kept)
+  const known = kept.get(sql)
+  if (known !== undefined) return known
+  // The filters of lists make many texts.
+  if (kept.size >= MOST_KEPT) kept.clear()
+  const statement = db.prepare(sql)
+  kept.set(sql, statement)
+  return statement
+}
+
 /** Whether another connection holds the lock that this one needed. */
 export function isBusy(error: unknown): boolean {
   return codeOf(error) === BUSY

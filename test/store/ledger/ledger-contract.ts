@@ -10,7 +10,7 @@ import { budgets, calendar, owed, waits, weeks } from './budgets.js'
 import { killedWriters } from './kills.js'
 import { crowds, exactness } from './races.js'
 import { expiry, jumps, renewal } from './leases.js'
-import { bounded, pages } from './pages.js'
+import { bounded, pages, sorted } from './pages.js'
 import { raised, raisedOverMidnight, raisedTogether } from './raises.js'
 import { usedByAccounts } from './account-use.js'
 import { appended, exported, pruned, settled, summed } from './entries.js'
@@ -61,6 +61,7 @@ export function ledgerContract(engine: string, newUrl: NewUrl): void {
     'sums by property': summedByProperty,
     pages,
     'pages with filters': bounded,
+    'pages in every order': sorted,
     export: exported,
     pruning: pruned,
     'concurrent admissions': crowds,

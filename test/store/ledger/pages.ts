@@ -1,6 +1,7 @@
 /** The tests of every ledger for pages of entries and their filters. */
 import type { Test } from 'tap'
 import type { LedgerEntry } from '../../../src/ledger/entry.js'
+import { ENTRY_COLUMNS, type EntryColumn } from '../../../src/store/entry-order.js'
 import type { Ledger } from '../../../src/store/ledger.js'
 import type { EntryQuery } from '../../../src/store/usage-queries.js'
 import { aRow, HOUR, NOON, type LedgerUnderTest } from './sample-entries.js'
@@ -66,6 +67,7 @@ export async function bounded(t: Test, { ledger }: LedgerUnderTest): Promise<voi
       ingress: at % 3 === 0 ? 'messages' : 'chat',
       labels: at % 4 === 0 ? 'env=ci team=research' : at % 4 === 1 ? 'team=res' : null,
       clientRequestId: at % 8 === 0 ? `mine-${at}` : null,
+      accountPath: at % 3 === 0 ? 'top/team/web' : null,
       ...(at % 15 === 1 ? { outcome: 'rate_limited', status: 429 } : {}),
     }),
   )
@@ -99,6 +101,15 @@ export async function bounded(t: Test, { ledger }: LedgerUnderTest): Promise<voi
     { accountId: null, cause: 'limits' },
     { accountId: 'acc_bob', cause: 'provider' },
     { accountId: null, cause: 'gateway' },
+    { accountId: null, model: ['other', 'gpt-none'], status: [504, 429] },
+    { accountId: null, keyId: ['key_three', 'key_none'], upstream: ['anthropic', 'openai'] },
+    { accountId: 'acc_bob', keyId: ['key_three', 'key_one'], outcome: ['ok', 'rate_limited'] },
+    { accountId: null, cause: ['limits', 'provider'], ingress: ['chat'] },
+    { accountId: null, label: ['team=res', 'env=ci'], modelAsked: ['fast'] },
+    { accountId: null, keyId: [] },
+    { accountId: null, within: { accountId: 'acc_ada', name: 'ada' } },
+    { accountId: null, within: { accountId: 'acc_none', name: 'top' } },
+    { accountId: null, within: { accountId: 'acc_none', name: 'to' } },
   ]
   for (const query of queries) {
     const wanted = rows.filter((row) => matches(row, query))
@@ -128,30 +139,110 @@ export async function allPages(
 }
 
 function matches(row: LedgerEntry, query: Omit<EntryQuery, 'after' | 'limit'>): boolean {
-  const { accountId, keyId, model, failed, fromMs, toMs, status, upstream, modelAsked } = query
-  const { cause, ingress, label, clientRequestId, outcome } = query
+  const { accountId, failed, fromMs, toMs, cause, label, within } = query
+  const same = [
+    ...['keyId', 'model', 'status', 'upstream', 'modelAsked', 'ingress', 'outcome'],
+    'clientRequestId',
+  ] as const as readonly (keyof LedgerEntry & keyof typeof query)[]
   const kinds = {
     provider: ['upstream_timeout'],
     limits: ['rate_limited'],
     gateway: [],
     client: [],
   }
+  const labels = row.labels?.split(' ') ?? []
   return (
-    (ingress === undefined || row.ingress === ingress) &&
-    (outcome === undefined || row.outcome === outcome) &&
-    (clientRequestId === undefined || row.clientRequestId === clientRequestId) &&
-    (label === undefined || (row.labels?.split(' ') ?? []).includes(label)) &&
-    (cause === undefined || kinds[cause].some((kind) => kind === row.outcome)) &&
-    (status === undefined || row.status === status) &&
-    (upstream === undefined || row.upstream === upstream) &&
-    (modelAsked === undefined || row.modelAsked === modelAsked) &&
+    same.every((name) => query[name] === undefined || [query[name]].flat().includes(row[name])) &&
+    (label === undefined || [label].flat().some((each) => labels.includes(each))) &&
+    (cause === undefined ||
+      [cause].flat().some((each) => kinds[each].some((kind) => kind === row.outcome))) &&
     (accountId === null || row.accountId === accountId) &&
-    (keyId === undefined || row.keyId === keyId) &&
-    (model === undefined || row.model === model) &&
     (failed === undefined || (row.outcome !== 'ok') === failed) &&
     (fromMs === undefined || row.atMs >= fromMs) &&
-    (toMs === undefined || row.atMs < toMs)
+    (toMs === undefined || row.atMs < toMs) &&
+    (within === undefined ||
+      row.accountId === within.accountId ||
+      (row.accountPath ?? '').split('/').includes(within.name))
   )
+}
+
+/** The value of each column, null for unknown. */
+const VALUES: Readonly<Record<EntryColumn, (row: LedgerEntry) => string | number | null>> = {
+  atMs: ({ atMs }) => atMs,
+  status: ({ status }) => status,
+  model: ({ model, modelAsked }) => (model === 'other' ? modelAsked : model),
+  // There is no record of them: their ids are their names.
+  account: ({ accountId }) => accountId,
+  upstream: ({ upstream }) => upstream,
+  key: ({ keyId }) => keyId,
+  tokens: ({ usage: { input, output } }) =>
+    input === undefined && output === undefined ? null : (input ?? 0) + (output ?? 0),
+  costNanoUsd: ({ costNanoUsd }) => costNanoUsd,
+  firstTokenMs: ({ hops }) => hops.firstContent ?? null,
+  durationMs: ({ durationMs }) => durationMs,
+}
+
+/** Every column in both directions, over several pages, with filters and ranges. */
+export async function sorted(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
+  const rows = Array.from({ length: 60 }, (_, at) =>
+    aRow({
+      // Three requests in each millisecond.
+      atMs: NOON + Math.floor(at / 3),
+      accountId: ['acc_ada', 'acc_bob', 'acc_cy'][at % 3] ?? '',
+      keyId: `key_${at % 7}`,
+      status: at % 5 === 0 ? 504 : 200,
+      outcome: at % 5 === 0 ? 'upstream_timeout' : 'ok',
+      model: at % 4 === 0 ? 'other' : `gpt-${at % 3}`,
+      modelAsked: at % 8 === 0 ? 'zeta' : 'alpha',
+      upstream: at % 6 === 0 ? null : (['openai', 'anthropic'][at % 2] ?? null),
+      usage: at % 9 === 0 ? {} : { input: at % 11, ...(at % 2 === 0 ? { output: at % 3 } : {}) },
+      costNanoUsd: at % 10 === 0 ? null : (at * 7) % 13,
+      durationMs: ((at * 31) % 17) + 0.125,
+      hops: at % 4 === 1 ? {} : { firstContent: ((at * 5) % 23) + 0.5 },
+    }),
+  )
+  await Promise.all(shuffled(rows).map((row) => ledger.settle(row)))
+  const queries: Omit<EntryQuery, 'after' | 'limit'>[] = [
+    { accountId: null },
+    { accountId: 'acc_bob' },
+    { accountId: null, failed: true, fromMs: NOON + 2, toMs: NOON + 17 },
+    { accountId: 'acc_ada', keyId: 'key_3' },
+    { accountId: null, keyId: ['key_1', 'key_2', 'key_none'], model: ['gpt-1', 'other'] },
+    { accountId: null, upstream: 'nothing' },
+  ]
+  for (const column of ENTRY_COLUMNS) {
+    for (const isDescending of [true, false]) {
+      for (const query of queries) {
+        const wanted = rows.filter((row) => matches(row, query)).sort(by(column, isDescending))
+        for (const limit of [4, 100]) {
+          const order = { column, isDescending }
+          const found = await allPages(t, ledger, { ...query, order, limit })
+          t.same(idsOf(found), idsOf(wanted), `${column} ${isDescending} ${JSON.stringify(query)}`)
+        }
+      }
+    }
+  }
+  const order = { column: 'costNanoUsd', isDescending: true } as const
+  for (const after of ['', 'x', '{}', '[1,2]', '[{},1,"x"]']) {
+    t.same(await ledger.entries({ accountId: null, order, after, limit: 5 }), NO_PAGE, after)
+  }
+}
+
+const NO_PAGE = { entries: [], next: null }
+
+/** Null is last; the same values are newest first, which is the order of time reversed if it ascends. */
+function by(column: EntryColumn, isDescending: boolean) {
+  const sign = isDescending ? -1 : 1
+  const timeSign = column === 'atMs' ? sign : -1
+  return (a: LedgerEntry, b: LedgerEntry): number => {
+    const [one, other] = [VALUES[column](a), VALUES[column](b)]
+    if (one !== other) {
+      if (one === null || other === null) return one === null ? 1 : -1
+      return one < other ? -sign : sign
+    }
+    if (a.atMs !== b.atMs) return a.atMs < b.atMs ? -timeSign : timeSign
+    return a.requestId < b.requestId ? -timeSign : timeSign
+  }
 }
 
 /** The ids of entries, in their order. */

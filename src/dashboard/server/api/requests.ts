@@ -1,6 +1,15 @@
 /** Single requests: their list, its CSV file, and the latest ones. */
-import type { EntryFilter, EntryPage, EntryQuery } from '../../../store/usage-queries.js'
-import { matchesEntry } from '../../../store/usage-queries.js'
+import { GatewayError } from '../../../errors.js'
+import type { KeyColumn, SortedQuery } from '../../../store/directory.js'
+import { ENTRY_COLUMNS } from '../../../store/entry-order.js'
+import {
+  matchesEntry,
+  valuesOf,
+  type EntryFilter,
+  type EntryPage,
+  type EntryQuery,
+  type OneOf,
+} from '../../../store/usage-queries.js'
 import { sendCsv } from '../csv-reply.js'
 import { endingModels } from '../deprecated-models.js'
 import { csvHead, csvLine, newRowNames, rowViews } from '../request-rows.js'
@@ -16,6 +25,7 @@ import * as schema from '../schema/schema.js'
 import { scopeOf, type Services } from '../services.js'
 import { figuresOf, groupsOf } from '../usage-figures.js'
 import { modelIn } from '../usage-groups.js'
+import { cursorOf, orderOf } from './list-page.js'
 
 const HOUR_MS = 3_600_000
 const LIVE_ROWS = 25
@@ -61,50 +71,101 @@ async function requests(
   services: Services,
   { session, query }: SignedInRequest<Query<typeof schema.requestsQuery>, undefined>,
 ): Promise<Reply> {
-  const accountId = scopeOf(session)
-  const after = query.after ?? null
-  const page = await pageOf(services, query, { accountId, after, limit: query.limit ?? 50 })
+  const order = orderIn(query)
+  const limit = query.limit ?? 50
+  const page =
+    order === null
+      ? NO_PAGE
+      : await pageOf(services, await selectionOf(services, scopeOf(session), query), {
+          ...{ limit, after: order.after },
+          ...(order.order === undefined ? {} : { order: order.order }),
+        })
+  if (page.mostSorted !== undefined) throw tooMany(page.mostSorted, order?.sort ?? '')
   const json: schema.RequestsReply = {
     rows: await rowViews(services, page.entries),
-    next: page.next,
+    next: page.next === null ? null : (order?.cursorOf(page.next) ?? null),
   }
   return { status: 200, json }
 }
 
-/** A page of requests, or the request with the given id if it matches the other filters. */
-async function pageOf(
-  { ledger, snapshot }: Services,
+const NO_PAGE: EntryPage = { entries: [], next: null }
+const NEWEST = '-atMs'
+
+interface AskedOrder extends Pick<EntryQuery, 'order' | 'after'> {
+  readonly sort: string
+  /** The cursor of a reply, which belongs to this order. */
+  readonly cursorOf: (next: string) => string | null
+}
+
+/** The order of a query; null for a cursor that is none. Throws as `orderOf` does. */
+function orderIn(query: Query<typeof schema.requestsQuery>): AskedOrder | null {
+  const list = orderOf(query, { columns: ENTRY_COLUMNS, usual: NEWEST, limit: 50 })
+  // A cursor of the usual order is a place in the ledger.
+  if (list === null && (query.sort ?? NEWEST) === NEWEST) {
+    return { sort: NEWEST, after: query.after ?? null, cursorOf: (next) => next }
+  }
+  if (list === null) return null
+  const { column, isDescending, sort, after } = list
+  return {
+    ...{ sort, order: { column, isDescending } },
+    after: after === null ? null : after.id,
+    cursorOf: (id) => (sort === NEWEST ? id : cursorOf(sort, { value: null, id })),
+  }
+}
+
+function tooMany(most: number, sort: string): GatewayError {
+  const message =
+    `Too many requests to sort by "${sort.replace('-', '')}": the store sorts up to ` +
+    `${most.toLocaleString('en')}. Choose a shorter time range, one account or one key.`
+  return new GatewayError('malformed_request', message, { param: 'sort' })
+}
+
+/** What a query selects. */
+interface Selection extends Omit<EntryQuery, 'after' | 'limit' | 'order'> {
+  readonly filter: EntryFilter
+  /** Only this request. */
+  readonly requestId?: string | undefined
+  /** This request, or those to which the client gave this id. */
+  readonly anyId?: string | undefined
+}
+
+async function selectionOf(
+  services: Services,
+  scope: string | null,
   query: Query<typeof schema.requestsCsvQuery>,
-  page: Pick<EntryQuery, 'accountId' | 'after' | 'limit'>,
-): Promise<EntryPage> {
+): Promise<Selection | null> {
   const { requestId, anyId, fromMs, toMs } = query
-  const filter = {
-    ...filterOf(query),
-    ...(query.deprecated === undefined ? {} : { models: endingModels(snapshot()) }),
-  }
-  const named = requestId ?? anyId
-  if (named !== undefined) {
-    const row = await ledger.entry(page.accountId, named)
-    const isMeant =
-      row !== null &&
-      row.atMs >= (fromMs ?? 0) &&
-      row.atMs < (toMs ?? Number.POSITIVE_INFINITY) &&
-      matchesEntry(row, filter)
-    if (isMeant) return { entries: [row], next: null }
-    if (requestId !== undefined) return { entries: [], next: null }
-  }
-  const span = {
+  const accountId = scope ?? query.accountId ?? null
+  if (query.accountId !== undefined && accountId !== query.accountId) return null
+  return {
+    ...{ accountId, filter: await filterOf(services, accountId, query), requestId, anyId },
     ...(fromMs === undefined ? {} : { fromMs }),
     ...(toMs === undefined ? {} : { toMs }),
-    ...(anyId === undefined ? {} : { clientRequestId: anyId }),
   }
-  return ledger.entries({ ...filter, ...span, ...page })
+}
+
+/** A page of requests, or the request with the given id if it matches the other filters. */
+async function pageOf(
+  { ledger }: Services,
+  selection: Selection | null,
+  place: Pick<EntryQuery, 'after' | 'limit' | 'order'>,
+): Promise<EntryPage> {
+  if (selection === null) return NO_PAGE
+  const { requestId, anyId, filter, ...span } = selection
+  const { accountId, fromMs = 0, toMs = Number.POSITIVE_INFINITY } = span
+  const named = requestId ?? anyId
+  if (named !== undefined) {
+    const row = await ledger.entry(accountId, named)
+    const isIn = row !== null && row.atMs >= fromMs && row.atMs < toMs
+    if (isIn && matchesEntry(row, filter)) return { entries: [row], next: null }
+    if (requestId !== undefined) return NO_PAGE
+  }
+  const byClient = anyId === undefined ? {} : { clientRequestId: anyId }
+  return ledger.entries({ ...filter, ...span, ...place, ...byClient })
 }
 
 /** Filters that are compared for equality. */
 const SAME = [
-  'keyId',
-  'model',
   'modelAsked',
   'upstream',
   'status',
@@ -114,17 +175,77 @@ const SAME = [
   'label',
 ] as const
 
-function filterOf(query: Query<typeof schema.requestsCsvQuery>): EntryFilter {
-  const { outcome } = query
-  const isAnyFailure = outcome === 'failed'
+async function filterOf(
+  services: Services,
+  accountId: string | null,
+  query: Query<typeof schema.requestsCsvQuery>,
+): Promise<EntryFilter> {
+  const { outcome, parent } = query
+  const outcomes = outcome === undefined ? [] : valuesOf(outcome)
+  const isAnyFailure = outcomes.includes('failed')
+  const models = modelsIn(services, query)
+  const keyIds = await keysIn(services, accountId, query)
   return {
     ...Object.fromEntries(
       SAME.filter((name) => query[name] !== undefined).map((name) => [name, query[name]]),
     ),
-    ...(query.model === undefined ? {} : { model: modelIn(query.model) }),
-    ...(isAnyFailure ? { failed: true } : {}),
+    ...(models === null ? {} : { model: models }),
+    ...(keyIds === null ? {} : { keyId: keyIds }),
+    ...(parent === undefined ? {} : { within: await accountNamed(services, parent) }),
+    // With `ok` it is every outcome.
+    ...(isAnyFailure && !outcomes.includes('ok') ? { failed: true } : {}),
     ...(outcome === undefined || isAnyFailure ? {} : { outcome }),
   }
+}
+
+/** The models of a query as the ledger has them; null: all. */
+function modelsIn(
+  { snapshot }: Services,
+  { model, deprecated }: Query<typeof schema.requestsCsvQuery>,
+): OneOf<string> | null {
+  const ending = deprecated === undefined ? null : endingModels(snapshot())
+  if (model === undefined) return ending
+  const named = valuesOf(model).map(modelIn)
+  if (ending !== null) return named.filter((each) => ending.includes(each))
+  return named.length === 1 ? (named[0] ?? null) : named
+}
+
+/** The keys of a query; null: all. */
+async function keysIn(
+  services: Services,
+  accountId: string | null,
+  { keyId, member }: Query<typeof schema.requestsCsvQuery>,
+): Promise<OneOf<string> | null> {
+  if (member === undefined) return keyId ?? null
+  const made = await keysMadeBy(services, accountId, member)
+  return keyId === undefined ? made : valuesOf(keyId).filter((id) => made.includes(id))
+}
+
+async function keysMadeBy(
+  { store, now }: Services,
+  accountId: string | null,
+  createdBy: string,
+): Promise<string[]> {
+  const nowMs = now()
+  const ids: string[] = []
+  for (let after: SortedQuery<KeyColumn>['after'] = null; ;) {
+    const { items, next } = await store.directory.keys({
+      ...{ accountId, createdBy, after, limit: 500, nowMs, sinceMs: nowMs },
+      ...{ column: 'createdAt', isDescending: false },
+    })
+    ids.push(...items.map(({ key }) => key.id))
+    if (next === null) return ids
+    after = next
+  }
+}
+
+/** An account by its name or id; one that no longer exists is in the paths of requests. */
+async function accountNamed(
+  { store }: Services,
+  named: string,
+): Promise<NonNullable<EntryFilter['within']>> {
+  const account = (await store.accountByName(named)) ?? (await store.accountById(named))
+  return { accountId: account?.id ?? named, name: account?.name ?? named }
 }
 
 async function requestById(
@@ -139,23 +260,20 @@ async function requestById(
 }
 
 /** Every request that matches, page by page. */
-function csv(
+async function csv(
   services: Services,
   request: SignedInRequest<Query<typeof schema.requestsCsvQuery>, undefined>,
 ): Promise<HandlerResult> {
-  const parts = csvParts(services, scopeOf(request.session), request.query)
+  const selection = await selectionOf(services, scopeOf(request.session), request.query)
+  const parts = csvParts(services, selection)
   return sendCsv(request, { name: 'requests', nowMs: services.now(), parts })
 }
 
-async function* csvParts(
-  services: Services,
-  accountId: string | null,
-  query: Query<typeof schema.requestsCsvQuery>,
-): AsyncGenerator<string> {
+async function* csvParts(services: Services, selection: Selection | null): AsyncGenerator<string> {
   let head = csvHead()
   const names = newRowNames()
   const read = (after: string | null): Promise<EntryPage> =>
-    pageOf(services, query, { accountId, after, limit: CSV_PAGE })
+    pageOf(services, selection, { after, limit: CSV_PAGE })
   for (let page = await read(null); ;) {
     // The next page is read while this one is written.
     const next = page.next === null ? null : read(page.next)

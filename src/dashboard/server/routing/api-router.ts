@@ -21,6 +21,7 @@ import {
   type Sessions,
 } from '../sign-in/sessions.js'
 import type { Store } from '../../../store/store.js'
+import { takesSeveral } from '../schema/shared-types.js'
 import { ACCESS, authorize, notFound } from './access.js'
 import {
   assertRoutes,
@@ -314,33 +315,36 @@ function parseBody(bytes: Buffer, schema: z.ZodType): unknown {
 
 /**
  * The values of the query, and the account that it names: every route of an account accepts it. Throws
- * `malformed_request` for a name that occurs twice.
+ * `malformed_request` for a name that occurs twice, unless it is a filter that takes several values.
  */
 function queryOf(
   url: string,
   { credential, query: schema }: Route,
-): { readonly query: Record<string, string>; readonly account: string | undefined } {
+): { readonly query: QueryValues; readonly account: string | undefined } {
   const at = url.indexOf('?')
-  const query: Record<string, string> = {}
+  const query: Record<string, string | string[]> = {}
   for (const [name, value] of new URLSearchParams(at === -1 ? '' : url.slice(at + 1))) {
-    if (Object.hasOwn(query, name)) {
-      throw malformed(`the query has ${clippedName(name)} more than once`, clippedName(name))
-    }
-    query[name] = value
+    const before = Object.hasOwn(query, name) ? query[name] : undefined
+    if (before === undefined) query[name] = value
+    else if (takesSeveral(schema, name)) query[name] = [before, value].flat()
+    else throw malformed(`the query has ${clippedName(name)} more than once`, clippedName(name))
   }
   if (credential === 'open' || ACCESS[credential].of !== 'account') {
     return { query, account: undefined }
   }
   const { account, ...others } = query
-  if (account !== undefined && !ID.test(account)) {
+  if (account !== undefined && (typeof account !== 'string' || !ID.test(account))) {
     throw malformed("account in the query must be an account's name or id", 'account')
   }
   const hasOwn = schema instanceof z.ZodObject && Object.hasOwn(schema.shape, 'account')
   return { query: hasOwn ? query : others, account }
 }
 
+/** Values by name; a list of those of a parameter that is given several times. */
+type QueryValues = Readonly<Record<string, string | readonly string[]>>
+
 /** Validates the query; with `null`, the route accepts no query. */
-function parseQuery(values: Record<string, string>, schema: z.ZodType | null): unknown {
+function parseQuery(values: QueryValues, schema: z.ZodType | null): unknown {
   if (schema === null) {
     const [first] = Object.keys(values)
     if (first !== undefined)

@@ -40,6 +40,22 @@ export const numberText = (min: number, max: number) =>
 /** A time in a query, ms since 1970. */
 export const timeText = numberText(0, 9_999_999_999_999)
 
+const lists = new WeakSet<z.ZodType>()
+
+/** A filter of which the query may have several values, as several parameters: one of them must match. */
+export function several<Item extends z.ZodType>(item: Item) {
+  const filter = z.union([item, z.array(item).min(1).max(50)]).optional()
+  lists.add(filter)
+  return filter
+}
+
+/** Whether the query may have this parameter more than once. */
+export function takesSeveral(schema: z.ZodType | null, name: string): boolean {
+  if (!(schema instanceof z.ZodObject)) return false
+  const field: unknown = (schema.shape as Readonly<Record<string, unknown>>)[name]
+  return field instanceof z.ZodType && lists.has(field)
+}
+
 /** The account of an administrator's query: an id, or `all`. */
 export const scope = z.union([z.literal('all'), id])
 

@@ -12,6 +12,8 @@ import {
   timeMs,
   timeText,
   search,
+  several,
+  sort,
 } from './shared-types.js'
 
 const ms = z.number().min(0)
@@ -208,18 +210,27 @@ export const requestRow = z.strictObject({
   cause: cause.nullable(),
 })
 
-/** `GET /requests`: newest first. `GET /requests.csv` takes the same query without `after` and `limit`. */
+/**
+ * `GET /requests`: newest first without `sort`. `GET /requests.csv` takes the same query without `sort`,
+ * `after` and `limit`.
+ */
 export const requestsQuery = z.strictObject({
   account: scope.optional(),
-  keyId: id.optional(),
-  model: modelId.optional(),
+  /** Only this account, by id: for lists of all accounts. */
+  accountId: id.optional(),
+  /** The name or id of an account: its requests, and those of accounts that were below it at the time. */
+  parent: z.string().min(1).max(256).optional(),
+  /** The e-mail address of a person: requests with the keys that this person made. */
+  member: z.string().min(1).max(256).optional(),
+  keyId: several(id),
+  model: several(modelId),
   /** Requests for models with an announced end (`GET /models/deprecated`). */
   deprecated: z.literal('true').optional(),
   /** The model that the client requested; an exact match. */
-  modelAsked: z.string().min(1).max(256).optional(),
-  upstream: z.string().min(1).max(100).optional(),
+  modelAsked: several(z.string().min(1).max(256)),
+  upstream: several(z.string().min(1).max(100)),
   /** The HTTP status. */
-  status: numberText(100, 599).optional(),
+  status: several(numberText(100, 599)),
   /** Only this request, if it matches the other filters. */
   requestId: id.optional(),
   /** The client's own request id. */
@@ -227,28 +238,26 @@ export const requestsQuery = z.strictObject({
   /** Either id. */
   anyId: z.string().min(1).max(256).optional(),
   /** `ok`, `failed` (any failure) or an error kind; default: all. */
-  outcome: z
-    .string()
-    .regex(/^[a-z_]{2,40}$/, { error: 'must be ok, failed or a kind of error' })
-    .optional(),
+  outcome: several(
+    z.string().regex(/^[a-z_]{2,40}$/, { error: 'must be ok, failed or a kind of error' }),
+  ),
   /** Failures with this cause. */
-  cause: cause.optional(),
+  cause: several(cause),
   /** The client's format, such as `messages`. */
-  ingress: z
-    .string()
-    .regex(/^[a-z]{1,20}$/, { error: 'is not a client format' })
-    .optional(),
+  ingress: several(z.string().regex(/^[a-z]{1,20}$/, { error: 'is not a client format' })),
   /** One label, as `name=value`. */
-  label: z.string().min(3).max(330).optional(),
+  label: several(z.string().min(3).max(330)),
   fromMs: timeText.optional(),
   /** Exclusive. */
   toMs: timeText.optional(),
+  /** A column, or `-` and a column: descending. */
+  sort: sort.optional(),
   after: cursor.optional(),
   /** 1 to 200; default 50. */
   limit: numberText(1, 200).optional(),
 })
 /** The query of the file, which has all rows. */
-export const requestsCsvQuery = requestsQuery.omit({ after: true, limit: true })
+export const requestsCsvQuery = requestsQuery.omit({ sort: true, after: true, limit: true })
 /** A page of requests; it may be short or empty without being the last. */
 export const requestsReply = z.strictObject({
   rows: z.array(requestRow),

@@ -68,6 +68,7 @@ const ACCOUNT: Column<RequestRow> = {
   id: 'account',
   head: 'Account',
   cell: ({ accountName, accountId }) => <Name text={accountName ?? accountId} />,
+  sort: 'account',
   text: true,
   minor: true,
 }
@@ -80,17 +81,25 @@ const COLUMNS: readonly Column<RequestRow>[] = [
     sort: 'atMs',
     first: 'desc',
   },
-  { id: 'status', head: 'Status', cell: (row) => <Status row={row} /> },
+  {
+    id: 'status',
+    head: 'Status',
+    cell: (row) => <Status row={row} />,
+    sort: 'status',
+    first: 'desc',
+  },
   {
     id: 'model',
     head: 'Model',
     cell: (row) => <Name text={modelOf(row)} strong />,
+    sort: 'model',
     text: true,
   },
   {
     id: 'upstream',
     head: 'Upstream',
     cell: ({ upstream }) => (upstream === null ? <Absent /> : <Name text={upstream} />),
+    sort: 'upstream',
     text: true,
     minor: true,
   },
@@ -98,6 +107,7 @@ const COLUMNS: readonly Column<RequestRow>[] = [
     id: 'key',
     head: 'Key',
     cell: ({ keyName, keyId }) => <Name text={keyName ?? keyId} />,
+    sort: 'key',
     text: true,
     minor: true,
   },
@@ -148,8 +158,9 @@ interface RequestRowsProps {
 /** A list of the server, or some rows, newest first. A click opens the request. */
 export function RequestTable(props: RequestListProps | RequestRowsProps) {
   const isOfAll = useScope() === 'all'
+  const sort = 'list' in props ? props.list.sort : '-atMs'
   const shared = {
-    caption: 'Requests, newest first',
+    caption: sort === '-atMs' ? 'Requests, newest first' : 'Requests',
     columns: isOfAll ? ALL_COLUMNS : COLUMNS,
     keyOf: ({ requestId }: RequestRow) => requestId,
     open: ({ requestId }: RequestRow) => setQuery({ request: requestId }),

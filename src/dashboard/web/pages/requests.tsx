@@ -52,11 +52,11 @@ interface ListProps {
 function List({ asked, filters }: ListProps) {
   const { query } = useLocation()
   const list = useList('/requests', { ...asked, limit: PAGE }, ({ rows }) => rows, {
+    sortable: true,
     usualSort: '-atMs',
   })
   const account = asked['account']
-  // The page does not know which of the latest models have an announced end.
-  const isPlain = filters.toMs === '' && filters.deprecated === ''
+  const isPlain = UNKNOWN_HERE.every((name) => filters[name] === '')
   const isLatest = isPlain && !query.has('after') && list.sort === '-atMs'
   const live = useLive(typeof account === 'string' ? account : null, isLatest)
   const waiting = (live?.rows ?? []).filter((row) => {
@@ -173,6 +173,13 @@ function useFilters(): readonly ListFilter[] {
       options: [...keys.map(keyOption), itself('playground')],
       find: async (text) => (await keysOf(text)).map(keyOption),
     },
+    ...(scope === 'all' ? ACCOUNT_FILTERS : []),
+    {
+      name: 'member',
+      label: 'Key made by',
+      options: [...new Set(keys.flatMap(({ createdBy }) => createdBy ?? []))].sort().map(itself),
+      isFree: true,
+    },
     {
       name: 'label',
       label: 'Label',
@@ -186,6 +193,16 @@ function useFilters(): readonly ListFilter[] {
     },
     { name: 'since', label: 'Time', options: TIMES, with: ['fromMs', 'toMs'] },
   ]
+}
+
+const ACCOUNT_FILTERS: readonly ListFilter[] = [
+  { name: 'accountId', label: 'Account', options: [], find: accountOptions },
+  { name: 'parent', label: 'Account and all below it', options: [], find: accountOptions },
+]
+
+async function accountOptions(search: string): Promise<readonly Option[]> {
+  const { accounts } = await read('/accounts', { search, sort: 'name', limit: 100 })
+  return accounts.map(({ id, name }) => ({ value: id, label: name }))
 }
 
 function keyOption({ id, name, lastFour }: Key): Option {
@@ -252,6 +269,11 @@ interface Filters {
   /** `true`: models with an announced end. */
   readonly deprecated: string
   readonly key: string
+  readonly accountId: string
+  /** An account with all below it. */
+  readonly parent: string
+  /** Who made the key. */
+  readonly member: string
   /** `name=value`. */
   readonly label: string
   /** The client's format. */
@@ -270,12 +292,18 @@ const FILTER_NAMES = [
   'model',
   'deprecated',
   'key',
+  'accountId',
+  'parent',
+  'member',
   'label',
   'format',
   'since',
   'fromMs',
   'toMs',
 ] as const
+
+/** Filters that only the server can apply to the latest requests. */
+const UNKNOWN_HERE = ['toMs', 'deprecated', 'parent', 'member'] as const
 
 /** The periods of `since`, in ms. */
 export const SINCE_MS: Readonly<Record<string, number>> = {
@@ -304,6 +332,9 @@ function filtersIn(query: URLSearchParams, nowMs: number): Filters {
     model: text('model'),
     deprecated: matching('deprecated', /^true$/),
     key: text('key'),
+    accountId: text('accountId'),
+    parent: text('parent'),
+    member: text('member'),
     label: matching('label', /^[^\s=]+=\S+$/),
     format: matching('format', /^[a-z]{1,20}$/),
     fromMs: sinceMs === undefined ? matching('fromMs', /^\d{1,13}$/) : String(nowMs - sinceMs),
@@ -324,7 +355,8 @@ function isFiltered(filters: Filters): boolean {
 
 /** Whether a request matches the filters, as in the API. */
 function matchesFilters(row: RequestRow, filters: Filters): boolean {
-  const { search, status, outcome, cause, upstream, model, key, label, format } = filters
+  const { search, status, outcome, cause, upstream, model, key, accountId } = filters
+  const { label, format } = filters
   return (
     is(search, row.requestId, row.clientRequestId) &&
     is(status, String(row.status)) &&
@@ -333,10 +365,10 @@ function matchesFilters(row: RequestRow, filters: Filters): boolean {
     is(upstream, row.upstream) &&
     is(model, row.model) &&
     is(key, row.keyId) &&
+    is(accountId, row.accountId) &&
     is(label, ...(row.labels ?? '').split(' ')) &&
     is(format, row.ingress) &&
-    // Only the server has the models with an end.
-    filters.deprecated === '' &&
+    UNKNOWN_HERE.every((name) => filters[name] === '') &&
     (filters.fromMs === '' || row.atMs >= Number(filters.fromMs)) &&
     (filters.toMs === '' || row.atMs < Number(filters.toMs))
   )

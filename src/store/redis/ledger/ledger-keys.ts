@@ -139,6 +139,11 @@ export function timePrefix(atMs: number): string {
   return wholeMs.toString(36).padStart(TIME_DIGITS, '0')
 }
 
+/** The time in a member of `order`. */
+export function timeIn(name: string): number {
+  return Number.parseInt(name.slice(0, TIME_DIGITS), 36)
+}
+
 /** The prefix of every key of an account. */
 export function accountPrefix(accountId: string): string {
   return `${PREFIX}{${accountId}}`

@@ -35,6 +35,7 @@ import { RedisAccountUse } from './account-use.js'
 import { budgets, putBudgets, putLastUse, putSums } from './migrate-usage.js'
 import { RedisPropertySums } from './property-sums.js'
 import { RedisUsage } from './read-usage.js'
+import type { EntryNames } from './sorted-entries.js'
 import { Settlement, type SettledEntry } from './settlement.js'
 
 /** Expired reservations that are read and settled together. */
@@ -64,6 +65,7 @@ export class RedisLedger implements Ledger {
   constructor(
     { address, ledger, admin }: RedisEngine,
     { nowMs, monotonicMs }: Pick<StoreOptions, 'nowMs' | 'monotonicMs'>,
+    entryNames: EntryNames,
   ) {
     this.monotonicMs = monotonicMs ?? nowMs ?? (() => performance.now())
     const names = new LedgerKeys(address.kind === 'cluster')
@@ -72,7 +74,7 @@ export class RedisLedger implements Ledger {
     this.context = { link: ledger, names, clock: nowMs ?? (() => ''), slices, processName }
     // Queries may take longer.
     const properties = new RedisPropertySums(admin, names)
-    this.usage = new RedisUsage(admin, names, properties)
+    this.usage = new RedisUsage(admin, names, { properties, entryNames })
     this.uses = new RedisAccountUse(admin, names, this.usage)
     this.pruning = new UsagePruning({ link: admin, names }, this.uses, properties)
     this.admissions = new Admissions(this.context)
@@ -82,7 +84,7 @@ export class RedisLedger implements Ledger {
   }
 
   readonly sums: Ledger['sums'] = (query) => this.usage.sums(query)
-  readonly entries: Ledger['entries'] = (query) => this.usage.page(query)
+  readonly entries: Ledger['entries'] = (query) => this.usage.entries(query)
   readonly entry: Ledger['entry'] = (accountId, id) => this.usage.entry(accountId, id)
   readonly export: Ledger['export'] = (sinceMs) => this.usage.export(sinceMs)
   readonly keyUse: Ledger['keyUse'] = (query) => this.usage.keyUse(query)

@@ -19,12 +19,15 @@ import {
   AFTER_ALL,
   BUCKET_MS,
   requestIdIn,
+  timeIn,
   timePrefix,
   LEDGER_SCRIPTS,
   groupBy,
   type LedgerKeys,
 } from './ledger-keys.js'
+import { NEWEST_FIRST } from '../../entry-order.js'
 import { RedisKeyUse } from './key-use.js'
+import { sortedPage, type EntryNames, type EntrySource } from './sorted-entries.js'
 import type { RedisConnection } from '../connection/redis-connection.js'
 import { parseRecord, listOf, stringsOf } from '../connection/parse-replies.js'
 import {
@@ -67,13 +70,27 @@ export class RedisUsage {
   private readonly names: LedgerKeys
   private readonly uses: RedisKeyUse
   private readonly properties: RedisPropertySums
+  private readonly source: EntrySource
 
-  constructor(link: RedisConnection, names: LedgerKeys, properties: RedisPropertySums) {
+  constructor(
+    link: RedisConnection,
+    names: LedgerKeys,
+    { properties, entryNames }: { properties: RedisPropertySums; entryNames: EntryNames },
+  ) {
     this.link = link
     this.names = names
     const sums = (query: SumQuery): Promise<UsageSum[]> => this.sums(query)
     this.uses = new RedisKeyUse({ link, names, accounts: () => this.accounts(), sums })
     this.properties = properties
+    this.source = {
+      accounts: () => this.accounts(),
+      count: (query) => this.count(query),
+      range: (query) => this.range(query),
+      page: (query) => this.page(query),
+      cursorOf: ({ atMs, requestId }) => `${timePrefix(atMs)}${requestId}`,
+      placeOf: (cursor) => ({ atMs: timeIn(cursor), requestId: requestIdIn(cursor) }),
+      names: entryNames,
+    }
   }
 
   /** The accounts with data in the ledger. */
@@ -95,17 +112,28 @@ export class RedisUsage {
     return null
   }
 
-  async page(query: EntryQuery): Promise<EntryPage> {
-    const { accountId, fromMs = 0, toMs, after, limit, ...filter } = query
-    const newest = toMs === undefined ? AFTER_ALL : timePrefix(Math.max(0, toMs))
-    const oldest = `[${timePrefix(fromMs)}`
+  /** A page in any order. */
+  entries(query: EntryQuery): Promise<EntryPage> {
+    const { order = NEWEST_FIRST } = query
+    return order.column === 'atMs' ? this.page(query) : sortedPage(this.source, query, order)
+  }
+
+  /** A page in the order of time. */
+  private async page(query: EntryQuery): Promise<EntryPage> {
+    const { accountId, after, limit, order = NEWEST_FIRST, fromMs: _, toMs: __, ...filter } = query
+    const { isDescending } = order
+    const [oldest, newest] = boundsOf(query)
+    const [first, last] = isDescending ? [newest, oldest] : [oldest, newest]
+    const isInside = after !== null && after < newest && (isDescending || after > oldest)
     const entries: LedgerEntry[] = []
-    let from = after === null || after >= newest ? newest : after
+    let from = isInside ? after : first
+    const to = isDescending ? `[${last}` : `(${last}`
     for (let scanned = 0; scanned < MAX_SCANNED;) {
+      // In the index of all accounts, the account follows the name.
       const names = await this.order(accountId, {
-        from: `(${from}`,
-        to: oldest,
-        isDescending: true,
+        from: isDescending ? `(${from}` : `(${from}\0${AFTER_ALL}`,
+        to,
+        isDescending,
       })
       const found = await this.readAll('reading entries', names)
       for (const [at, entry] of found.entries()) {
@@ -117,6 +145,39 @@ export class RedisUsage {
       scanned += names.length
     }
     return { entries, next: from }
+  }
+
+  /** The entries in the range of the query. */
+  private async count(query: EntryQuery): Promise<number> {
+    const { accountId } = query
+    const [oldest, newest] = boundsOf(query)
+    const { allOrder } = this.names
+    const all = async () => (allOrder === null ? await this.ordersOf() : [allOrder])
+    const indexes = accountId === null ? await all() : [this.names.order(accountId)]
+    const counts = await Promise.all(
+      indexes.map((index) =>
+        this.link.send('counting entries', 'zlexcount', [index, `[${oldest}`, `(${newest}`]),
+      ),
+    )
+    return counts.reduce((sum: number, count) => sum + Number(count), 0)
+  }
+
+  private async ordersOf(): Promise<string[]> {
+    return (await this.accounts()).map((account) => this.names.order(account))
+  }
+
+  /** The same in batches, newest first. */
+  private async *range(query: EntryQuery): AsyncGenerator<readonly LedgerEntry[]> {
+    const [oldest, newest] = boundsOf(query)
+    for (let from = newest; ;) {
+      const range = { from: `(${from}`, to: `[${oldest}`, isDescending: true }
+      const names = await this.order(query.accountId, range)
+      const last = names.at(-1)
+      if (last === undefined) return
+      from = last.name
+      const found = await this.readAll('reading entries', names)
+      yield found.filter((entry) => entry !== null)
+    }
   }
 
   async *export(sinceMs: number): AsyncGenerator<readonly LedgerEntry[]> {
@@ -287,6 +348,11 @@ export class RedisUsage {
       return sumFromCounters(sum, { startMs, accountId, keyId, model })
     })
   }
+}
+
+/** The range of a query: from the first (inclusive) to the second (exclusive) in the order of names. */
+function boundsOf({ fromMs = 0, toMs }: EntryQuery): readonly [oldest: string, newest: string] {
+  return [timePrefix(fromMs), toMs === undefined ? AFTER_ALL : timePrefix(Math.max(0, toMs))]
 }
 
 /** Names and values of a hash, which ioredis returns as an object. */

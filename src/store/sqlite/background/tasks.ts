@@ -12,13 +12,15 @@ import type {
 } from '../../usage-queries.js'
 import type { AuditSearch } from '../../audit-trail.js'
 import type { AccountQuery, KeyQuery } from '../../directory.js'
+import { NEWEST_FIRST } from '../../entry-order.js'
 import { numberIn, type Connection } from '../driver.js'
 import { DirectoryTables } from '../keys/directory.js'
 import { auditPage } from '../keys/find-audit-entries.js'
 import { accountUseOf, prunedUseOf, putAccountUse } from '../ledger/account-use.js'
 import { GroupUses, lastUseOf, sumsOf } from '../ledger/read-sums.js'
 import { pruneUsage, putSums, RollUp, type Pruned, type SumsToPut } from '../ledger/roll-up.js'
-import { budgetsOf, exported, isByOwner, pageOf, type ExportPlace } from '../ledger/read-entries.js'
+import { budgetsOf, exported, isByOwner, type ExportPlace } from '../ledger/read-entries.js'
+import { sortedPageOf } from '../ledger/sorted-entries.js'
 
 /** Frames of the log (4 KiB each) from which on a checkpoint makes writers wait: 64 MiB. */
 const LONG_LOG = 16_384
@@ -45,8 +47,11 @@ export function tasksOf(db: Connection) {
     putSums: (sums: SumsToPut) => putSums(usage().rollUp, sums),
     prune: (what: Pruned, beforeMs: number) => pruneUsage(usage().rollUp, what, beforeMs),
     entries: (query: EntryQuery) => {
-      if (isByOwner(query)) catchUpIfPossible(usage().rollUp)
-      return pageOf(db, query)
+      const { order = NEWEST_FIRST } = query
+      const { column } = order
+      const needsIndex = isByOwner(query) || column === 'key' || column === 'account'
+      if (needsIndex) catchUpIfPossible(usage().rollUp)
+      return sortedPageOf(db, query, order)
     },
     sums: (query: SumQuery) => {
       caughtUp()

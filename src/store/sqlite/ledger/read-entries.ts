@@ -5,8 +5,8 @@
 import { outcomesOf } from '../../../errors.js'
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import type { BudgetSpent } from '../../ledger.js'
-import type { EntryPage, EntryQuery } from '../../usage-queries.js'
-import { numberIn, textIn, type Connection, type Row, type Value } from '../driver.js'
+import { valuesOf, type EntryPage, type EntryQuery, type OneOf } from '../../usage-queries.js'
+import { numberIn, prepared, textIn, type Connection, type Row, type Value } from '../driver.js'
 import { entryIn } from './entry-row.js'
 
 /**
@@ -36,76 +36,120 @@ export interface BudgetBatch {
   readonly next: readonly [account: string, subject: string] | null
 }
 
-/** A condition of a query and its value. */
-type Condition = readonly [sql: string, value: Value]
+/** A condition of a query and its values. */
+export interface Condition {
+  readonly sql: string
+  readonly values: readonly Value[]
+}
 
 /** Whether the query reads `entry_places`, which lacks entries that the roll-up has not added yet. */
 export function isByOwner(query: EntryQuery): boolean {
-  return query.keyId !== undefined || (query.accountId !== null && !isFailure(query))
+  return ownerOf(query) !== null && (typeof query.keyId === 'string' || !isFailure(query))
 }
 
-/** One page of entries, newest first. */
-export function pageOf(db: Connection, query: EntryQuery): EntryPage {
+/** The key or account whose entries a query selects. */
+export function ownerOf({ keyId, accountId }: EntryQuery): string | null {
+  return typeof keyId === 'string' ? keyId : accountId
+}
+
+/**
+ * One page of entries in the order of time, newest first unless the order is ascending. `owner`: the page is
+ * read from the index of this key or account.
+ */
+export function pageOf(
+  db: Connection,
+  query: EntryQuery,
+  owner = isByOwner(query) ? ownerOf(query) : null,
+): EntryPage {
   const cursor = query.after === null ? null : CURSOR.exec(query.after)
   if (query.after !== null && cursor === null) return { entries: [], next: null }
-  const filter = filterOf(query)
-  const { from, at, condition, owner } = sourceOf(query)
-  const range: Condition[] = []
-  if (query.fromMs !== undefined) range.push([`${at} >= ?`, query.fromMs])
-  if (query.toMs !== undefined) range.push([`${at} < ?`, query.toMs])
+  const matches = both(filterOf(query))
+  const { from, at, condition } = sourceOf(query, owner)
+  const [direction, beyond] = query.order?.isDescending === false ? ['ASC', '>'] : ['DESC', '<']
   // Entries of one millisecond are in the order of their ids, as in Redis; the indexes have only the time.
-  const isAfter = cursor === null ? '' : `AND ${at} <= ? AND (${at}, entry.request_id) < (?, ?)`
-  const cursorValues =
-    cursor === null ? [] : [Number(cursor[1]), Number(cursor[1]), cursor[2] ?? '']
-  const matches = filter.map(([sql]) => sql).join(' AND ') || '1'
+  const isAfter: Condition[] =
+    cursor === null
+      ? []
+      : [
+          {
+            sql: `${at} ${beyond}= ? AND (${at}, entry.request_id) ${beyond} (?, ?)`,
+            values: [Number(cursor[1]), Number(cursor[1]), cursor[2] ?? ''],
+          },
+        ]
+  const range = both([condition, ...rangeOf(query, at), ...isAfter])
   const scanned = (columns: string) =>
-    `SELECT ${at} AS at_ms, entry.request_id, ${columns} FROM ${from} WHERE
-     ${[condition, ...range.map(([sql]) => sql)].join(' AND ')} ${isAfter}
-     ORDER BY ${at} DESC, entry.request_id DESC LIMIT ${MAX_SCANNED}`
-  const scannedValues = [...owner, ...values(range), ...cursorValues]
+    `SELECT ${at} AS at_ms, entry.request_id, ${columns} FROM ${from} WHERE ${range.sql}
+     ORDER BY ${at} ${direction}, entry.request_id ${direction} LIMIT ${MAX_SCANNED}`
   // One more row shows whether there is another page. SQLite stops the scan when it has found these rows.
-  const found = db
-    .prepare(
-      `SELECT at_ms, request_id, seq FROM (${scanned(`entry.seq, ${matches} AS is_match`)})
-       WHERE is_match LIMIT ${query.limit + 1}`,
-    )
-    .all(...values(filter), ...scannedValues)
+  const found = prepared(
+    db,
+    `SELECT at_ms, request_id, seq FROM (${scanned(`entry.seq, ${matches.sql} AS is_match`)})
+     WHERE is_match LIMIT ?`,
+  ).all(...matches.values, ...range.values, query.limit + 1)
   if (found.length > query.limit) {
     return { entries: entriesOf(db, found.slice(0, -1)), next: cursorOf(found.at(-2)) }
   }
-  const last = db
-    .prepare(`SELECT * FROM (${scanned('1')}) LIMIT 1 OFFSET ${MAX_SCANNED - 1}`)
-    .get(...scannedValues)
+  const last = prepared(
+    db,
+    `SELECT * FROM (${scanned('1')}) LIMIT 1 OFFSET ${MAX_SCANNED - 1}`,
+  ).get(...range.values)
   return { entries: entriesOf(db, found), next: cursorOf(last) }
 }
 
 /** The tables and the index that a page is read from: the index with the fewest entries that do not match. */
-interface Source {
+export interface Source {
   readonly from: string
   /** The column with the time of an entry. */
   readonly at: string
-  readonly condition: string
-  readonly owner: readonly Value[]
+  readonly condition: Condition
 }
 
-function sourceOf(query: EntryQuery): Source {
-  if (isByOwner(query)) {
-    return {
-      from: 'entry_places AS place CROSS JOIN ledger_entries AS entry ON entry.seq = place.seq',
-      at: 'place.at_ms',
-      condition: 'place.owner = ?',
-      owner: [query.keyId ?? query.accountId],
-    }
+function sourceOf(query: EntryQuery, owner: string | null): Source {
+  if (owner !== null) return ownSource(owner)
+  return isFailure(query) ? FAILED : BY_TIME
+}
+
+/** The entries of a key or an account. */
+export function ownSource(owner: string): Source {
+  return {
+    from: 'entry_places AS place CROSS JOIN ledger_entries AS entry ON entry.seq = place.seq',
+    at: 'place.at_ms',
+    condition: { sql: 'place.owner = ?', values: [owner] },
   }
-  const [index, condition] = isFailure(query)
-    ? ['entries_failed', "outcome <> 'ok'"]
-    : ['entries_by_time', 'true']
-  const from = `ledger_entries AS entry INDEXED BY ${index}`
-  return { from, at: 'entry.at_ms', condition, owner: [] }
 }
 
-function entriesOf(db: Connection, rows: readonly Row[]): LedgerEntry[] {
-  const entry = db.prepare('SELECT * FROM ledger_entries WHERE seq = ?')
+/** All entries, in order of time. */
+export const BY_TIME: Source = {
+  from: 'ledger_entries AS entry INDEXED BY entries_by_time',
+  at: 'entry.at_ms',
+  condition: { sql: 'true', values: [] },
+}
+/** Those that failed. */
+export const FAILED: Source = {
+  from: 'ledger_entries AS entry INDEXED BY entries_failed',
+  at: 'entry.at_ms',
+  condition: { sql: "outcome <> 'ok'", values: [] },
+}
+
+/** The conditions together. */
+export function both(conditions: readonly Condition[]): Condition {
+  return {
+    sql: conditions.map(({ sql }) => `(${sql})`).join(' AND ') || 'true',
+    values: conditions.flatMap(({ values }) => values),
+  }
+}
+
+/** The conditions for the time. */
+export function rangeOf({ fromMs, toMs }: EntryQuery, at: string): Condition[] {
+  return [
+    ...(fromMs === undefined ? [] : [{ sql: `${at} >= ?`, values: [fromMs] }]),
+    ...(toMs === undefined ? [] : [{ sql: `${at} < ?`, values: [toMs] }]),
+  ]
+}
+
+/** The entries of rows with `seq`, in their order. */
+export function entriesOf(db: Connection, rows: readonly Row[]): LedgerEntry[] {
+  const entry = prepared(db, 'SELECT * FROM ledger_entries WHERE seq = ?')
   return rows.flatMap((row) => {
     // The entry may have been pruned since.
     const whole = entry.get(numberIn(row, 'seq'))
@@ -117,36 +161,53 @@ function cursorOf(row: Row | undefined): string | null {
   return row === undefined ? null : `${numberIn(row, 'at_ms')}_${textIn(row, 'request_id')}`
 }
 
-function filterOf(query: EntryQuery): Condition[] {
-  const { model, modelAsked, upstream, status, failed, keyId, accountId } = query
-  const { outcome, cause, ingress, label, clientRequestId, models } = query
-  const filter: Condition[] = []
-  if (model !== undefined) filter.push(['model = ?', model])
-  if (models !== undefined) {
-    filter.push(['model IN (SELECT value FROM json_each(?))', JSON.stringify(models)])
-  }
-  if (modelAsked !== undefined) filter.push(['model_asked IS ?', modelAsked])
-  if (upstream !== undefined) filter.push(['upstream IS ?', upstream])
-  if (status !== undefined) filter.push(['status = ?', status])
-  if (failed !== undefined) filter.push([`(outcome <> 'ok') = ?`, failed ? 1 : 0])
-  if (outcome !== undefined) filter.push(['outcome = ?', outcome])
-  if (cause !== undefined) {
-    filter.push(['outcome IN (SELECT value FROM json_each(?))', JSON.stringify(outcomesOf(cause))])
-  }
-  if (ingress !== undefined) filter.push(['ingress IS ?', ingress])
-  if (label !== undefined) {
-    filter.push(["instr(' ' || coalesce(labels, '') || ' ', ' ' || ? || ' ') > 0", label])
-  }
-  if (clientRequestId !== undefined) filter.push(['client_request_id IS ?', clientRequestId])
-  if (keyId !== undefined) filter.push(['key_id = ?', keyId])
-  if (accountId !== null) filter.push(['account_id = ?', accountId])
-  return filter
+/** The conditions of the filters. */
+export function filterOf(query: EntryQuery): Condition[] {
+  const { failed, accountId, cause, label, within, clientRequestId } = query
+  return [
+    ...is('model', query.model),
+    ...is('model_asked', query.modelAsked),
+    ...is('upstream', query.upstream),
+    ...is('status', query.status),
+    ...(failed === undefined ? [] : [{ sql: `(outcome <> 'ok') = ?`, values: [failed ? 1 : 0] }]),
+    ...is('outcome', query.outcome),
+    ...is('outcome', cause === undefined ? undefined : valuesOf(cause).flatMap(outcomesOf)),
+    ...is('ingress', query.ingress),
+    ...(label === undefined ? [] : [hasLabel(valuesOf(label))]),
+    ...is('client_request_id', clientRequestId),
+    ...is('key_id', query.keyId),
+    ...is('account_id', accountId ?? undefined),
+    ...(within === undefined
+      ? []
+      : [
+          {
+            sql: "account_id = ? OR instr('/' || coalesce(account_path, '') || '/', '/' || ? || '/') > 0",
+            values: [within.accountId, within.name],
+          },
+        ]),
+  ]
+}
+
+/** The condition for a column to have the value, or one of them; null is none. */
+function is(column: string, wanted: OneOf<string | number> | undefined): Condition[] {
+  if (wanted === undefined) return []
+  if (typeof wanted !== 'object') return [{ sql: `${column} IS ?`, values: [wanted] }]
+  const sql = `${column} IN (SELECT value FROM json_each(?))`
+  return [{ sql, values: [JSON.stringify(wanted)] }]
+}
+
+function hasLabel(labels: readonly string[]): Condition {
+  const one = "instr(' ' || coalesce(labels, '') || ' ', ' ' || ? || ' ') > 0"
+  return { sql: labels.map(() => one).join(' OR ') || 'false', values: labels }
 }
 
 /** Whether the query is for failures only; every status other than 200 is that of a failure. */
-function isFailure({ failed, status, outcome, cause }: EntryQuery): boolean {
+export function isFailure({ failed, status, outcome, cause }: EntryQuery): boolean {
   if (failed === true || cause !== undefined) return true
-  return (status !== undefined && status !== 200) || (outcome !== undefined && outcome !== 'ok')
+  return (
+    (status !== undefined && !valuesOf(status).includes(200)) ||
+    (outcome !== undefined && !valuesOf(outcome).includes('ok'))
+  )
 }
 
 /** The next entries of the export, oldest first. */
@@ -194,8 +255,4 @@ function spentIn(row: Row): BudgetSpent[] {
   })
   const budgets = [of('usd_day', 'day'), of('usd_week', 'week'), of('usd_month', 'month')]
   return budgets.filter(({ nanoUsd }) => nanoUsd > 0)
-}
-
-function values(of: readonly Condition[]): Value[] {
-  return of.map(([, value]) => value)
 }

@@ -10,14 +10,7 @@ import {
   type SumQuery,
   type ZoneOffset,
 } from '../../usage-queries.js'
-import {
-  numberIn,
-  textIn,
-  type Connection,
-  type Row,
-  type Statement,
-  type Value,
-} from '../driver.js'
+import { numberIn, prepared, textIn, type Connection, type Row, type Value } from '../driver.js'
 import { ONE_KEY } from './property-sums.js'
 import {
   ALL_KEYS,
@@ -449,14 +442,4 @@ export function lastUses(db: Connection, accountId: string | null): Map<string, 
     uses.set(keyId, Math.max(uses.get(keyId) ?? 0, atMs))
   }
   return uses
-}
-
-const statements = new WeakMap<Connection, Map<string, Statement>>()
-
-/** The statement, prepared once: a page of keys of a hundred accounts runs the same one for each. */
-function prepared(db: Connection, sql: string): Statement {
-  const known = statements.get(db) ?? new Map<string, Statement>()
-  const statement = known.get(sql) ?? db.prepare(sql)
-  statements.set(db, known.set(sql, statement))
-  return statement
 }
