@@ -19,7 +19,7 @@ export interface CloudCall {
 
 const VERTEX =
   /^\/v1(?:beta1)?\/(?:projects\/[^/]+\/locations\/[^/]+\/)?publishers\/(anthropic|google)(\/models\/([^/]+):(\w+))$/
-const AZURE = /^\/openai\/deployments\/[^/]+(\/chat\/completions|\/embeddings|\/completions)$/
+const AZURE = /^\/openai\/deployments\/([^/]+)(\/chat\/completions|\/embeddings|\/completions)$/
 
 /** Null for a path of no platform. */
 export function cloudCallOf(pathname: string): CloudCall | null {
@@ -32,8 +32,12 @@ export function cloudCallOf(pathname: string): CloudCall | null {
       ? { platform: 'vertex', provider: 'anthropic', path: '/messages/count_tokens', model: '' }
       : { platform: 'vertex', provider: 'anthropic', path: '/messages', model: claudeOf(model) }
   }
-  const path = AZURE.exec(pathname)?.[1] ?? (pathname === '/openai/responses' ? '/responses' : null)
-  return path === null ? null : { platform: 'azure', provider: 'openai', path, model: '' }
+  if (pathname === '/openai/responses') {
+    return { platform: 'azure', provider: 'openai', path: '/responses', model: '' }
+  }
+  const [, deployment = '', path = ''] = AZURE.exec(pathname) ?? []
+  if (path === '') return null
+  return { platform: 'azure', provider: 'openai', path, model: decodeURIComponent(deployment) }
 }
 
 /** Anthropic's own id: `claude-sonnet-4-5` for `claude-sonnet-4-5@20250929`. */
@@ -43,10 +47,13 @@ function claudeOf(model: string): string {
 
 /** The body for the vendor's own API. */
 export function vendorBody(
-  { provider, model }: CloudCall,
+  { platform, provider, model }: CloudCall,
   body: JsonObject | undefined,
 ): JsonObject | undefined {
-  if (provider !== 'anthropic' || body === undefined) return body
+  if (body === undefined) return body
+  // Azure takes the deployment in the path, and needs no model.
+  if (platform === 'azure' && model !== '') return { ...body, model: body.model ?? model }
+  if (provider !== 'anthropic') return body
   const rest = Object.fromEntries(
     Object.entries(body).filter(([name]) => name !== 'anthropic_version'),
   )
@@ -76,7 +83,7 @@ export function cloudDenial(
   tokens: CloudTokens,
 ): Reply | null {
   if (platform === 'bedrock') return bedrockDenial(request, tokens)
-  const why = tokens.tokenDenial(request.headers)
+  const why = tokens.tokenDenial(request.headers) ?? keyDenial(platform, request.headers)
   if (why === null) return null
   const error =
     platform === 'vertex'
@@ -88,6 +95,16 @@ export function cloudDenial(
       : { code: '401', message: `Access token is missing or invalid: ${why}` }
   return errorReply(401, { 'content-type': 'application/json' }, JSON.stringify({ error }))
 }
+
+/** A vendor's own API checks its keys itself. */
+function keyDenial(platform: CheckedPlatform, headers: IncomingHttpHeaders): string | null {
+  if (platform === 'vendor') return null
+  const key = KEY_HEADERS.map((name) => headers[name]).find((value) => value !== undefined)
+  if (key === undefined) return 'no key or token'
+  return key.includes('invalid') ? 'unknown key' : null
+}
+
+const KEY_HEADERS = ['authorization', 'api-key', 'x-goog-api-key', 'x-api-key']
 
 function bedrockDenial(request: AuthorizedRequest, tokens: CloudTokens): Reply | null {
   const denial = tokens.signatureDenial(request)

@@ -28,6 +28,8 @@ export const EMULATED_KEYS = { keyId: 'AKIDEXAMPLE', secret: 'example' }
 /** A request for credentials. */
 export interface TokenRequest {
   readonly method: string
+  /** Path and query, unchanged. */
+  readonly target: string
   readonly path: string
   readonly query: URLSearchParams
   readonly headers: IncomingHttpHeaders
@@ -104,10 +106,19 @@ export class CloudTokens {
     if (path === '/google/token' && method === 'POST') {
       return this.issue('google', () => this.oauth())
     }
+    if (path === '/google/sts' && method === 'POST') {
+      return this.issue('google-sts', () => this.exchanged(request))
+    }
+    if (/^\/google\/[^/]+:generateAccessToken$/.test(path) && method === 'POST') {
+      return this.issue('google-impersonation', () => this.impersonated(request))
+    }
     if (path === '/azure/identity') {
+      if (headers['x-identity-header'] === undefined) return refused(401, 'No X-IDENTITY-HEADER')
       return this.issue('app-service', () => this.managed('2019-08-01'))
     }
-    if (path === '/metadata/identity/oauth2/token') {
+    // Microsoft's library adds a slash.
+    if (/^\/metadata\/identity\/oauth2\/token\/?$/.test(path)) {
+      if (headers.metadata !== 'true') return refused(400, 'Required metadata header not specified')
       return this.issue('vm', () => this.managed('2018-02-01'))
     }
     return this.entra(request)
@@ -168,6 +179,27 @@ export class CloudTokens {
     return json({ access_token: this.token(), expires_in: seconds, token_type: 'Bearer' })
   }
 
+  /** Google's STS: a token for one of another identity provider. */
+  private exchanged({ text: form }: TokenRequest): TokenReply {
+    const fields = new URLSearchParams(form)
+    const grant = 'urn:ietf:params:oauth:grant-type:token-exchange'
+    if (fields.get('grant_type') !== grant || !fields.get('subject_token')) {
+      return refused(400, 'invalid_request')
+    }
+    const issued_token_type = 'urn:ietf:params:oauth:token-type:access_token'
+    const { lifeSeconds: expires_in } = this.state
+    return json({ access_token: this.token(), issued_token_type, expires_in, token_type: 'Bearer' })
+  }
+
+  /** IAM credentials: the token of a service account for one of Google's STS. */
+  private impersonated({ headers }: TokenRequest): TokenReply {
+    if (headers.authorization === undefined || this.tokenDenial(headers) !== null) {
+      return refused(401, 'UNAUTHENTICATED')
+    }
+    const expireTime = new Date(this.expiresAtMs).toISOString()
+    return json({ accessToken: this.token(), expireTime })
+  }
+
   /** The reply of a managed identity; App Service gives the expiry as text. */
   private managed(version: string): TokenReply {
     const seconds = Math.round(this.expiresAtMs / 1_000)
@@ -198,9 +230,18 @@ export class CloudTokens {
     })
   }
 
-  private assumedRole({ text: form }: TokenRequest): TokenReply {
-    const fields = new URLSearchParams(form)
+  private assumedRole(request: TokenRequest): TokenReply {
+    const fields = new URLSearchParams(request.text)
     const action = fields.get('Action') ?? ''
+    const denial = this.roleDenial(action, fields, request)
+    if (denial !== null) {
+      const { name, message } = denial
+      return {
+        status: 403,
+        headers: { 'content-type': 'text/xml' },
+        body: `<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><Error><Type>Sender</Type><Code>${name}</Code><Message>${message}</Message></Error><RequestId>emulated</RequestId></ErrorResponse>`,
+      }
+    }
     const { keyId, secret, sessionToken, expires } = this.newKeys()
     const arn = fields.get('RoleArn') ?? ''
     return {
@@ -208,6 +249,24 @@ export class CloudTokens {
       headers: { 'content-type': 'text/xml' },
       body: `<${action}Response xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><${action}Result><AssumedRoleUser><Arn>${arn}</Arn><AssumedRoleId>AROA:${fields.get('RoleSessionName') ?? ''}</AssumedRoleId></AssumedRoleUser><Credentials><AccessKeyId>${keyId}</AccessKeyId><SecretAccessKey>${secret}</SecretAccessKey><SessionToken>${sessionToken}</SessionToken><Expiration>${expires}</Expiration></Credentials></${action}Result><ResponseMetadata><RequestId>emulated</RequestId></ResponseMetadata></${action}Response>`,
     }
+  }
+
+  /** AssumeRole is signed for the service `sts`; a web identity is not signed, but has a token. */
+  private roleDenial(
+    action: string,
+    fields: URLSearchParams,
+    { method, target, headers, text: form }: TokenRequest,
+  ): Denial | null {
+    if (action === 'AssumeRoleWithWebIdentity') {
+      const token = fields.get('WebIdentityToken') ?? ''
+      if (token !== '') return null
+      return denied('InvalidIdentityToken', 'No OpenIDConnect provider found')
+    }
+    const { authorization = '' } = headers
+    if (!/^AWS4-HMAC-SHA256 Credential=[^/]+\/\d{8}\/[^/]+\/sts\//.test(authorization)) {
+      return denied('MissingAuthenticationToken', 'Request is missing Authentication Token')
+    }
+    return this.signatureDenial({ method, target, headers, body: Buffer.from(form) })
   }
 
   /** Null if the token was issued here and is valid, or is no token of the emulator. */

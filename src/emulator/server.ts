@@ -280,10 +280,10 @@ class Handler {
     { url, raw }: { readonly url: URL; readonly raw: Buffer },
     response: ServerResponse,
   ): boolean {
-    const { method = 'GET', headers } = request
+    const { method = 'GET', url: target = '/', headers } = request
     const text = raw.toString()
     const { pathname: path, searchParams: query } = url
-    const reply = this.tokens.answer({ method, path, query, headers, text })
+    const reply = this.tokens.answer({ method, target, path, query, headers, text })
     if (reply === null) return false
     // The connection stays open without a reply.
     if (reply === 'hang') return true

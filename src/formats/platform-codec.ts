@@ -6,12 +6,14 @@
  * Runtime, Vertex AI and Azure OpenAI, read 2026-11-23.
  */
 import { GatewayError } from '../errors.js'
-import { arrayOf, isObject, objectOf, type JsonObject } from './chat/json.js'
+import { arrayOf, isObject, objectOf, type JsonObject, type JsonValue } from './chat/json.js'
 import { cloudModelOf } from './chat/cloud-model-id.js'
+import type { ChatRequest } from './chat/request.js'
 import { tokenCount } from './chat/usage.js'
 import type { UpstreamCodec, TokenCounter, WireFormat } from './dialect.js'
 import { vertexEmbeddings } from './gemini/vertex-embeddings.js'
 import { awsErrorIn, decodeAwsError } from './wire/aws/decode-error.js'
+import { refused } from './wire/json/check-fields.js'
 import { stringifyExact } from './wire/json/exact-numbers.js'
 import type { Edit } from './wire/json/splice.js'
 import { largeEdit } from './wire/json/write-json.js'
@@ -131,7 +133,6 @@ function bedrockClaude(base: UpstreamCodec): UpstreamCodec {
       path: bedrockModelPath(model, stream ? 'invoke-with-response-stream' : 'invoke'),
       accept: stream ? 'application/vnd.amazon.eventstream' : 'application/json',
     }),
-    // "Not supported: … URL sources" (Bedrock user guide, "Anthropic Claude Messages API").
     readsUrl: () => false,
     // As Anthropic's SDK, which leaves the header of the betas too.
     inBody: ({ 'anthropic-version': version, ...headers }) => {
@@ -144,10 +145,14 @@ function bedrockClaude(base: UpstreamCodec): UpstreamCodec {
         },
       }
     },
-    encodeRequest: (request, facts, losses) =>
-      without(base.encodeRequest(request, facts, losses), ['model', 'stream']),
-    edits: (body, modelName, context) =>
-      editsWithout(base.edits(body, modelName, context), ['model', 'stream']),
+    encodeRequest: (request, facts, losses) => {
+      refuseUrls(request)
+      return without(base.encodeRequest(request, facts, losses), ['model', 'stream'])
+    },
+    edits: (body, modelName, context) => {
+      refuseUrlsOf(body)
+      return editsWithout(base.edits(body, modelName, context), ['model', 'stream'])
+    },
     tokenCounter: bedrockCounter,
     // A 200 can be an error: an unknown operation.
     decodeReply: (body, request, sink) => {
@@ -163,6 +168,39 @@ function bedrockClaude(base: UpstreamCodec): UpstreamCodec {
     },
     decodeError: decodeAwsError,
   }
+}
+
+/** "Not supported: … URL sources" (Bedrock user guide, "Anthropic Claude Messages API"). */
+function refuseUrls({ messages }: ChatRequest): void {
+  for (const message of messages) {
+    if (message.role !== 'user' && message.role !== 'tool') continue
+    for (const [index, part] of message.parts.entries()) {
+      const isMedia = part.type === 'image' || part.type === 'file'
+      if (isMedia && part.source.kind === 'url') {
+        throw refusedUrl(`messages[${message.index}].content[${index}]`)
+      }
+    }
+  }
+}
+
+/** The same for a body of the Messages API. */
+function refuseUrlsOf({ messages }: JsonObject): void {
+  for (const [index, message] of arrayOf(messages).entries()) {
+    refuseUrlsIn(objectOf(message).content, `messages[${index}].content`)
+  }
+}
+
+function refuseUrlsIn(content: JsonValue | undefined, path: string): void {
+  for (const [index, each] of arrayOf(content).entries()) {
+    const block = objectOf(each)
+    const at = `${path}[${index}]`
+    if (objectOf(block.source).type === 'url') throw refusedUrl(at)
+    if (block.type === 'tool_result') refuseUrlsIn(block.content, `${at}.content`)
+  }
+}
+
+function refusedUrl(path: string): GatewayError {
+  return refused(path, 'Claude on Bedrock does not accept a URL. Send the bytes as base64.')
 }
 
 function without(body: JsonObject, keys: readonly string[]): JsonObject {

@@ -14,6 +14,7 @@ models:
   - { id: seeing, family: openai, vision: true, context_window: 100000, price: { input: 1, output: 2 } }
   - { id: blind, family: openai, vision: false, tools: false, context_window: 1000, price: { input: 10, output: 20 } }
   - { id: free, family: openai }
+  - { id: claude-sonnet-9, family: anthropic, vision: true, price: { input: 1, output: 1, service_tiers: { geographic_profile: 1.1 } } }
 `
 
 function sideOf(routes: string): ComparedConfig {
@@ -26,6 +27,9 @@ models: models.yaml
 upstreams:
   a: { dialect: openai-chat, base_url: https://a.example.com/v1, api_key: x }
   b: { dialect: anthropic, base_url: https://b.example.com/v1, api_key: x }
+  bedrock: { platform: bedrock, dialect: anthropic, region: eu-west-1, auth: { aws: default } }
+  converse: { platform: bedrock, dialect: converse, region: eu-west-1, auth: { aws: default } }
+  vertex: { platform: vertex, dialect: anthropic, project: p, location: global, auth: { google: default } }
 routes:
 ${routes}`,
       files: { '/nowhere/models.yaml': MODELS },
@@ -135,5 +139,29 @@ void t.test('embeddings cannot move to an upstream that does not support them', 
   const embedding = headOf({ format: 'embeddings', wire: 'openai-embeddings', model: 'free' })
   const { refused } = compare([embedding], before, sideOf('  - { prefix: f, upstream: b }'))
   t.match(refused, [{ model: 'free', dialect: null, requests: 1 }])
+  t.end()
+})
+
+void t.test('a move to a cloud has the price of its ids, and what it cannot read', (t) => {
+  const vendor = sideOf('  - { prefix: claude-, upstream: b }')
+  const cloud = (upstream: string, model: string): ComparedConfig =>
+    sideOf(`  - { prefix: claude-, targets: [{ upstream: ${upstream}, model: '${model}' }] }`)
+  const image = { ...SKETCH, turns: [['user', 'text', 'image url']] }
+  const claude = { format: 'messages', wire: 'anthropic', dialect: 'anthropic' } as const
+  const heads = [
+    headOf({ ...claude, model: 'claude-sonnet-9' }),
+    headOf({ ...claude, model: 'claude-sonnet-9', sketch: image }),
+  ]
+  for (const [upstream, model, usd, refusals] of [
+    ['bedrock', 'eu.anthropic.claude-sonnet-9-v1:0', 0.0044, 1],
+    ['bedrock', 'global.anthropic.claude-sonnet-9-v1:0', 0.004, 1],
+    ['converse', 'anthropic.claude-sonnet-9-v1:0', 0.004, 1],
+    ['vertex', 'claude-sonnet-9@20260901', 0.004, 0],
+  ] as const) {
+    const { moves, cost, refused } = compare(heads, vendor, cloud(upstream, model))
+    t.match(moves, [{ from: { upstream: 'b' }, to: { upstream, model }, requests: 2 }], model)
+    t.equal(cost.after_usd, usd, model)
+    t.equal(refused.length, refusals, model)
+  }
   t.end()
 })

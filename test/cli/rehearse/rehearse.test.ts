@@ -37,6 +37,27 @@ for (const [upstream, model] of UPSTREAMS) {
   })
 }
 
+const CLOUDS = [
+  ['bedrock', 'eu.anthropic.claude-sonnet-4-5-20250929-v1:0'],
+  ['converse', 'amazon.nova-pro-v1:0'],
+  ['vertex', 'gemini-2.5-pro'],
+  ['azure', 'gpt-5.4'],
+] as const
+
+for (const [upstream, model] of CLOUDS) {
+  void t.test(`an upstream of ${upstream} passes every check`, async (t) => {
+    const { status, results, out, err } = await report(
+      ...['--upstream', upstream, '--model', model, '--format', 'messages'],
+    )
+    t.equal(status, 0, err)
+    t.same(
+      results.filter(({ result }) => result !== 'pass'),
+      [],
+    )
+    t.notMatch(out + err, CANARY)
+  })
+}
+
 void t.test('a field that the gateway cannot translate is a loss, not a failure', async (t) => {
   const stop = ['--format', 'chat', '--check', 'stop']
   const carried = await report('--upstream', 'anthropic', '--model', 'claude-opus-5-5', ...stop)

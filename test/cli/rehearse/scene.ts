@@ -6,6 +6,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Test } from 'tap'
 import { objectOf, type JsonObject } from '../../../src/formats/chat/json.js'
+import { EMULATED_KEYS } from '../../../src/emulator/cloud-tokens.js'
 import { startEmulator } from '../../../src/emulator/server.js'
 import { CANARY, run } from '../../process/program.js'
 
@@ -27,6 +28,10 @@ upstreams:
   anthropic: { dialect: anthropic, base_url: ${anthropic}, api_key: ${CANARY} }
   google: { dialect: gemini, base_url: ${gemini}, api_key: ${CANARY} }
   keyless: { dialect: openai-chat, base_url: ${openai}, api_key: '\${NO_SUCH_KEY_IS_SET}' }
+  bedrock: { platform: bedrock, dialect: anthropic, region: eu-west-1, base_url: ${emulator.origin}, auth: { aws: { access_key_id: ${EMULATED_KEYS.keyId}, secret_access_key: ${EMULATED_KEYS.secret} } } }
+  converse: { platform: bedrock, dialect: converse, region: eu-west-1, base_url: ${emulator.origin}, api_key: ${CANARY} }
+  vertex: { platform: vertex, dialect: gemini, project: acme, location: global, base_url: ${emulator.origin}, api_key: ${CANARY} }
+  azure: { platform: azure, dialect: openai, api_version: 2024-10-21, deployments: { gpt-5.4: gpt-5.4-prod }, base_url: ${emulator.origin}, api_key: ${CANARY} }
 guardrails:
   words: { patterns: ['absent text'], action: mask }
 routes:

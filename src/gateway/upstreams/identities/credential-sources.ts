@@ -83,10 +83,12 @@ async function awsKeys(auth: AwsIdentity, region: string | null): Promise<Issued
   const { AWS_CONTAINER_CREDENTIALS_FULL_URI: full, AWS_CONTAINER_CREDENTIALS_RELATIVE_URI: path } =
     process.env
   const limits = (full ?? path) === undefined ? METADATA_LIMITS : CONTAINER_LIMITS
+  // The library keeps the shared files in memory, in which a program may have replaced the keys.
+  const options = { clientConfig, ignoreCache: true }
   const chain =
     profile === null
-      ? library.fromNodeProviderChain({ clientConfig, ...limits })
-      : library.fromIni({ profile, clientConfig })
+      ? library.fromNodeProviderChain({ ...options, ...limits })
+      : library.fromIni({ ...options, profile })
   const provider =
     roleArn === null
       ? chain
