@@ -1,4 +1,5 @@
 /** Generates `docs/reference/cli.md` from the help texts of the commands. */
+import { helpText } from '../../src/cli/command.js'
 import { COMMANDS } from '../../src/cli/commands.js'
 
 /** The page: every command with its `--help`. */
@@ -12,13 +13,13 @@ export async function cliPage(): Promise<string> {
     '`sluice` is `node dist/main.js`. `SLUICE_CONFIG` names the configuration for every command; `--config FILE` comes before it. `--help` explains a',
     'command, and `--json` prints JSON if a program reads the output. Exit status: 0 success, 1 failure, 2 wrong usage.',
     '',
-    ...commands.flatMap(({ name, summary, help }) => [
-      `## \`sluice ${name}\``,
+    ...commands.flatMap((command) => [
+      `## \`sluice ${command.name()}\``,
       '',
-      `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`,
+      `${command.summary().charAt(0).toUpperCase()}${command.summary().slice(1)}.`,
       '',
       '```text',
-      help.trim(),
+      helpText(command).trim(),
       '```',
       '',
     ]),

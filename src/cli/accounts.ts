@@ -18,138 +18,116 @@ import type { JsonObject } from '../formats/chat/json.js'
 import { newRequestId } from '../http/request-id.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import { accountPages } from '../store/list-all.js'
-import { parseAction, type OptionValues, type Command } from './command.js'
+import { configOption, declare, UsageError } from './command.js'
 import { printList } from './print-table-or-json.js'
-import { UsageError } from './usage-error.js'
-import { namedAccount, openingFor, required, withStore, type StoreSession } from './with-store.js'
+import {
+  namedAccount,
+  required,
+  withStore,
+  type OpenStore,
+  type StoreSession,
+} from './with-store.js'
 
 /** `sluice accounts`. */
-export const command: Command = {
-  name: 'accounts',
-  summary: 'create and list accounts, change their plans, disable and enable them',
-  help: `
-Usage: sluice accounts create     (--email EMAIL | --name NAME) --plan PLAN [--parent ACCOUNT]
-                                  [--admin] [--password-stdin] [--config FILE] [--json]
-       sluice accounts set-plan   --account ACCOUNT --plan PLAN [--config FILE]
-       sluice accounts set-parent --account ACCOUNT --parent ACCOUNT|none [--config FILE]
-       sluice accounts disable    --account ACCOUNT [--config FILE]
-       sluice accounts enable     --account ACCOUNT [--config FILE]
-       sluice accounts list       [--config FILE] [--json]
-
-Works on the store of the configuration, with or without a running gateway. A running gateway uses
-the change within a second. 'create --email' also makes a user who owns the account; with --name
-an existing user may own another account. 'disable' refuses all requests with the keys of the
-account, and of all accounts below it, with 401, and closes the dashboard to users without another
-account; 'enable' makes the same keys work again.
-
-Options:
-  --config FILE      the configuration file (default: the variable SLUICE_CONFIG)
-  --email EMAIL      the owner's e-mail address; accepted instead of --account, too
-  --name NAME        1 to 63 characters of a-z, 0-9 and '-' (default: made from --email)
-  --parent ACCOUNT   the account whose limits count for this one, too; 'none' for set-parent
-  --account ACCOUNT  an account's name, id or e-mail address
-  --plan PLAN        a plan of the configuration: starter, pro or max, if it does not name others
-                     (with --name by default: starter, or the first)
-  --admin            an administrator, who manages all accounts in the dashboard
-  --password-stdin   read the password (8 characters to 1,024 bytes) from standard input, without
-                     a final line break; otherwise one is generated and printed once
-  --json             print JSON
-
-Exit status: 0 success, 1 failure, 2 wrong usage.
-
-Example:
-  sluice accounts create --config config/gateway.yaml --email team@example.com --plan pro
-`,
-  run(argv) {
-    const { action, values } = parseAccounts(argv)
-    const opening = openingFor('sluice accounts', values.config, action !== 'create')
-    return withStore(opening, (session) => runAccounts(session, action, values))
-  },
-}
-
-/** The action of `sluice accounts`. */
-export type AccountsAction = 'create' | 'set-plan' | 'set-parent' | 'disable' | 'enable' | 'list'
-
-const ALLOWED: Record<AccountsAction, readonly string[]> = {
-  create: ['config', 'email', 'name', 'plan', 'parent', 'admin', 'password-stdin', 'json'],
-  'set-plan': ['config', 'email', 'account', 'plan'],
-  disable: ['config', 'email', 'account'],
-  enable: ['config', 'email', 'account'],
-  list: ['config', 'json'],
-  'set-parent': ['config', 'email', 'account', 'parent'],
-}
-
-const NEEDED: Record<AccountsAction, readonly string[]> = {
-  create: [],
-  'set-plan': ['--plan PLAN'],
-  'set-parent': ['--parent ACCOUNT'],
-  disable: [],
-  enable: [],
-  list: [],
-}
-
-const OPTIONS = {
-  config: { type: 'string' },
-  email: { type: 'string' },
-  name: { type: 'string' },
-  parent: { type: 'string' },
-  account: { type: 'string' },
-  plan: { type: 'string' },
-  admin: { type: 'boolean' },
-  'password-stdin': { type: 'boolean' },
-  json: { type: 'boolean' },
-} as const
-
-/** The options of all actions. */
-export type AccountsValues = OptionValues<typeof OPTIONS>
-
-/** The action and its options. Throws `UsageError` or parseArgs's error. */
-export function parseAccounts(argv: readonly string[]): {
-  action: AccountsAction
-  values: AccountsValues
-} {
-  const parsed = parseAction('accounts', argv, {
-    options: OPTIONS,
-    allowed: ALLOWED,
-    needed: NEEDED,
+export function command(open: OpenStore = withStore) {
+  const accounts = declare({
+    name: 'accounts',
+    summary: 'create and list accounts, change their plans, disable and enable them',
+    description: `
+Works on the store of the configuration, with or without a running gateway. A running gateway uses the change
+within a second. 'create --email' also makes a user who owns the account; with --name an existing user may own
+another account. 'disable' refuses all requests with the keys of the account, and of all accounts below it,
+with 401, and closes the dashboard to users without another account; 'enable' makes the same keys work again.`,
+    example:
+      'sluice accounts create --config config/gateway.yaml --email team@example.com --plan pro',
   })
-  const { action, values } = parsed
-  if (action === 'create' && values.name === undefined) {
-    required(values.email, 'sluice accounts create', '--email EMAIL')
-    required(values.plan, 'sluice accounts create', '--plan PLAN')
-  } else if (action !== 'list' && action !== 'create') accountOf(values, action)
-  return parsed
-}
-
-/** Runs one action on an open store. Throws `UsageError`, `GatewayError`. */
-export function runAccounts(
-  session: StoreSession,
-  action: AccountsAction,
-  values: AccountsValues,
-): Promise<number> {
-  const actions = {
-    create,
-    'set-plan': changePlan,
-    'set-parent': changeParent,
-    disable: () => switchAccount(session, values, 'disable'),
-    enable: () => switchAccount(session, values, 'enable'),
-    list,
+  accounts
+    .command('create')
+    .option('--email <EMAIL>', EMAIL)
+    .option('--name <NAME>', "1 to 63 characters of a-z, 0-9 and '-' (default: made from --email)")
+    .option('--plan <PLAN>', PLAN)
+    .option('--parent <ACCOUNT>', PARENT)
+    .option('--admin', 'an administrator, who manages all accounts in the dashboard')
+    .option('--password-stdin', PASSWORD_STDIN)
+    .addOption(configOption())
+    .option('--json', 'print JSON')
+    .action(async (options) => {
+      if (options.name === undefined) {
+        required(options.email, 'sluice accounts create', '--email EMAIL')
+        required(options.plan, 'sluice accounts create', '--plan PLAN')
+      }
+      const opening = { mustExist: false }
+      process.exitCode = await open(options.config, (session) => create(session, options), opening)
+    })
+  accounts
+    .command('set-plan')
+    .option('--account <ACCOUNT>', ACCOUNT)
+    .option('--email <EMAIL>', EMAIL)
+    .requiredOption('--plan <PLAN>', PLAN)
+    .addOption(configOption())
+    .action(async ({ config, plan, ...options }) => {
+      const name = accountOf(options, 'set-plan')
+      process.exitCode = await open(config, (session) => changePlan(session, name, plan))
+    })
+  for (const action of ['disable', 'enable'] as const) {
+    accounts
+      .command(action)
+      .option('--account <ACCOUNT>', ACCOUNT)
+      .option('--email <EMAIL>', EMAIL)
+      .addOption(configOption())
+      .action(async ({ config, ...options }) => {
+        const name = accountOf(options, action)
+        process.exitCode = await open(config, (session) => switchAccount(session, name, action))
+      })
   }
-  return actions[action](session, values)
+  accounts
+    .command('list')
+    .addOption(configOption())
+    .option('--json', 'print JSON')
+    .action(async ({ config, json }) => {
+      process.exitCode = await open(config, (session) => list(session, json === true))
+    })
+  accounts
+    .command('set-parent')
+    .option('--account <ACCOUNT>', ACCOUNT)
+    .option('--email <EMAIL>', EMAIL)
+    .requiredOption('--parent <ACCOUNT>', PARENT)
+    .addOption(configOption())
+    .action(async ({ config, parent, ...options }) => {
+      const name = accountOf(options, 'set-parent')
+      process.exitCode = await open(config, (session) => changeParent(session, name, parent))
+    })
+  return accounts
 }
 
-async function create(session: StoreSession, values: AccountsValues): Promise<number> {
+const EMAIL = "the owner's e-mail address; accepted instead of --account, too"
+const ACCOUNT = "an account's name, id or e-mail address"
+const PARENT = "the account whose limits count for this one, too; 'none' for set-parent"
+const PLAN =
+  'a plan of the configuration: starter, pro or max, if it does not name others (with --name by default: starter, or the first)'
+
+/** The description of `--password-stdin`. */
+export const PASSWORD_STDIN =
+  'read the password (8 characters to 1,024 bytes) from standard input, without a final line break; otherwise one is generated and printed once'
+
+interface NewAccountOptions {
+  readonly email?: string | undefined
+  readonly name?: string | undefined
+  readonly plan?: string | undefined
+  readonly parent?: string | undefined
+  readonly admin?: true | undefined
+  readonly passwordStdin?: true | undefined
+  readonly json?: true | undefined
+}
+
+async function create(session: StoreSession, values: NewAccountOptions): Promise<number> {
   const { store, plans, terminal } = session
   const { email, name, parent: parentName } = values
   const parent = parentName === undefined ? null : await namedAccount(session, parentName)
   if (parentName !== undefined && parent === null) return 1
-  const plan =
-    values.plan === undefined
-      ? planOfNewAccounts(plans)
-      : planOf(values, 'sluice accounts create', plans)
-  const password =
-    values['password-stdin'] === true ? (await terminal.input()).replace(/\r?\n$/, '') : null
-  const role = values.admin === true ? 'admin' : 'owner'
+  const plan = values.plan === undefined ? planOfNewAccounts(plans) : planOf(values.plan, plans)
+  const password = values.passwordStdin ? (await terminal.input()).replace(/\r?\n$/, '') : null
+  const role = values.admin ? 'admin' : 'owner'
   const options: NewAccount = {
     plan,
     role,
@@ -163,7 +141,7 @@ async function create(session: StoreSession, values: AccountsValues): Promise<nu
       accountEntry(made.id, 'account.create', `${role}, plan ${plan}`, accountChange(null, made)),
     ],
   })
-  if (values.json === true) {
+  if (values.json) {
     const secret = generatedPassword === null ? {} : { password: generatedPassword }
     const { id, name } = account
     terminal.out(JSON.stringify({ id, name, email: user?.email ?? null, plan, role, ...secret }))
@@ -184,10 +162,9 @@ function accountEntry(id: string, action: string, detail: string, change: AuditC
   return commandEntry({ accountId: id, action, target: id, detail, ...change })
 }
 
-async function changePlan(session: StoreSession, values: AccountsValues): Promise<number> {
+async function changePlan(session: StoreSession, name: string, text: string): Promise<number> {
   const { store, plans, terminal } = session
-  const name = accountOf(values, 'set-plan')
-  const plan = planOf(values, 'sluice accounts set-plan', plans)
+  const plan = planOf(text, plans)
   const account = await namedAccount(session, name)
   if (account === null) return 1
   await setPlan(store, account.id, {
@@ -200,13 +177,16 @@ async function changePlan(session: StoreSession, values: AccountsValues): Promis
   return 0
 }
 
-async function changeParent(session: StoreSession, values: AccountsValues): Promise<number> {
+async function changeParent(
+  session: StoreSession,
+  name: string,
+  parentName: string,
+): Promise<number> {
   const { store, terminal } = session
-  const account = await namedAccount(session, accountOf(values, 'set-parent'))
+  const account = await namedAccount(session, name)
   if (account === null) return 1
-  const name = required(values.parent, 'sluice accounts set-parent', '--parent ACCOUNT')
-  const parent = name === 'none' ? null : await namedAccount(session, name)
-  if (name !== 'none' && parent === null) return 1
+  const parent = parentName === 'none' ? null : await namedAccount(session, parentName)
+  if (parentName !== 'none' && parent === null) return 1
   await setParent(store, account.id, {
     parentId: parent?.id ?? null,
     audit: (before, after) => {
@@ -227,11 +207,11 @@ function planEntry(before: Account, after: Account): AuditEntry {
 
 async function switchAccount(
   session: StoreSession,
-  values: AccountsValues,
+  accountName: string,
   action: 'disable' | 'enable',
 ): Promise<number> {
   const { store, terminal } = session
-  const account = await namedAccount(session, accountOf(values, action))
+  const account = await namedAccount(session, accountName)
   if (account === null) return 1
   const { id, name, email = name } = account
   await setDisabled(store, id, {
@@ -245,7 +225,7 @@ async function switchAccount(
   return 0
 }
 
-async function list({ store, terminal }: StoreSession, values: AccountsValues): Promise<number> {
+async function list({ store, terminal }: StoreSession, isJson: boolean): Promise<number> {
   const rows = async function* () {
     for await (const page of accountPages(store)) {
       yield await Promise.all(
@@ -259,7 +239,7 @@ async function list({ store, terminal }: StoreSession, values: AccountsValues): 
     }
   }
   await printList(terminal, rows(), {
-    json: values.json === true ? shownAccount : null,
+    json: isJson ? shownAccount : null,
     head: ['ACCOUNT', 'NAME', 'E-MAIL', 'PLAN', 'CREATED', ''],
     cells: ({ account: { id, name, email = '', plan, disabled, createdAtMs } }) => {
       const created = new Date(createdAtMs).toISOString()
@@ -285,19 +265,19 @@ function shownAccount({ account, user, parent }: AccountRow): JsonObject {
   return { id, name, email, plan, parent, role, disabled, created_at }
 }
 
-function accountOf({ account, email }: AccountsValues, action: AccountsAction): string {
+function accountOf(
+  { account, email }: Pick<NewAccountOptions, 'email'> & { readonly account?: string },
+  action: string,
+): string {
   if (account !== undefined && email !== undefined) {
     throw new UsageError(`'sluice accounts ${action}' accepts --account or --email, not both`)
   }
   return required(account ?? email, `sluice accounts ${action}`, '--account ACCOUNT')
 }
 
-function planOf(values: AccountsValues, command: string, plans: Plans): PlanName {
-  const plan = required(values.plan, command, '--plan PLAN')
-  if (!isPlanOf(plans, plan)) {
-    throw new UsageError(`--plan must be ${plansText(plans)}, not "${plan}"`)
-  }
-  return plan
+function planOf(text: string, plans: Plans): PlanName {
+  if (isPlanOf(plans, text)) return text
+  throw new UsageError(`--plan must be ${plansText(plans)}, not "${text}"`)
 }
 
 /** As the dashboard writes them; the actor is the user of the operating system. */

@@ -14,102 +14,67 @@ import type { AdminToken } from '../store/admin-tokens.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import type { Store } from '../store/store.js'
 import { commandEntry } from './accounts.js'
-import { parseAction, type Command, type OptionValues } from './command.js'
+import { configOption, declare, UsageError } from './command.js'
 import { expiryOf } from './keys.js'
 import { printList } from './print-table-or-json.js'
-import { UsageError } from './usage-error.js'
-import { namedAccount, openingFor, required, withStore, type StoreSession } from './with-store.js'
+import { namedAccount, withStore, type OpenStore, type StoreSession } from './with-store.js'
 
 /** `sluice admin-tokens`. */
-export const command: Command = {
-  name: 'admin-tokens',
-  summary: 'create, list and revoke tokens of the admin API',
-  help: `
-Usage: sluice admin-tokens create --name NAME --scopes LIST [--account ACCOUNT] [--expires WHEN]
-                                  [--config FILE]
-       sluice admin-tokens list   [--json] [--config FILE]
-       sluice admin-tokens revoke --token ID [--config FILE]
-
+export function command(open: OpenStore = withStore) {
+  const tokens = declare({
+    name: 'admin-tokens',
+    summary: 'create, list and revoke tokens of the admin API',
+    description: `
 'create' prints only the token on standard output, and only once: the store contains only its hash. A revoked
-token is refused within a second by every gateway of the store.
-
-Options:
-  --config FILE      the configuration file (default: the variable SLUICE_CONFIG)
-  --name NAME        'token:NAME' in the audit trail, 1 to 100 characters
-  --scopes LIST      'all', or a comma-separated list of ${SCOPES.slice(0, 4).join(', ')},
-                     ${SCOPES.slice(4).join(', ')}
-  --account ACCOUNT  the account that it sees, with all below it (default: all accounts)
-  --expires WHEN     when it expires: 12h, 30d, 2027-01-31 or 2027-01-31T12:00:00Z, at most 366 days from now
-                     (default: 90d)
-  --token ID         the id of a token, as printed by 'list'
-  --json             print JSON
-
-Exit status: 0 success, 1 failure, 2 wrong usage.
-
-Example:
-  SLUICE_TOKEN=$(sluice admin-tokens create --config config/gateway.yaml --name ci --scopes accounts:write,keys:write)
-`,
-  run(argv) {
-    const { action, values } = parseAdminTokens(argv)
-    return withStore(openingFor('sluice admin-tokens', values.config), (session) =>
-      runAdminTokens(session, action, values),
-    )
-  },
-}
-
-/** The action of `sluice admin-tokens`. */
-export type AdminTokensAction = 'create' | 'list' | 'revoke'
-
-const ALLOWED: Record<AdminTokensAction, readonly string[]> = {
-  create: ['config', 'name', 'scopes', 'account', 'expires'],
-  list: ['config', 'json'],
-  revoke: ['config', 'token'],
-}
-
-const NEEDED: Record<AdminTokensAction, readonly string[]> = {
-  create: ['--name NAME', '--scopes LIST'],
-  list: [],
-  revoke: ['--token ID'],
-}
-
-const OPTIONS = {
-  config: { type: 'string' },
-  name: { type: 'string' },
-  scopes: { type: 'string' },
-  account: { type: 'string' },
-  expires: { type: 'string' },
-  token: { type: 'string' },
-  json: { type: 'boolean' },
-} as const
-
-/** The options of all actions. */
-export type AdminTokensValues = OptionValues<typeof OPTIONS>
-
-/** The action and its options. Throws `UsageError` or parseArgs's error. */
-export function parseAdminTokens(argv: readonly string[]): {
-  action: AdminTokensAction
-  values: AdminTokensValues
-} {
-  return parseAction('admin-tokens', argv, { options: OPTIONS, allowed: ALLOWED, needed: NEEDED })
-}
-
-/** Runs one action on an open store. Throws `UsageError`, `GatewayError`. */
-export function runAdminTokens(
-  session: StoreSession,
-  action: AdminTokensAction,
-  values: AdminTokensValues,
-): Promise<number> {
-  return { create, list, revoke }[action](session, values)
-}
-
-async function create(session: StoreSession, values: AdminTokensValues): Promise<number> {
-  const { store, terminal } = session
-  const name = required(values.name, 'sluice admin-tokens create', '--name NAME')
-  const scopes = scopesOf(required(values.scopes, 'sluice admin-tokens create', '--scopes LIST'), {
-    hasAccount: values.account !== undefined,
+token is refused within a second by every gateway of the store.`,
+    example:
+      'SLUICE_TOKEN=$(sluice admin-tokens create --config config/gateway.yaml --name ci --scopes accounts:write,keys:write)',
   })
-  const { expires } = values
-  const expiresAtMs = expires === undefined ? undefined : expiryOf(expires, Date.now())
+  tokens
+    .command('create')
+    .requiredOption('--name <NAME>', "'token:NAME' in the audit trail, 1 to 100 characters")
+    .requiredOption('--scopes <LIST>', `'all', or a comma-separated list of ${SCOPES.join(', ')}`)
+    .option(
+      '--account <ACCOUNT>',
+      'the account that it sees, with all below it (default: all accounts)',
+    )
+    .option(
+      '--expires <WHEN>',
+      'when it expires: 12h, 30d, 2027-01-31 or 2027-01-31T12:00:00Z, at most 366 days from now (default: 90d)',
+      (text) => expiryOf(text, Date.now()),
+    )
+    .addOption(configOption())
+    .action(async (options) => {
+      process.exitCode = await open(options.config, (session) => create(session, options))
+    })
+  tokens
+    .command('list')
+    .option('--json', 'print JSON')
+    .addOption(configOption())
+    .action(async ({ config, json }) => {
+      process.exitCode = await open(config, (session) => list(session, json === true))
+    })
+  tokens
+    .command('revoke')
+    .requiredOption('--token <ID>', "the id of a token, as printed by 'list'")
+    .addOption(configOption())
+    .action(async ({ config, token }) => {
+      process.exitCode = await open(config, (session) => revoke(session, token))
+    })
+  return tokens
+}
+
+interface NewTokenOptions {
+  readonly name: string
+  readonly scopes: string
+  readonly account?: string | undefined
+  readonly expires?: number | undefined
+}
+
+async function create(session: StoreSession, values: NewTokenOptions): Promise<number> {
+  const { store, terminal } = session
+  const { name, expires: expiresAtMs } = values
+  const scopes = scopesOf(values.scopes, { hasAccount: values.account !== undefined })
   const account = values.account === undefined ? null : await namedAccount(session, values.account)
   if (account === null && values.account !== undefined) return 1
   const { token, secret } = await createAdminToken(store, {
@@ -150,7 +115,7 @@ function tokenEntry(
   return commandEntry({ accountId: token.accountId ?? '', action, target, detail, ...change })
 }
 
-async function list({ store, terminal }: StoreSession, values: AdminTokensValues): Promise<number> {
+async function list({ store, terminal }: StoreSession, isJson: boolean): Promise<number> {
   const names = new Map<string | null, string | null>([[null, null]])
   for await (const page of tokenPages(store)) {
     for (const { accountId } of page) {
@@ -160,7 +125,7 @@ async function list({ store, terminal }: StoreSession, values: AdminTokensValues
   }
   const nowMs = Date.now()
   await printList(terminal, tokenPages(store), {
-    json: values.json === true ? (token) => shown(token, names, nowMs) : null,
+    json: isJson ? (token) => shown(token, names, nowMs) : null,
     head: ['TOKEN', 'NAME', 'STATE', 'ACCOUNT', 'EXPIRES', 'SCOPES'],
     cells: (token) => {
       const { id, name, accountId, expiresAtMs, scopes } = token
@@ -202,11 +167,7 @@ async function* tokenPages(store: Store): AsyncGenerator<readonly AdminToken[]> 
   }
 }
 
-async function revoke(
-  { store, terminal }: StoreSession,
-  values: AdminTokensValues,
-): Promise<number> {
-  const id = required(values.token, 'sluice admin-tokens revoke', '--token ID')
+async function revoke({ store, terminal }: StoreSession, id: string): Promise<number> {
   const nowMs = Date.now()
   const isRevoked = await revokeAdminToken(store, id, {
     nowMs,

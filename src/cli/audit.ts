@@ -2,65 +2,42 @@
 import { csvCell } from '../ledger/export-columns.js'
 import { withReason, type AuditEntry } from '../store/audit-trail.js'
 import type { Store } from '../store/store.js'
-import { parseAction, type Command } from './command.js'
-import { UsageError } from './usage-error.js'
+import { configOption, declare, formatOption, TIME_FORMS } from './command.js'
 import { rangeOf } from './usage.js'
-import { namedAccount, openingFor, withStore, type StoreSession } from './with-store.js'
+import { namedAccount, withStore, type OpenStore, type StoreSession } from './with-store.js'
 
 /** `sluice audit`. */
-export const command: Command = {
-  name: 'audit',
-  summary: 'export the audit trail: who changed which account or key',
-  help: `
-Usage: sluice audit export --format jsonl|csv [--account ACCOUNT] [--since TIME] [--until TIME]
-                           [--config FILE]
-
+export function command(open: OpenStore = withStore) {
+  const audit = declare({
+    name: 'audit',
+    summary: 'export the audit trail: who changed which account or key',
+    description: `
 Prints one line for each change of an account, a key or the configuration and for each sign-in, newest first,
 with or without a running gateway. The fields are id, at, actor (an e-mail address, or 'command line' with the
 user of the operating system), address, request_id, action, account (its e-mail address), target (the id of the
-key or account), before and after (the changed fields; JSON in csv, empty for none).
-
-Options:
-  --config FILE      the configuration file (default: the variable SLUICE_CONFIG)
-  --format FORMAT    jsonl (one JSON object a line) or csv (with a line of names first)
-  --account ACCOUNT  only changes of the account with this id or e-mail address
-  --since TIME       a date or time (2026-11-20, 2026-11-20T08:00:00Z), or a duration before now (90m, 24h, 7d);
-                     default: everything
-  --until TIME       the end, in the same forms (default: now)
-
-Exit status: 0 success, 1 failure, 2 wrong usage.
-
-Example:
-  sluice audit export --config config/gateway.yaml --format csv --since 30d > audit.csv
-`,
-  run(argv) {
-    const { values } = parseAudit(argv)
-    return withStore(openingFor('sluice audit', values.config), (session) =>
-      runAudit(session, values, Date.now()),
-    )
-  },
+key or account), before and after (the changed fields; JSON in csv, empty for none).`,
+    example:
+      'sluice audit export --config config/gateway.yaml --format csv --since 30d > audit.csv',
+  })
+  audit
+    .command('export')
+    .addOption(formatOption())
+    .option('--account <ACCOUNT>', 'only changes of the account with this id or e-mail address')
+    .option('--since <TIME>', `a ${TIME_FORMS}; default: everything`)
+    .option('--until <TIME>', 'the end, in the same forms (default: now)')
+    .addOption(configOption())
+    .action(async (options) => {
+      const work = (session: StoreSession) => exportTrail(session, options, Date.now())
+      process.exitCode = await open(options.config, work)
+    })
+  return audit
 }
 
-const OPTIONS = {
-  config: { type: 'string' },
-  format: { type: 'string' },
-  account: { type: 'string' },
-  since: { type: 'string' },
-  until: { type: 'string' },
-} as const
-
-/** The options of the action. */
-export type AuditValues = ReturnType<typeof parseAudit>['values']
-
-/** The action and its options. Throws `UsageError` or parseArgs's error. */
-export function parseAudit(argv: readonly string[]) {
-  const allowed = { export: Object.keys(OPTIONS) } as const
-  const parsed = parseAction('audit', argv, { options: OPTIONS, allowed })
-  const { format } = parsed.values
-  if (format !== 'jsonl' && format !== 'csv') {
-    throw new UsageError("'sluice audit export' needs --format jsonl or --format csv")
-  }
-  return parsed
+interface AuditOptions {
+  readonly format: 'jsonl' | 'csv'
+  readonly account?: string | undefined
+  readonly since?: string | undefined
+  readonly until?: string | undefined
 }
 
 /** The columns, in order. */
@@ -85,10 +62,9 @@ function withoutFields({ after, detail }: AuditEntry): unknown {
   return after === undefined && detail !== '' ? { detail } : null
 }
 
-/** Runs the action on an open store; `nowMs` is the reference of `--since 24h`. Throws `UsageError`. */
-export async function runAudit(
+async function exportTrail(
   session: StoreSession,
-  values: AuditValues,
+  values: AuditOptions,
   nowMs: number,
 ): Promise<number> {
   const { store, terminal } = session

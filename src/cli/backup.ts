@@ -3,48 +3,33 @@
  */
 import { existsSync, lstatSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { parseArgs } from 'node:util'
 import { backupSqlite } from '../store/sqlite/background/backup.js'
-import { UsageError } from './usage-error.js'
-import { configPath, type Command } from './command.js'
+import { configOption, declare } from './command.js'
 import { configInForce, processTerminal, type Terminal } from './with-store.js'
 import { reporting } from './exit-status.js'
 
 /** `sluice backup`. */
-export const command: Command = {
-  name: 'backup',
-  summary: 'copy the embedded store to a file',
-  help: `
-Usage: sluice backup FILE [--config FILE]
-
+export function command() {
+  return declare({
+    name: 'backup',
+    summary: 'copy the embedded store to a file',
+    description: `
 Makes a consistent copy of the embedded store, also while a gateway writes to it, and verifies the copy.
 A long copy reports its progress on stderr. FILE must not exist; its mode is 0600, since it contains
 password hashes. To restore: stop the gateway, remove sluice.db-wal and sluice.db-shm, replace sluice.db
-with the copy, and start the gateway.
-
-Options:
-  --config FILE  the configuration file, whose store is copied (default: the variable SLUICE_CONFIG)
-
-Exit status: 0 the copy is verified, 1 failure, 2 wrong usage.
-
-Example:
-  sluice backup /backup/sluice.db --config config/gateway.yaml
-`,
-  run(argv) {
-    const options = { config: { type: 'string' } } as const
-    const { values, positionals } = parseArgs({ args: argv, options, allowPositionals: true })
-    if (positionals.length !== 1) throw new UsageError("'sluice backup' needs one FILE")
-    const config = configPath(values.config, 'sluice backup')
-    return runBackup(config, resolve(positionals[0] ?? ''), processTerminal)
-  },
+with the copy, and start the gateway.`,
+    exitStatus: '0 the copy is verified, 1 failure, 2 wrong usage.',
+    example: 'sluice backup /backup/sluice.db --config config/gateway.yaml',
+  })
+    .argument('<FILE>')
+    .addOption(configOption('the configuration file, whose store is copied'))
+    .action(async (file, { config }) => {
+      process.exitCode = await runBackup(config, resolve(file), processTerminal)
+    })
 }
 
 /** Copies the store of a configuration file; exit status 1 with the reason if that fails. */
-export async function runBackup(
-  configPath: string,
-  file: string,
-  terminal: Terminal,
-): Promise<number> {
+async function runBackup(configPath: string, file: string, terminal: Terminal): Promise<number> {
   const inForce = await configInForce(configPath, (line) => terminal.err(line))
   if (inForce === null) return 1
   const path = /^sqlite:(.+)$/.exec(inForce.config.store)?.[1]

@@ -2,7 +2,6 @@
  * `sluice check`: validates a configuration file, and prints each problem with its position. No side effects.
  */
 import { relative } from 'node:path'
-import { parseArgs } from 'node:util'
 import { factsFor } from '../config/catalogue.js'
 import {
   isConfigured,
@@ -23,7 +22,7 @@ import { createRouter } from '../gateway/routing/router.js'
 import { dialectsByRequest } from '../gateway/upstreams/choose-openai-endpoint.js'
 import { Prices } from '../ledger/find-price.js'
 import { loadPlugins, PluginError } from '../policy/plugins.js'
-import { configPath, type Command } from './command.js'
+import { configOption, declare } from './command.js'
 import { Budgets, hasBudget, termsText } from './explain/explain-budgets.js'
 import { notCarried } from './explain/explain-route.js'
 import { findGateway, loadGeneration } from './running-gateway.js'
@@ -244,48 +243,34 @@ function implies(one: WhenConfig, other: WhenConfig): boolean {
 }
 
 /** `sluice check`. */
-export const command: Command = {
-  name: 'check',
-  summary: 'validate a configuration file, with file, line and column of each problem',
-  help: `
-Usage: sluice check [--config FILE] [--strict] [--json]
-
+export function command() {
+  return declare({
+    name: 'check',
+    summary: 'validate a configuration file, with file, line and column of each problem',
+    description: `
 Validates the file as the gateway does when it loads it. No side effects.
 Notes list settings that are allowed but may be mistakes: API keys that are not set or are in the file in plain
 text, variables without braces, suspicious URLs, routes that can never match, settings without effect,
 models that no budget can bound, and features that a route's other targets lack because of their dialect.
-If a gateway runs with the file, the changes that need a restart are listed as well.
-
-Options:
-  --config FILE   the configuration file (default: the variable SLUICE_CONFIG)
-  --strict        treat notes as errors: exit 1 if there are any
-  --json          print one JSON object: { ok, file, errors: [{ file, line, column, path, message,
-                  suggestion }] }, and for a valid file file_hash, upstreams, routes, models, unbounded
-                  (models whose cost a budget cannot bound), notes, and needs_restart; with --strict, errors
-                  contains the notes
-
-Exit status: 0 the file is valid, 1 it is not (with --strict also if there are notes), 2 wrong usage.
-
-Example:
-  sluice check --config config/gateway.yaml
-`,
-  async run(argv) {
-    const { values } = parseArgs({
-      args: [...argv],
-      options: {
-        config: { type: 'string' },
-        strict: { type: 'boolean', default: false },
-        json: { type: 'boolean', default: false },
-      },
+If a gateway runs with the file, the changes that need a restart are listed as well.`,
+    exitStatus:
+      '0 the file is valid, 1 it is not (with --strict also if there are notes), 2 wrong usage.',
+    example: 'sluice check --config config/gateway.yaml',
+  })
+    .addOption(configOption())
+    .option('--strict', 'treat notes as errors: exit 1 if there are any')
+    .option(
+      '--json',
+      'print one JSON object: { ok, file, errors: [{ file, line, column, path, message, suggestion }] }, and for a valid file file_hash, upstreams, routes, models, unbounded (models whose cost a budget cannot bound), notes, and needs_restart; with --strict, errors contains the notes',
+    )
+    .action(async ({ config, strict, json }) => {
+      const loaded = await withPlugins(loadConfig(config, process.env))
+      const notes = loaded.ok ? notesOf(loaded) : []
+      const isAccepted = loaded.ok && !(strict && notes.length > 0)
+      const found = { loaded, notes, isAccepted, restart: await restartSettingsOf(loaded) }
+      console.log(json ? JSON.stringify(resultOf(found)) : resultText(found))
+      process.exitCode = isAccepted ? 0 : 1
     })
-    const config = configPath(values.config, 'sluice check')
-    const loaded = await withPlugins(loadConfig(config, process.env))
-    const notes = loaded.ok ? notesOf(loaded) : []
-    const isAccepted = loaded.ok && !(values.strict && notes.length > 0)
-    const found = { loaded, notes, isAccepted, restart: await restartSettingsOf(loaded) }
-    console.log(values.json ? JSON.stringify(resultOf(found)) : resultText(found))
-    return isAccepted ? 0 : 1
-  },
 }
 
 /** The result with the problem of a plugin that does not load, as a running gateway finds it. */

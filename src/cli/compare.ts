@@ -1,5 +1,4 @@
 /** `sluice compare`: two upstreams side by side, from the ledger. */
-import { parseArgs } from 'node:util'
 import { usd } from '../ledger/export-columns.js'
 import {
   ComparedUpstream,
@@ -8,20 +7,18 @@ import {
   type ComparedName,
 } from '../ledger/compare-upstreams.js'
 import { didYouMean } from '../config/problem.js'
-import { UsageError } from './usage-error.js'
-import type { Command } from './command.js'
+import { configOption, declare, TIME_FORMS, UsageError } from './command.js'
 import { entriesOf } from './usage-summary.js'
 import { rangeOf } from './usage.js'
-import { openingFor, withStore, type StoreSession } from './with-store.js'
+import { withStore, type OpenStore, type StoreSession } from './with-store.js'
 import { table } from './print-table-or-json.js'
 
 /** `sluice compare`. */
-export const command: Command = {
-  name: 'compare',
-  summary: 'compare errors, times, tokens and cost of two upstreams',
-  help: `
-Usage: sluice compare U1 U2 [--since TIME] [--until TIME] [--model MODEL] [--json] [--config FILE]
-
+export function command(open: OpenStore = withStore, now = Date.now) {
+  return declare({
+    name: 'compare',
+    summary: 'compare errors, times, tokens and cost of two upstreams',
+    description: `
 Reads the ledger of the configured store, with or without a running gateway, and prints both upstreams side by
 side. U1 and U2 are upstreams, or UPSTREAM/MODEL for one model. Copies of requests by \`shadow\` count as
 requests of their upstream.
@@ -30,66 +27,36 @@ requests of their upstream.
   errors            requests whose last attempt there failed, as circuit breakers count failures
   rejected          requests that the provider refused as the client's mistake
   first token       time to the first content of replies without error, or to the end of a whole reply
-  cost per request  the mean over requests of known price that used tokens
-
-Options:
-  --config FILE   the configuration file (default: the variable SLUICE_CONFIG)
-  --since TIME    a date or time (2026-11-20, 2026-11-20T08:00:00Z), or a duration before now (90m,
-                  24h, 7d); default 1h
-  --until TIME    the end, in the same forms (default: now)
-  --model MODEL   only requests for this model
-  --json          print one JSON object
-
-Exit status: 0 success, 1 failure, 2 wrong usage.
-
-Example:
-  sluice compare anthropic candidate --since 1h --config config/gateway.yaml
-`,
-  run(argv) {
-    const comparison = parseCompare(argv)
-    return withStore(openingFor('sluice compare', comparison.config), (session) =>
-      runCompare(session, comparison, Date.now()),
-    )
-  },
-}
-
-/** The options of the comparison. */
-export interface Comparison {
-  readonly sides: readonly [ComparedName, ComparedName]
-  readonly since: string
-  readonly until: string | undefined
-  readonly model: string | undefined
-  readonly json: boolean
-  readonly config: string | undefined
-}
-
-/** Throws `UsageError` or parseArgs's error. */
-export function parseCompare(argv: readonly string[]): Comparison {
-  const { values, positionals } = parseArgs({
-    args: [...argv],
-    allowPositionals: true,
-    options: {
-      config: { type: 'string' },
-      since: { type: 'string', default: '1h' },
-      until: { type: 'string' },
-      model: { type: 'string' },
-      json: { type: 'boolean', default: false },
-    },
+  cost per request  the mean over requests of known price that used tokens`,
+    example: 'sluice compare anthropic candidate --since 1h --config config/gateway.yaml',
   })
-  const [one, other, ...more] = positionals
-  if (one === undefined || other === undefined || more.length > 0) {
-    throw new UsageError("'sluice compare' needs two upstreams, each UPSTREAM or UPSTREAM/MODEL")
-  }
-  if (one === other)
-    throw new UsageError(`'sluice compare' needs two different upstreams, not "${one}" twice`)
-  const { since, until, model, json, config } = values
-  return { sides: [comparedNameOf(one), comparedNameOf(other)], since, until, model, json, config }
+    .argument('<U1>')
+    .argument('<U2>')
+    .option('--since <TIME>', `a ${TIME_FORMS}`, '1h')
+    .option('--until <TIME>', 'the end, in the same forms (default: now)')
+    .option('--model <MODEL>', 'only requests for this model')
+    .addOption(configOption())
+    .option('--json', 'print one JSON object')
+    .action(async (one, other, options) => {
+      if (one === other) {
+        throw new UsageError(`'sluice compare' needs two different upstreams, not "${one}" twice`)
+      }
+      const sides = [comparedNameOf(one), comparedNameOf(other)]
+      process.exitCode = await open(options.config, (session) => {
+        return compare(session, { sides, ...options }, now())
+      })
+    })
 }
 
-/**
- * Prints the comparison; exit status 0. Rejects as the store does; throws `UsageError` for an invalid time.
- */
-export async function runCompare(
+interface Comparison {
+  readonly sides: readonly ComparedName[]
+  readonly since: string
+  readonly until?: string | undefined
+  readonly model?: string | undefined
+  readonly json?: true | undefined
+}
+
+async function compare(
   session: StoreSession,
   { sides, since, until, model, json }: Comparison,
   nowMs: number,

@@ -9,7 +9,6 @@ import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promi
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { parseArgs } from 'node:util'
 import { z } from 'zod'
 import { openConfig } from '../config/generations/open-config.js'
 import type { Catalogue } from '../config/config.js'
@@ -28,54 +27,43 @@ import { localConfigControl } from '../process/ops/answer-control-requests.js'
 import { configPage, followConfig, lastRefusal } from '../process/ops/configuration-page.js'
 import { onSignals } from '../process/signals.js'
 import { openStore } from '../store/open-store.js'
-import { UsageError } from './usage-error.js'
-import { type Command } from './command.js'
+import { declare, UsageError } from './command.js'
 import { ADMIN, createDemoAccounts, DEMO_USERS, type SampleKey } from './demo-accounts.js'
 import { sendDemoRequests } from './demo-requests.js'
 import { limitDemoKey, writeDemoTraffic } from './demo-traffic.js'
 
 /** `sluice demo`. */
-export const command: Command = {
-  name: 'demo',
-  summary: 'try the gateway with emulated providers, without preparation',
-  help: `
-Usage: sluice demo [--port N] [--ops-port N] [--folder DIR]
-
+export function command() {
+  return declare({
+    name: 'demo',
+    summary: 'try the gateway with emulated providers, without preparation',
+    description: `
 Starts the gateway on an embedded store in a temporary folder, with the built-in emulator as OpenAI,
 Anthropic, Google and three clouds, creates two sample accounts with members, keys and traffic, and prints their
-sign-ins and curl commands to paste. Replies are emulated. The demo deletes its files when it ends.
-
-Options:
-  --port N       the gateway's port (default: 8080, or a free one if that is in use)
-  --ops-port N   the port of metrics, health and readiness (default: 9464, or a free one)
-  --folder DIR   keep the files in DIR, and use its account, keys and traffic again at the next start
-
-Exit status: 0 success, 1 failure, 2 wrong usage.
-
-Example:
-  sluice demo --port 8080
-`,
-  async run(argv) {
-    const { values } = parseArgs({
-      args: [...argv],
-      options: {
-        port: { type: 'string' },
-        'ops-port': { type: 'string' },
-        folder: { type: 'string' },
-      },
+sign-ins and curl commands to paste. Replies are emulated. The demo deletes its files when it ends.`,
+    example: 'sluice demo --port 8080',
+  })
+    .option('--port <N>', "the gateway's port (default: 8080, or a free one if that is in use)")
+    .option(
+      '--ops-port <N>',
+      'the port of metrics, health and readiness (default: 9464, or a free one)',
+    )
+    .option(
+      '--folder <DIR>',
+      'keep the files in DIR, and use its account, keys and traffic again at the next start',
+    )
+    .action(async (options) => {
+      const port = await portOf(options.port, 8080, '--port')
+      const opsPort = await portOf(options.opsPort, 9464, '--ops-port')
+      const files = await openFolder(options.folder)
+      try {
+        const demo = await startDemo(files, port, opsPort)
+        console.log(demo.text)
+        await demo.ended
+      } finally {
+        if (!files.isKept) await rm(files.folder, { recursive: true, force: true })
+      }
     })
-    const port = await portOf(values.port, 8080, '--port')
-    const opsPort = await portOf(values['ops-port'], 9464, '--ops-port')
-    const files = await openFolder(values.folder)
-    try {
-      const demo = await startDemo(files, port, opsPort)
-      console.log(demo.text)
-      await demo.ended
-      return 0
-    } finally {
-      if (!files.isKept) await rm(files.folder, { recursive: true, force: true })
-    }
-  },
 }
 
 interface DemoFiles {

@@ -1,42 +1,10 @@
 /** `sluice emulate`: the providers' wire formats on a local port, with faults on request. */
 import { once } from 'node:events'
-import { parseArgs } from 'node:util'
 import { Cassettes } from '../emulator/cassettes.js'
 import { FAULTS } from '../emulator/faults/fault-table.js'
 import { startEmulator } from '../emulator/server.js'
-import { UsageError } from './usage-error.js'
-import { type Command } from './command.js'
+import { declare, UsageError } from './command.js'
 import type { Emulator } from '../emulator/server.js'
-
-const HELP = `
-Usage: sluice emulate [--port P] [--host H] [--pace-ms MS] [--any-model] [--cassette FILE|DIR] [--json]
-
-Emulates OpenAI, Anthropic, Gemini and Bedrock without a model, for demos and tests of clients and gateways. Every reply
-states that it is emulated.
-
-  --port P       the port (default 0: any free one)
-  --host H       the address to listen on (default 127.0.0.1)
-  --pace-ms MS   milliseconds between the events of a stream (default 0)
-  --any-model    accept every model id, not only those of the providers' families
-  --cassette P   replay the recorded replies in the file or folder P ('sluice cassettes export'), at their times or
-                 with --pace-ms between chunks; any other request gets 404
-  --json         print the addresses as one line of JSON
-
-Any key is accepted, except one that contains the word 'invalid'. Requests to Bedrock with a signature need the
-keys AKIDEXAMPLE and example, or keys from the token endpoints: STS (/sts), /aws/container, the metadata services,
-Google (/google/token), Entra and App Service (/azure/identity).
-A prompt may contain directives: [[fault: cut bytes=120 mode=reset]] [[words: 50]] [[pace: 20]]
-Faults:
-${Object.entries(FAULTS)
-  .map(([kind, row]) => `  ${kind.padEnd(13)} ${row.meaning}${settingsOf(row)}`)
-  .join('\n')}
-
-Exit status: 0 success, 1 failure, 2 wrong usage.
-
-Example:
-  sluice emulate --port 9100
-  curl -X POST localhost:9100/_emulator/script -d '{"times":3,"fault":{"kind":"status","code":529}}'
-`
 
 function settingsOf(row: { fields: readonly string[]; modes?: readonly string[] }): string {
   const fields = row.fields.map((field) =>
@@ -46,36 +14,55 @@ function settingsOf(row: { fields: readonly string[]; modes?: readonly string[] 
 }
 
 /** `sluice emulate`. */
-export const command: Command = {
-  name: 'emulate',
-  summary: 'emulate the providers, with faults on request',
-  help: HELP,
-  async run(argv) {
-    const { values } = parseArgs({
-      args: [...argv],
-      options: {
-        port: { type: 'string', default: '0' },
-        host: { type: 'string', default: '127.0.0.1' },
-        'pace-ms': { type: 'string' },
-        cassette: { type: 'string' },
-        'any-model': { type: 'boolean', default: false },
-        json: { type: 'boolean', default: false },
-      },
+export function command() {
+  return declare({
+    name: 'emulate',
+    summary: 'emulate the providers, with faults on request',
+    description: DESCRIPTION,
+    example: `
+sluice emulate --port 9100
+curl -X POST localhost:9100/_emulator/script -d '{"times":3,"fault":{"kind":"status","code":529}}'`,
+  })
+    .option('--port <P>', 'the port; 0: any free one', wholeNumber('--port', 65_535), 0)
+    .option('--host <H>', 'the address to listen on', '127.0.0.1')
+    .option(
+      '--pace-ms <MS>',
+      'milliseconds between the events of a stream (default: 0)',
+      wholeNumber('--pace-ms', 60_000),
+    )
+    .option('--any-model', "accept every model id, not only those of the providers' families")
+    .option(
+      '--cassette <P>',
+      "replay the recorded replies in the file or folder P ('sluice cassettes export'), at their times or with --pace-ms between chunks; any other request gets 404",
+      cassettesIn,
+    )
+    .option('--json', 'print the addresses as one line of JSON')
+    .action(async ({ port, host, paceMs, cassette, anyModel, json }) => {
+      const emulator = await startEmulator({
+        port,
+        host,
+        ...(paceMs === undefined ? {} : { paceMs }),
+        ...(cassette === undefined ? {} : { cassettes: cassette }),
+        models: anyModel ? 'any' : 'known',
+      })
+      console.log(json ? asJson(emulator) : asText(emulator))
+      await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')])
+      await emulator.close()
     })
-    const { 'pace-ms': pace, cassette } = values
-    const emulator = await startEmulator({
-      port: wholeNumber('--port', values.port, 65_535),
-      host: values.host,
-      ...(pace === undefined ? {} : { paceMs: wholeNumber('--pace-ms', pace, 60_000) }),
-      ...(cassette === undefined ? {} : { cassettes: cassettesIn(cassette) }),
-      models: values['any-model'] ? 'any' : 'known',
-    })
-    console.log(values.json ? asJson(emulator) : asText(emulator))
-    await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')])
-    await emulator.close()
-    return 0
-  },
 }
+
+const DESCRIPTION = `
+Emulates OpenAI, Anthropic, Gemini and Bedrock without a model, for demos and tests of clients and gateways.
+Every reply states that it is emulated.
+
+Any key is accepted, except one that contains the word 'invalid'. Requests to Bedrock with a signature need the
+keys AKIDEXAMPLE and example, or keys from the token endpoints: STS (/sts), /aws/container, the metadata
+services, Google (/google/token), Entra and App Service (/azure/identity).
+A prompt may contain directives: [[fault: cut bytes=120 mode=reset]] [[words: 50]] [[pace: 20]]
+Faults:
+${Object.entries(FAULTS)
+  .map(([kind, row]) => `  ${kind.padEnd(13)} ${row.meaning}${settingsOf(row)}`)
+  .join('\n')}`
 
 function cassettesIn(path: string): Cassettes {
   try {
@@ -86,12 +73,12 @@ function cassettesIn(path: string): Cassettes {
   }
 }
 
-function wholeNumber(name: string, text: string, max: number): number {
-  const number = Number(text)
-  if (text === '' || !Number.isInteger(number) || number < 0 || number > max) {
+function wholeNumber(name: string, max: number): (text: string) => number {
+  return (text) => {
+    const number = Number(text)
+    if (text !== '' && Number.isInteger(number) && number >= 0 && number <= max) return number
     throw new UsageError(`${name} must be a whole number from 0 to ${max}, not "${text}"`)
   }
-  return number
 }
 
 function asJson({ port, origin, baseUrls }: Emulator): string {

@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import { GatewayError } from '../errors.js'
 import { escapeControls } from '../formats/wire/request-fields.js'
 import { hideSecrets } from '../secrets.js'
-import { UsageError } from './usage-error.js'
+import { UsageError } from './command.js'
 
-/** Prints the error of the command with that name, and returns the exit status. */
+/** Prints the error of the command with that name, and returns the exit status; 2 of `apply` means differences. */
 export function printFailure(error: unknown, name: string): 1 | 2 {
   const isUsage = error instanceof UsageError
   const message = error instanceof Error ? error.message : String(error)
@@ -14,7 +14,7 @@ export function printFailure(error: unknown, name: string): 1 | 2 {
   if (isUsage && !String(error).includes('--help')) {
     process.stderr.write(`'sluice ${name} --help' describes it\n`)
   }
-  return isUsage ? 2 : 1
+  return isUsage && name !== 'apply' ? 2 : 1
 }
 
 /** The work's status, or 1 with a line on standard error if it threw a `GatewayError`. */

@@ -5,54 +5,33 @@ import { accountValues, keyValues, memberValues } from '../dashboard/admin/objec
 import { yamlText } from '../config/yaml.js'
 import { isObject, type JsonObject } from '../formats/chat/json.js'
 import { everyAccount, everyKey } from '../store/list-all.js'
-import { parseAction, type Command, type OptionValues } from './command.js'
-import { namedAccount, openingFor, withStore, type StoreSession } from './with-store.js'
+import { configOption, declare } from './command.js'
+import { namedAccount, withStore, type OpenStore, type StoreSession } from './with-store.js'
 
 /** `sluice export`. */
-export const command: Command = {
-  name: 'export',
-  summary: 'print accounts, members and keys as documents of apply',
-  help: `
-Usage: sluice export accounts [--account ACCOUNT] [--config FILE]
-
+export function command(open: OpenStore = withStore) {
+  const documents = declare({
+    name: 'export',
+    summary: 'print accounts, members and keys as documents of apply',
+    description: `
 Prints accounts, members and keys as YAML documents of 'sluice apply', parents first, without secrets.
-Applying them to the same store changes nothing.
-
-Options:
-  --account ACCOUNT  only this account, by its name, id or e-mail address
-  --config FILE      the configuration file (default: the variable SLUICE_CONFIG)
-
-Exit status: 0 success, 1 failure, 2 wrong usage.
-
-Example:
-  sluice export accounts --config config/gateway.yaml > accounts.yaml
-`,
-  run(argv) {
-    const { values } = parseExport(argv)
-    return withStore(openingFor('sluice export', values.config), (session) =>
-      runExport(session, values),
-    )
-  },
-}
-
-const OPTIONS = { config: { type: 'string' }, account: { type: 'string' } } as const
-
-/** The options. */
-export type ExportValues = OptionValues<typeof OPTIONS>
-
-/** The options of the command. Throws `UsageError` or parseArgs's error. */
-export function parseExport(argv: readonly string[]): { values: ExportValues } {
-  return parseAction('export', argv, {
-    options: OPTIONS,
-    allowed: { accounts: ['config', 'account'] },
+Applying them to the same store changes nothing.`,
+    example: 'sluice export accounts --config config/gateway.yaml > accounts.yaml',
   })
+  documents
+    .command('accounts')
+    .option('--account <ACCOUNT>', 'only this account, by its name, id or e-mail address')
+    .addOption(configOption())
+    .action(async ({ config, account }) => {
+      process.exitCode = await open(config, (session) => exportAccounts(session, account ?? null))
+    })
+  return documents
 }
 
-/** Prints the documents. Throws `GatewayError`. */
-export async function runExport(session: StoreSession, values: ExportValues): Promise<number> {
+async function exportAccounts(session: StoreSession, name: string | null): Promise<number> {
   const { store, terminal } = session
-  const only = values.account === undefined ? null : await namedAccount(session, values.account)
-  if (only === null && values.account !== undefined) return 1
+  const only = name === null ? null : await namedAccount(session, name)
+  if (only === null && name !== null) return 1
   const accounts = new Map<string, Account>()
   for await (const account of everyAccount(store)) accounts.set(account.id, account)
   const chosen = only === null ? [...accounts.values()] : [only]

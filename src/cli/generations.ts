@@ -2,7 +2,6 @@
  * `sluice generations`: lists the configuration generations of the running gateway, shows their changes, and
  * rolls back.
  */
-import { parseArgs } from 'node:util'
 import {
   arrayOf,
   objectOf,
@@ -21,8 +20,7 @@ import {
 import { differencesOf } from '../config/generations/diff-configs.js'
 import { shownHash } from '../config/config.js'
 import { loadConfig, type LoadResult } from '../config/load-config.js'
-import { UsageError } from './usage-error.js'
-import { configPath, type Command } from './command.js'
+import { configOption, declare, UsageError } from './command.js'
 import { processTerminal, type Terminal } from './with-store.js'
 import { table } from './print-table-or-json.js'
 import {
@@ -34,14 +32,11 @@ import {
 } from './running-gateway.js'
 
 /** `sluice generations`. */
-export const command: Command = {
-  name: 'generations',
-  summary: 'list the generations of the configuration, show their changes, roll back',
-  help: `
-Usage: sluice generations list                       [--config FILE] [--json]
-       sluice generations show N     [--from M]      [--config FILE] [--json]
-       sluice generations rollback N [--reason TEXT] [--config FILE] [--json]
-
+export function command() {
+  const generations = declare({
+    name: 'generations',
+    summary: 'list the generations of the configuration, show their changes, roll back',
+    description: `
 list      the last 20 generations, newest first, with author and reason
 show      the changes of generation N, compared with the one before it or with M
 rollback  put the content of generation N in force, as a new generation. It stays in force, also after a
@@ -49,55 +44,35 @@ rollback  put the content of generation N in force, as a new generation. It stay
           It acts on the gateway of this file only: roll back each gateway that shares the store
 
 list and show read the data folder if no gateway runs. rollback sends a request to the running gateway, with
-server.admin_token of the configuration in force or the variable SLUICE_ADMIN_TOKEN.
-
-Options:
-  --config FILE   the configuration file (default: the variable SLUICE_CONFIG)
-  --from M        the generation to compare with
-  --reason TEXT   recorded with the rollback, at most 500 characters
-  --json          print JSON
-
-Exit status: 0 success, 1 failure, 2 wrong usage.
-
-Example:
-  sluice generations rollback 7 --reason 'errors doubled' --config config/gateway.yaml
-`,
-  async run(argv) {
-    const { positionals, values } = parseArgs({
-      args: [...argv],
-      allowPositionals: true,
-      options: {
-        config: { type: 'string' },
-        from: { type: 'string' },
-        reason: { type: 'string' },
-        json: { type: 'boolean', default: false },
-      },
+server.admin_token of the configuration in force or the variable SLUICE_ADMIN_TOKEN.`,
+    example: "sluice generations rollback 7 --reason 'errors doubled' --config config/gateway.yaml",
+  })
+  generations
+    .command('list')
+    .addOption(configOption())
+    .option('--json', 'print JSON')
+    .action(async (options) => {
+      process.exitCode = await list(sessionOf(options))
     })
-    const [action, number, ...surplus] = positionals
-    if (action !== 'list' && action !== 'show' && action !== 'rollback') {
-      throw new UsageError("'sluice generations' needs one of: list, show N, rollback N")
-    }
-    const name = `sluice generations ${action}`
-    if (surplus.length > 0 || (action === 'list' && number !== undefined)) {
-      throw new UsageError(`'${name}' has too many arguments`)
-    }
-    if (values.from !== undefined && action !== 'show') throw unsupportedOption(name, 'from')
-    if (values.reason !== undefined && action !== 'rollback')
-      throw unsupportedOption(name, 'reason')
-    const loaded = loadConfig(configPath(values.config, name), process.env)
-    const session = { loaded, terminal: processTerminal, json: values.json }
-    if (action === 'list') return list(session)
-    const generation = numberOf(
-      number,
-      `'${name}' needs the number of a generation: 'sluice generations list' shows them`,
-    )
-    if (action === 'rollback') return rollBack(session, generation, values.reason ?? '')
-    const from =
-      values.from === undefined
-        ? null
-        : numberOf(values.from, '--from must be the number of a generation')
-    return show(session, generation, from)
-  },
+  generations
+    .command('show')
+    .argument('<N>', '', numberOf('N'))
+    .option('--from <M>', 'the generation to compare with', numberOf('--from'))
+    .addOption(configOption())
+    .option('--json', 'print JSON')
+    .action(async (generation, { from, ...options }) => {
+      process.exitCode = await show(sessionOf(options), generation, from ?? null)
+    })
+  generations
+    .command('rollback')
+    .argument('<N>', '', numberOf('N'))
+    .option('--reason <TEXT>', 'recorded with the rollback, at most 500 characters', '')
+    .addOption(configOption())
+    .option('--json', 'print JSON')
+    .action(async (generation, { reason, ...options }) => {
+      process.exitCode = await rollBack(sessionOf(options), generation, reason)
+    })
+  return generations
 }
 
 interface Session {
@@ -106,13 +81,18 @@ interface Session {
   readonly json: boolean
 }
 
-function unsupportedOption(name: string, option: string): UsageError {
-  return new UsageError(`'${name}' does not accept --${option}`)
+function sessionOf({ config, json }: { config: string; json?: true }): Session {
+  const loaded = loadConfig(config, process.env)
+  return { loaded, terminal: processTerminal, json: json === true }
 }
 
-function numberOf(text: string | undefined, message: string): number {
-  if (text === undefined || !/^\d{1,15}$/.test(text)) throw new UsageError(message)
-  return Number(text)
+function numberOf(name: string): (text: string) => number {
+  return (text) => {
+    if (/^\d{1,15}$/.test(text)) return Number(text)
+    throw new UsageError(
+      `${name} must be the number of a generation: 'sluice generations list' shows them`,
+    )
+  }
 }
 
 async function list({ loaded, terminal, json }: Session): Promise<number> {

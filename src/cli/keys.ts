@@ -23,35 +23,30 @@ import type { AuditEntry } from '../store/audit-trail.js'
 import { keyPages } from '../store/list-all.js'
 import type { KeyEdit } from '../store/store.js'
 import { commandEntry } from './accounts.js'
-import { parseAction, type Command, type OptionValues } from './command.js'
+import { configOption, declare, repeated, UsageError } from './command.js'
 import { printList } from './print-table-or-json.js'
 import { unknownModelWarnings } from './unknown-models.js'
-import { UsageError } from './usage-error.js'
 import {
   namedAccount,
-  openingFor,
   processTerminal,
-  required,
   withStore,
+  type OpenStore,
   type StoreSession,
 } from './with-store.js'
 
-/** The options for `parseArgs`. */
-const KEY_OPTIONS = {
-  rpm: { type: 'string' },
-  tpm: { type: 'string' },
-  concurrent: { type: 'string' },
-  'usd-per-day': { type: 'string' },
-  'usd-per-week': { type: 'string' },
-  'usd-per-month': { type: 'string' },
-  expires: { type: 'string' },
-  models: { type: 'string' },
-  'allow-tools': { type: 'string' },
-  label: { type: 'string', multiple: true },
-} as const
-
-/** The values of these options. */
-export type KeyOptions = OptionValues<typeof KEY_OPTIONS>
+/** The options that set what a key may do. */
+interface KeyOptions {
+  readonly rpm?: string | undefined
+  readonly tpm?: string | undefined
+  readonly concurrent?: string | undefined
+  readonly usdPerDay?: string | undefined
+  readonly usdPerWeek?: string | undefined
+  readonly usdPerMonth?: string | undefined
+  readonly expires?: string | undefined
+  readonly models?: string | undefined
+  readonly allowTools?: string | undefined
+  readonly label?: readonly string[] | undefined
+}
 
 /** The same maximums as in the configuration's `limits`. */
 const MAX = { rpm: 1e9, tpm: 1e12, concurrent: 1e6 } as const
@@ -73,14 +68,18 @@ interface GivenSettings extends Pick<KeyEdit, 'expiresAtMs' | 'models' | 'allowT
 }
 
 /** The options that set a limit, and the limit of each. */
-const LIMIT_OPTIONS = [
-  ['rpm', 'requestsPerMinute', count],
-  ['tpm', 'tokensPerMinute', count],
-  ['concurrent', 'concurrent', count],
-  ['usd-per-day', 'nanoUsdPerDay', nanoUsd],
-  ['usd-per-week', 'nanoUsdPerWeek', nanoUsd],
-  ['usd-per-month', 'nanoUsdPerMonth', nanoUsd],
-] as const
+const LIMIT_OPTIONS: readonly (readonly [
+  option: keyof Omit<KeyOptions, 'label'>,
+  limit: keyof KeyLimits,
+  read: (text: string) => number,
+])[] = [
+  ['rpm', 'requestsPerMinute', (text) => count('rpm', text)],
+  ['tpm', 'tokensPerMinute', (text) => count('tpm', text)],
+  ['concurrent', 'concurrent', (text) => count('concurrent', text)],
+  ['usdPerDay', 'nanoUsdPerDay', (text) => nanoUsd('usd-per-day', text)],
+  ['usdPerWeek', 'nanoUsdPerWeek', (text) => nanoUsd('usd-per-week', text)],
+  ['usdPerMonth', 'nanoUsdPerMonth', (text) => nanoUsd('usd-per-month', text)],
+]
 
 /**
  * The options of a key; `isEdit` allows the values that remove a setting. Throws `UsageError` naming the
@@ -90,10 +89,9 @@ function readKeyOptions(options: KeyOptions, nowMs: number, isEdit: boolean): Gi
   const limits: { [Name in keyof KeyLimits]: number | null } = {}
   for (const [option, limit, read] of LIMIT_OPTIONS) {
     const text = options[option]
-    if (text !== undefined) limits[limit] = isEdit && text === NONE ? null : read(option, text)
+    if (text !== undefined) limits[limit] = isEdit && text === NONE ? null : read(text)
   }
-  const { expires, models, label = [] } = options
-  const tools = options['allow-tools']
+  const { expires, models, allowTools: tools, label = [] } = options
   return {
     limits,
     ...(expires === undefined
@@ -135,9 +133,9 @@ function setOnly<T>(values: Readonly<Record<string, T | null>>): Record<string, 
   return set.length === 0 ? null : Object.fromEntries(set)
 }
 
-function count(name: string, text: string): number {
+function count(name: keyof typeof MAX, text: string): number {
   const value = Number(text)
-  const max = name === 'rpm' ? MAX.rpm : name === 'tpm' ? MAX.tpm : MAX.concurrent
+  const max = MAX[name]
   if (/^\d+$/.test(text) && value >= 1 && value <= max) return value
   throw new UsageError(`--${name} must be a whole number from 1 to ${max}`)
 }
@@ -193,130 +191,121 @@ function toolsOf(text: string): string[] {
 }
 
 /** `sluice keys`. */
-export const command: Command = {
-  name: 'keys',
-  summary: "create, list, edit, rotate and revoke an account's keys",
-  help: `
-Usage: sluice keys generate
-       sluice keys create --account ACCOUNT --name NAME [limits] [--config FILE]
-       sluice keys list   --account ACCOUNT [--json] [--config FILE]
-       sluice keys edit   --account ACCOUNT --key ID [--name NAME] [limits] [--config FILE]
-       sluice keys rotate --account ACCOUNT --key ID [--overlap TIME] [--config FILE]
-       sluice keys revoke --account ACCOUNT --key ID [--config FILE]
-
+export function command(open: OpenStore = withStore) {
+  const keys = declare({
+    name: 'keys',
+    summary: "create, list, edit, rotate and revoke an account's keys",
+    description: `
 'generate' prints a secret of the right form, for a vault that owns it: the admin API and 'sluice apply' take
 its SHA-256 as secret_sha256. It makes no key and needs no store.
 
 'create' and 'rotate' print only the secret on standard output, and only once; messages go to standard
 error. 'rotate' makes a new key with the name, limits, models, tools, labels and expiry of the old one,
 which works for the time of --overlap. 'edit' changes what its options name and keeps the secret. A running
-gateway uses a change within a second.
-
-Options:
-  --config FILE      the configuration file (default: the variable SLUICE_CONFIG)
-  --account ACCOUNT  the account's id or e-mail address
-  --name NAME        a name for the key, 1 to 100 characters
-  --key ID           the key's id, as printed by 'list'
-  --overlap TIME     how long the old key works beside the new one: 0 (not at all), 30m, 24h (the
-                     default), 7d, at most 30d
-  --json             print JSON
-
-Limits of a key, in addition to those of the configuration and the plan:
-  --rpm N            requests per minute
-  --tpm N            tokens per minute, of prompts and replies together
-  --concurrent N     concurrent requests
-  --usd-per-day USD, --usd-per-week USD, --usd-per-month USD
-                     a budget per calendar day, week (from Monday) or month (UTC)
-  --expires WHEN     when it expires: 12h, 30d, 2027-01-31 or 2027-01-31T12:00:00Z
-  --models LIST      the models that it may use: 'gpt-5.5,claude-*' (default: all)
-  --allow-tools LIST tools and options of providers that it may use, instead of the lists of the
-                     upstreams: 'web_search,mcp', '*' for all, '' for none
-  --label NAME=VALUE a label for routes, limits, priorities and sums; may be repeated, at most 16
+gateway uses a change within a second. The limits of a key count in addition to those of the configuration
+and the plan.
 
 With 'edit', 'none' removes a limit or the expiry, --models '*' allows all models, --allow-tools default
-uses the lists of the upstreams again, and --label NAME= removes a label; other labels stay.
-
-Exit status: 0 success, 1 failure, 2 wrong usage.
-
-Example:
-  SLUICE_KEY=$(sluice keys create --config config/gateway.yaml --account team@example.com --name ci)
-`,
-  run(argv) {
-    const { action, values } = parseKeys(argv)
-    if (action === 'generate') return generate({ terminal: processTerminal })
-    return withStore(openingFor('sluice keys', values.config), (session) =>
-      runKeys(session, action, values),
+uses the lists of the upstreams again, and --label NAME= removes a label; other labels stay.`,
+    example:
+      'SLUICE_KEY=$(sluice keys create --config config/gateway.yaml --account team@example.com --name ci)',
+  })
+  const withLimits = (action: string) =>
+    keys
+      .command(action)
+      .requiredOption('--account <ACCOUNT>', ACCOUNT)
+      .option('--rpm <N>', 'requests per minute')
+      .option('--tpm <N>', 'tokens per minute, of prompts and replies together')
+      .option('--concurrent <N>', 'concurrent requests')
+      .option('--usd-per-day <USD>', 'a budget per calendar day (UTC)')
+      .option('--usd-per-week <USD>', 'a budget per week, from Monday (UTC)')
+      .option('--usd-per-month <USD>', 'a budget per calendar month (UTC)')
+      .option('--expires <WHEN>', 'when it expires: 12h, 30d, 2027-01-31 or 2027-01-31T12:00:00Z')
+      .option('--models <LIST>', "the models that it may use: 'gpt-5.5,claude-*' (default: all)")
+      .option(
+        '--allow-tools <LIST>',
+        "tools and options of providers that it may use, instead of the lists of the upstreams: 'web_search,mcp', '*' for all, '' for none",
+      )
+      .option(
+        '--label <NAME=VALUE>',
+        'a label for routes, limits, priorities and sums; may be repeated, at most 16',
+        repeated,
+      )
+  keys.command('generate').action(() => processTerminal.out(newSecret()))
+  withLimits('create')
+    .requiredOption('--name <NAME>', NAME)
+    .addOption(configOption())
+    .action(async (options) => {
+      process.exitCode = await open(options.config, (session) => create(session, options))
+    })
+  keys
+    .command('list')
+    .requiredOption('--account <ACCOUNT>', ACCOUNT)
+    .addOption(configOption())
+    .option('--json', 'print JSON')
+    .action(async ({ config, account, json }) => {
+      process.exitCode = await open(config, (session) => list(session, account, json === true))
+    })
+  withLimits('edit')
+    .requiredOption('--key <ID>', KEY)
+    .option('--name <NAME>', NAME)
+    .addOption(configOption())
+    .action(async (options) => {
+      process.exitCode = await open(options.config, (session) => edit(session, options))
+    })
+  keys
+    .command('rotate')
+    .requiredOption('--account <ACCOUNT>', ACCOUNT)
+    .requiredOption('--key <ID>', KEY)
+    .option(
+      '--overlap <TIME>',
+      'how long the old key works beside the new one: 0 (not at all), 30m, 24h, 7d, at most 30d',
+      '24h',
     )
-  },
+    .addOption(configOption())
+    .action(async (options) => {
+      process.exitCode = await open(options.config, (session) => rotate(session, options))
+    })
+  keys
+    .command('revoke')
+    .requiredOption('--account <ACCOUNT>', ACCOUNT)
+    .requiredOption('--key <ID>', KEY)
+    .addOption(configOption())
+    .action(async (options) => {
+      process.exitCode = await open(options.config, (session) => revoke(session, options))
+    })
+  return keys
 }
 
-/** The action of `sluice keys`. */
-export type KeysAction = 'generate' | 'create' | 'list' | 'edit' | 'rotate' | 'revoke'
-
-const ALLOWED: Record<KeysAction, readonly string[]> = {
-  generate: [],
-  create: ['config', 'account', 'name', ...Object.keys(KEY_OPTIONS)],
-  list: ['config', 'account', 'json'],
-  edit: ['config', 'account', 'key', 'name', ...Object.keys(KEY_OPTIONS)],
-  rotate: ['config', 'account', 'key', 'overlap'],
-  revoke: ['config', 'account', 'key'],
-}
-
-const NEEDED: Record<KeysAction, readonly string[]> = {
-  generate: [],
-  create: ['--account ACCOUNT', '--name NAME'],
-  list: ['--account ACCOUNT'],
-  edit: ['--account ACCOUNT', '--key ID'],
-  rotate: ['--account ACCOUNT', '--key ID'],
-  revoke: ['--account ACCOUNT', '--key ID'],
-}
-
-const OPTIONS = {
-  config: { type: 'string' },
-  account: { type: 'string' },
-  name: { type: 'string' },
-  key: { type: 'string' },
-  overlap: { type: 'string' },
-  json: { type: 'boolean' },
-  ...KEY_OPTIONS,
-} as const
+const ACCOUNT = "the account's id or e-mail address"
+const NAME = 'a name for the key, 1 to 100 characters'
+const KEY = "the key's id, as printed by 'list'"
 
 /** The options with which `edit` changes a key, beside `--name`. */
-const ALLOWED_EDITS = [
+const EDITS: readonly (keyof KeyOptions)[] = [
   ...LIMIT_OPTIONS.map(([option]) => option),
   'expires',
   'models',
-  'allow-tools',
+  'allowTools',
   'label',
-] as const
+]
 
-/** The options of all actions. */
-export type KeysValues = ReturnType<typeof parseKeys>['values']
-
-/** The action and its options. Throws `UsageError` or parseArgs's error. */
-export function parseKeys(argv: readonly string[]) {
-  return parseAction('keys', argv, { options: OPTIONS, allowed: ALLOWED, needed: NEEDED })
+interface NewKeyOptions extends KeyOptions {
+  readonly account: string
+  readonly name: string
 }
 
-/** Runs one action on an open store. Throws `UsageError`, `GatewayError`. */
-export function runKeys(
-  session: StoreSession,
-  action: KeysAction,
-  values: KeysValues,
-): Promise<number> {
-  return { generate, create, list, edit, rotate, revoke }[action](session, values)
+interface KeyEditOptions extends KeyOptions {
+  readonly account: string
+  readonly key: string
+  readonly name?: string | undefined
 }
 
-function generate({ terminal }: Pick<StoreSession, 'terminal'>): Promise<number> {
-  terminal.out(newSecret())
-  return Promise.resolve(0)
-}
-
-async function create(session: StoreSession, values: KeysValues): Promise<number> {
+async function create(session: StoreSession, values: NewKeyOptions): Promise<number> {
   const { store, plans, terminal } = session
-  const name = required(values.name, 'sluice keys create', '--name NAME')
+  const { name } = values
   const given = readKeyOptions(values, Date.now(), false)
-  const account = await namedAccount(session, accountOf(values, 'create'))
+  const account = await namedAccount(session, values.account)
   if (account === null) return 1
   warnOfModels(session, given)
   const { expiresAtMs, models, allowTools } = given
@@ -360,14 +349,14 @@ function planRefused({ terminal }: StoreSession, accountId: string, error: unkno
   return 1
 }
 
-async function edit(session: StoreSession, values: KeysValues): Promise<number> {
+async function edit(session: StoreSession, values: KeyEditOptions): Promise<number> {
   const { store, terminal } = session
-  const keyId = required(values.key, 'sluice keys edit', '--key ID')
+  const { key: keyId } = values
   const given = readKeyOptions(values, Date.now(), true)
-  if (values.name === undefined && ALLOWED_EDITS.every((option) => values[option] === undefined)) {
+  if (values.name === undefined && EDITS.every((option) => values[option] === undefined)) {
     throw new UsageError("'sluice keys edit' needs an option that changes the key, such as --rpm")
   }
-  const account = await namedAccount(session, accountOf(values, 'edit'))
+  const account = await namedAccount(session, values.account)
   if (account === null) return 1
   warnOfModels(session, given)
   const existing = await namedKey(session, account, keyId)
@@ -413,11 +402,13 @@ function editOf(key: ApiKey, { limits, labels, ...others }: GivenSettings): KeyE
   }
 }
 
-async function rotate(session: StoreSession, values: KeysValues): Promise<number> {
+async function rotate(
+  session: StoreSession,
+  { account: name, key: keyId, overlap }: Record<'account' | 'key' | 'overlap', string>,
+): Promise<number> {
   const { store, plans, terminal } = session
-  const keyId = required(values.key, 'sluice keys rotate', '--key ID')
-  const overlapMs = overlapOf(values.overlap ?? '24h')
-  const account = await namedAccount(session, accountOf(values, 'rotate'))
+  const overlapMs = overlapOf(overlap)
+  const account = await namedAccount(session, name)
   if (account === null) return 1
   const old = await namedKey(session, account, keyId)
   if (old === null) return 1
@@ -453,12 +444,12 @@ function shownSecret({ prefix, lastFour }: ApiKey): string {
   return `${prefix}…${lastFour}`
 }
 
-async function list(session: StoreSession, values: KeysValues): Promise<number> {
+async function list(session: StoreSession, name: string, isJson: boolean): Promise<number> {
   const { store, terminal } = session
-  const account = await namedAccount(session, accountOf(values, 'list'))
+  const account = await namedAccount(session, name)
   if (account === null) return 1
   await printList(terminal, keyPages(store, account.id), {
-    json: values.json === true ? shownKey : null,
+    json: isJson ? shownKey : null,
     head: ['KEY', 'SECRET', 'NAME', 'CREATED', 'LABELS', ''],
     cells: (key) => {
       const { id, name, prefix, lastFour, createdAtMs } = key
@@ -494,10 +485,12 @@ function stateOf({ revokedAtMs, expiresAtMs }: ApiKey): string {
   return `${expiresAtMs > Date.now() ? 'expires' : 'expired'} ${time(expiresAtMs) ?? ''}`
 }
 
-async function revoke(session: StoreSession, values: KeysValues): Promise<number> {
+async function revoke(
+  session: StoreSession,
+  { account: name, key: keyId }: Record<'account' | 'key', string>,
+): Promise<number> {
   const { store, terminal } = session
-  const keyId = required(values.key, 'sluice keys revoke', '--key ID')
-  const account = await namedAccount(session, accountOf(values, 'revoke'))
+  const account = await namedAccount(session, name)
   if (account === null) return 1
   const key = await store.keyById(account.id, keyId)
   const nowMs = Date.now()
@@ -514,10 +507,6 @@ function keyEntry(key: ApiKey, action: string, change: AuditChange): AuditEntry 
   const { id, accountId, name } = key
   const detail = `${name} (${shownSecret(key)})`
   return commandEntry({ accountId, action, target: id, detail, ...change })
-}
-
-function accountOf(values: KeysValues, action: KeysAction): string {
-  return required(values.account, `sluice keys ${action}`, '--account ACCOUNT')
 }
 
 function time(ms: number | undefined): string | null {

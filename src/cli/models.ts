@@ -7,7 +7,7 @@ import { isObject, objectOf, type JsonValue, type JsonObject } from '../formats/
 import type { ModelFacts } from '../formats/chat/model.js'
 import { priceVersionOf } from '../ledger/price-version.js'
 import { problemLines } from './check.js'
-import { parseAction, configPath, type Command } from './command.js'
+import { configOption, declare } from './command.js'
 
 /** The kind of a change. */
 type ChangeKind = 'price' | 'limit' | 'fact'
@@ -81,47 +81,39 @@ function gather(object: JsonObject, path: string, leaves: Map<string, JsonValue>
 }
 
 /** `sluice models`. */
-export const command: Command = {
-  name: 'models',
-  summary: 'compare the catalogue with the shipped one',
-  help: `
-Usage: sluice models diff [--config FILE] [--exit-code] [--json]
-
+export function command() {
+  const models = declare({
+    name: 'models',
+    summary: 'compare the catalogue with the shipped one',
+    description: `
 Compares the catalogue of the configuration (its key models) with the one that this version ships: models
 that were added or removed, and prices, limits and other facts that differ. Run it after an upgrade to see
-which new models and prices your own catalogue lacks.
-
-Options:
-  --config FILE   the configuration file (default: the variable SLUICE_CONFIG)
-  --exit-code     exit 1 if there are differences
-  --json          print one JSON object: { shipped_file, own_file, price_version, added, removed,
-                  changed: [{ model, kind, fact, shipped, own }] }
-
-Exit status: 0 success, 1 a file is not valid (with --exit-code also if there are differences), 2 wrong usage.
-
-Example:
-  sluice models diff --config config/gateway.yaml
-`,
-  run(argv) {
-    const { values } = parseAction('models', argv, {
-      options: {
-        config: { type: 'string' },
-        'exit-code': { type: 'boolean' },
-        json: { type: 'boolean' },
-      },
-      allowed: { diff: ['config', 'exit-code', 'json'] },
+which new models and prices your own catalogue lacks.`,
+    exitStatus:
+      '0 success, 1 a file is not valid (with --exit-code also if there are differences), 2 wrong usage.',
+    example: 'sluice models diff --config config/gateway.yaml',
+  })
+  models
+    .command('diff')
+    .addOption(configOption())
+    .option('--exit-code', 'exit 1 if there are differences')
+    .option(
+      '--json',
+      'print one JSON object: { shipped_file, own_file, price_version, added, removed, changed: [{ model, kind, fact, shipped, own }] }',
+    )
+    .action(({ config, exitCode, json }) => {
+      const compared = compare(config)
+      if ('errors' in compared) {
+        console.log(json ? JSON.stringify(compared) : problemLines(compared.errors))
+        process.exitCode = 1
+        return
+      }
+      console.log(json ? JSON.stringify(compared) : diffText(compared))
+      const { added, removed, changed } = compared
+      const isDifferent = added.length + removed.length + changed.length > 0
+      process.exitCode = isDifferent && exitCode ? 1 : 0
     })
-    const isJson = values.json === true
-    const compared = compare(configPath(values.config, 'sluice models diff'))
-    if ('errors' in compared) {
-      console.log(isJson ? JSON.stringify(compared) : problemLines(compared.errors))
-      return Promise.resolve(1)
-    }
-    console.log(isJson ? JSON.stringify(compared) : diffText(compared))
-    const { added, removed, changed } = compared
-    const isDifferent = added.length + removed.length + changed.length > 0
-    return Promise.resolve(isDifferent && values['exit-code'] === true ? 1 : 0)
-  },
+  return models
 }
 
 interface Compared extends CatalogueDiff {

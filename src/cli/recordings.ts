@@ -1,5 +1,4 @@
 /** `sluice recordings`: lists, shows and deletes recorded requests. */
-import { parseArgs } from 'node:util'
 import type { RecordConfig } from '../config/schema/record-schema.js'
 import {
   recordingsOf,
@@ -9,70 +8,61 @@ import {
   type Recordings,
 } from '../policy/recording.js'
 import { commandEntry } from './accounts.js'
-import type { Command } from './command.js'
-import { UsageError } from './usage-error.js'
+import { configOption, declare, TIME_FORMS } from './command.js'
 import { rangeOf } from './usage.js'
 import {
   configInForce,
   namedAccount,
-  openingFor,
+  processTerminal,
   withStore,
   type StoreSession,
 } from './with-store.js'
 
 /** `sluice recordings`. */
-export const command: Command = {
-  name: 'recordings',
-  summary: 'list, show and delete recorded requests',
-  help: `
-Usage: sluice recordings list [--account ACCOUNT] [--since TIME] [--json] [--config FILE]
-       sluice recordings show ID [--json] [--config FILE]
-       sluice recordings delete ID [--config FILE]
-
-Works on the recordings of 'record' in the configuration file, with or without a running gateway. ID is the id of the
-request, as in x-request-id. Each reading of a recording is in the audit trail.
-
-Options:
-  --config FILE      the configuration file (default: the variable SLUICE_CONFIG)
-  --account ACCOUNT  only recordings of the account with this id or e-mail address
-  --since TIME       a date or time (2026-11-20, 2026-11-20T08:00:00Z), or a duration before now (90m, 24h, 7d)
-  --json             print JSON
-
-Exit status: 0 success, 1 failure or no such recording, 2 wrong usage.
-
-Example:
-  sluice recordings list --config config/gateway.yaml --since 24h --json
-`,
-  run(argv) {
-    const { values, positionals } = parseArgs({
-      args: [...argv],
-      allowPositionals: true,
-      options: {
-        config: { type: 'string' },
-        account: { type: 'string' },
-        since: { type: 'string' },
-        json: { type: 'boolean', default: false },
-      },
+export function command() {
+  const recordings = declare({
+    name: 'recordings',
+    summary: 'list, show and delete recorded requests',
+    description: `
+Works on the recordings of 'record' in the configuration file, with or without a running gateway. ID is the id
+of the request, as in x-request-id. Each reading of a recording is in the audit trail.`,
+    exitStatus: '0 success, 1 failure or no such recording, 2 wrong usage.',
+    example: 'sluice recordings list --config config/gateway.yaml --since 24h --json',
+  })
+  recordings
+    .command('list')
+    .option('--account <ACCOUNT>', 'only recordings of the account with this id or e-mail address')
+    .option('--since <TIME>', `a ${TIME_FORMS}`)
+    .option('--json', 'print JSON')
+    .addOption(configOption())
+    .action(async ({ config, ...options }) => {
+      process.exitCode = await withRecordings(config, (opened) => list(opened, options))
     })
-    const [action, id = '', ...surplus] = positionals
-    if (action !== 'list' && action !== 'show' && action !== 'delete') {
-      throw new UsageError("'sluice recordings' needs one of: list, show, delete")
-    }
-    if (surplus.length > 0 || (action === 'list') !== (id === '')) {
-      const form = action === 'list' ? 'only options' : 'one ID'
-      throw new UsageError(`'sluice recordings ${action}' accepts ${form}`)
-    }
-    return withRecordings('sluice recordings', values.config, async (opened) => {
-      if (action === 'delete') return (await opened.recordings.remove(id)) ? 0 : missing(opened, id)
-      if (action === 'list') return list(opened, values)
-      const found = await readRecording(opened, id)
-      if (found === null) return missing(opened, id)
-      const { request, reply, client, upstream } = found.recording
-      const shown = { id, request, reply, client, upstream }
-      opened.session.terminal.out(JSON.stringify(shown, null, values.json ? 0 : 2))
-      return 0
+  recordings
+    .command('show')
+    .argument('<ID>')
+    .option('--json', 'print JSON')
+    .addOption(configOption())
+    .action(async (id, { config, json }) => {
+      process.exitCode = await withRecordings(config, async (opened) => {
+        const found = await readRecording(opened, id)
+        if (found === null) return missing(opened, id)
+        const { request, reply, client, upstream } = found.recording
+        const shown = { id, request, reply, client, upstream }
+        opened.session.terminal.out(JSON.stringify(shown, null, json ? 0 : 2))
+        return 0
+      })
     })
-  },
+  recordings
+    .command('delete')
+    .argument('<ID>')
+    .addOption(configOption())
+    .action(async (id, { config }) => {
+      process.exitCode = await withRecordings(config, async (opened) => {
+        return (await opened.recordings.remove(id)) ? 0 : missing(opened, id)
+      })
+    })
+  return recordings
 }
 
 /** The recordings of a configuration, and the session of a command. */
@@ -86,15 +76,13 @@ const IN_STORE: RecordConfig['to'] = { kind: 'store' }
 
 /** Opens the recordings of the configuration file for the work. */
 export async function withRecordings(
-  name: string,
-  config: string | undefined,
+  config: string,
   work: (opened: OpenedRecordings) => Promise<number>,
 ): Promise<number> {
-  const opening = openingFor(name, config)
-  const inForce = await configInForce(opening.configPath, (line) => opening.terminal.err(line))
+  const inForce = await configInForce(config, (line) => processTerminal.err(line))
   if (inForce === null) return 1
   const { record, escrow } = inForce.config
-  return withStore(opening, async (session) => {
+  return withStore(config, async (session) => {
     const { terminal, store } = session
     if (escrow.key === null) {
       terminal.err('sluice: recordings need escrow.key in the configuration file')
@@ -144,7 +132,7 @@ export async function selectedHeads(
 
 async function list(
   opened: OpenedRecordings,
-  options: RecordingOptions & { readonly json: boolean },
+  options: RecordingOptions & { readonly json?: true },
 ): Promise<number> {
   const heads = await selectedHeads(opened, options)
   if (heads === null) return 1

@@ -1,72 +1,66 @@
 /** `sluice replay`: sends a recorded request to an upstream again and compares the replies. */
-import { parseArgs } from 'node:util'
 import { factsFor } from '../config/catalogue.js'
 import { isObject, objectOf, stringOf, type JsonObject } from '../formats/chat/json.js'
 import type { ChatRequest } from '../formats/chat/request.js'
 import { decodeReply, encodeRequest } from '../formats/codecs.js'
 import type { Reply } from '../formats/chat/fold.js'
 import type { Recording } from '../policy/recording.js'
-import type { Command } from './command.js'
+import { configOption, declare } from './command.js'
 import { openRehearsalGateway } from './rehearse/rehearsal-gateway.js'
 import { missing, readRecording, withRecordings } from './recordings.js'
-import { UsageError } from './usage-error.js'
-import { configInForce, openingFor } from './with-store.js'
+import { configInForce } from './with-store.js'
 
 const DIALECT = 'openai-chat'
 
 /** `sluice replay`. */
-export const command: Command = {
-  name: 'replay',
-  summary: 'send a recorded request to an upstream again',
-  help: `
-Usage: sluice replay ID --upstream U [--model M] [--json] [--config FILE]
-
-Sends the recorded request ID to the upstream U, which costs what the request costs, and prints both replies. Nothing is
-sent to a running gateway.
-
-Options:
-  --config FILE  the configuration file (default: the variable SLUICE_CONFIG)
-  --upstream U   a name under 'upstreams'
-  --model M      the model to request (default: the one that was requested from the recorded upstream)
-  --json         print JSON
-
-Exit status: 0 success, 1 failure or no such recording, 2 wrong usage.
-
-Example:
-  sluice replay 0192f5c8a1b27e3f --config config/gateway.yaml --upstream anthropic --model claude-haiku-5-5
-`,
-  run(argv) {
-    const { values, positionals } = parseArgs({
-      args: [...argv],
-      allowPositionals: true,
-      options: {
-        config: { type: 'string' },
-        upstream: { type: 'string' },
-        model: { type: 'string' },
-        json: { type: 'boolean', default: false },
-      },
+export function command() {
+  return declare({
+    name: 'replay',
+    summary: 'send a recorded request to an upstream again',
+    description: `
+Sends the recorded request ID to the upstream U, which costs what the request costs, and prints both replies.
+Nothing is sent to a running gateway.`,
+    exitStatus: '0 success, 1 failure or no such recording, 2 wrong usage.',
+    example:
+      'sluice replay 0192f5c8a1b27e3f --config config/gateway.yaml --upstream anthropic --model claude-haiku-5-5',
+  })
+    .argument('<ID>')
+    .requiredOption('--upstream <U>', "a name under 'upstreams'")
+    .option(
+      '--model <M>',
+      'the model to request (default: the one that was requested from the recorded upstream)',
+    )
+    .option('--json', 'print JSON')
+    .addOption(configOption())
+    .action(async (id, options) => {
+      process.exitCode = await replay(id, options)
     })
-    const [id, ...surplus] = positionals
-    if (id === undefined || surplus.length > 0) throw new UsageError("'sluice replay' needs one ID")
-    const { upstream, model, json } = values
-    if (upstream === undefined) throw new UsageError("'sluice replay' needs --upstream U")
-    return withRecordings('sluice replay', values.config, async (opened) => {
-      const { terminal } = opened.session
-      const found = await readRecording(opened, id)
-      if (found === null) return missing(opened, id)
-      const { recording } = found
-      const original = originalOf(recording)
-      const name = model ?? recording.facts.requested_model ?? recording.facts.model
-      const replay = await replayed(recording, { config: values.config, upstream, model: name })
-      if (replay === null) {
-        terminal.err(`sluice: '${upstream}' is not an upstream of this file`)
-        return 1
-      }
-      const comparison = { id, original, replay, same_text: original.text === replay.text }
-      terminal.out(json ? JSON.stringify(comparison) : sideBySide(original, replay))
-      return 0
-    })
-  },
+}
+
+interface ReplayOptions {
+  readonly config: string
+  readonly upstream: string
+  readonly model?: string | undefined
+  readonly json?: true | undefined
+}
+
+function replay(id: string, { config, upstream, model, json }: ReplayOptions): Promise<number> {
+  return withRecordings(config, async (opened) => {
+    const { terminal } = opened.session
+    const found = await readRecording(opened, id)
+    if (found === null) return missing(opened, id)
+    const { recording } = found
+    const original = originalOf(recording)
+    const name = model ?? recording.facts.requested_model ?? recording.facts.model
+    const side = await replayed(recording, { config, upstream, model: name })
+    if (side === null) {
+      terminal.err(`sluice: '${upstream}' is not an upstream of this file`)
+      return 1
+    }
+    const comparison = { id, original, replay: side, same_text: original.text === side.text }
+    terminal.out(json ? JSON.stringify(comparison) : sideBySide(original, side))
+    return 0
+  })
 }
 
 /** One side of the comparison. */
@@ -116,7 +110,7 @@ function contentOf(reply: JsonObject | Reply | null): Pick<Side, 'text' | 'tools
 }
 
 interface ReplayTarget {
-  readonly config: string | undefined
+  readonly config: string
   readonly upstream: string
   readonly model: string
 }
@@ -126,7 +120,7 @@ async function replayed(
   recording: Recording,
   { config: path, upstream: name, model }: ReplayTarget,
 ): Promise<Side | null> {
-  const inForce = await configInForce(openingFor('sluice replay', path).configPath, () => undefined)
+  const inForce = await configInForce(path, () => undefined)
   const upstream = inForce?.config.upstreams[name]
   if (inForce === null || upstream === undefined) return null
   const { config, catalogue } = inForce

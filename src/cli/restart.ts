@@ -3,13 +3,12 @@
  * the ops port, and follows the restart there.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import { z } from 'zod'
 import { opsAddressIn } from '../config/generations/history.js'
 import { loadConfig } from '../config/load-config.js'
 import { machineName } from '../process/process-identity.js'
 import { problemLines } from './check.js'
-import { configPath, type Command } from './command.js'
+import { configOption, declare } from './command.js'
 import {
   findGateway,
   loadGeneration,
@@ -19,34 +18,25 @@ import {
 import { processTerminal, type Terminal } from './with-store.js'
 
 /** `sluice restart`. */
-export const command: Command = {
-  name: 'restart',
-  summary: 'replace the workers of the running gateway without refusing a connection',
-  help: `
-Usage: sluice restart [--config FILE] [--json]
-
+export function command() {
+  return declare({
+    name: 'restart',
+    summary: 'replace the workers of the running gateway without refusing a connection',
+    description: `
 Starts new workers beside the running ones. When all of them are ready they accept new connections, and the
 previous workers finish their requests within server.drain_ms; longer streams get an error event.
 Settings that need a restart take effect (server.port, server.workers, store, …). If a new worker cannot start,
-the previous ones continue. Requires server.workers of 2 or more. Run it on the gateway's machine as the gateway's
-user: it sends SIGUSR2 to the primary process. The primary itself is not replaced: for a new version of
-Sluice restart the service.
-
-Options:
-  --config FILE  the configuration file of the gateway (default: the variable SLUICE_CONFIG)
-  --json         print the workers as JSON
-
-Exit status: 0 the new workers serve, 1 failure or no gateway runs, 2 wrong usage.
-
-Example:
-  sluice restart --config config/gateway.yaml
-`,
-  run(argv) {
-    const options = { config: { type: 'string' }, json: { type: 'boolean' } } as const
-    const { values } = parseArgs({ args: [...argv], options })
-    const config = configPath(values.config, 'sluice restart')
-    return runRestart(config, values.json === true, processTerminal)
-  },
+the previous ones continue. Requires server.workers of 2 or more. Run it on the gateway's machine as the
+gateway's user: it sends SIGUSR2 to the primary process. The primary itself is not replaced: for a new version
+of Sluice restart the service.`,
+    exitStatus: '0 the new workers serve, 1 failure or no gateway runs, 2 wrong usage.',
+    example: 'sluice restart --config config/gateway.yaml',
+  })
+    .addOption(configOption('the configuration file of the gateway'))
+    .option('--json', 'print the workers as JSON')
+    .action(async ({ config, json }) => {
+      process.exitCode = await runRestart(config, json === true, processTerminal)
+    })
 }
 
 const POLL_MS = 100

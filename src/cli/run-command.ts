@@ -7,7 +7,7 @@ import { COMMANDS } from './commands.js'
 import { didYouMean } from '../config/problem.js'
 import { packageVersion } from '../config/package-file.js'
 import { printFailure, outputFailure, OutputFailed } from './exit-status.js'
-import { UsageError, usageMessage } from './usage-error.js'
+import { runCommand, UsageError } from './command.js'
 
 async function main(argv: readonly string[]): Promise<number> {
   const [name, ...rest] = argv
@@ -26,16 +26,8 @@ async function main(argv: readonly string[]): Promise<number> {
     throw new UsageError(unknownCommandText(name, rest))
   }
   const command = await load()
-  if (rest.includes('--help') || rest.includes('-h')) {
-    process.stdout.write(`${command.help.trim()}\n${callHint()}`)
-    return 0
-  }
-  try {
-    return await command.run(rest)
-  } catch (error) {
-    const message = usageMessage(error, command.help)
-    throw message === null ? error : new UsageError(message)
-  }
+  await runCommand(command.addHelpText('afterAll', callHint()), rest)
+  return Number(process.exitCode ?? 0)
 }
 
 function unknownCommandText(name: string, rest: readonly string[]): string {
@@ -50,24 +42,26 @@ function unknownCommandText(name: string, rest: readonly string[]): string {
 /** What to type if `sluice` is not installed. */
 function callHint(): string {
   return basename(process.argv[1] ?? '') === 'main.js'
-    ? "\nIn the folder of the program, 'sluice' is 'node dist/main.js'.\n"
+    ? "\nIn the folder of the program, 'sluice' is 'node dist/main.js'."
     : ''
 }
 
 async function printOverview(): Promise<void> {
   const lines = ['Usage: sluice COMMAND [OPTIONS]', '', 'Commands:']
   for (const load of Object.values(COMMANDS)) {
-    const { name, summary } = await load()
-    lines.push(`  ${name.padEnd(10)} ${summary}`)
+    const command = await load()
+    lines.push(`  ${command.name().padEnd(12)} ${command.summary()}`)
   }
   lines.push(
     '',
     "'sluice COMMAND --help' describes a command; 'sluice --version' prints the version.",
   )
-  process.stdout.write(`${lines.join('\n')}\n${callHint()}`)
+  process.stdout.write(`${lines.join('\n')}\n${callHint() === '' ? '' : `${callHint()}\n`}`)
 }
 
 process.umask(0o077)
+// An empty variable is as none.
+if (process.env['SLUICE_CONFIG'] === '') delete process.env['SLUICE_CONFIG']
 try {
   const status = await main(process.argv.slice(2))
   process.exitCode = outputFailure()?.exitStatus ?? status

@@ -3,7 +3,6 @@
  * emptied. `store/migrate/copy-store.ts` and `store/store-identity.ts` do the work.
  */
 import { resolve } from 'node:path'
-import { parseArgs } from 'node:util'
 import { loadConfig } from '../config/load-config.js'
 import { passwordsIn } from '../config/secret-settings.js'
 import { protectSecrets } from '../secrets.js'
@@ -15,20 +14,17 @@ import { openStore } from '../store/open-store.js'
 import { isRedisUrl } from '../store/store-address.js'
 import type { Store } from '../store/store.js'
 import { problemLines } from './check.js'
-import { UsageError } from './usage-error.js'
-import { configPath, type Command } from './command.js'
-import { processTerminal, required, type Terminal } from './with-store.js'
+import { configOption, declare, UsageError } from './command.js'
+import { processTerminal, type Terminal } from './with-store.js'
 import { reporting } from './exit-status.js'
 import { table } from './print-table-or-json.js'
 
 /** `sluice store`. */
-export const command: Command = {
-  name: 'store',
-  summary: 'move accounts, keys and usage to another store, or accept a new one',
-  help: `
-Usage: sluice store migrate --from URL --to URL [--json]
-       sluice store accept  [--config FILE]
-
+export function command(terminal = processTerminal) {
+  const store = declare({
+    name: 'store',
+    summary: 'move accounts, keys and usage to another store, or accept a new one',
+    description: `
 'migrate' copies accounts, users, members, keys (also revoked ones), admin tokens, denials, the audit
 trail, ledger entries, sums, budgets and recordings from one store to another, reads both back and prints
 counts and digests of each. If it is interrupted, or a gateway writes meanwhile, run it again: it
@@ -38,37 +34,40 @@ docs/how-to/back-up-and-restore.md.
 
 'accept' accepts the present store. Each machine records in the spool folder which store it opened; an empty
 or different store is refused until it is restored or accepted. Run it on each machine, then restart the
-gateway.
-
-Options:
-  --from URL  the store to read: sqlite:PATH (relative to the working directory), redis://…, redis+sentinel://…,
-              redis+cluster://…, as in the configuration's 'store'; env:NAME reads the URL from the
-              environment variable NAME, which keeps its password out of the process list
-  --to URL    the store to write, in the same forms
-  --json      print JSON
-
-  --config FILE
-              for accept: the configuration file, whose store is accepted (default: the variable
-              SLUICE_CONFIG)
-
-Exit status: 0 the target has the content of the source, 1 failure, 2 wrong usage.
-
-Example:
-  REDIS=redis://:secret@10.0.0.5 sluice store migrate --from sqlite:./data/sluice.db --to env:REDIS
-`,
-  run(argv) {
-    if (argv[0] === 'accept') {
-      const { values } = parseArgs({ args: argv.slice(1), options: { config: { type: 'string' } } })
-      const config = configPath(values.config, 'sluice store accept')
-      return runAccept(config, processTerminal)
-    }
-    const values = parseStore(argv, process.env)
-    return reporting(processTerminal, () => runMigrate(values, processTerminal))
-  },
+gateway.`,
+    exitStatus: '0 the target has the content of the source, 1 failure, 2 wrong usage.',
+    example:
+      'REDIS=redis://:secret@10.0.0.5 sluice store migrate --from sqlite:./data/sluice.db --to env:REDIS',
+  })
+  store
+    .command('migrate')
+    .requiredOption(
+      '--from <URL>',
+      "the store to read: sqlite:PATH (relative to the working directory), redis://…, redis+sentinel://…, redis+cluster://…, as in the configuration's 'store'; env:NAME reads the URL from the environment variable NAME, which keeps its password out of the process list",
+      (text) => addressOf(text, '--from'),
+    )
+    .requiredOption('--to <URL>', 'the store to write, in the same forms', (text) =>
+      addressOf(text, '--to'),
+    )
+    .option('--json', 'print JSON')
+    .action(async ({ from, to, json }) => {
+      if (sameForm(from) === sameForm(to)) {
+        throw new UsageError('--from and --to name the same store')
+      }
+      const options = { from, to, json: json === true }
+      process.exitCode = await reporting(terminal, () => runMigrate(options, terminal))
+    })
+  store
+    .command('accept')
+    .addOption(configOption('the configuration file, whose store is accepted'))
+    .action(async ({ config }) => {
+      process.exitCode = await runAccept(config, terminal)
+    })
+  return store
 }
 
 /** Accepts the store of a configuration file as the expected one; exit status 1 if it cannot be opened. */
-export async function runAccept(configPath: string, terminal: Terminal): Promise<number> {
+async function runAccept(configPath: string, terminal: Terminal): Promise<number> {
   const loaded = loadConfig(configPath, process.env)
   if (!loaded.ok) {
     terminal.err(problemLines(loaded.errors))
@@ -84,35 +83,15 @@ export async function runAccept(configPath: string, terminal: Terminal): Promise
   })
 }
 
-/** The options of `migrate`. */
-export interface MigrateValues {
+interface MigrateOptions {
   readonly from: string
   readonly to: string
   readonly json: boolean
 }
 
-/** Throws `UsageError` or parseArgs's error; never with a URL in it, which may contain a password. */
-export function parseStore(
-  argv: readonly string[],
-  env: Readonly<Record<string, string | undefined>>,
-): MigrateValues {
-  const { values, positionals } = parseArgs({
-    args: [...argv],
-    allowPositionals: true,
-    options: { from: { type: 'string' }, to: { type: 'string' }, json: { type: 'boolean' } },
-  })
-  const [action, ...surplus] = positionals
-  if (action !== 'migrate') throw new UsageError("'sluice store' needs one of: migrate, accept")
-  if (surplus.length > 0) throw new UsageError("'sluice store migrate' accepts only options")
-  const from = addressOf(values.from, '--from', env)
-  const to = addressOf(values.to, '--to', env)
-  if (sameForm(from) === sameForm(to)) throw new UsageError('--from and --to name the same store')
-  return { from, to, json: values.json === true }
-}
-
 /** Copies, verifies and prints the result. Rejects as the stores do. */
 export async function runMigrate(
-  { from, to, json }: MigrateValues,
+  { from, to, json }: MigrateOptions,
   terminal: Terminal,
 ): Promise<number> {
   const warn = (message: string) => terminal.err(`sluice: ${message}`)
@@ -208,14 +187,11 @@ function jsonOf(parts: readonly Compared[], isSame: boolean): string {
   return JSON.stringify({ same: isSame, parts: comparisons }, undefined, 2)
 }
 
-function addressOf(
-  value: string | undefined,
-  option: string,
-  env: Readonly<Record<string, string | undefined>>,
-): string {
-  const given = required(value, 'sluice store migrate', `${option} URL`)
+/** Throws `UsageError`; never with a URL in it, which may contain a password. */
+function addressOf(given: string, option: string): string {
   const name = given.startsWith('env:') ? given.slice('env:'.length) : null
-  const url = name === null ? given : env[name]
+  const url = name === null ? given : process.env[name]
+  if (given === '') throw new UsageError(`'sluice store migrate' needs ${option} URL`)
   if (url === undefined || url === '') {
     throw new UsageError(`${option}: the environment variable ${name ?? ''} is not set`)
   }

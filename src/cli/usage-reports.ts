@@ -14,38 +14,37 @@ import {
   type ReportGrouping,
 } from '../dashboard/server/account-reports.js'
 import { table } from './print-table-or-json.js'
-import { UsageError } from './usage-error.js'
-import { groupingOf } from './usage-summary.js'
+import { UsageError } from './command.js'
+import { groupingOf, type FilterOptions } from './usage-summary.js'
 import type { StoreSession } from './with-store.js'
 
-/** The options of `sluice usage` that reports and statements read. */
-export interface ReportValues {
+/** The options of `sluice usage summary` that reports read. */
+export interface ReportOptions extends FilterOptions {
   readonly by?: string | undefined
-  readonly account?: string | undefined
-  readonly month?: string | undefined
-  readonly format?: string | undefined
-  readonly json?: boolean | undefined
-  readonly tree?: boolean | undefined
-  readonly status?: string | undefined
-  readonly upstream?: string | undefined
-  readonly model?: string | undefined
-  readonly key?: string | undefined
-  readonly 'request-id'?: string | undefined
+  readonly format?: 'csv' | undefined
+  readonly json?: true | undefined
+  readonly tree?: true | undefined
 }
 
 /** Groupings that only reports have. */
 const OF_REPORTS = ['parent', 'root', 'member', 'month']
 /** Filters of entries, which reports do not have. */
-const OF_ENTRIES = ['status', 'upstream', 'model', 'key', 'request-id'] as const
+const OF_ENTRIES = [
+  ['status', '--status'],
+  ['upstream', '--upstream'],
+  ['model', '--model'],
+  ['key', '--key'],
+  ['requestId', '--request-id'],
+] as const
 
 /** Whether a summary is a report of accounts. */
-export function isReport({ by, format }: ReportValues): boolean {
+export function isReport({ by, format }: ReportOptions): boolean {
   return format !== undefined || OF_REPORTS.includes(by ?? '')
 }
 
 /** Throws `UsageError` for options of a summary that do not go together. */
-export function checkSummary(values: ReportValues): void {
-  const { by = 'model', format, json, tree } = values
+export function checkSummary(values: ReportOptions): void {
+  const { by = 'model', tree } = values
   if (!isReport(values)) {
     groupingOf(by)
     if (tree !== undefined) {
@@ -53,35 +52,29 @@ export function checkSummary(values: ReportValues): void {
     }
     return
   }
-  if (format !== undefined && format !== 'csv') throw new UsageError('--format must be csv')
-  if (format !== undefined && json === true) {
-    throw new UsageError('--format csv and --json exclude each other')
-  }
   if (!isReportGrouping(by)) {
     throw new UsageError(
       '--by must be model, key, account, parent, root, member, month or label:NAME',
     )
   }
-  const given = OF_ENTRIES.find((name) => values[name] !== undefined)
-  if (given !== undefined) throw new UsageError(`this summary does not accept --${given}`)
+  const given = OF_ENTRIES.find(([name]) => values[name] !== undefined)
+  if (given !== undefined) throw new UsageError(`this summary does not accept ${given[1]}`)
   if (tree === true && values.account === undefined) throw new UsageError('--tree needs --account')
 }
 
 /** Throws `UsageError`. */
-export function checkStatement({ month, format, json }: ReportValues): void {
-  if (monthRange(month ?? '') === null) {
-    throw new UsageError(`--month must be YYYY-MM, such as 2026-11, not "${month ?? ''}"`)
-  }
-  if (format !== undefined && format !== 'csv') throw new UsageError('--format must be csv')
-  if (format !== undefined && json === true) {
-    throw new UsageError('--format csv and --json exclude each other')
-  }
+export function checkedMonth(text: string): string {
+  if (monthRange(text) !== null) return text
+  throw new UsageError(`--month must be YYYY-MM, such as 2026-11, not "${text}"`)
 }
 
 /** Prints a statement. A purged account has the lines that it had. */
-export async function statement(session: StoreSession, values: ReportValues): Promise<number> {
+export async function statement(
+  session: StoreSession,
+  values: Pick<ReportOptions, 'format' | 'json'> & Record<'account' | 'month', string>,
+): Promise<number> {
   const { store, terminal } = session
-  const { account = '', month = '' } = values
+  const { account, month } = values
   const found = await findAccount(store, account)
   const result = await statementOf(store, found?.name ?? account, month)
   if (found === null && result.lines.length === 0) {
@@ -106,7 +99,7 @@ export async function statement(session: StoreSession, values: ReportValues): Pr
 /** Prints a report of accounts. */
 export async function report(
   session: StoreSession,
-  values: ReportValues,
+  values: ReportOptions,
   range: { readonly fromMs: number; readonly toMs: number },
 ): Promise<number> {
   const { store, terminal } = session

@@ -14,9 +14,8 @@ import {
 } from '../store/records/count-usage.js'
 import type { Store } from '../store/store.js'
 import { matchesEntry, type EntryFilter, type UsageSum } from '../store/usage-queries.js'
-import type { OptionValues } from './command.js'
+import { UsageError } from './command.js'
 import { table } from './print-table-or-json.js'
-import { UsageError } from './usage-error.js'
 import type { StoreSession } from './with-store.js'
 
 /** The grouping of a summary; `label` has the name of the label. */
@@ -26,13 +25,19 @@ export interface Grouping {
 }
 
 /** Options of a summary. */
-export interface Summary {
-  readonly grouping: Grouping
-  readonly filter: OneFilter
+interface SummaryOptions extends FilterOptions {
+  readonly by?: string | undefined
   readonly fromMs: number
   /** Exclusive; null for now. */
   readonly untilMs: number | null
-  readonly json: boolean
+  readonly json?: true | undefined
+}
+
+interface Summary {
+  readonly grouping: Grouping
+  readonly filter: OneFilter
+  readonly fromMs: number
+  readonly untilMs: number | null
 }
 
 const GROUPING = /^(?:(model|key|account|upstream)|label:([^\s=]{1,100}))$/
@@ -61,10 +66,12 @@ interface GroupSum {
 /** Prints the totals; exit status 0. Rejects as the store does. */
 export async function summarise(
   session: StoreSession,
-  summary: Summary,
+  { by, fromMs, untilMs, json, ...filters }: SummaryOptions,
   nowMs: number,
 ): Promise<number> {
-  const { grouping, json } = summary
+  const grouping = groupingOf(by)
+  const filter = await filterOf(session.store, filters)
+  const summary = { grouping, filter, fromMs, untilMs }
   const sums = canUseSums(summary)
     ? await sumsOfDays(session.store, summary, nowMs)
     : await sumsOfEntries(session, summary)
@@ -235,22 +242,19 @@ function tableOf(totals: Totals, names: ReadonlyMap<string, Names>, grouping: Gr
   return table([[headOf(grouping), ...shown, ...counts], ...rows])
 }
 
-/** The options that select entries, for `parseArgs`. */
-export const FILTER_OPTIONS = {
-  status: { type: 'string' },
-  upstream: { type: 'string' },
-  model: { type: 'string' },
-  'request-id': { type: 'string' },
-  key: { type: 'string' },
-  account: { type: 'string' },
-} as const
-
-/** The values of these options. */
-export type FilterValues = OptionValues<typeof FILTER_OPTIONS>
+/** The options that select entries. */
+export interface FilterOptions {
+  readonly status?: string | undefined
+  readonly upstream?: string | undefined
+  readonly model?: string | undefined
+  readonly requestId?: string | undefined
+  readonly key?: string | undefined
+  readonly account?: string | undefined
+}
 
 /** The conditions of the options. Throws `UsageError`; rejects as the store does. */
-export async function filterOf(store: Store, values: FilterValues): Promise<OneFilter> {
-  const { status, upstream, model, key, account, 'request-id': requestId } = values
+export async function filterOf(store: Store, values: FilterOptions): Promise<OneFilter> {
+  const { status, upstream, model, key, account, requestId } = values
   return {
     ...(status === undefined ? {} : { status: statusOf(status) }),
     ...(upstream === undefined ? {} : { upstream }),

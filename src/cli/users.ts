@@ -9,111 +9,77 @@ import type { JsonObject } from '../formats/chat/json.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import { userPages } from '../store/list-all.js'
 import type { UserEdit } from '../store/store.js'
-import { commandEntry } from './accounts.js'
-import { parseAction, type Command, type OptionValues } from './command.js'
+import { commandEntry, PASSWORD_STDIN } from './accounts.js'
+import { configOption, declare, UsageError } from './command.js'
 import { printList } from './print-table-or-json.js'
-import { UsageError } from './usage-error.js'
-import { openingFor, required, withStore, type StoreSession } from './with-store.js'
+import { withStore, type OpenStore, type StoreSession } from './with-store.js'
 
 /** `sluice users`. */
-export const command: Command = {
-  name: 'users',
-  summary: 'create and list the people who sign in, give them roles, disable them',
-  help: `
-Usage: sluice users create   --email EMAIL [--role admin|auditor] [--password-stdin]
-                             [--config FILE] [--json]
-       sluice users set-role --email EMAIL --role admin|auditor|none [--config FILE]
-       sluice users disable  --email EMAIL [--config FILE]
-       sluice users enable   --email EMAIL [--config FILE]
-       sluice users list     [--config FILE] [--json]
-
-Works on the store of the configuration, with or without a running gateway. A role of a user holds
-for the whole gateway: 'admin' may do everything, 'auditor' reads everything and changes nothing.
-'sluice members' gives roles in one account. A user who is disabled, or has no role and is a member
-of no account, is signed out within a second.
-
-Options:
-  --config FILE      the configuration file (default: the variable SLUICE_CONFIG)
-  --email EMAIL      the e-mail address for signing in
-  --role ROLE        admin or auditor; 'none' takes the role away (default of 'create': none)
-  --password-stdin   read the password (8 characters to 1,024 bytes) from standard input, without
-                     a final line break; otherwise one is generated and printed once
-  --json             print JSON
-
-Exit status: 0 success, 1 failure, 2 wrong usage.
-
-Example:
-  sluice users create --config config/gateway.yaml --email ada@example.com --role auditor
-`,
-  run(argv) {
-    const { action, values } = parseUsers(argv)
-    const opening = openingFor('sluice users', values.config, action !== 'create')
-    return withStore(opening, (session) => runUsers(session, action, values))
-  },
-}
-
-type UsersAction = 'create' | 'set-role' | 'disable' | 'enable' | 'list'
-
-const ALLOWED: Record<UsersAction, readonly string[]> = {
-  create: ['config', 'email', 'role', 'password-stdin', 'json'],
-  'set-role': ['config', 'email', 'role'],
-  disable: ['config', 'email'],
-  enable: ['config', 'email'],
-  list: ['config', 'json'],
-}
-
-const NEEDED: Record<UsersAction, readonly string[]> = {
-  create: ['--email EMAIL'],
-  'set-role': ['--email EMAIL', '--role ROLE'],
-  disable: ['--email EMAIL'],
-  enable: ['--email EMAIL'],
-  list: [],
-}
-
-const OPTIONS = {
-  config: { type: 'string' },
-  email: { type: 'string' },
-  role: { type: 'string' },
-  'password-stdin': { type: 'boolean' },
-  json: { type: 'boolean' },
-} as const
-
-type UsersValues = OptionValues<typeof OPTIONS>
-
-/** The action and its options. Throws `UsageError` or parseArgs's error. */
-export function parseUsers(argv: readonly string[]): { action: UsersAction; values: UsersValues } {
-  const parsed = parseAction('users', argv, { options: OPTIONS, allowed: ALLOWED, needed: NEEDED })
-  const { action, values } = parsed
-  if (values.role !== undefined) {
-    const role = checkedRole(values.role)
-    if (action === 'create' && role === null) {
-      throw new UsageError('--role must be admin or auditor; leave it out for no role')
-    }
+export function command(open: OpenStore = withStore) {
+  const users = declare({
+    name: 'users',
+    summary: 'create and list the people who sign in, give them roles, disable them',
+    description: `
+Works on the store of the configuration, with or without a running gateway. A role of a user holds for the
+whole gateway: 'admin' may do everything, 'auditor' reads everything and changes nothing. 'sluice members'
+gives roles in one account. A user who is disabled, or has no role and is a member of no account, is signed
+out within a second.`,
+    example:
+      'sluice users create --config config/gateway.yaml --email ada@example.com --role auditor',
+  })
+  users
+    .command('create')
+    .requiredOption('--email <EMAIL>', EMAIL)
+    .option('--role <ROLE>', ROLE)
+    .option('--password-stdin', PASSWORD_STDIN)
+    .addOption(configOption())
+    .option('--json', 'print JSON')
+    .action(async ({ role: text, ...options }) => {
+      const role = text === undefined ? undefined : checkedRole(text)
+      if (role === null) {
+        throw new UsageError('--role must be admin or auditor; leave it out for no role')
+      }
+      const user = { ...options, role: role ?? null }
+      const opening = { mustExist: false }
+      process.exitCode = await open(options.config, (session) => create(session, user), opening)
+    })
+  users
+    .command('set-role')
+    .requiredOption('--email <EMAIL>', EMAIL)
+    .requiredOption('--role <ROLE>', ROLE)
+    .addOption(configOption())
+    .action(async ({ config, email, role: text }) => {
+      const role = checkedRole(text)
+      process.exitCode = await open(config, (session) => {
+        return change(session, email, 'user.role', { role })
+      })
+    })
+  for (const [name, disabled] of [
+    ['disable', true],
+    ['enable', false],
+  ] as const) {
+    users
+      .command(name)
+      .requiredOption('--email <EMAIL>', EMAIL)
+      .addOption(configOption())
+      .action(async ({ config, email }) => {
+        process.exitCode = await open(config, (session) => {
+          return change(session, email, `user.${name}`, { disabled })
+        })
+      })
   }
-  return parsed
+  users
+    .command('list')
+    .addOption(configOption())
+    .option('--json', 'print JSON')
+    .action(async ({ config, json }) => {
+      process.exitCode = await open(config, (session) => list(session, json === true))
+    })
+  return users
 }
 
-/** Runs one action on an open store. Throws `UsageError`, `GatewayError`. */
-export function runUsers(
-  session: StoreSession,
-  action: UsersAction,
-  values: UsersValues,
-): Promise<number> {
-  switch (action) {
-    case 'create':
-      return create(session, values)
-    case 'set-role':
-      return change(session, values, 'user.role', { role: checkedRole(values.role ?? '') })
-    case 'disable':
-      return change(session, values, 'user.disable', { disabled: true })
-    case 'enable':
-      return change(session, values, 'user.enable', { disabled: false })
-    case 'list':
-      return list(session, values)
-    default:
-      return action satisfies never
-  }
-}
+const EMAIL = 'the e-mail address for signing in'
+const ROLE = "admin or auditor; 'none' takes the role away (default of 'create': none)"
 
 function checkedRole(text: string): GatewayRole | null {
   if (text === 'none') return null
@@ -128,17 +94,25 @@ function userEntry(user: User, action: string, before: User | null): AuditEntry 
   return commandEntry({ accountId: user.id, action, target: user.id, detail, ...change })
 }
 
-async function create({ store, terminal }: StoreSession, values: UsersValues): Promise<number> {
-  const email = required(values.email, 'sluice users create', '--email EMAIL')
-  const password =
-    values['password-stdin'] === true ? (await terminal.input()).replace(/\r?\n$/, '') : null
+interface NewUserOptions {
+  readonly email: string
+  readonly role: GatewayRole | null
+  readonly passwordStdin?: true | undefined
+  readonly json?: true | undefined
+}
+
+async function create(
+  { store, terminal }: StoreSession,
+  { email, role, passwordStdin, json }: NewUserOptions,
+): Promise<number> {
+  const password = passwordStdin ? (await terminal.input()).replace(/\r?\n$/, '') : null
   const { user, generatedPassword } = await createUser(store, {
     email,
-    role: values.role === undefined ? null : checkedRole(values.role),
+    role,
     password,
     audit: (made) => [userEntry(made, 'user.create', null)],
   })
-  if (values.json === true) {
+  if (json) {
     const secret = generatedPassword === null ? {} : { password: generatedPassword }
     terminal.out(JSON.stringify({ ...shownUser(user), ...secret }))
     return 0
@@ -155,7 +129,7 @@ async function create({ store, terminal }: StoreSession, values: UsersValues): P
 
 async function change(
   { store, terminal }: StoreSession,
-  { email = '' }: UsersValues,
+  email: string,
   action: string,
   edit: UserEdit,
 ): Promise<number> {
@@ -177,9 +151,9 @@ async function change(
   return 0
 }
 
-async function list({ store, terminal }: StoreSession, values: UsersValues): Promise<number> {
+async function list({ store, terminal }: StoreSession, isJson: boolean): Promise<number> {
   await printList(terminal, userPages(store), {
-    json: values.json === true ? shownUser : null,
+    json: isJson ? shownUser : null,
     head: ['USER', 'E-MAIL', 'ROLE', 'CREATED', ''],
     cells: (user) => {
       const { id, email, createdAtMs, disabled, signedInAtMs } = user

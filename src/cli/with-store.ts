@@ -15,11 +15,10 @@ import { isRedisUrl } from '../store/store-address.js'
 import { openExpectedStore } from '../store/store-identity.js'
 import type { Store } from '../store/store.js'
 import { problemLines } from './check.js'
-import { configPath } from './command.js'
+import { UsageError } from './command.js'
 import { reporting, outputReady, printLine } from './exit-status.js'
 import { findGateway, loadGeneration, type FoundGateway } from './running-gateway.js'
 import { knownModels } from './unknown-models.js'
-import { UsageError } from './usage-error.js'
 
 /** Input and output of a command; the process's own streams except in tests. */
 export interface Terminal {
@@ -49,28 +48,6 @@ export interface StoreSession {
   readonly terminal: Terminal
 }
 
-/** The store that a command opens. */
-export interface StoreOpening {
-  readonly configPath: string
-  readonly terminal: Terminal
-  /**
-   * Whether a missing embedded store is an error; otherwise the command creates it, with a warning on Redis.
-   */
-  readonly mustExist: boolean
-}
-
-/**
- * The store of the configuration file of `command`, such as `sluice keys`. Throws `UsageError` without a
- * file.
- */
-export function openingFor(
-  command: string,
-  config: string | undefined,
-  mustExist = true,
-): StoreOpening {
-  return { configPath: configPath(config, command), terminal: processTerminal, mustExist }
-}
-
 /** Longer than any allowed password; a wrong pipe must not fill the memory. */
 const MAX_INPUT = 65_536
 
@@ -93,15 +70,24 @@ export const processTerminal: Terminal = {
   },
 }
 
+interface StoreOpening {
+  readonly terminal?: Terminal
+  /**
+   * Whether a missing embedded store is an error; otherwise the command creates it, with a warning on Redis.
+   */
+  readonly mustExist?: boolean
+}
+
 /**
  * Opens the store of the configuration file for the work and closes it afterwards. Prints errors of the file,
  * the store and the accounts to standard error and returns 1.
  */
 export async function withStore(
-  { configPath: path, terminal, mustExist }: StoreOpening,
+  configPath: string,
   work: (session: StoreSession) => Promise<number>,
+  { terminal = processTerminal, mustExist = true }: StoreOpening = {},
 ): Promise<number> {
-  const inForce = await configInForce(path, (line) => terminal.err(line))
+  const inForce = await configInForce(configPath, (line) => terminal.err(line))
   if (inForce === null) return 1
   const { config, catalogue } = inForce
   const { store: url, plans, ledger } = config
@@ -124,6 +110,9 @@ export async function withStore(
     }
   })
 }
+
+/** Opens the store for a command; tests give it one that is open. */
+export type OpenStore = typeof withStore
 
 /** The account with that name, id or e-mail; null, with a line of advice, if there is none. */
 export async function namedAccount(

@@ -109,6 +109,8 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   '@aws-sdk/credential-providers': [/^gateway\/upstreams\/identities\/credential-sources\.ts$/],
   '@azure/identity': [/^gateway\/upstreams\/identities\/credential-sources\.ts$/],
   'google-auth-library': [/^gateway\/upstreams\/identities\/credential-sources\.ts$/],
+  // Commander with the types of its options.
+  '@commander-js/extra-typings': [/^cli\//],
   '@node-rs/argon2': [/^accounts\/password\.ts$/],
   // Loaded only if traces are exported.
   '@opentelemetry/api': [
@@ -121,6 +123,8 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   '@opentelemetry/resources': [/^observe\/export-spans\.ts$/],
   '@opentelemetry/sdk-trace-base': [/^observe\/export-spans\.ts$/],
   '@photostructure/sqlite': [/^store\/sqlite\/driver\.ts$/],
+  // Through the package with its types.
+  commander: [],
   fzstd: [/^http\/zstd-thread\.ts$/],
   'http-proxy-3': [/^http\/native-proxy\.ts$/],
   ioredis: [/^store\/redis\/connection\//],

@@ -4,15 +4,15 @@
  */
 import t from 'tap'
 import { createAccount } from '../../src/accounts/accounts.js'
-import { parseAudit, runAudit } from '../../src/cli/audit.js'
-import { parseAccounts, runAccounts } from '../../src/cli/accounts.js'
-import { UsageError } from '../../src/cli/usage-error.js'
-import { configFolder, newSession, sluice, type TestSession } from './session.js'
+import { command as accounts } from '../../src/cli/accounts.js'
+import { command as audit } from '../../src/cli/audit.js'
+import { UsageError } from '../../src/cli/command.js'
+import { configFolder, newSession, runOn, sluice, type TestSession } from './session.js'
 
 const FIELDS = 'id,at,actor,address,request_id,action,account,target,before,after'.split(',')
 
 function run(session: TestSession, line: string): Promise<number> {
-  return runAudit(session, parseAudit(line.split(' ')).values, Date.now())
+  return runOn(session, audit, line.split(' '))
 }
 
 async function withChanges(session: TestSession): Promise<void> {
@@ -22,8 +22,7 @@ async function withChanges(session: TestSession): Promise<void> {
     'create --email bob@x.org --plan max',
     'disable --account bob@x.org',
   ]) {
-    const { action, values } = parseAccounts(line.split(' '))
-    await runAccounts(session, action, values)
+    await runOn(session, accounts, line.split(' '))
   }
   session.output()
 }
@@ -107,9 +106,10 @@ void t.test('the time selects, also over several pages', async (t) => {
 })
 
 void t.test('wrong usage is reported, and the program works', async (t) => {
-  t.throws(() => parseAudit(['export']), UsageError)
-  t.throws(() => parseAudit(['export', '--format', 'xml']), UsageError)
-  t.throws(() => parseAudit(['list', '--format', 'csv']), { message: /needs one of: export/ })
+  const session = await newSession(t)
+  await t.rejects(run(session, 'export'), UsageError)
+  await t.rejects(run(session, 'export --format xml'), UsageError)
+  await t.rejects(run(session, 'list --format csv'), { message: /needs one of: export/ })
   const { good } = configFolder(t)
   const create = ['accounts', 'create', '--config', good, '--email', 'ada@x.org', '--plan', 'pro']
   t.match(await sluice(create), { status: 0 })

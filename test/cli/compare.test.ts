@@ -5,10 +5,10 @@
  * Method: entries settled in a store in a temporary folder; the built program for the exit status.
  */
 import t from 'tap'
-import { parseCompare, runCompare } from '../../src/cli/compare.js'
+import { command } from '../../src/cli/compare.js'
 import type { LedgerEntry } from '../../src/ledger/entry.js'
 import { ledgerEntry } from '../ledger/build-entry.js'
-import { configFolder, newSession, sluice, type TestSession } from './session.js'
+import { configFolder, newSession, runOn, sluice, type TestSession } from './session.js'
 
 const NOW = Date.parse('2026-11-20T12:00:00Z')
 const MINUTE = 60_000
@@ -26,8 +26,12 @@ interface Shown {
   readonly sides: readonly Record<string, unknown>[]
 }
 
+function run(session: TestSession, ...argv: string[]): Promise<number> {
+  return runOn(session, (open) => command(open, () => NOW), argv)
+}
+
 async function compared(session: TestSession, ...argv: string[]): Promise<Shown> {
-  t.equal(await runCompare(session, parseCompare([...argv, '--json']), NOW), 0)
+  t.equal(await run(session, ...argv, '--json'), 0)
   return JSON.parse(session.output().join('\n')) as Shown
 }
 
@@ -100,7 +104,7 @@ void t.test('a side is one model of an upstream or one requested model', async (
 void t.test('the table has the same figures as the JSON', async (t) => {
   const session = await newSession(t)
   await settle(session, { upstream: 'one', attempted: 'one:ok', hops: { firstContent: 120.4 } })
-  t.equal(await runCompare(session, parseCompare(['one', 'two', '--since', '30m']), NOW), 0)
+  t.equal(await run(session, 'one', 'two', '--since', '30m'), 0)
   const [table = ''] = session.output()
   t.match(table, /^ +one +two\n/)
   t.match(table, /\nrequests +1 +0\n/)
@@ -109,12 +113,13 @@ void t.test('the table has the same figures as the JSON', async (t) => {
 })
 
 void t.test('wrong usage exits with 2', async (t) => {
+  const session = await newSession(t)
   for (const [argv, message] of [
-    [['one'], /needs two upstreams/],
+    [['one'], /needs U1 and U2/],
     [['one', 'one'], /two different upstreams, not "one" twice/],
-    [['one', 'two', 'three'], /needs two upstreams/],
+    [['one', 'two', 'three'], /Unexpected argument "three"/],
   ] as const) {
-    t.throws(() => parseCompare(argv), { message })
+    await t.rejects(run(session, ...argv), { message })
   }
   const { good } = configFolder(t)
   const wrong = await sluice(['compare', 'one', '--config', good])

@@ -1,12 +1,11 @@
 /**
  * Goal: every command reads its configuration path from `--config` or SLUICE_CONFIG; without either, the
  * error names both.
- * Method: the function for the precedence; the built program with and without the variable.
+ * Method: the built program with and without the variable.
  */
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { configPath } from '../../src/cli/command.js'
 import { configFolder } from './session.js'
 
 const MAIN = fileURLToPath(new URL('../../../dist/main.js', import.meta.url))
@@ -21,15 +20,6 @@ const COMMANDS = [
   ['store', 'accept'],
   ['backup', 'copy.db'],
 ]
-
-void t.test('the option takes precedence over the variable', (t) => {
-  t.equal(configPath('a.yaml', 'sluice check', { SLUICE_CONFIG: 'b.yaml' }), 'a.yaml')
-  t.equal(configPath(undefined, 'sluice check', { SLUICE_CONFIG: 'b.yaml' }), 'b.yaml')
-  for (const env of [{}, { SLUICE_CONFIG: '' }]) {
-    t.throws(() => configPath(undefined, 'sluice check', env), /--config FILE or set SLUICE_CONFIG/)
-  }
-  t.end()
-})
 
 void t.test('each command accepts SLUICE_CONFIG; the error without both names them', (t) => {
   const { good, bad } = configFolder(t)

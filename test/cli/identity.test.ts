@@ -4,15 +4,12 @@
  * Method: a store in a temporary folder; the built program for the exit status.
  */
 import t from 'tap'
-import { parseIdentity, runIdentity } from '../../src/cli/identity.js'
-import { configFolder, newSession, sluice } from './session.js'
+import { command } from '../../src/cli/identity.js'
+import { configFolder, newSession, runOn, sluice } from './session.js'
 
 void t.test('denies, lists and allows', async (t) => {
   const session = await newSession(t)
-  const run = (...argv: string[]): Promise<number> => {
-    const { action, values } = parseIdentity(argv)
-    return runIdentity(session, action, values)
-  }
+  const run = (...argv: string[]): Promise<number> => runOn(session, command, argv)
   const of = ['--identity', 'kubernetes']
   t.equal(await run('list'), 0)
   t.match(session.errors(), ['No identity is denied.'])
@@ -44,6 +41,7 @@ void t.test('denies, lists and allows', async (t) => {
 })
 
 void t.test('wrong usage', async (t) => {
+  const session = await newSession(t)
   for (const argv of [
     ['deny', '--sub', 'a'],
     ['deny', '--identity', 'x'],
@@ -52,7 +50,7 @@ void t.test('wrong usage', async (t) => {
     ['list', '--sub', 'a'],
     [],
   ]) {
-    t.throws(() => parseIdentity(argv), { name: 'UsageError' }, argv.join(' '))
+    await t.rejects(runOn(session, command, argv), { name: 'UsageError' }, argv.join(' '))
   }
   const { good } = configFolder(t)
   const usage = await sluice(['identity', 'deny', '--config', good])

@@ -8,7 +8,9 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
-import type { StoreSession } from '../../src/cli/with-store.js'
+import type { CommandUnknownOpts } from '@commander-js/extra-typings'
+import { runCommand } from '../../src/cli/command.js'
+import type { OpenStore, StoreSession } from '../../src/cli/with-store.js'
 import { openSqlite } from '../../src/store/sqlite/store.js'
 
 const MAIN = fileURLToPath(new URL('../../../dist/main.js', import.meta.url))
@@ -63,6 +65,48 @@ export async function newSession(t: Test): Promise<TestSession> {
     input: '',
   }
   return session
+}
+
+/** Runs a command on the open store and returns its exit status. Rejects with `UsageError`. */
+export async function runOn(
+  session: StoreSession,
+  command: (open: OpenStore) => CommandUnknownOpts,
+  argv: readonly string[],
+): Promise<number> {
+  const { SLUICE_CONFIG } = process.env
+  process.env['SLUICE_CONFIG'] = SLUICE_CONFIG ?? 'gateway.yaml'
+  try {
+    return await exitStatus(
+      command((_, work) => work(session)),
+      argv,
+    )
+  } finally {
+    if (SLUICE_CONFIG === undefined) delete process.env['SLUICE_CONFIG']
+  }
+}
+
+/** Runs a command in this process and returns its exit status. Rejects with `UsageError`. */
+export async function exitStatus(
+  command: CommandUnknownOpts,
+  argv: readonly string[],
+): Promise<number> {
+  const { exitCode } = process
+  process.exitCode = 0
+  try {
+    await runCommand(command, argv)
+    return Number(process.exitCode)
+  } finally {
+    process.exitCode = exitCode
+  }
+}
+
+/** Arguments of a command line. */
+export function argvOf(options: Readonly<Record<string, unknown>>): string[] {
+  return Object.entries(options).flatMap(([name, value]) => {
+    if (value === undefined) return []
+    if (value === true) return [`--${name}`]
+    return (Array.isArray(value) ? value : [value]).flatMap((each) => [`--${name}`, String(each)])
+  })
 }
 
 /** The paths of a valid and of an invalid configuration. */

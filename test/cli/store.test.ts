@@ -6,13 +6,13 @@
  */
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { parseStore, runMigrate } from '../../src/cli/store.js'
+import { command, runMigrate } from '../../src/cli/store.js'
 import type { Terminal } from '../../src/cli/with-store.js'
 import { openStore } from '../../src/store/open-store.js'
 import type { Store } from '../../src/store/store.js'
 import { freshDatabases, redisMissing, startRedis } from '../helpers/redis.js'
 import { ledgerEntry } from '../ledger/build-entry.js'
-import { sluice } from './session.js'
+import { exitStatus, sluice } from './session.js'
 import { allAccounts, allKeys } from '../helpers/lists.js'
 
 const HOUR = 3_600_000
@@ -185,13 +185,15 @@ void t.test('the program exits with its statuses and prints no e-mail address', 
     ],
     [['migrate', '--from', 'sqlite:a', '--to', 'env:NONE'], /variable NONE is not set/],
   ]
-  for (const [argv, message] of wrong) t.throws(() => parseStore(argv, {}), message, argv.join(' '))
-  const values = ['migrate', '--from', 'sqlite:a', '--to', 'env:URL']
-  t.equal(parseStore(values, { URL: 'redis://:pw@h' }).to, 'redis://:pw@h')
-  t.notMatch(
-    throwing(() => parseStore(wrong[4]?.[0] ?? [], {})),
-    /secret/,
-  )
+  for (const [argv, message] of wrong) {
+    await t.rejects(exitStatus(command(), argv), message, argv.join(' '))
+  }
+  const values = ['migrate', '--from', 'sqlite:a', '--to', 'env:URL_OF_STORE']
+  process.env['URL_OF_STORE'] = 'sqlite:a'
+  await t.rejects(exitStatus(command(), values), /same store/, 'the variable names it')
+  await exitStatus(command(), wrong[4]?.[0] ?? []).catch((error: unknown) => {
+    t.notMatch(error, { message: /secret/ })
+  })
 })
 
 function sqlitePlaces(t: Test): [string, string] {
@@ -415,13 +417,4 @@ async function assertSame(t: Test, from: string, to: string): Promise<void> {
   t.same(there, lasting)
   if (dropped.length > 0) t.same(kept, dropped)
   t.match(alsoUsed, used)
-}
-
-function throwing(work: () => unknown): string {
-  try {
-    work()
-  } catch (error) {
-    return String(error)
-  }
-  throw new Error('nothing was thrown')
 }

@@ -1,59 +1,63 @@
 /**
  * Goal: wrong usage of the command line exits with 2 and suggests the command or option that was probably
  * meant.
- * Method: the errors of `parseArgs` through the function; the built program for the whole output and the
- * status.
+ * Method: a small command in this process; the built program for the whole output and the status.
  */
-import { parseArgs, type ParseArgsConfig } from 'node:util'
 import t from 'tap'
-import { UsageError } from '../../src/cli/usage-error.js'
-import { usageMessage } from '../../src/cli/usage-error.js'
-import { configFolder, sluice } from './session.js'
+import { configOption, declare } from '../../src/cli/command.js'
+import { configFolder, exitStatus, sluice } from './session.js'
 
-const HELP = 'Usage: sluice check --config FILE [--strict] [--format csv|jsonl]'
-
-const OPTIONS: ParseArgsConfig['options'] = {
-  config: { type: 'string' },
-  strict: { type: 'boolean' },
+function aCommand() {
+  const texts = { summary: 'check', description: 'Checks.', example: 'sluice check' }
+  return declare({ name: 'check', ...texts })
+    .option('--strict')
+    .option('--format <FORMAT>')
+    .addOption(configOption())
+    .action(() => undefined)
 }
 
-function messageFor(...args: string[]): string | null {
+async function messageFor(...argv: string[]): Promise<string> {
   try {
-    parseArgs({ args, options: OPTIONS })
+    await exitStatus(aCommand(), argv)
+    return 'no error'
   } catch (error) {
-    return usageMessage(error, HELP)
+    return error instanceof Error && error.name === 'UsageError' ? error.message : String(error)
   }
-  return 'no error'
 }
 
-void t.test('a misspelt option is reported with the nearest option of the help', (t) => {
-  t.equal(messageFor('--confg', 'x'), 'Unknown option --confg (did you mean "--config"?)')
-  t.equal(messageFor('--Strict'), 'Unknown option --Strict (did you mean "--strict"?)')
-  t.equal(messageFor('--hlp'), 'Unknown option --hlp (did you mean "--help"?)')
-  t.equal(messageFor('--colour'), 'Unknown option --colour', 'no option is similar')
-  t.equal(messageFor('-x'), 'Unknown option -x')
-  t.equal(messageFor('-c', 'a.yaml'), 'Unknown option -c (did you mean "--config"?)')
-  t.end()
+void t.test('a misspelt option is reported with the nearest option', async (t) => {
+  for (const [argv, message] of [
+    [['--confg', 'x'], 'Unknown option --confg (did you mean "--config"?)'],
+    [['--Strict'], 'Unknown option --Strict (did you mean "--strict"?)'],
+    [['--hlp'], 'Unknown option --hlp (did you mean "--help"?)'],
+    [['--colour'], 'Unknown option --colour'],
+    [['-x'], 'Unknown option -x'],
+    [['-c', 'a.yaml'], 'Unknown option -c (did you mean "--config"?)'],
+  ] as const) {
+    t.equal(await messageFor(...argv), message)
+  }
 })
 
-void t.test('values and arguments in the wrong place are named', (t) => {
-  t.equal(messageFor('--config'), 'Option --config needs a value: --config FILE')
-  t.equal(messageFor('--strict=yes'), 'Option --strict accepts no value')
-  t.equal(
-    messageFor('--config', '-1'),
-    'Option --config needs a value: write --config=FILE for a value that starts with -',
-  )
-  t.equal(messageFor('gpt-5.5'), 'Unexpected argument "gpt-5.5": this command accepts only options')
-  t.equal(messageFor('a.yaml'), 'Unexpected argument "a.yaml": write --config a.yaml')
-  t.end()
+void t.test('values and arguments in the wrong place are named', async (t) => {
+  for (const [argv, message] of [
+    [['--config'], 'Option --config needs a value: --config FILE'],
+    [['--strict=yes'], 'Option --strict accepts no value'],
+    [
+      ['--config', '-1'],
+      'Option --config needs a value: write --config=FILE for a value that starts with -',
+    ],
+    [['--config=-1'], 'no error'],
+    [['gpt-5.5'], 'Unexpected argument "gpt-5.5": this command accepts only options'],
+    [['a.yaml'], 'Unexpected argument "a.yaml": write --config a.yaml'],
+    [['--config', ''], NEEDS_CONFIG],
+    [[], NEEDS_CONFIG],
+  ] as const) {
+    t.equal(await messageFor(...argv), message)
+  }
 })
 
-void t.test('a usage error keeps its message, and other errors have none', (t) => {
-  t.equal(usageMessage(new UsageError('Missing MODEL'), HELP), 'Missing MODEL')
-  t.equal(usageMessage(new TypeError('x is not a function'), HELP), null)
-  t.equal(usageMessage('text', HELP), null)
-  t.end()
-})
+const NEEDS_CONFIG =
+  "'sluice check' needs a configuration file: pass --config FILE or set SLUICE_CONFIG"
 
 void t.test('the program exits with 2 and prints the suggestion on standard error', async (t) => {
   const { good } = configFolder(t)
@@ -81,7 +85,7 @@ void t.test('the program exits with 2 and prints the suggestion on standard erro
     ],
     [
       ['store', 'accept', '--from', 'sqlite:a'],
-      `sluice: Option --from is for another action of this command\n'sluice store --help' describes it\n`,
+      `sluice: 'sluice store accept' does not accept --from: see 'sluice store accept --help'\n`,
     ],
     [
       ['emulate', '--port', 'none'],
@@ -96,7 +100,7 @@ void t.test('the program exits with 2 and prints the suggestion on standard erro
       `sluice: --live needs the running gateway: remove --offline and OLD\n'sluice plan --help' describes it\n`,
     ],
     [
-      ['compare', 'openai', 'openai'],
+      ['compare', 'openai', 'openai', '--config', 'none.yaml'],
       `sluice: 'sluice compare' needs two different upstreams, not "openai" twice\n'sluice compare --help' describes it\n`,
     ],
     [

@@ -6,9 +6,9 @@
 import t from 'tap'
 import { createAccount } from '../../src/accounts/accounts.js'
 import { createKey, revokeKey } from '../../src/accounts/keys.js'
-import { parseUsage, runUsage } from '../../src/cli/usage.js'
+import { command } from '../../src/cli/usage.js'
 import { ledgerEntry } from '../ledger/build-entry.js'
-import { newSession } from './session.js'
+import { newSession, runOn } from './session.js'
 
 const NOVEMBER = Date.UTC(2026, 10, 10)
 
@@ -43,7 +43,8 @@ async function scene(t: Parameters<typeof newSession>[0]) {
     ledgerEntry('later', { atMs: Date.UTC(2026, 11), accountPath: 'acme', costNanoUsd: 5 }),
   )
   const run = async (...argv: string[]): Promise<string> => {
-    const status = await runUsage(session, parseUsage(argv), Date.UTC(2026, 11, 20))
+    const now = (): number => Date.UTC(2026, 11, 20)
+    const status = await runOn(session, (open) => command(open, now), argv)
     const text = session.output().join('\n')
     return status === 0 ? text : `exit ${status}: ${session.errors().join('\n')}`
   }
@@ -104,7 +105,8 @@ void t.test('summaries by the tree', async (t) => {
   t.match(await run('summary', '--by', 'parent', ...PERIOD), /^parent +requests/)
 })
 
-void t.test('wrong usage', (t) => {
+void t.test('wrong usage', async (t) => {
+  const session = await newSession(t)
   for (const argv of [
     ['statement', '--account', 'a'],
     ['statement', '--account', 'a', '--month', '2026-13'],
@@ -117,7 +119,6 @@ void t.test('wrong usage', (t) => {
     ['summary', '--by', 'parent', '--tree'],
     ['summary', '--by', 'model', '--tree', '--account', 'a'],
   ]) {
-    t.throws(() => parseUsage(argv), { name: 'UsageError' }, argv.join(' '))
+    await t.rejects(runOn(session, command, argv), { name: 'UsageError' }, argv.join(' '))
   }
-  t.end()
 })

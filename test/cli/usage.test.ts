@@ -8,14 +8,24 @@ import { dirname, join } from 'node:path'
 import t from 'tap'
 import { createAccount } from '../../src/accounts/accounts.js'
 import { createKey } from '../../src/accounts/keys.js'
-import { parseUsage, runUsage, sinceOf } from '../../src/cli/usage.js'
+import { command, sinceOf } from '../../src/cli/usage.js'
 import { COLUMNS, csvLine, usd } from '../../src/ledger/export-columns.js'
 import { openSqlite } from '../../src/store/sqlite/store.js'
 import { ledgerEntry } from '../ledger/build-entry.js'
-import { configFolder, newSession, sluice } from './session.js'
+import { argvOf, configFolder, newSession, runOn, sluice } from './session.js'
+import type { StoreSession } from '../../src/cli/with-store.js'
 
 const NOW = Date.parse('2026-11-20T12:00:00Z')
 const DAY = 86_400_000
+
+function runUsage(
+  session: StoreSession,
+  action: string,
+  options: Readonly<Record<string, unknown>>,
+  nowMs: number,
+): Promise<number> {
+  return runOn(session, (open) => command(open, () => nowMs), [action, ...argvOf(options)])
+}
 
 void t.test('export prints each matching entry once, oldest first', async (t) => {
   const session = await newSession(t)
@@ -29,7 +39,7 @@ void t.test('export prints each matching entry once, oldest first', async (t) =>
     await ledger.settle(ledgerEntry(id, { atMs: now - ago }))
   }
   const asked = async (format: string, since?: string): Promise<string[]> => {
-    t.equal(await runUsage(session, { action: 'export', values: { format, since } }, now), 0)
+    t.equal(await runUsage(session, 'export', { format, since }, now), 0)
     return session.output().flatMap((text) => text.split('\n'))
   }
   const json = (await asked('jsonl')).map((line) => JSON.parse(line) as Record<string, unknown>)
@@ -94,7 +104,7 @@ void t.test('summary sums by model, key and account', async (t) => {
     ['key', ['key_1', 'key_2']],
     ['account', ['acc_ada', 'acc_bob']],
   ] as const) {
-    await runUsage(session, { action: 'summary', values: { by, json: true } }, now)
+    await runUsage(session, 'summary', { by, json: true }, now)
     const lines = JSON.parse(session.output().join('\n')) as Record<string, unknown>[]
     t.same(
       lines.map((line) => line[by]),
@@ -105,7 +115,7 @@ void t.test('summary sums by model, key and account', async (t) => {
       3,
     )
   }
-  await runUsage(session, { action: 'summary', values: {} }, now)
+  await runUsage(session, 'summary', {}, now)
   t.match(session.output().join('\n'), /gpt-4o +2 +1 +20 +40 +0\.000450000 +0 +0/)
 })
 
@@ -117,7 +127,7 @@ void t.test('a summary begins with the highest cost; equal costs are sorted by n
     await session.store.ledger.settle(ledgerEntry(model, { atMs: now, model, costNanoUsd }))
   }
   for (const since of ['1h', '1d']) {
-    await runUsage(session, { action: 'summary', values: { by: 'model', json: true, since } }, now)
+    await runUsage(session, 'summary', { by: 'model', json: true, since }, now)
     const lines = JSON.parse(session.output().join('\n')) as { model: string }[]
     const models = lines.map(({ model }) => model)
     t.same(models, ['gpt-5.4', 'o1', 'o3', 'gpt-4o', 'unpriced'])
@@ -134,7 +144,7 @@ void t.test('--until limits an export and a summary', async (t) => {
     await session.store.ledger.settle(ledgerEntry(id, { atMs }))
   }
   const exported = async (until: string): Promise<number> => {
-    await runUsage(session, { action: 'export', values: { format: 'jsonl', until } }, NOW)
+    await runUsage(session, 'export', { format: 'jsonl', until }, NOW)
     return (
       session
         .output()
@@ -145,11 +155,10 @@ void t.test('--until limits an export and a summary', async (t) => {
   t.equal(await exported('2026-11-19T12:00:00Z'), 1, 'the end itself is not included')
   t.equal(await exported('1m'), 2)
   t.equal(await exported('2026-11-21'), 3)
-  await runUsage(session, { action: 'summary', values: { until: '2026-11-20', json: true } }, NOW)
+  await runUsage(session, 'summary', { until: '2026-11-20', json: true }, NOW)
   t.match(JSON.parse(session.output().join('\n')), [{ requests: 2 }], 'not the day that begins')
   await t.rejects(
-    async () =>
-      runUsage(session, { action: 'export', values: { format: 'csv', until: 'soon' } }, NOW),
+    async () => runUsage(session, 'export', { format: 'csv', until: 'soon' }, NOW),
     /--until must be/,
   )
 })
@@ -169,10 +178,7 @@ void t.test('filters select the entries of an export and of a summary', async (t
     await ledger.settle(ledgerEntry(requestId, { atMs: now - 1000, ...entry }))
   }
   const idsOf = async (filter: object): Promise<unknown[]> => {
-    t.equal(
-      await runUsage(session, { action: 'export', values: { format: 'jsonl', ...filter } }, now),
-      0,
-    )
+    t.equal(await runUsage(session, 'export', { format: 'jsonl', ...filter }, now), 0)
     const lines = session.output().flatMap((text) => text.split('\n'))
     return lines.map((line) => (JSON.parse(line) as Record<string, unknown>)['request_id'])
   }
@@ -188,13 +194,13 @@ void t.test('filters select the entries of an export and of a summary', async (t
     [{ upstream: 'openai', status: '200' }, ['a']],
   ] as const) {
     t.strictSame(await idsOf(filter), ids, JSON.stringify(filter))
-    await runUsage(session, { action: 'summary', values: { json: true, ...filter } }, now)
+    await runUsage(session, 'summary', { json: true, ...filter }, now)
     const lines = JSON.parse(session.output().join('\n')) as Record<string, unknown>[]
     const requests = lines.reduce((sum, line) => sum + Number(line['requests']), 0)
     t.equal(requests, ids.length, 'the summary counts the same')
   }
   const groupsOf = async (by: string): Promise<unknown[]> => {
-    await runUsage(session, { action: 'summary', values: { by, json: true } }, now)
+    await runUsage(session, 'summary', { by, json: true }, now)
     const lines = JSON.parse(session.output().join('\n')) as Record<string, unknown>[]
     return lines.map((line) => [line[by], line['requests']])
   }
@@ -211,12 +217,12 @@ void t.test('filters select the entries of an export and of a summary', async (t
   t.strictSame(await groupsOf('label:team'), teams)
   for (const wrong of [{ status: 'many' }, { account: 'bob@x.org' }]) {
     await t.rejects(
-      runUsage(session, { action: 'export', values: { format: 'csv', ...wrong } }, now),
+      runUsage(session, 'export', { format: 'csv', ...wrong }, now),
       /--(status|account)/,
     )
   }
-  t.throws(() => parseUsage(['summary', '--by', 'colour']), /--by must be/)
-  t.throws(() => parseUsage(['summary', '--by', 'label:']), /--by must be/)
+  await t.rejects(runOn(session, command, ['summary', '--by', 'colour']), /--by must be/)
+  await t.rejects(runOn(session, command, ['summary', '--by', 'label:']), /--by must be/)
 })
 
 void t.test('a summary shows names of keys and e-mail addresses beside ids', async (t) => {
@@ -230,7 +236,7 @@ void t.test('a summary shows names of keys and e-mail addresses beside ids', asy
   await store.ledger.settle(
     ledgerEntry('b', { atMs: now, accountId: account.id, keyId: 'key_gone' }),
   )
-  await runUsage(session, { action: 'summary', values: { by: 'key', json: true } }, now)
+  await runUsage(session, 'summary', { by: 'key', json: true }, now)
   const known = { key: key.id, name: 'nightly build', email: 'ada@x.org', requests: 1 }
   const gone = { key: 'key_gone', name: null, email: 'ada@x.org', requests: 1 }
   const lines = JSON.parse(session.output().join('\n')) as { key: string }[]
@@ -238,7 +244,7 @@ void t.test('a summary shows names of keys and e-mail addresses beside ids', asy
     lines.sort((a, b) => a.key.localeCompare(b.key)),
     [known, gone].sort((a, b) => a.key.localeCompare(b.key)),
   )
-  await runUsage(session, { action: 'summary', values: { by: 'account' } }, now)
+  await runUsage(session, 'summary', { by: 'account' }, now)
   t.match(session.output().join('\n'), new RegExp(`${account.id} +ada@x.org +2 `))
 })
 
@@ -265,7 +271,8 @@ void t.test('ledger.md describes every column, in order', (t) => {
   t.end()
 })
 
-void t.test('unknown arguments are reported by name', (t) => {
+void t.test('unknown arguments are reported by name', async (t) => {
+  const session = await newSession(t)
   const wrong: [string[], RegExp][] = [
     [[], /needs one of/],
     [['export'], /needs --format/],
@@ -274,13 +281,14 @@ void t.test('unknown arguments are reported by name', (t) => {
     [['summary', '--by', 'colour'], /model, key, account, upstream or label/],
     [['export', 'all', '--format', 'csv'], /accepts only options/],
   ]
-  for (const [argv, message] of wrong) t.throws(() => parseUsage(argv), message, argv.join(' '))
+  for (const [argv, message] of wrong) {
+    await t.rejects(runOn(session, command, argv), message, argv.join(' '))
+  }
   t.equal(sinceOf('24h', NOW), NOW - DAY)
   t.equal(sinceOf('2026-11-20', NOW), NOW - DAY / 2)
   for (const text of ['yesterday', '24', '-1h', '2026-13-01']) {
     t.throws(() => sinceOf(text, NOW), /--since must be/, text)
   }
-  t.end()
 })
 
 void t.test('a closed standard output (`| head`) ends a command without an error', async (t) => {
@@ -318,15 +326,9 @@ void t.test('refuses a range that ends before it begins', async (t) => {
   const session = await newSession(t)
   const range = { since: '1h', until: '2h' }
   const wrong = { message: '--until 2h must be later than --since 1h' }
-  await t.rejects(runUsage(session, { action: 'summary', values: range }, NOW), wrong)
-  await t.rejects(
-    runUsage(session, { action: 'export', values: { format: 'csv', ...range } }, NOW),
-    wrong,
-  )
-  t.equal(
-    await runUsage(session, { action: 'summary', values: { since: '2h', until: '1h' } }, NOW),
-    0,
-  )
+  await t.rejects(runUsage(session, 'summary', range, NOW), wrong)
+  await t.rejects(runUsage(session, 'export', { format: 'csv', ...range }, NOW), wrong)
+  t.equal(await runUsage(session, 'summary', { since: '2h', until: '1h' }, NOW), 0)
 })
 
 void t.test('export waits for its reader after each batch', async (t) => {
@@ -339,6 +341,6 @@ void t.test('export waits for its reader after each batch', async (t) => {
     return Promise.resolve()
   }
   const slow = { ...session, terminal: { ...session.terminal, ready } }
-  t.equal(await runUsage(slow, { action: 'export', values: { format: 'jsonl' } }, NOW), 0)
+  t.equal(await runUsage(slow, 'export', { format: 'jsonl' }, NOW), 0)
   t.same(rows, [500, 500, 200])
 })

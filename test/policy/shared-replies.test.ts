@@ -11,8 +11,9 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { createAccount } from '../../src/accounts/accounts.js'
 import { createKey } from '../../src/accounts/keys.js'
-import { parseCache, runCache } from '../../src/cli/cache.js'
+import { command } from '../../src/cli/cache.js'
 import type { StoreSession } from '../../src/cli/with-store.js'
+import { runOn } from '../cli/session.js'
 import { numberOf, objectOf } from '../../src/formats/chat/json.js'
 import { ReplyMemory } from '../../src/policy/reply-cache.js'
 import { SharedReplies } from '../../src/policy/shared-replies.js'
@@ -60,7 +61,7 @@ async function clear(store: Store, gateway: TestGateway, ...options: string[]): 
     identities: [],
     terminal,
   }
-  await runCache(session, parseCache(['clear', ...options]).values)
+  await runOn(session, command, ['clear', ...options])
   return lines
 }
 

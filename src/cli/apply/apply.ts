@@ -5,7 +5,7 @@
 import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { createInterface } from 'node:readline/promises'
-import { parseArgs } from 'node:util'
+import { Option } from '@commander-js/extra-typings'
 import { planJson } from '../../dashboard/admin/apply.js'
 import { freshKey, type FreshKey } from '../../dashboard/admin/changes.js'
 import { titleOf, type ReadDocuments, type WantedObject } from '../../dashboard/admin/documents.js'
@@ -14,9 +14,14 @@ import type { PlannedChange } from '../../dashboard/admin/planner.js'
 import { yamlText } from '../../config/yaml.js'
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
 import { hideSecrets } from '../../secrets.js'
-import type { Command, OptionValues } from '../command.js'
-import { UsageError, usageMessage } from '../usage-error.js'
-import { openingFor, processTerminal, withStore, type Terminal } from '../with-store.js'
+import { configOption, declare, repeated, requiredConfig, UsageError } from '../command.js'
+import {
+  processTerminal,
+  withStore,
+  type OpenStore,
+  type StoreSession,
+  type Terminal,
+} from '../with-store.js'
 import { errorLine, placed, readFiles, type FileDocument, type PlacedError } from './read-files.js'
 import {
   checkedManager,
@@ -30,91 +35,77 @@ import {
   type Target,
 } from './targets.js'
 
-const HELP = `
-Usage: sluice apply -f FILE|DIR|- [-f …] [--dry-run] [--prune [--yes]] [--managed-by NAME] [--json]
-                    [--config FILE | --server URL [--token TOKEN]]
-
+/** `sluice apply`. */
+export function command(open: OpenStore = withStore, terminal = processTerminal) {
+  return declare({
+    name: 'apply',
+    summary: 'make accounts, members and keys as files describe them',
+    description: `
 Makes accounts, members and keys as YAML documents describe them (kind: Account, Member, Key). Prints a plan
 (+ create, ~ change, - remove), then applies it: an account with its members and keys is one transaction. A
 second run changes nothing. Errors of the documents have a file, line and column, and nothing is applied.
 
-Options:
-  -f, --file PATH    a file, a folder (*.yaml and *.yml in it and below), or - for standard input
-  --dry-run          print the plan only
-  --prune            revoke keys, remove members and disable accounts that have the label managed-by=NAME and
-                     that no document names; needs an answer or --yes
-  --yes              do not ask
-  --managed-by NAME  the label of what is created (default: apply)
-  --config FILE      the configuration file (default: the variable SLUICE_CONFIG)
-  --server URL       the admin API of a gateway, instead of the store of the configuration
-  --token TOKEN      its token, with the scopes accounts:write and keys:write (default: SLUICE_TOKEN)
-  --json             print JSON: { create, change, remove, unchanged, applied, errors }
-
 Secrets of new keys go to the 'secret_file' of their document (mode 0600), or as a Kubernetes Secret to
-standard output ('kubernetes_secret'; everything else then goes to standard error).
-
-Exit status: 0 applied, or no differences with --dry-run; 2 differences with --dry-run; 1 everything else.
-
-Example:
-  sluice apply -f platform/ --config config/gateway.yaml --prune --yes
-`
-
-const OPTIONS = {
-  file: { type: 'string', short: 'f', multiple: true },
-  'dry-run': { type: 'boolean' },
-  prune: { type: 'boolean' },
-  yes: { type: 'boolean' },
-  'managed-by': { type: 'string' },
-  config: { type: 'string' },
-  server: { type: 'string' },
-  token: { type: 'string' },
-  json: { type: 'boolean' },
-} as const
-
-/** The options. */
-export type ApplyValues = OptionValues<typeof OPTIONS>
-
-/** `sluice apply`. */
-export const command: Command = {
-  name: 'apply',
-  summary: 'make accounts, members and keys as files describe them',
-  help: HELP,
-  async run(argv) {
-    const terminal = processTerminal
-    try {
-      const { values } = parseArgs({ args: [...argv], options: OPTIONS })
-      return await runApplyCommand(values, terminal, process.env['SLUICE_TOKEN'])
-    } catch (error) {
-      // Wrong usage is 1 here: 2 means differences.
-      const message = error instanceof UsageError ? error.message : usageMessage(error, HELP)
-      if (message === null) throw error
-      terminal.err(`sluice: ${message}`)
-      terminal.err("'sluice apply --help' describes it")
-      return 1
-    }
-  },
+standard output ('kubernetes_secret'; everything else then goes to standard error).`,
+    exitStatus:
+      '0 applied, or no differences with --dry-run; 2 differences with --dry-run; 1 everything else.',
+    example: 'sluice apply -f platform/ --config config/gateway.yaml --prune --yes',
+  })
+    .requiredOption(
+      '-f, --file <PATH>',
+      'a file, a folder (*.yaml and *.yml in it and below), or - for standard input; may be repeated',
+      repeated,
+    )
+    .option('--dry-run', 'print the plan only')
+    .option(
+      '--prune',
+      'revoke keys, remove members and disable accounts that have the label managed-by=NAME and that no document names; needs an answer or --yes',
+    )
+    .option('--yes', 'do not ask')
+    .option('--managed-by <NAME>', 'the label of what is created', checkedManager, 'apply')
+    .addOption(configOption().makeOptionMandatory(false))
+    .option(
+      '--server <URL>',
+      'the admin API of a gateway, instead of the store of the configuration',
+    )
+    .addOption(
+      new Option('--token <TOKEN>', 'its token, with the scopes accounts:write and keys:write').env(
+        'SLUICE_TOKEN',
+      ),
+    )
+    .option('--json', 'print JSON: { create, change, remove, unchanged, applied, errors }')
+    .action(async (options, self) => {
+      const isBoth = options.server !== undefined && self.getOptionValueSource('config') === 'cli'
+      if (isBoth) throw new UsageError("'sluice apply' accepts --config or --server, not both")
+      process.exitCode = await applyFiles(options, { open, terminal })
+    })
 }
 
-/** Runs the command. Throws `UsageError`. */
-export async function runApplyCommand(
-  values: ApplyValues,
-  terminal: Terminal,
-  tokenVariable?: string,
+interface ApplyOptions {
+  readonly file: readonly string[]
+  readonly dryRun?: true | undefined
+  readonly prune?: true | undefined
+  readonly yes?: true | undefined
+  readonly managedBy: string
+  readonly config?: string | undefined
+  readonly server?: string | undefined
+  readonly token?: string | undefined
+  readonly json?: true | undefined
+}
+
+async function applyFiles(
+  values: ApplyOptions,
+  { open, terminal }: { readonly open: OpenStore; readonly terminal: Terminal },
 ): Promise<number> {
-  const { file: paths = [], server, config } = values
-  if (paths.length === 0) throw new UsageError("'sluice apply' needs -f FILE, DIR or -")
-  if (server !== undefined && config !== undefined) {
-    throw new UsageError("'sluice apply' accepts --config or --server, not both")
-  }
-  const managedBy = checkedManager(values['managed-by'] ?? 'apply')
-  if (values.prune === true && values['dry-run'] !== true && values.yes !== true) {
-    if (!process.stdin.isTTY) throw new UsageError('--prune without a terminal needs --yes')
+  const { file: paths, server, managedBy, prune = false } = values
+  if (prune && !values.dryRun && !values.yes && !process.stdin.isTTY) {
+    throw new UsageError('--prune without a terminal needs --yes')
   }
   const { documents, errors } = await readFiles(paths, terminal)
   const work = new Work(values, terminal, documents)
   const settings = {
     values: documents.map(({ value }) => value),
-    ...{ prune: values.prune === true, managedBy },
+    ...{ prune, managedBy },
   }
   if (errors.length > 0) {
     // What refers to a document that cannot be read is not checked.
@@ -122,29 +113,29 @@ export async function runApplyCommand(
     return work.fail([...errors, ...faults.map((fault) => placed(documents, fault))])
   }
   if (server !== undefined) {
-    const token = values.token ?? tokenVariable
+    const { token } = values
     if (token === undefined || token === '') {
       throw new UsageError('--server needs --token TOKEN, or the variable SLUICE_TOKEN')
     }
     const read = objectsOf(settings.values, null)
     return work.run(serverTarget({ url: server, token }, read, settings), read)
   }
-  const opening = { ...openingFor('sluice apply', config), terminal }
-  return withStore(opening, async (session) => {
+  const toStore = (session: StoreSession): Promise<number> => {
     const read = objectsOf(settings.values, session.plans)
     return work.run(storeTarget(session, read, settings), read)
-  })
+  }
+  return open(requiredConfig('sluice apply', values.config), toStore, { terminal })
 }
 
 /** One run of the command after its documents were read. */
 class Work {
-  private readonly values: ApplyValues
+  private readonly values: ApplyOptions
   private readonly terminal: Terminal
   private readonly documents: readonly FileDocument[]
   /** Manifests alone go to standard output, if there are any. */
   private readonly hasManifests: boolean
 
-  constructor(values: ApplyValues, terminal: Terminal, documents: readonly FileDocument[]) {
+  constructor(values: ApplyOptions, terminal: Terminal, documents: readonly FileDocument[]) {
     this.values = values
     this.terminal = terminal
     this.documents = documents
@@ -166,7 +157,7 @@ class Work {
   }
 
   async run(target: Target, { objects, faults }: ReadDocuments): Promise<number> {
-    const isDryRun = this.values['dry-run'] === true
+    const isDryRun = this.values.dryRun === true
     const isJson = this.values.json === true
     try {
       const plan = await target.plan()

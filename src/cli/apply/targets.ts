@@ -23,7 +23,7 @@ import {
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
 import type { Store } from '../../store/store.js'
 import { commandActor } from '../accounts.js'
-import { UsageError } from '../usage-error.js'
+import { UsageError } from '../command.js'
 
 /** What was planned. */
 export interface PlannedResult {

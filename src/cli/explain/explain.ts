@@ -1,5 +1,4 @@
 /** `sluice explain`: the route and upstreams of a model id under a configuration. Sends no request. */
-import { parseArgs } from 'node:util'
 import { factsFor } from '../../config/catalogue.js'
 import { isConfigured, type Catalogue, type Config } from '../../config/config.js'
 import { loadConfig } from '../../config/load-config.js'
@@ -16,8 +15,7 @@ import {
 } from '../../gateway/upstreams/choose-openai-endpoint.js'
 import { promptSizeOf, inputTokens } from '../../ledger/estimate-tokens.js'
 import { problemLines } from '../check.js'
-import { configPath, type Command } from '../command.js'
-import { UsageError } from '../usage-error.js'
+import { configOption, declare, repeated, UsageError } from '../command.js'
 import { explainBody, requestOf, type BodyExplanation } from './explain-body.js'
 import { Budgets, termsText, type BudgetTerms } from './explain-budgets.js'
 import {
@@ -31,10 +29,10 @@ import {
 
 /** The options about the conditions of routes. */
 export interface TraitValues {
-  readonly label: readonly string[]
-  readonly images: boolean
-  readonly tools: boolean
-  readonly 'prompt-tokens': string
+  readonly label?: readonly string[] | undefined
+  readonly images?: true | undefined
+  readonly tools?: true | undefined
+  readonly promptTokens?: string | undefined
 }
 
 /** The request that `sluice explain` explains. */
@@ -49,16 +47,17 @@ export interface TraitSources {
 
 /** The traits for the conditions of routes: from the options, and from a valid body. */
 function traitsFor(values: TraitValues, { body, model, catalogue }: TraitSources): RequestTraits {
-  const labels = Object.fromEntries(values.label.map(labelOf))
-  const tokens = Number(values['prompt-tokens'])
+  const { label = [], images, tools, promptTokens = '0' } = values
+  const labels = Object.fromEntries(label.map(labelOf))
+  const tokens = Number(promptTokens)
   if (!Number.isInteger(tokens) || tokens < 0) {
-    throw new UsageError(`--prompt-tokens must be a whole number, not "${values['prompt-tokens']}"`)
+    throw new UsageError(`--prompt-tokens must be a whole number, not "${promptTokens}"`)
   }
   const sent = body === null ? null : traitsOfBody(body, { model, catalogue }, labels)
   return {
     labels,
-    hasImages: () => values.images || sent?.hasImages() === true,
-    hasTools: () => values.tools || sent?.hasTools() === true,
+    hasImages: () => images === true || sent?.hasImages() === true,
+    hasTools: () => tools === true || sent?.hasTools() === true,
     promptTokens: () => Math.max(tokens, sent?.promptTokens() ?? 0),
     // Plugins run only in a gateway.
     plugin: () => false,
@@ -130,83 +129,76 @@ function bodyError(param: string | null, message: string): BodyError {
 }
 
 /** `sluice explain`. */
-export const command: Command = {
-  name: 'explain',
-  summary: 'show the route and the upstreams of a model id, and why',
-  help: `
-Usage: sluice explain MODEL [--config FILE] [--body FILE] [--json]
-
+export function command() {
+  return declare({
+    name: 'explain',
+    summary: 'show the route and the upstreams of a model id, and why',
+    description: `
 Prints the route of a model id, the reason, and the upstreams that may serve it: their share of the requests,
 model, dialect, circuit breaker, and the features that translation loses or refuses; then retries and
 hedging, whether the key is set, the catalogue's entry of the model and how budgets count it. With a
 request body it also prints for each field whether it reaches the first upstream or is lost; only names of
-fields are printed, no contents.
-
-Options:
-  --config FILE        the configuration file (default: the variable SLUICE_CONFIG)
-  --body FILE          a chat-completions request; - reads it from standard input
-  --label NAME=VALUE   a label of the API key, for the conditions of routes; may be repeated
-  --images             the request has images
-  --tools              the request has tools
-  --prompt-tokens N    the size of its prompt in tokens
-  --json               print one JSON object
-
-Exit status: 0 a route matches, 1 no route matches, the request would be refused or a file is not valid,
-2 wrong usage.
-
-Example:
-  sluice explain gpt-5.5 --config config/gateway.yaml
-  sluice explain claude-opus-5-5 --config config/gateway.yaml --body request.json
-`,
-  async run(argv) {
-    const { values, positionals } = parseArgs({
-      args: [...argv],
-      allowPositionals: true,
-      options: {
-        config: { type: 'string' },
-        body: { type: 'string' },
-        label: { type: 'string', multiple: true, default: [] },
-        images: { type: 'boolean', default: false },
-        tools: { type: 'boolean', default: false },
-        'prompt-tokens': { type: 'string', default: '0' },
-        json: { type: 'boolean', default: false },
-      },
+fields are printed, no contents.`,
+    exitStatus: `
+0 a route matches, 1 no route matches, the request would be refused or a file is not valid,
+2 wrong usage.`,
+    example: `
+sluice explain gpt-5.5 --config config/gateway.yaml
+sluice explain claude-opus-5-5 --config config/gateway.yaml --body request.json`,
+  })
+    .argument('<MODEL>')
+    .addOption(configOption())
+    .option('--body <FILE>', 'a chat-completions request; - reads it from standard input')
+    .option(
+      '--label <NAME=VALUE>',
+      'a label of the API key, for the conditions of routes; may be repeated',
+      repeated,
+    )
+    .option('--images', 'the request has images')
+    .option('--tools', 'the request has tools')
+    .option('--prompt-tokens <N>', 'the size of its prompt in tokens')
+    .option('--json', 'print one JSON object')
+    .action(async (model, options) => {
+      process.exitCode = await runExplain(model, options)
     })
-    const [model, ...more] = positionals
-    if (model === undefined || model === '' || more.length > 0) {
-      throw new UsageError("'sluice explain' needs one MODEL")
-    }
-    const config = configPath(values.config, 'sluice explain')
-    const loaded = loadConfig(config, process.env)
-    if (!loaded.ok) {
-      if (values.json) printJson({ model, errors: loaded.errors })
-      else console.log(problemLines(loaded.errors).split('\n').map(escapeControls).join('\n'))
-      return 1
-    }
-    const { body } = values
-    const read = body === undefined ? null : await readBody(body)
-    const bytes = read === null || 'error' in read ? null : read.bytes
-    const traits = traitsFor(values, { body: bytes, model, catalogue: loaded.catalogue })
-    const router = createRouter(loaded.config)
-    const refusal = refusalOf(model)
-    const found = refusal === null ? router.find(model, traits) : null
-    const all = refusal === null ? router.all(model) : []
-    const { labels } = traits
-    const explained = explain(model, found, { all, ...loaded, labels })
-    const explanation = refusal === null ? explained : { ...explained, why: refusal }
-    if (read === null || found === null) {
-      if (values.json) printJson(explanationJson(explanation))
-      else console.log(explanationText(explanation, refusal === null ? 404 : 400))
-      return found === null ? 1 : 0
-    }
-    const request =
-      'error' in read ? read : explainRequest({ bytes: read.bytes, model }, found, loaded)
-    if (values.json) printJson({ ...explanationJson(explanation), request })
-    else {
-      console.log(`${explanationText(explanation)}\n\n${bodyText(request, !('error' in read))}`)
-    }
-    return 'error' in request || request.result === 'refused' ? 1 : 0
-  },
+}
+
+interface ExplainOptions extends TraitValues {
+  readonly config: string
+  readonly body?: string | undefined
+  readonly json?: true | undefined
+}
+
+async function runExplain(model: string, values: ExplainOptions): Promise<number> {
+  const loaded = loadConfig(values.config, process.env)
+  if (!loaded.ok) {
+    if (values.json) printJson({ model, errors: loaded.errors })
+    else console.log(problemLines(loaded.errors).split('\n').map(escapeControls).join('\n'))
+    return 1
+  }
+  const { body } = values
+  const read = body === undefined ? null : await readBody(body)
+  const bytes = read === null || 'error' in read ? null : read.bytes
+  const traits = traitsFor(values, { body: bytes, model, catalogue: loaded.catalogue })
+  const router = createRouter(loaded.config)
+  const refusal = refusalOf(model)
+  const found = refusal === null ? router.find(model, traits) : null
+  const all = refusal === null ? router.all(model) : []
+  const { labels } = traits
+  const explained = explain(model, found, { all, ...loaded, labels })
+  const explanation = refusal === null ? explained : { ...explained, why: refusal }
+  if (read === null || found === null) {
+    if (values.json) printJson(explanationJson(explanation))
+    else console.log(explanationText(explanation, refusal === null ? 404 : 400))
+    return found === null ? 1 : 0
+  }
+  const request =
+    'error' in read ? read : explainRequest({ bytes: read.bytes, model }, found, loaded)
+  if (values.json) printJson({ ...explanationJson(explanation), request })
+  else {
+    console.log(`${explanationText(explanation)}\n\n${bodyText(request, !('error' in read))}`)
+  }
+  return 'error' in request || request.result === 'refused' ? 1 : 0
 }
 
 /** Why the gateway refuses the id with 400; null if it is well-formed. */

@@ -1,13 +1,11 @@
 /** `sluice plan`: compares two configurations on recent requests. No side effects. */
-import { parseArgs } from 'node:util'
 import type { Catalogue, Config } from '../../config/config.js'
 import { isConfigured } from '../../config/config.js'
 import { loadConfig, loadConfigAs } from '../../config/load-config.js'
 import type { ConfigProblem } from '../../config/problem.js'
 import { needsRestart } from '../../config/generations/diff-configs.js'
 import { problemLines } from '../check.js'
-import { UsageError } from '../usage-error.js'
-import { configPath, type Command } from '../command.js'
+import { configOption, declare, requiredConfig, UsageError } from '../command.js'
 import { processTerminal } from '../with-store.js'
 import { capabilitiesOf, withNames, planText, type Plan } from './print-plan.js'
 import { compare, type Comparison } from './compare-configs.js'
@@ -16,87 +14,87 @@ import { fetchRecentHeads } from './fetch-recent-heads.js'
 import { ComparedConfig } from './compared-config.js'
 
 /** `sluice plan`. */
-export const command: Command = {
-  name: 'plan',
-  summary: 'compare two configurations on recent requests',
-  help: `
-Usage: sluice plan NEW [--config FILE] [--offline | --live] [--json]
-       sluice plan OLD NEW [--json]
-
+export function command() {
+  return declare({
+    name: 'plan',
+    summary: 'compare two configurations on recent requests',
+    description: `
 Compares the configuration file NEW with the current one on the last 1,000 requests of the running gateway
 (of more than 100 a second, a sample): requests that move to another upstream or model, keys that lose a
 model that they used, features that the new upstream does not support, and the difference in cost at
 catalogue prices. For each request the gateway keeps the model, key id, client format, sizes and kinds of
 content, but no contents. No side effects.
 
-NEW may be '-': the text comes from standard input, and its relative paths start at the current file.
+'sluice plan NEW' compares with the file of --config, 'sluice plan OLD NEW' compares two files. NEW may be
+'-': the text comes from standard input, and its relative paths start at the current file.
 
 If no gateway runs, or with --offline or two files, the comparison uses one sample request for each routed
-model, and lists the features that the new upstreams' dialects lack.
-
-Options:
-  --config FILE   the current configuration (default: the variable SLUICE_CONFIG); the gateway is
-                  found at its server.ops_host and server.ops_port
-  --offline       do not use a running gateway
-  --live          fail if no gateway runs
-  --json          print one JSON object: { source, requests, unmoved, moves, keys, refused, lost, cost,
-                  capabilities, notes, breaks }
-
-Exit status: 0 NEW breaks no client; 1 NEW is not valid, or would break clients (a model in use loses its route,
+model, and lists the features that the new upstreams' dialects lack.`,
+    exitStatus: `
+0 NEW breaks no client; 1 NEW is not valid, or would break clients (a model in use loses its route,
 a key loses a model that it used, or a recent request could not be translated for its new target);
-2 wrong usage.
-
-Example:
-  sluice plan new.yaml --config config/gateway.yaml
-  sluice plan config/gateway.yaml new.yaml --json
-`,
-  async run(argv) {
-    const { values, positionals } = parseArgs({
-      args: [...argv],
-      allowPositionals: true,
-      options: {
-        config: { type: 'string' },
-        offline: { type: 'boolean', default: false },
-        live: { type: 'boolean', default: false },
-        json: { type: 'boolean', default: false },
-      },
+2 wrong usage.`,
+    example: `
+sluice plan new.yaml --config config/gateway.yaml
+sluice plan config/gateway.yaml new.yaml --json`,
+  })
+    .argument('<FILE>', 'the new configuration, or the old one of two')
+    .argument('[NEW]', 'the new one')
+    .addOption(
+      configOption(
+        'the current configuration; the gateway is found at its server.ops_host and server.ops_port',
+      ).makeOptionMandatory(false),
+    )
+    .option('--offline', 'do not use a running gateway')
+    .option('--live', 'fail if no gateway runs')
+    .option(
+      '--json',
+      'print one JSON object: { source, requests, unmoved, moves, keys, refused, lost, cost, capabilities, notes, breaks }',
+    )
+    .action(async (first, second, options, self) => {
+      const isGiven = self.getOptionValueSource('config') === 'cli'
+      if (second !== undefined && isGiven) {
+        throw new UsageError('--config is for one file: remove it or OLD')
+      }
+      const isOffline = options.offline === true || second !== undefined
+      if (isOffline && options.live) {
+        throw new UsageError('--live needs the running gateway: remove --offline and OLD')
+      }
+      const files =
+        second === undefined
+          ? { before: requiredConfig('sluice plan', options.config), after: first }
+          : { before: first, after: second }
+      process.exitCode = await runPlan(files, { ...options, isOffline })
     })
-    const files = filesOf(positionals, values.config)
-    const isOffline = values.offline || positionals.length === 2
-    if (isOffline && values.live) {
-      throw new UsageError('--live needs the running gateway: remove --offline and OLD')
-    }
-    const before = loadConfig(files.before, process.env)
-    const after =
-      files.after === '-'
-        ? loadConfigAs(files.before, await processTerminal.input(MAX_BYTES), process.env)
-        : loadConfig(files.after, process.env)
-    const errors = [before, after].flatMap((loaded) => (loaded.ok ? [] : loaded.errors))
-    if (!before.ok || !after.ok) return printErrors(errors, values.json)
-    const paths = { from_file: files.before, to_file: files.after }
-    const result = await planOf(before, after, { isOffline, isLive: values.live })
-    if (typeof result === 'string') throw new Error(result)
-    const plan = { ...paths, ...result }
-    console.log(values.json ? JSON.stringify(plan) : planText(plan))
-    return plan.breaks.length === 0 ? 0 : 1
-  },
+}
+
+interface PlanOptions {
+  readonly isOffline: boolean
+  readonly live?: true | undefined
+  readonly json?: true | undefined
+}
+
+async function runPlan(
+  files: { readonly before: string; readonly after: string },
+  { isOffline, live, json }: PlanOptions,
+): Promise<number> {
+  const before = loadConfig(files.before, process.env)
+  const after =
+    files.after === '-'
+      ? loadConfigAs(files.before, await processTerminal.input(MAX_BYTES), process.env)
+      : loadConfig(files.after, process.env)
+  const errors = [before, after].flatMap((loaded) => (loaded.ok ? [] : loaded.errors))
+  if (!before.ok || !after.ok) return printErrors(errors, json === true)
+  const paths = { from_file: files.before, to_file: files.after }
+  const result = await planOf(before, after, { isOffline, isLive: live === true })
+  if (typeof result === 'string') throw new Error(result)
+  const plan = { ...paths, ...result }
+  console.log(json ? JSON.stringify(plan) : planText(plan))
+  return plan.breaks.length === 0 ? 0 : 1
 }
 
 /** As large as a file may be. */
 const MAX_BYTES = 4 * 1024 * 1024
-
-function filesOf(
-  positionals: readonly string[],
-  config: string | undefined,
-): { before: string; after: string } {
-  const [first, second, ...more] = positionals
-  if (first === undefined || more.length > 0) {
-    throw new UsageError("'sluice plan' needs the file NEW, or two files OLD and NEW")
-  }
-  if (second === undefined) return { before: configPath(config, 'sluice plan'), after: first }
-  if (config !== undefined) throw new UsageError('--config is for one file: remove it or OLD')
-  return { before: first, after: second }
-}
 
 function printErrors(errors: readonly ConfigProblem[], isJson: boolean): number {
   console.log(isJson ? JSON.stringify({ errors }) : problemLines(errors))

@@ -6,7 +6,6 @@ import {
 } from '../explain/explain-route.js'
 import { PLAIN_REQUEST } from '../../gateway/routing/match-route-conditions.js'
 import { createRouter } from '../../gateway/routing/router.js'
-import { parseArgs } from 'node:util'
 import { factsFor } from '../../config/catalogue.js'
 import { isConfigured, type Config, type UpstreamConfig } from '../../config/config.js'
 import { loadConfig } from '../../config/load-config.js'
@@ -14,10 +13,8 @@ import { GatewayError } from '../../errors.js'
 import { Prices } from '../../ledger/find-price.js'
 import { hideSecrets } from '../../secrets.js'
 import { problemLines } from '../check.js'
-import { configPath, type Command } from '../command.js'
+import { configOption, declare, UsageError } from '../command.js'
 import { table } from '../print-table-or-json.js'
-import { UsageError } from '../usage-error.js'
-import { required } from '../with-store.js'
 import { CHECKS, type Check } from './checks.js'
 import { Format, FORMATS, type FormatName } from './client-format.js'
 import {
@@ -129,79 +126,71 @@ function notRun(format: Format, check: Check): CheckResult {
 }
 
 /** `sluice rehearse`. */
-export const command: Command = {
-  name: 'rehearse',
-  summary: 'run the conformance checks against a live upstream',
-  help: `
-Usage: sluice rehearse --upstream NAME --model ID [--config FILE] [--format LIST] [--check LIST]
-                       [--max-cost-usd USD] [--timeout-ms MS] [--json]
-
+export function command() {
+  return declare({
+    name: 'rehearse',
+    summary: 'run the conformance checks against a live upstream',
+    description: `
 Sends real requests to an upstream of the configuration, through a separate gateway in this process, and
-checks the replies: ${CHECKS.map(({ name }) => name).join(', ')}. Each check runs for each client
-format: ${FORMATS.join(', ')}. A running gateway, its store and its ledger are not changed.
+checks the replies: ${CHECKS.map(({ name }) => name).join(', ')}.
+Each check runs for each client format: ${FORMATS.join(', ')}. A running gateway, its store and
+its ledger are not changed.
 
 pass: it works. loss: it works, but fields were lost in translation, or the gateway refused the request as
-untranslatable. fail: the reply is wrong. skipped: the format or the model lacks the feature.
-
-Options:
-  --upstream NAME      the upstream, by its name in the configuration
-  --model ID           the model to request from it
-  --config FILE        the configuration file (default: the variable SLUICE_CONFIG)
-  --format LIST        client formats, separated by commas (default: all)
-  --check LIST         checks, separated by commas (default: all)
-  --max-cost-usd USD   maximum cost of the run (default 0.50): a request that might exceed it is not
-                       sent. A model without a price counts with limiting.assumed_price
-  --timeout-ms MS      maximum time for one reply (default 60000)
-  --json               print one JSON object: { ok, upstream, model, results, cost_usd, max_cost_usd }
-
-Exit status: 0 no check failed, 1 a check failed or the cost ceiling stopped the run, 2 wrong usage.
-
-Example:
-  sluice rehearse --config config/gateway.yaml --upstream anthropic --model claude-haiku-4-5
-`,
-  async run(argv) {
-    const { values } = parseArgs({
-      args: [...argv],
-      options: {
-        config: { type: 'string' },
-        upstream: { type: 'string' },
-        model: { type: 'string' },
-        format: { type: 'string' },
-        check: { type: 'string' },
-        'max-cost-usd': { type: 'string', default: '0.50' },
-        'timeout-ms': { type: 'string', default: '60000' },
-        json: { type: 'boolean', default: false },
-      },
-    })
-    const name = required(values.upstream, 'sluice rehearse', '--upstream NAME')
-    const model = required(values.model, 'sluice rehearse', '--model ID')
-    const options = {
-      formats: listOf('--format', values.format, FORMATS),
-      checks: checksOf(values.check),
-      maxUsd: amount('--max-cost-usd', values['max-cost-usd'], 10_000),
-      timeoutMs: amount('--timeout-ms', values['timeout-ms'], 3_600_000),
-    }
-    const loaded = loadConfig(configPath(values.config, 'sluice rehearse'), process.env)
-    if (!loaded.ok) {
-      console.log(
-        values.json ? JSON.stringify({ errors: loaded.errors }) : problemLines(loaded.errors),
+untranslatable. fail: the reply is wrong. skipped: the format or the model lacks the feature.`,
+    exitStatus:
+      '0 no check failed, 1 a check failed or the cost ceiling stopped the run, 2 wrong usage.',
+    example:
+      'sluice rehearse --config config/gateway.yaml --upstream anthropic --model claude-haiku-4-5',
+  })
+    .requiredOption('--upstream <NAME>', 'the upstream, by its name in the configuration')
+    .requiredOption('--model <ID>', 'the model to request from it')
+    .option('--format <LIST>', 'client formats, separated by commas (default: all)', (text) =>
+      listOf('--format', text, FORMATS),
+    )
+    .option('--check <LIST>', 'checks, separated by commas (default: all)', checksOf)
+    .option(
+      '--max-cost-usd <USD>',
+      'maximum cost of the run: a request that might exceed it is not sent. A model without a price counts with limiting.assumed_price',
+      amount('--max-cost-usd', 10_000),
+      0.5,
+    )
+    .option(
+      '--timeout-ms <MS>',
+      'maximum time for one reply',
+      amount('--timeout-ms', 3_600_000),
+      60_000,
+    )
+    .addOption(configOption())
+    .option(
+      '--json',
+      'print one JSON object: { ok, upstream, model, results, cost_usd, max_cost_usd }',
+    )
+    .action(async (options) => {
+      const { model, json } = options
+      const loaded = loadConfig(options.config, process.env)
+      if (!loaded.ok) {
+        console.log(json ? JSON.stringify({ errors: loaded.errors }) : problemLines(loaded.errors))
+        process.exitCode = 1
+        return
+      }
+      const upstream = upstreamOf(options.upstream, loaded.config)
+      const { config, catalogue } = loaded
+      const report = await rehearsal(
+        { config, catalogue, upstream, model },
+        {
+          formats: options.format ?? FORMATS,
+          checks: options.check ?? CHECKS,
+          maxUsd: options.maxCostUsd,
+          timeoutMs: options.timeoutMs,
+        },
       )
-      return 1
-    }
-    const upstream = upstreamOf(name, loaded.config)
-    const { config, catalogue } = loaded
-    const report = await rehearsal({ config, catalogue, upstream, model }, options)
-    console.log(values.json ? JSON.stringify(report) : reportText(report))
-    return report.ok ? 0 : 1
-  },
+      console.log(json ? JSON.stringify(report) : reportText(report))
+      process.exitCode = report.ok ? 0 : 1
+    })
 }
 
-function listOf<T extends string>(
-  option: string,
-  text: string | undefined,
-  known: readonly T[],
-): readonly T[] {
-  if (text === undefined) return known
+function listOf<T extends string>(option: string, text: string, known: readonly T[]): readonly T[] {
   return text.split(',').map((word) => {
     const found = known.find((name) => name === word.trim())
     if (found === undefined) {
@@ -212,7 +201,7 @@ function listOf<T extends string>(
   })
 }
 
-function checksOf(text: string | undefined): readonly Check[] {
+function checksOf(text: string): readonly Check[] {
   const names = listOf(
     '--check',
     text,
@@ -221,10 +210,12 @@ function checksOf(text: string | undefined): readonly Check[] {
   return CHECKS.filter(({ name }) => names.includes(name))
 }
 
-function amount(option: string, text: string, max: number): number {
-  const number = Number(text)
-  if (text !== '' && number > 0 && number <= max) return number
-  throw new UsageError(`${option} must be a number above 0 and up to ${max}, not "${text}"`)
+function amount(option: string, max: number): (text: string) => number {
+  return (text) => {
+    const number = Number(text)
+    if (text !== '' && number > 0 && number <= max) return number
+    throw new UsageError(`${option} must be a number above 0 and up to ${max}, not "${text}"`)
+  }
 }
 
 /** Throws an error for the user if the upstream does not exist or has no key. */

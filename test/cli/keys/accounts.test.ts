@@ -4,15 +4,14 @@
  */
 import t from 'tap'
 import { isPassword } from '../../../src/accounts/password.js'
-import { parseAccounts, runAccounts } from '../../../src/cli/accounts.js'
-import { UsageError } from '../../../src/cli/usage-error.js'
+import { command } from '../../../src/cli/accounts.js'
+import { UsageError } from '../../../src/cli/command.js'
 import { reporting } from '../../../src/cli/exit-status.js'
-import { configFolder, newSession, sluice, type TestSession } from '../session.js'
+import { configFolder, newSession, runOn, sluice, type TestSession } from '../session.js'
 
 /** Runs one command line on the session's store. Returns the exit status. */
 function run(session: TestSession, line: string): Promise<number> {
-  const { action, values } = parseAccounts(line.split(' '))
-  return reporting(session.terminal, () => runAccounts(session, action, values))
+  return reporting(session.terminal, () => runOn(session, command, line.split(' ')))
 }
 
 void t.test('create generates a password and prints it once', async (t) => {

@@ -8,9 +8,9 @@ import { createAccount } from '../../../src/accounts/accounts.js'
 import { createKey } from '../../../src/accounts/keys.js'
 import { digestOf, hasValidForm } from '../../../src/accounts/key-secret.js'
 import { reporting } from '../../../src/cli/exit-status.js'
-import { parseKeys, runKeys } from '../../../src/cli/keys.js'
-import { UsageError } from '../../../src/cli/usage-error.js'
-import { newSession, type TestSession } from '../session.js'
+import { command } from '../../../src/cli/keys.js'
+import { UsageError } from '../../../src/cli/command.js'
+import { newSession, runOn, type TestSession } from '../session.js'
 
 interface Scene {
   readonly session: TestSession
@@ -38,8 +38,7 @@ async function withKey(t: Test): Promise<Scene> {
     key,
     run: (action, options = '') => {
       const line = `${action} --account ada@x.org --key ${key.id} ${options}`.trim()
-      const { action: parsed, values } = parseKeys(line.split(' '))
-      return reporting(session.terminal, () => runKeys(session, parsed, values))
+      return reporting(session.terminal, () => runOn(session, command, line.split(' ')))
     },
     current: () => session.store.keyById(account.id, key.id),
   }
@@ -91,8 +90,8 @@ void t.test('edit refuses wrong values, unknown and revoked keys', async (t) => 
   t.equal(await run('edit', `--name ${'x'.repeat(101)}`), 1)
   t.match(session.errors().join('\n'), /1 to 100 characters/)
   t.same(await current(), key)
-  const { values } = parseKeys('edit --account ada@x.org --key key_x --rpm 1'.split(' '))
-  t.equal(await runKeys(session, 'edit', values), 1)
+  const other = 'edit --account ada@x.org --key key_x --rpm 1'.split(' ')
+  t.equal(await runOn(session, command, other), 1)
   t.match(session.errors().join('\n'), /no key with this id/)
   t.equal(await run('revoke'), 0)
   t.equal(await run('edit', '--rpm 1'), 1)

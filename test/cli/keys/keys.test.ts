@@ -7,15 +7,14 @@ import { userInfo } from 'node:os'
 import t, { type Test } from 'tap'
 import { createAccount } from '../../../src/accounts/accounts.js'
 import { digestOf, hasValidForm } from '../../../src/accounts/key-secret.js'
-import { UsageError } from '../../../src/cli/usage-error.js'
-import { parseKeys, runKeys } from '../../../src/cli/keys.js'
+import { UsageError } from '../../../src/cli/command.js'
+import { command } from '../../../src/cli/keys.js'
 import { reporting } from '../../../src/cli/exit-status.js'
-import { configFolder, newSession, sluice, type TestSession } from '../session.js'
+import { configFolder, newSession, runOn, sluice, type TestSession } from '../session.js'
 import { allAccounts, allKeys } from '../../helpers/lists.js'
 
 function run(session: TestSession, line: string): Promise<number> {
-  const { action, values } = parseKeys(line.split(' '))
-  return reporting(session.terminal, () => runKeys(session, action, values))
+  return reporting(session.terminal, () => runOn(session, command, line.split(' ')))
 }
 
 async function withAda(t: Test): Promise<TestSession> {

@@ -5,28 +5,18 @@
  */
 import t from 'tap'
 import { isPassword } from '../../../src/accounts/password.js'
-import { parseAccounts, runAccounts } from '../../../src/cli/accounts.js'
+import { command as accounts } from '../../../src/cli/accounts.js'
 import { reporting } from '../../../src/cli/exit-status.js'
-import { parseMembers, runMembers } from '../../../src/cli/members.js'
-import { UsageError } from '../../../src/cli/usage-error.js'
-import { parseUsers, runUsers } from '../../../src/cli/users.js'
-import { newSession, type TestSession } from '../session.js'
+import { command as members } from '../../../src/cli/members.js'
+import { UsageError } from '../../../src/cli/command.js'
+import { command as users } from '../../../src/cli/users.js'
+import { newSession, runOn, type TestSession } from '../session.js'
 
 /** Runs one command line on the session's store. Returns the exit status. */
 function run(session: TestSession, line: string): Promise<number> {
-  const [command, ...args] = line.split(' ')
-  return reporting(session.terminal, async () => {
-    if (command === 'users') {
-      const { action, values } = parseUsers(args)
-      return runUsers(session, action, values)
-    }
-    if (command === 'members') {
-      const { action, values } = parseMembers(args)
-      return runMembers(session, action, values)
-    }
-    const { action, values } = parseAccounts(args)
-    return runAccounts(session, action, values)
-  })
+  const [name, ...args] = line.split(' ')
+  const command = name === 'users' ? users : name === 'members' ? members : accounts
+  return reporting(session.terminal, () => runOn(session, command, args))
 }
 
 async function actions(session: TestSession): Promise<string[]> {

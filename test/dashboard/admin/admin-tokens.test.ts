@@ -5,10 +5,11 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { SCOPES } from '../../../src/accounts/admin-tokens.js'
-import { parseAdminTokens, runAdminTokens } from '../../../src/cli/admin-tokens.js'
+import { command } from '../../../src/cli/admin-tokens.js'
 import { adminRoutes } from '../../../src/dashboard/admin/routes.js'
 import type { AdminServices } from '../../../src/dashboard/admin/services.js'
 import type { JsonObject } from '../../../src/formats/chat/json.js'
+import { runOn } from '../../cli/session.js'
 import { onBothStores, startAdmin, textOf, type AdminStage } from './admin-stage.js'
 
 function itemsOf(json: JsonObject): unknown[] {
@@ -148,8 +149,7 @@ void t.test('the command', async (t) => {
   const run = async (...argv: string[]): Promise<number> => {
     out.splice(0)
     err.splice(0)
-    const { action, values } = parseAdminTokens(argv)
-    return runAdminTokens(sessionOf(stage, out, err), action, values)
+    return runOn(sessionOf(stage, out, err), command, argv)
   }
   t.equal(await run('create', '--name', 'ops', '--scopes', 'all', '--expires', '30d'), 0)
   t.match(out, [/^sat_[0-9A-Za-z]{44}$/], 'prints only the token')

@@ -5,9 +5,11 @@
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { runApplyCommand, type ApplyValues } from '../../../src/cli/apply/apply.js'
-import { runExport } from '../../../src/cli/export.js'
+import { command } from '../../../src/cli/apply/apply.js'
+import { command as exportCommand } from '../../../src/cli/export.js'
+import { withStore } from '../../../src/cli/with-store.js'
 import { isObject } from '../../../src/formats/chat/json.js'
+import { argvOf, exitStatus, runOn } from '../../cli/session.js'
 import { onBothStores, startAdmin, type AdminStage } from './admin-stage.js'
 
 if (process.env['SLUICE_LONG'] === '1') t.setTimeout(300_000)
@@ -18,7 +20,9 @@ interface Ran {
   readonly err: string
 }
 
-type Run = (values: Partial<ApplyValues>, input?: string) => Promise<Ran>
+type ApplyValues = Readonly<Record<string, string | boolean | string[]>>
+
+type Run = (values: ApplyValues, input?: string) => Promise<Ran>
 
 /** Runs the command; `values` name the target. */
 async function ran(values: ApplyValues, input: string, token: string): Promise<Ran> {
@@ -30,7 +34,8 @@ async function ran(values: ApplyValues, input: string, token: string): Promise<R
     ready: () => Promise.resolve(),
     input: () => Promise.resolve(input),
   }
-  const status = await runApplyCommand(values, terminal, token)
+  process.env['SLUICE_TOKEN'] = token
+  const status = await exitStatus(command(withStore, terminal), argvOf(values))
   return { status, out: out.join('\n'), err: err.join('\n') }
 }
 
@@ -60,7 +65,7 @@ async function works({ gateway }: AdminStage, secret: string): Promise<boolean> 
   return response.status === 200
 }
 
-async function lifecycle(t: Test, stage: AdminStage, target: Partial<ApplyValues>): Promise<void> {
+async function lifecycle(t: Test, stage: AdminStage, target: ApplyValues): Promise<void> {
   const folder = join(stage.gateway.folder, target.server === undefined ? 'local' : 'server')
   mkdirSync(join(folder, 'sub'), { recursive: true })
   const file = join(folder, 'sub', 'all.yaml')
@@ -270,7 +275,7 @@ onBothStores(t, 'export', async (t, settings) => {
     identities: [],
     terminal,
   }
-  t.equal(await runExport(session, {}), 0)
+  t.equal(await runOn(session, exportCommand, ['accounts']), 0)
   const text = lines.join('\n')
   t.match(text, /^kind: Account\nmetadata:\n {2}name: acme\n/)
   t.notMatch(text, /sk_|digest/)
