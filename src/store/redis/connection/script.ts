@@ -34,6 +34,26 @@ export function loadScript(...names: readonly string[]): Script {
   return { lua, sha: createHash('sha1').update(lua).digest('hex') }
 }
 
+/** Commands that are run in one step, if hashes of the same slot are still as they were read. */
+export interface GuardedChange {
+  /** The fields of hashes, each with the values that it may have; `''` is none. */
+  readonly if: readonly (readonly [key: string, field: string, ...allowed: string[]])[]
+  readonly run: readonly (readonly [command: string, key: string, ...args: string[]])[]
+}
+
+/** Makes changes with their audit entries; see `guarded`. */
+export const COMPARE_AND_SET = loadScript('keys/leave-audit-entries', 'keys/compare-and-set')
+
+/** The parameters of `COMPARE_AND_SET`, without those of audit entries. */
+export function guarded(...changes: readonly GuardedChange[]): ScriptParameters {
+  const keys = new Set<string>()
+  for (const { if: conditions, run } of changes) {
+    for (const [key] of conditions) keys.add(key)
+    for (const [command, key] of run) if (command !== 'PUBLISH') keys.add(key)
+  }
+  return { keys: [...keys], args: [JSON.stringify(changes)] }
+}
+
 /**
  * Runs a script by its hash, and by its text if the server does not have it; or a command by its name.
  * Rejects with ioredis's error.

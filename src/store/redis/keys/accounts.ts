@@ -7,7 +7,7 @@ import type { AccountsByName } from '../../account-changes.js'
 import { damaged, isDamaged, unavailable } from '../../errors.js'
 import { isAccountId, isName, type RedisEngine } from '../connection/engine.js'
 import * as layout from './key-names.js'
-import { KEY_SCRIPTS } from './key-names.js'
+import { COMPARE_AND_SET, guarded } from '../connection/script.js'
 import {
   MISMATCH,
   EMPTY_PAGE,
@@ -173,7 +173,7 @@ export class RedisAccounts {
     auditEntries: AuditEntriesOf<Account>,
   ): Promise<Account | null> {
     const what = 'changing an account'
-    const keys = [layout.accountKey(accountId)]
+    const key = layout.accountKey(accountId)
     const { channel } = this.engine
     for (;;) {
       if ((await this.byId(accountId)) === null) return null
@@ -181,10 +181,17 @@ export class RedisAccounts {
       if (old === null) return null
       const before = parseAccount(what, accountId, old)
       const account = { ...before, ...edit }
-      const args = [old, accountText(account), channel]
+      const replaced = guarded({
+        if: [[key, 'account', old]],
+        run: [
+          ['HSET', key, 'account', accountText(account)],
+          ['HINCRBY', key, 'gen', '1'],
+          ['PUBLISH', channel, '*'],
+        ],
+      })
       // If another change came in between, it is read again.
-      const change = { accountId, keys, args, auditEntries: auditEntries(before, account) }
-      const done = await this.trail.runDurably(what, KEY_SCRIPTS.replaceAccount, change)
+      const change = { accountId, ...replaced, auditEntries: auditEntries(before, account) }
+      const done = await this.trail.runDurably(what, COMPARE_AND_SET, change)
       if (done === 1) return account
     }
   }

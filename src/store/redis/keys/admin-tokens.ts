@@ -20,7 +20,7 @@ import {
   parseRecord,
   stringsOf,
 } from '../connection/parse-replies.js'
-import { loadScript } from '../connection/script.js'
+import { COMPARE_AND_SET, guarded, loadScript } from '../connection/script.js'
 import { GATEWAY_CHANGES, type RedisAuditTrail } from './audit-trail.js'
 
 const SLOT = `sluice:{${GATEWAY_CHANGES}}:tokens`
@@ -30,7 +30,6 @@ const ORDER = `${SLOT}:order`
 const KEYS = [RECORDS, DIGESTS, ORDER, `${SLOT}:last`]
 
 const PUT = loadScript('keys/leave-audit-entries', 'records/put-admin-token')
-const REMOVE = loadScript('records/remove-admin-tokens')
 
 interface Found {
   readonly token: AdminToken
@@ -104,8 +103,15 @@ export class RedisAdminTokens implements AdminTokens {
     for (const id of ids) {
       const found = await this.find(what, id)
       if (found === null) continue
-      const args = [id, found.token.digest]
-      await this.engine.changes.runDurably(what, REMOVE, { keys: KEYS.slice(0, 3), args })
+      const removed = guarded({
+        if: [],
+        run: [
+          ['HDEL', RECORDS, id],
+          ['HDEL', DIGESTS, found.token.digest],
+          ['ZREM', ORDER, id],
+        ],
+      })
+      await this.engine.changes.runDurably(what, COMPARE_AND_SET, removed)
     }
   }
 

@@ -15,15 +15,11 @@ import { loadScript } from '../connection/script.js'
 export const KEY_SCRIPTS = {
   createPointer: loadScript('keys/create-pointer'),
   deletePointer: loadScript('keys/delete-pointer'),
-  putUser: loadScript('keys/leave-audit-entries', 'keys/put-user'),
   accountTree: loadScript('keys/account-tree'),
   changeAccount: loadScript('keys/leave-audit-entries', 'keys/key-order', 'keys/change-account'),
   listAccount: loadScript('keys/list-account'),
-  replaceAccount: loadScript('keys/leave-audit-entries', 'keys/replace-account'),
   putKey: loadScript('keys/leave-audit-entries', 'keys/key-order', 'keys/put-key'),
   listKeys: loadScript('keys/key-order', 'keys/list-keys'),
-  replaceKey: loadScript('keys/leave-audit-entries', 'keys/replace-key'),
-  revokeKey: loadScript('keys/leave-audit-entries', 'keys/free-name', 'keys/revoke-key'),
   endKeys: loadScript('keys/free-name', 'keys/end-keys'),
   removeKeys: loadScript('keys/key-order', 'keys/remove-keys'),
 }

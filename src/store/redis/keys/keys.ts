@@ -25,6 +25,7 @@ import {
   parseKey,
   type KeyReplies,
 } from '../connection/parse-replies.js'
+import { COMPARE_AND_SET, guarded, type GuardedChange } from '../connection/script.js'
 import type { RedisAuditTrail } from './audit-trail.js'
 import * as layout from './key-names.js'
 import { KEY_SCRIPTS, accountKey, digestKey } from './key-names.js'
@@ -178,17 +179,42 @@ export class RedisKeys {
       const key = editedKey(found.key, edit)
       const name = await this.nameFor(key)
       if (name === null && key.name !== found.key.name) return null
-      const names = [found.key.name, name?.taken ?? '', name?.from ?? '']
-      const args = [key.digest, found.text, writeKey(key), this.engine.channel, ...names]
-      const change = {
-        accountId,
-        keys: [layout.accountKey(accountId), layout.namesKey(accountId)],
-        args,
-        auditEntries: auditEntries(found.key, key),
-      }
+      const { digest } = key
+      const [own, names] = [layout.accountKey(accountId), layout.namesKey(accountId)]
+      const { taken = '', from = '' } = name ?? {}
+      const former = found.key.name === taken ? null : await this.nameFreed(what, found.key)
+      const replaced = guarded({
+        if: [
+          [own, `revoked:${digest}`, ''],
+          [own, `key:${digest}`, found.text],
+          ...(former?.if ?? []),
+          ...(taken === '' ? [] : [[names, taken, '', digest, from] as const]),
+        ],
+        run: [
+          ...(former?.run ?? []),
+          ...(taken === '' ? [] : [['HSET', names, taken, digest] as const]),
+          ['HSET', own, `key:${digest}`, writeKey(key)],
+          ['HINCRBY', own, 'gen', '1'],
+          ['PUBLISH', this.engine.channel, digest],
+        ],
+      })
+      const change = { accountId, ...replaced, auditEntries: auditEntries(found.key, key) }
       // If another change or a revocation came in between, it is read again.
-      const done = await this.trail.runDurably(what, KEY_SCRIPTS.replaceKey, change)
+      const done = await this.trail.runDurably(what, COMPARE_AND_SET, change)
       if (done === 1) return key
+    }
+  }
+
+  /** Takes the name from a key that has it, so that another key may have it. */
+  private async nameFreed(
+    what: string,
+    { accountId, name, digest }: ApiKey,
+  ): Promise<GuardedChange> {
+    const names = layout.namesKey(accountId)
+    const holder = await this.engine.admin.send(what, 'hget', [names, name])
+    return {
+      if: [[names, name, typeof holder === 'string' ? holder : '']],
+      run: holder === digest ? [['HDEL', names, name]] : [],
     }
   }
 
@@ -198,15 +224,38 @@ export class RedisKeys {
     auditEntries: readonly AuditEntry[],
   ): Promise<boolean> {
     const what = 'revoking a key'
-    const keys = [layout.accountKey(accountId), layout.namesKey(accountId)]
-    const change = { accountId, keys, args: [id, atMs, this.engine.channel], auditEntries }
-    const digest = await this.trail.runDurably(what, KEY_SCRIPTS.revokeKey, change)
-    if (typeof digest === 'string') {
+    const own = layout.accountKey(accountId)
+    for (;;) {
+      const found = await this.record(what, accountId, id)
+      if (found === null) return false
+      const { key } = found
+      const { digest } = key
+      const announced = [
+        ['HINCRBY', own, 'gen', '1'],
+        ['PUBLISH', this.engine.channel, digest],
+      ] as const
+      if (key.revokedAtMs !== undefined) {
+        // A repetition writes something, so that it waits for the replicas, too.
+        const again = { accountId, ...guarded({ if: [], run: announced }), auditEntries: [] }
+        await this.trail.runDurably(what, COMPARE_AND_SET, again)
+        return true
+      }
+      const freed = await this.nameFreed(what, key)
+      const revoked = guarded({
+        if: [[own, `revoked:${digest}`, ''], [own, `key:${digest}`, found.text], ...freed.if],
+        run: [
+          ['HSET', own, `revoked:${digest}`, String(atMs)],
+          ['HINCRBY', own, 'live', '-1'],
+          ...freed.run,
+          ...announced,
+        ],
+      })
+      const change = { accountId, ...revoked, auditEntries }
+      // If another change came in between, it is read again.
+      if ((await this.trail.runDurably(what, COMPARE_AND_SET, change)) !== 1) continue
       this.lookups.noteRevocation(digest, atMs)
       return true
     }
-    await this.engine.assertSameStore(what)
-    return false
   }
 
   /**

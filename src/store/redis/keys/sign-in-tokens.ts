@@ -12,7 +12,7 @@ import {
 } from '../../sign-in-tokens.js'
 import { readSignInToken, writeSignInToken } from '../../records/account-and-key-records.js'
 import type { RedisEngine } from '../connection/engine.js'
-import { loadScript } from '../connection/script.js'
+import { COMPARE_AND_SET, guarded, type GuardedChange } from '../connection/script.js'
 import { parseRecord, listOf, stringsOf } from '../connection/parse-replies.js'
 
 /** Tokens that one script deletes. */
@@ -23,11 +23,6 @@ const TEXTS = 'sluice:{passes}:texts'
 const ENDS = 'sluice:{passes}:ends'
 /** Account, kind and id. */
 const OWNERS = 'sluice:{passes}:owners'
-const KEYS = [TEXTS, ENDS, OWNERS]
-
-const PUT = loadScript('records/put-sign-in-token')
-
-const DELETE = loadScript('records/delete-sign-in-tokens')
 
 /** Selects a token of this kind that has not expired. */
 interface TokenQuery {
@@ -51,8 +46,7 @@ export class RedisSignInTokens implements SignInTokens {
 
   async add(token: SignInToken): Promise<boolean> {
     const what = 'adding a sign-in token'
-    const args = [token.id, '', writeSignInToken(token), token.expiresAtMs, ownerOf(token)]
-    if ((await this.engine.changes.runDurably(what, PUT, { keys: KEYS, args })) !== 1) return false
+    if (!(await this.put(what, '', token))) return false
     if (token.accountId === '') return true
     const ids = await this.idsOf(what, token.kind, token.accountId)
     if (ids.length <= SIGN_IN_TOKENS_PER_ACCOUNT) return true
@@ -76,9 +70,7 @@ export class RedisSignInTokens implements SignInTokens {
     for (;;) {
       const found = await this.findValid(what, { kind, id, nowMs })
       if (found === null) return false
-      const text = writeSignInToken({ ...found.token, expiresAtMs })
-      const args = [id, found.text, text, expiresAtMs, ownerOf(found.token)]
-      if ((await this.engine.changes.runDurably(what, PUT, { keys: KEYS, args })) === 1) return true
+      if (await this.put(what, found.text, { ...found.token, expiresAtMs })) return true
     }
   }
 
@@ -143,10 +135,35 @@ export class RedisSignInTokens implements SignInTokens {
     return found
   }
 
+  /** Adds a token, or replaces the record that was read; false if it has changed since. */
+  private async put(what: string, before: string, token: SignInToken): Promise<boolean> {
+    const { id } = token
+    const change = guarded({
+      if: [[TEXTS, id, before]],
+      run: [
+        ['HSET', TEXTS, id, writeSignInToken(token)],
+        ['ZADD', ENDS, String(token.expiresAtMs), id],
+        ['ZADD', OWNERS, '0', ownerOf(token)],
+      ],
+    })
+    return (await this.engine.changes.runDurably(what, COMPARE_AND_SET, change)) === 1
+  }
+
+  /** Deletes tokens unless they have changed; resolves with their number. */
   private async drop(what: string, found: readonly Found[]): Promise<number> {
     if (found.length === 0) return 0
-    const args = found.flatMap(({ token, text }) => [token.id, text, ownerOf(token)])
-    return Number(await this.engine.changes.runDurably(what, DELETE, { keys: KEYS, args }))
+    const changes = found.map(({ token, text }): GuardedChange => {
+      return {
+        if: [[TEXTS, token.id, text]],
+        run: [
+          ['HDEL', TEXTS, token.id],
+          ['ZREM', ENDS, token.id],
+          ['ZREM', OWNERS, ownerOf(token)],
+        ],
+      }
+    })
+    const parameters = guarded(...changes)
+    return Number(await this.engine.changes.runDurably(what, COMPARE_AND_SET, parameters))
   }
 }
 

@@ -17,6 +17,7 @@ import type { Step } from './account-tree.js'
 import type { RedisAuditTrail } from './audit-trail.js'
 import * as layout from './key-names.js'
 import { KEY_SCRIPTS } from './key-names.js'
+import { COMPARE_AND_SET, guarded, type GuardedChange } from '../connection/script.js'
 
 /** The users of a store. */
 export class RedisUsers implements Users {
@@ -33,12 +34,14 @@ export class RedisUsers implements Users {
     if (!isAccountId(id) || !isName(email)) return 'bad_name'
     const what = 'creating a user'
     await this.engine.assertSameStore(what)
-    const keys = [layout.userKey(id)]
     return this.trail.withAuditEntries(id, auditEntries, async (entryArgs) => {
-      const args = ['', writeUser(user), ...entryArgs]
-      const parameters = { keys: [...keys, layout.pendingAuditKey(id)], args }
+      const { keys: own, args } = guarded(userReplaced(id, '', writeUser(user)))
+      const parameters = {
+        keys: [...own, layout.pendingAuditKey(id)],
+        args: [...args, ...entryArgs],
+      }
       const { changes, admin } = this.engine
-      const put = await changes.prepareDurably(what, KEY_SCRIPTS.putUser, parameters)
+      const put = await changes.prepareDurably(what, COMPARE_AND_SET, parameters)
       if (put !== 1) return 'id_taken'
       if (await this.claimEmail(what, user, 'runDurably')) return 'created'
       await admin.send(what, 'del', parameters.keys)
@@ -110,11 +113,11 @@ export class RedisUsers implements Users {
       const before = parseUser(what, text)
       const user = editedUser(before, edit)
       if (user === null) return null
-      const args = [text, writeUser(user)]
       const auditEntries = entriesOf(before, user)
-      const change = { accountId: id, keys: [layout.userKey(id)], args, auditEntries }
+      const replaced = guarded(userReplaced(id, text, writeUser(user)))
+      const change = { accountId: id, ...replaced, auditEntries }
       // If another change came in between, it is read again.
-      const done = await this.trail.runDurably(what, KEY_SCRIPTS.putUser, change)
+      const done = await this.trail.runDurably(what, COMPARE_AND_SET, change)
       if (done === 1) return user
     }
   }
@@ -150,4 +153,10 @@ function parseUser(what: string, text: string): User {
 /** A member's record; a damaged one is a failure of the store. */
 export function parseMember(what: string, text: string): Member {
   return parseRecord(what, 'a member', () => readMember(text))
+}
+
+/** Writes the record of a user if it is still the one that was read; `''`: there is none. */
+function userReplaced(id: string, before: string, after: string): GuardedChange {
+  const key = layout.userKey(id)
+  return { if: [[key, 'user', before]], run: [['HSET', key, 'user', after]] }
 }
