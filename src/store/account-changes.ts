@@ -100,21 +100,27 @@ export interface UsersByEmail {
 }
 
 /**
- * Whether another key that has not expired has the name of this one after a change: of the keys that have the
- * names now, or of those that the change writes.
+ * Whether another key that has not expired has the name of one of the new keys after a change: `holders` have
+ * the names now, `changed` are the keys that the change replaces.
  */
-export function isNameHeld(
-  key: ApiKey,
+export function isAnyNameHeld(
+  newKeys: readonly ApiKey[],
+  changed: readonly ApiKey[],
   holders: ReadonlyMap<string, ApiKey>,
-  written: readonly ApiKey[],
   nowMs: number,
 ): boolean {
-  if (!hasName(key)) return false
+  const written = [...changed, ...newKeys]
+  const ids = new Set(written.map(({ id }) => id))
   const isLive = ({ expiresAtMs = Infinity }: ApiKey): boolean => expiresAtMs > nowMs
-  const holder = holders.get(key.name)
-  const isKept = holder !== undefined && !written.some(({ id }) => id === holder.id)
-  if (isKept && holder.id !== key.id && isLive(holder)) return true
-  return written.some((other) => {
-    return other.id !== key.id && other.name === key.name && hasName(other) && isLive(other)
+  const liveIds = new Map<string, Set<string>>()
+  for (const key of written) {
+    if (!hasName(key) || !isLive(key)) continue
+    liveIds.set(key.name, (liveIds.get(key.name) ?? new Set()).add(key.id))
+  }
+  return newKeys.filter(hasName).some(({ id, name }) => {
+    const holder = holders.get(name)
+    if (holder !== undefined && !ids.has(holder.id) && isLive(holder)) return true
+    const live = liveIds.get(name)
+    return live !== undefined && (live.size > 1 || !live.has(id))
   })
 }

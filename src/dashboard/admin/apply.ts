@@ -16,7 +16,7 @@ import { beyond, limitsAbove } from './keys.js'
 import { NO_SECRET, planApply, runApply, type Applied, type Plan } from './planner.js'
 import { faulty, Problem, type FieldFault } from './problem.js'
 import type { AdminReply, AdminRequest, AdminRoute } from './route.js'
-import { actorOf, inOwnTurns, sees, type AdminServices } from './services.js'
+import { actorOf, inOwnTurns, nextTurn, sees, type AdminServices } from './services.js'
 import { LABEL_VALUE } from '../../accounts/labels.js'
 
 /** The most documents of one request. */
@@ -84,9 +84,11 @@ async function apply(services: AdminServices, request: AdminRequest): Promise<Ad
   }
   assertPrune(options.prune, request)
   const plan = await planApply(options)
+  await nextTurn()
   const references = [...plan.faults, ...withoutSecret(plan, objects)]
   refuseFaults([...read.faults, ...localSecrets(documents), ...references])
   if (values['dry_run'] === true) return { status: 200, json: planJson(plan, false) }
+  await nextTurn()
   const applied = await runApply(options, plan)
   return { status: 200, json: appliedJson(applied) }
 }
@@ -140,9 +142,10 @@ export function withoutSecret(
   objects: readonly WantedObject[],
   hasOwn: (object: WantedObject) => boolean = () => false,
 ): DocumentFault[] {
+  const byIndex = new Map(objects.map((object) => [object.index, object]))
   return changes.flatMap(({ action, kind, index }) => {
     if (action !== 'create' || kind !== 'Key' || index === null) return []
-    const object = objects.find((each) => each.index === index)
+    const object = byIndex.get(index)
     const hasDigest = object?.digest !== null || object.newDigest !== null
     if (object === undefined || hasDigest || hasOwn(object)) return []
     const message = `${titleOf(object)} ${NO_SECRET}`

@@ -121,7 +121,7 @@ export function readDocuments(values: readonly JsonValue[], plans: Plans): ReadD
 }
 
 /** Documents that are read in one step. */
-const AT_ONCE = 250
+const AT_ONCE = 50
 
 /** The same in steps, between which a gateway serves other requests. */
 export function* documentSteps(values: readonly JsonValue[], plans: Plans): Steps<ReadDocuments> {

@@ -11,7 +11,7 @@ import type { Plans } from '../../accounts/plans.js'
 import { isObject, type JsonObject } from '../../formats/chat/json.js'
 import type { AccountDecision, AccountState, AccountWrites } from '../../store/account-changes.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
-import { everyAccount, everyKey } from '../../store/list-all.js'
+import { everyAccount, keyPages } from '../../store/list-all.js'
 import type { Store } from '../../store/store.js'
 import {
   changeEntry,
@@ -97,8 +97,11 @@ export interface Group {
   readonly prunedMembers: readonly string[]
 }
 
-/** Groups that are decided at the same time. */
+/** Groups that are decided at the same time: so many, or fewer with so many objects. */
 const AT_ONCE = 16
+const OBJECTS_AT_ONCE = 100
+/** Objects whose references are checked in one turn. */
+const CHECKED_AT_ONCE = 200
 /** Repetitions of a group whose account another process has made in the meantime. */
 const MAX_TRIES = 10
 
@@ -109,12 +112,9 @@ export async function planApply(options: ApplyOptions): Promise<Plan> {
   const parents = parentNames(accounts, groups)
   const changes: PlannedChange[] = []
   let unchanged = 0
-  await inBatches(groups, async (group) => {
-    const planned = await decidedGroup(options, group, {
-      parents,
-      users: new Map(),
-      fresh: new Map(),
-    })
+  await inBatches(groups.flatMap(partsOf), async (part) => {
+    const around = { parents, users: new Map(), fresh: new Map() }
+    const planned = await decidedGroup(options, part, around)
     return () => {
       changes.push(...planned.changes)
       unchanged += planned.unchanged
@@ -122,6 +122,26 @@ export async function planApply(options: ApplyOptions): Promise<Plan> {
     }
   })
   return { changes, unchanged, faults, groups, accounts }
+}
+
+/** A group in parts, in the order of application; the plan of a part needs no other. */
+function partsOf(group: Group): Group[] {
+  const { account, isPruned, members, keys, prunedKeys, prunedMembers } = group
+  if (members.length + keys.length + prunedKeys.length <= OBJECTS_AT_ONCE) return [group]
+  const none = { account: null, isPruned: false, members: [], keys: [] }
+  const empty = { ...group, ...none, prunedKeys: [], prunedMembers: [] }
+  const cut = (name: 'members' | 'keys' | 'prunedKeys'): Group[] => {
+    const starts = group[name].map((_, at) => at).filter((at) => at % OBJECTS_AT_ONCE === 0)
+    return starts.map((at) => ({ ...empty, [name]: group[name].slice(at, at + OBJECTS_AT_ONCE) }))
+  }
+  const first = { ...empty, account, isPruned }
+  return [
+    first,
+    ...cut('members'),
+    { ...empty, prunedMembers },
+    ...cut('keys'),
+    ...cut('prunedKeys'),
+  ]
 }
 
 /**
@@ -136,6 +156,7 @@ export async function runApply(
   const changes: PlannedChange[] = []
   const failures: { account: string; message: string }[] = []
   const failed = new Set<string>()
+  const parents = parentNames(accounts, groups)
   let unchanged = 0
   const levels = Math.max(0, ...groups.map(({ level }) => level + 1))
   for (let level = 0; level < levels; level += 1) {
@@ -145,7 +166,7 @@ export async function runApply(
       const applied =
         parent !== null && failed.has(parent)
           ? `its parent ${parent} was not applied`
-          : await applyGroup(options, group, { accounts, groups, fresh })
+          : await applyGroup(options, group, { parents, fresh })
       return () => {
         if (typeof applied === 'string') {
           failed.add(name)
@@ -160,13 +181,20 @@ export async function runApply(
   return { changes, unchanged, failures }
 }
 
-/** Runs the work for all items, some at a time; what it returns runs in the order of the items. */
-async function inBatches<Item>(
-  items: readonly Item[],
-  work: (item: Item) => Promise<() => void>,
+/** Runs the work for all groups, some at a time; what it returns runs in the order of the groups. */
+async function inBatches(
+  groups: readonly Group[],
+  work: (group: Group) => Promise<() => void>,
 ): Promise<void> {
-  for (let at = 0; at < items.length; at += AT_ONCE) {
-    const done = await Promise.all(items.slice(at, at + AT_ONCE).map(work))
+  for (let at = 0; at < groups.length;) {
+    const batch: Group[] = []
+    for (let objects = 0; batch.length < AT_ONCE && objects < OBJECTS_AT_ONCE; at += 1) {
+      const group = groups[at]
+      if (group === undefined) break
+      batch.push(group)
+      objects += 1 + group.keys.length + group.members.length + group.prunedKeys.length
+    }
+    const done = await Promise.all(batch.map(work))
     for (const finish of done) finish()
     await nextTurn()
   }
@@ -217,7 +245,8 @@ async function groupsOf(
   )
   const faults: DocumentFault[] = []
   const tree = new Tree(accounts, wanted)
-  for (const object of objects) {
+  for (const [at, object] of objects.entries()) {
+    if (at % CHECKED_AT_ONCE === CHECKED_AT_ONCE - 1) await nextTurn()
     const fault = await faultOf(object, { options, tree, accounts, wanted })
     if (fault !== null) faults.push(fault)
   }
@@ -304,9 +333,8 @@ async function faultOf(
   const fault = (path: string[], message: string): DocumentFault => {
     return { index, path, atKey: false, message }
   }
-  const isKnown = (each: string): boolean => {
-    return accounts.has(each) || wanted.has(each) || options.faultyAccounts?.has(each) === true
-  }
+  const isFaulty = (each: string): boolean => options.faultyAccounts?.has(each) === true
+  const isKnown = (each: string) => accounts.has(each) || wanted.has(each) || isFaulty(each)
   if (kind !== 'Account') {
     if (!isKnown(account)) return fault(['metadata', 'account'], `there is no account "${account}"`)
   } else {
@@ -338,17 +366,18 @@ async function prunedOf(
   const isManaged = ({ labels }: { readonly labels?: Account['labels'] }): boolean => {
     return labels?.[MANAGED_BY] === managedBy
   }
-  const isNamed = (kind: WantedObject['kind'], name: string): boolean => {
-    return own.some((object) => object.kind === kind && object.name === name)
-  }
+  const names = new Set(own.map(({ kind, name }) => `${kind} ${name}`))
   const prunedKeys: string[] = []
-  for await (const key of everyKey(store, account.id)) {
-    const isThere = key.revokedAtMs === undefined && key.replacedBy === undefined
-    if (isThere && isManaged(key) && !isNamed('Key', key.name)) prunedKeys.push(key.name)
+  for await (const page of keyPages(store, account.id)) {
+    for (const key of page) {
+      const isThere = key.revokedAtMs === undefined && key.replacedBy === undefined
+      if (isThere && isManaged(key) && !names.has(`Key ${key.name}`)) prunedKeys.push(key.name)
+    }
+    await nextTurn()
   }
   const members = await store.membersOf(account.id)
   const prunedMembers = members
-    .filter((member) => isManaged(member) && !isNamed('Member', member.email))
+    .filter((member) => isManaged(member) && !names.has(`Member ${member.email}`))
     .map(({ email }) => email)
   const isPruned = isManaged(account) && !account.disabled && own.length === 0
   return { isPruned, prunedKeys, prunedMembers }
@@ -565,8 +594,8 @@ class Decisions {
 }
 
 interface ApplyContext {
-  readonly accounts: ReadonlyMap<string, Account>
-  readonly groups: readonly Group[]
+  /** Names of accounts by id. */
+  readonly parents: Map<string, string>
   readonly fresh: ReadonlyMap<number, FreshKey>
 }
 
@@ -574,7 +603,7 @@ interface ApplyContext {
 async function applyGroup(
   options: ApplyOptions,
   group: Group,
-  { accounts, groups, fresh }: ApplyContext,
+  { parents, fresh }: ApplyContext,
 ): Promise<Pick<GroupDecision, 'changes' | 'unchanged'> | string> {
   const { store, now } = options
   try {
@@ -582,7 +611,6 @@ async function applyGroup(
       const users = await usersOf(options, group)
       const nowMs = now()
       const made: { decision: GroupDecision | null } = { decision: null }
-      const parents = parentNames(accounts, groups)
       const result = await store.transact<Problem | 'unchanged'>({
         ...{ accountId: group.id, nowMs, reads: readsOf(group) },
         decide(state) {
@@ -609,8 +637,12 @@ async function applyGroup(
       // Another process has made the account in the meantime.
       const there = await store.accountByName(group.name)
       if (there === null) continue
+      const formerId = group.id
       group.id = there.id
       group.isNew = false
+      // The id that was made for the plan has no account.
+      parents.delete(formerId)
+      parents.set(there.id, group.name)
     }
     return 'other processes change it all the time'
   } catch (error) {
@@ -632,8 +664,8 @@ function writesOrRefusal(
     return { refuse: new Problem('not_found', `there is no account "${group.name}"`) }
   }
   const nameless = group.keys.find(({ index, digest, newDigest }) => {
-    const isMade = changes.some((change) => change.index === index && change.action === 'create')
-    return isMade && digest === null && newDigest === null
+    if (digest !== null || newDigest !== null) return false
+    return changes.some((change) => change.index === index && change.action === 'create')
   })
   if (nameless !== undefined) {
     return { refuse: new Problem('invalid_field', `${titleOf(nameless)} ${NO_SECRET}`) }

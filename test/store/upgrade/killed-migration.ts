@@ -1,6 +1,6 @@
 /**
- * Another process that opens a store of an earlier version and kills itself (SIGKILL) after a number of steps:
- * with SQLite statements of the migration, with Redis replies to commands that write. It prints the number of
+ * Another process that opens a store of an earlier version and kills itself (SIGKILL) after some steps: with
+ * SQLite statements of the migration, with Redis replies to commands that write. It prints the number of
  * steps if it comes to the end before.
  */
 import { writeSync } from 'node:fs'
@@ -48,12 +48,11 @@ function counted(db: Connection): Connection {
         step()
         return statement.run(...values)
       }
-      const { get, all, iterate } = statement
       return {
         run,
-        get: get.bind(statement),
-        all: all.bind(statement),
-        iterate: iterate.bind(statement),
+        get: (...values) => statement.get(...values),
+        all: (...values) => statement.all(...values),
+        iterate: (...values) => statement.iterate(...values),
       }
     },
     close: () => db.close(),
@@ -64,8 +63,9 @@ const WRITES = new Set(['eval', 'evalsha', 'set', 'del', 'hset', 'sadd', 'zadd',
 
 /** Counts the replies to commands that write, of all connections of this process. */
 function countReplies(): void {
-  const send = Redis.prototype.sendCommand
-  Redis.prototype.sendCommand = function (this: Redis, command: Command, stream) {
+  const { prototype } = Redis
+  const send = Reflect.get<Redis, 'sendCommand'>(prototype, 'sendCommand')
+  prototype.sendCommand = function (this: Redis, command: Command, stream) {
     if (WRITES.has(command.name.toLowerCase())) void command.promise.then(step, step)
     return send.call(this, command, stream)
   }

@@ -1,8 +1,8 @@
 /**
  * Goal: accounts of an earlier version get names, users and unique names of keys by the documented rule, in
  * both engines, also if processes are killed at any moment of it; a second start changes nothing.
- * Method: stores with records of the earlier version; other processes open them and are killed (SIGKILL) after
- * some statements and writes (all with SLUICE_LONG=1), and in Redis at random moments.
+ * Method: stores with records of the earlier version; other processes open them and are killed (SIGKILL)
+ * after some statements and writes (all with SLUICE_LONG=1), and in Redis at random moments.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'

@@ -3,15 +3,16 @@
  * contents of strings and numbers are checked by `JSON.parse`.
  */
 import type { GatewayError } from '../../../errors.js'
+import type { Steps } from '../steps.js'
 import { malformed } from './check-fields.js'
 import { DATA_BYTES, isInlineData, type Range } from './inline-data.js'
-import type { Steps } from '../steps.js'
 import type { ScanResult, Member } from './quick-scan.js'
 
+/** Braces, brackets, colons and commas, and bytes, that are scanned in one step. */
+const STEP_TOKENS = 10_000
+const STEP_BYTES = 8 * 1024 * 1024
 const MAX_BLANKS = 65_536
 const MAX_NUMBER_CHARS = 1_000
-/** Bytes that are scanned in one step. */
-const STEP_BYTES = 8 * 1024 * 1024
 /** Limit for the scalars that are parsed one by one to find the malformed one. */
 const MAX_PROBES = 20_000
 
@@ -36,7 +37,7 @@ export interface ScanOptions {
   readonly isProbing: boolean
 }
 
-/** Scans one body. `run` throws `GatewayError(malformed_request)` with the path of the error. */
+/** Scans one body. `steps` throws `GatewayError(malformed_request)` with the path of the error. */
 export class FullScan implements ScannedBody {
   readonly bytes: Buffer
   readonly text: string
@@ -59,19 +60,21 @@ export class FullScan implements ScannedBody {
     this.names = new MemberNames(options.isPlain)
   }
 
-  *run(): Steps<ScanResult> {
+  /** In steps; the error of a malformed body is thrown by the step that finds it. */
+  *steps(): Steps<ScanResult> {
     const first = this.next()
     if (Number.isNaN(first)) throw malformed('The body is empty: send a JSON object')
     if (first !== OPEN_OBJECT) throw malformed('The body must be a JSON object')
     this.open(false)
-    let stepEnd = STEP_BYTES
+    let tokensEnd = STEP_TOKENS
+    let bytesEnd = STEP_BYTES
     for (let level = this.levels.at(-1); level !== undefined; level = this.levels.at(-1)) {
       if (level.isArray) this.element(level)
       else this.member(level)
-      if (this.at > stepEnd) {
-        yield
-        stepEnd = this.at + STEP_BYTES
-      }
+      if (this.tokens < tokensEnd && this.at < bytesEnd) continue
+      yield
+      tokensEnd = this.tokens + STEP_TOKENS
+      bytesEnd = this.at + STEP_BYTES
     }
     if (!Number.isNaN(this.next())) {
       throw malformed(`The body continues after its JSON object, at byte ${this.at}`)

@@ -90,7 +90,8 @@ export function* examineSteps(
   const seen = bytes.length > maxTextBytes ? null : yield* quickScan(bytes, options)
   if (seen !== null) return { bytes, isPlain, scanned: seen, isQuickScan: true, options }
   yield
-  return { bytes, isPlain, scanned: yield* fullScan(bytes, options), isQuickScan: false, options }
+  const scanned = yield* fullScan(bytes, options)
+  return { bytes, isPlain, scanned, isQuickScan: false, options }
 }
 
 /** The second part; null if the body is not valid JSON. Throws as `parseObject`. */
@@ -121,7 +122,7 @@ export function refuseInvalid({ bytes, isQuickScan, options }: ExaminedBody): ne
 
 function fullScan(bytes: Buffer, options: ScanOptions): Steps<ScanResult> {
   // In Latin-1 text, offsets equal those of the bytes, and `indexOf` is fast.
-  return new FullScan(bytes, bytes.toString('latin1'), options).run()
+  return new FullScan(bytes, bytes.toString('latin1'), options).steps()
 }
 
 /**

@@ -15,48 +15,66 @@ type Pointed = Pick<ApiKey, 'accountId' | 'id' | 'digest'>
 /** A pointer that has no record for this long is of a process that was killed. */
 const CLAIM_MS = 10_000
 const CLAIM_POLL_MS = 20
+/** Pointers that are written at the same time. */
+const AT_ONCE = 64
 
-/** Claims the pointers of the keys; if another key has one, takes all back and resolves with false. */
+/** A pointer, and the value that names its key. */
+interface Claim {
+  readonly pointer: string
+  readonly owner: string
+}
+
+/**
+ * Claims the pointers of the keys; if another key has one, takes all back and resolves with false. While
+ * another process writes the key of one, it holds none, so that two processes never wait for each other.
+ */
 export async function claimPointers(
   engine: RedisEngine,
   what: string,
   keys: readonly Pointed[],
 ): Promise<boolean> {
-  const made: { readonly pointer: string; readonly owner: string }[] = []
-  // In one order: two processes that claim the same keys never wait for each other.
-  const inOrder = [...keys].sort((a, b) => (a.digest < b.digest ? -1 : 1))
-  for (const key of inOrder) {
-    for (const pointer of pointersOf(key)) {
-      const answer = await claimPointer(engine, what, pointer, ownerOf(key))
-      if (answer === 'made') made.push({ pointer, owner: ownerOf(key) })
-      else if (answer === 'taken') {
-        for (const each of made) await release(engine, what, each)
-        return false
-      }
+  const wanted = keys.flatMap((key) =>
+    pointersOf(key).map((pointer): Claim => ({ pointer, owner: ownerOf(key) })),
+  )
+  for (let waitedMs = 0; ; waitedMs += CLAIM_POLL_MS) {
+    const made: Claim[] = []
+    const foreign: Claim[] = []
+    await inParts(wanted, async (claim) => {
+      const { pointer, owner } = claim
+      const parameters = { keys: [pointer], args: [owner] }
+      const answer = await engine.changes.prepareDurably(
+        what,
+        KEY_SCRIPTS.createPointer,
+        parameters,
+      )
+      const [claimed, other] = listOf(answer)
+      if (claimed === 1) made.push(claim)
+      else if (other !== owner) foreign.push({ pointer, owner: String(other) })
+    })
+    if (foreign.length === 0) return true
+    await inParts(made, (claim) => release(engine, what, claim))
+    for (const claim of foreign) {
+      if (await hasRecord(engine, what, claim)) return false
+      if (waitedMs >= CLAIM_MS) await release(engine, what, claim)
     }
+    await sleep(CLAIM_POLL_MS * (1 + Math.random()))
   }
-  return true
 }
 
-/** `own`: the key has the pointer already. Waits for another process that writes the key of the pointer. */
-async function claimPointer(
-  engine: RedisEngine,
-  what: string,
-  pointer: string,
-  owner: string,
-): Promise<'made' | 'own' | 'taken'> {
-  const claim = { keys: [pointer], args: [owner] }
-  for (let waitedMs = 0; ; waitedMs += CLAIM_POLL_MS) {
-    const answer = await engine.changes.prepareDurably(what, KEY_SCRIPTS.createPointer, claim)
-    const [claimed, other] = listOf(answer)
-    if (claimed === 1) return 'made'
-    if (other === owner) return 'own'
-    const [accountId = '', id = ''] = String(other).split(' ')
-    const record = [accountKey(accountId), `id:${id}`]
-    if ((await engine.admin.send(what, 'hexists', record)) === 1) return 'taken'
-    if (waitedMs < CLAIM_MS) await sleep(CLAIM_POLL_MS)
-    else await release(engine, what, { pointer, owner: String(other) })
+async function inParts<Item>(
+  items: readonly Item[],
+  work: (item: Item) => Promise<void>,
+): Promise<void> {
+  for (let at = 0; at < items.length; at += AT_ONCE) {
+    await Promise.all(items.slice(at, at + AT_ONCE).map(work))
   }
+}
+
+/** Whether the key of the pointer is written, and not only claimed. */
+async function hasRecord(engine: RedisEngine, what: string, { owner }: Claim): Promise<boolean> {
+  const [accountId = '', id = ''] = owner.split(' ')
+  const field = [accountKey(accountId), `id:${id}`]
+  return (await engine.admin.send(what, 'hexists', field)) === 1
 }
 
 /** Deletes the pointers of these keys. */
@@ -65,17 +83,16 @@ export async function releasePointers(
   what: string,
   keys: readonly Pointed[],
 ): Promise<void> {
-  for (const key of keys) {
-    for (const pointer of pointersOf(key)) {
-      await release(engine, what, { pointer, owner: ownerOf(key) })
-    }
-  }
+  const all = keys.flatMap((key) =>
+    pointersOf(key).map((pointer): Claim => ({ pointer, owner: ownerOf(key) })),
+  )
+  await inParts(all, (claim) => release(engine, what, claim))
 }
 
 async function release(
   engine: RedisEngine,
   what: string,
-  { pointer, owner }: { readonly pointer: string; readonly owner: string },
+  { pointer, owner }: Claim,
 ): Promise<void> {
   await engine.admin.run(what, KEY_SCRIPTS.deletePointer, { keys: [pointer], args: [owner] })
 }

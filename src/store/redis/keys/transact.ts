@@ -16,7 +16,7 @@ import {
 } from '../../../accounts/account.js'
 import { numberedNames, accountNameOf } from '../../../accounts/names.js'
 import {
-  isNameHeld,
+  isAnyNameHeld,
   type AccountChange,
   type AccountChangeResult,
   type AccountConflict,
@@ -377,8 +377,7 @@ export class RedisTransactions {
     if (newKeys.length === 0) return null
     const names = newKeys.map(({ name }) => name)
     const holders = await this.namedKeys(accountId, names)
-    const isHeld = newKeys.some((key) => isNameHeld(key, holders, [...keys, ...newKeys], nowMs))
-    return isHeld ? 'name_taken' : null
+    return isAnyNameHeld(newKeys, keys, holders, nowMs) ? 'name_taken' : null
   }
 
   /** The arguments of the script, without audit entries. */

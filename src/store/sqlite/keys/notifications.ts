@@ -9,6 +9,8 @@ import { numberOf } from '../read-records.js'
 
 /** Rows kept: 4,096 in 200 ms is 20,000 key changes a second. */
 const MOST_ROWS = 4_096
+/** Changes between two removals of old rows. */
+const TRIM_EVERY = 64
 /** Less than half of the time that `Store.subscribe` promises, so that one late timer does not exceed it. */
 const POLL_MS = 200
 
@@ -22,6 +24,7 @@ export class SqliteNotifications {
   private timer: NodeJS.Timeout | null = null
   /** The last change that the listeners received. */
   private received = 0
+  private noted = 0
   private hasFailed = false
   private isClosed = false
 
@@ -33,6 +36,8 @@ export class SqliteNotifications {
   /** Writes a change; null means that any key may have changed. Only inside a transaction. */
   note(digest: string | null): void {
     this.engine.prepare('INSERT INTO changes (digest) VALUES (?)').run(digest)
+    this.noted += 1
+    if (this.noted % Math.min(TRIM_EVERY, this.mostRows) !== 0) return
     this.engine.prepare(TRIM).run(this.mostRows)
   }
 

@@ -3,7 +3,7 @@
  */
 import type { ApiKey } from '../../../accounts/account.js'
 import {
-  isNameHeld,
+  isAnyNameHeld,
   type AccountChange,
   type AccountChangeResult,
   type AccountConflict,
@@ -57,16 +57,17 @@ function stateOf(
   { members = [], keys: names = [] }: AccountReads,
 ): AccountState {
   const record = accounts.record(accountId)
+  if (record === null) return { account: null, members: new Map(), keys: new Map(), liveKeys: 0 }
   const found =
     members === 'all'
       ? accounts.members(accountId)
       : members.map((email) => accounts.member(accountId, email))
   const named = names.map((name) => [name, keys.named(accountId, name)] as const)
   return {
-    account: record?.account ?? null,
+    account: record.account,
     members: new Map(found.flatMap((member) => (member === null ? [] : [[member.email, member]]))),
     keys: new Map(named.flatMap(([name, key]) => (key === null ? [] : [[name, key]]))),
-    liveKeys: record?.liveKeys ?? 0,
+    liveKeys: record.liveKeys,
   }
 }
 
@@ -92,13 +93,11 @@ function conflictOf(
   if (newKeys.some(({ id, digest }) => !isName(id) || !isName(digest))) return 'bad_name'
   if (newKeys.some((key) => keys.isTaken(key))) return 'id_taken'
   const holders = new Map<string, ApiKey>()
-  for (const { name } of newKeys) {
+  for (const { name } of before.account === null ? [] : newKeys) {
     const holder = keys.named(account.id, name)
     if (holder !== null) holders.set(name, holder)
   }
-  const written = [...changed, ...newKeys]
-  const isHeld = newKeys.some((key) => isNameHeld(key, holders, written, nowMs))
-  return isHeld ? 'name_taken' : null
+  return isAnyNameHeld(newKeys, changed, holders, nowMs) ? 'name_taken' : null
 }
 
 function apply(
@@ -119,7 +118,8 @@ function apply(
     accounts.purge(accountId)
     return
   }
-  if (account !== undefined && accounts.record(accountId) === null) accounts.insert(account)
+  const isNew = account !== undefined && accounts.record(accountId) === null
+  if (isNew) accounts.insert(account)
   for (const member of members) accounts.putMember(member)
   for (const email of removedMembers) accounts.removeMember(accountId, email)
   let live = 0
@@ -130,7 +130,7 @@ function apply(
     keys.update(key)
   }
   for (const key of newKeys) {
-    keys.takeName(key, Number.POSITIVE_INFINITY)
+    if (!isNew) keys.takeName(key, Number.POSITIVE_INFINITY)
     keys.insert(key)
     if (key.revokedAtMs === undefined) live += 1
   }
