@@ -2,7 +2,7 @@
  * The cost of what a route adds to a request, without failures: whole replies through a route with one target
  * and an API key, alternating in the same process with a route that has targets, fallback and retries, with
  * one whose requests are signed for AWS, with one whose requests carry a token of Entra, and with one that
- * the cache answers.
+ * the cache answers; the last one also for streams.
  */
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
@@ -15,13 +15,15 @@ import { gatewayRequest, startNode, WARM_UP_SECONDS } from './load.js'
 import { CORES, findProgram } from '../processes/machine.js'
 import { startAnswers } from '../processes/nginx.js'
 
-const ROUTES = ['one', 'full', 'signed', 'token', 'cached'] as const
+const ROUTES = ['one', 'full', 'signed', 'token', 'cached', 'stream', 'cached_stream'] as const
 type Route = (typeof ROUTES)[number]
 
 /** What a route may add to the CPU time of a request, in µs. */
 const GOALS = { signed: '≤ 15', token: '≤ 5' } as const
 const FULL_GOAL = '≤ 1.02'
 const CACHED_GOAL = '≤ 0.5'
+/** Fragments of a stream, which the provider sends at once. */
+const FRAGMENTS = 50
 
 /** Rejects if a request fails or a reply is not the provider's. */
 export async function runRoute(pace: Pace): Promise<SuiteResult> {
@@ -29,17 +31,23 @@ export async function runRoute(pace: Pace): Promise<SuiteResult> {
   const children = new Children()
   const tokens = createServer((_, response) => response.end(managedToken()))
   try {
-    const [upstreamPort = 0] = await freePorts(1)
+    const [upstreamPort = 0, streamPort = 0] = await freePorts(2)
     await startProvider(children, upstreamPort)
-    const upstreams = configText(upstreamPort)
+    const settings = { fragments: FRAGMENTS, everyMs: 0 }
+    await startNode(children, '../load/upstream-process.js', {
+      ...{ core: CORES.rest, port: streamPort, settings },
+    })
+    const upstreams = configText(upstreamPort, streamPort)
     const env = { IDENTITY_ENDPOINT: await listen(tokens), IDENTITY_HEADER: 'measured' }
     const gateway = await startGateway(children, CORES.tested, { upstreamPort, upstreams, env })
-    const runs: Record<Route, Run[]> = { one: [], full: [], signed: [], token: [], cached: [] }
+    const runs: Record<Route, Run[]> = {
+      ...{ one: [], full: [], signed: [], token: [], cached: [], stream: [], cached_stream: [] },
+    }
     const measure = (route: Route, length: number): Promise<Run> =>
       closedLoop(children, requestOf(gateway, route), { pids: gateway.pid, seconds: length })
     for (const route of ROUTES) {
       const { status, text } = await sendOnce(requestOf(gateway, route))
-      if (status !== 200 || !text.includes(ANSWER)) {
+      if (status !== 200 || !text.includes(isStream(route) ? '[DONE]' : ANSWER)) {
         throw new Error(`route ${route} answered ${status}: ${text.slice(0, 400)}`)
       }
     }
@@ -92,15 +100,21 @@ async function startProvider(children: Children, port: number): Promise<void> {
   }
 }
 
-/** All routes reach the same provider in the same request format and rename the model. */
-function configText(port: number): string {
+function isStream(route: Route): boolean {
+  return route === 'stream' || route === 'cached_stream'
+}
+
+/** All routes of a form reach the same provider in the same request format and rename the model. */
+function configText(port: number, streamPort: number): string {
   const chat = `dialect: openai-chat, base_url: 'http://127.0.0.1:${port}/v1'`
+  const streams = `dialect: openai-chat, base_url: 'http://127.0.0.1:${streamPort}/v1'`
   const upstream = `${chat}, api_key: measured`
   const keys = `{ access_key_id: AKIAIOSFODNN7EXAMPLE, secret_access_key: measured }`
   const breaker = 'breaker: { failures: 5, error_rate: 0.5, window_seconds: 10 }'
   const model = MODELS.openai
   return `upstreams:
   plain: { ${upstream} }
+  streams: { ${streams}, api_key: measured }
   first: { ${upstream}, ${breaker} }
   second: { ${upstream}, ${breaker} }
   third: { ${upstream}, ${breaker} }
@@ -110,6 +124,8 @@ routes:
   - { model: bench-signed, targets: [ { upstream: signed, model: ${model} } ] }
   - { model: bench-token, targets: [ { upstream: token, model: ${model} } ] }
   - { model: bench-cached, targets: [ { upstream: plain, model: ${model} } ], cache: {} }
+  - { model: bench-cached_stream, targets: [ { upstream: streams, model: ${model} } ], cache: {} }
+  - { model: bench-stream, targets: [ { upstream: streams, model: ${model} } ] }
   - { model: bench-one, targets: [ { upstream: plain, model: ${model} } ] }
   - model: bench-full
     targets: [ { upstream: first, model: ${model} }, { upstream: second, model: ${model} } ]
@@ -119,7 +135,7 @@ routes:
 }
 
 function requestOf(gateway: RunningGateway, route: Route): LoadRequest {
-  const request = gatewayRequest(gateway, 'openai', false)
+  const request = gatewayRequest(gateway, 'openai', isStream(route))
   return { ...request, body: request.body.replace(MODELS.openai, `bench-${route}`) }
 }
 
@@ -133,6 +149,9 @@ function figuresOf(runs: Readonly<Record<Route, readonly Run[]>>): Figure[] {
     figure('route.cpu_ratio', cost, { unit: '× one', better: 'lower', goal: FULL_GOAL }),
     figure('route.hit_ratio', ratios(cpu('cached'), cpu('one')), {
       ...{ unit: '× one', better: 'lower', goal: CACHED_GOAL },
+    }),
+    figure('route.hit_stream_ratio', ratios(cpu('cached_stream'), cpu('stream')), {
+      ...{ unit: '× stream', better: 'lower', goal: CACHED_GOAL },
     }),
     ...(['signed', 'token'] as const).map((route) =>
       figure(`route.${route}.added`, added(route), { unit: 'µs/reply', goal: GOALS[route] }),

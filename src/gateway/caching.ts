@@ -387,7 +387,7 @@ async function keyOf(request: CachedRequest): Promise<Pick<KeyedRequest, 'key' |
     request: call.request,
     wire: call.wire,
     body: call.body,
-    facts: generation.facts(call.request.model),
+    facts: () => generation.facts(call.request.model),
     route: content,
     priceVersion: generation.priceVersion,
     scope,

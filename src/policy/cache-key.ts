@@ -31,7 +31,7 @@ export interface KeyParts {
   readonly wire: WireFormat
   readonly body: JsonObject
   /** Facts of the requested model, for its defaults. */
-  readonly facts: ModelFacts
+  readonly facts: () => ModelFacts
   /** As `routeContent`. */
   readonly route: string
   /** The version of the prices. */
@@ -78,27 +78,26 @@ export function* keySteps(parts: KeyParts): Steps<string> {
   return digest.end()
 }
 
-/** Hashes values in sequence. */
+/** Hashes values in sequence: those of one step together, because each call costs more than a short text. */
 class Digest {
   private readonly hash: Hash = createHash('sha256')
-  private chars = 0
+  private text = ''
 
   /** JSON has no line break, which therefore separates values. */
   add(value: JsonValue): void {
-    const text = stringifyExact(value)
-    this.chars += text.length
-    this.hash.update(text).update('\n')
+    this.text += stringifyExact(value) + '\n'
   }
 
   /** Whether other requests should be served before more is hashed. */
   isStepOver(): boolean {
-    if (this.chars < STEP_CHARS) return false
-    this.chars = 0
+    if (this.text.length < STEP_CHARS) return false
+    this.hash.update(this.text)
+    this.text = ''
     return true
   }
 
   end(): string {
-    return this.hash.digest('base64url')
+    return this.hash.update(this.text).digest('base64url')
   }
 }
 
@@ -150,7 +149,7 @@ function settingsOf({ request, wire, facts }: KeyParts): JsonObject {
   if (responseFormat !== undefined && responseFormat.type !== 'text') {
     settings['responseFormat'] = { ...responseFormat }
   }
-  if (reasoningEffort !== undefined && !isUsualEffort(reasoningEffort, facts)) {
+  if (reasoningEffort !== undefined && !isUsualEffort(reasoningEffort, facts())) {
     settings['reasoningEffort'] = reasoningEffort
   }
   if (request.includeReasoningState === true) settings['reasoningState'] = true

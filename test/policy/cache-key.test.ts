@@ -32,7 +32,7 @@ function keyOf({ path, body, headers = {}, parts = {} }: Sent): string {
   const request = clientCodec.decodeRequest(body, endpoint, headers)
   const fixed = { route: 'r', priceVersion: 'p', scope: 'account', scopeId: 'a' } as const
   const of = { ...fixed, guardrails: [] }
-  return atOnce(keySteps({ request, wire, body, facts: FACTS, ...of, ...parts }))
+  return atOnce(keySteps({ request, wire, body, facts: () => FACTS, ...of, ...parts }))
 }
 
 const NONE = { guardrails: [], plugins: [] }
