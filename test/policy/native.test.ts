@@ -7,6 +7,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { loadConfigText } from '../../src/config/load-config.js'
 import { formatProblem } from '../../src/config/problem.js'
+import { eventually } from '../faults/scene.js'
 import { rowsOf } from '../helpers/ledger.js'
 import { startGateway } from '../helpers/gateway.js'
 import { startProvider } from './provider.js'
@@ -102,4 +103,52 @@ void t.test('native requests and replies are judged', async (t) => {
   t.ok(rows.every((row) => row.ingress === 'native'))
   t.match(rows[0], { guardrails: 'pii:mask', outcome: 'ok', usage: { input: 5, output: 7 } })
   t.match(rows.at(-1), { guardrails: 'words:block', outcome: 'guardrail_blocked', status: 400 })
+})
+
+void t.test('a refused native stream is cut, or read on and metered', async (t) => {
+  const provider = await startProvider(t)
+  for (const setting of ['cancel', 'drain', 'drain_until_usage']) {
+    const gateway = await startGateway(t, {
+      more: GUARDRAILS,
+      cloud: `dialect: openai-chat, base_url: '${provider.origin}/v1', api_key: k, native: ['POST /v1/chat/completions'], guardrails: [words], on_disconnect: ${setting}`,
+    })
+    const { closedEarly } = provider
+    for (const [text, status] of [
+      ['a good beginning of it all, then FORBIDDEN things and more of the rest', 200],
+      ['FORBIDDEN things and more of the rest, to the end of the whole reply', 400],
+    ] as const) {
+      // The rest waits until the client has its end.
+      let isAnswered = false
+      let sent = 0
+      provider.reply = {
+        text,
+        split: (whole) => whole.split(/(?<= )/),
+        pace: async () => {
+          sent += 1
+          if (sent > 9 && setting !== 'cancel') await eventually(() => isAnswered, 'the end')
+          else await new Promise((resolve) => setImmediate(resolve))
+        },
+      }
+      const response = await fetch(`${gateway.origin}/native/cloud/v1/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' },
+        body: JSON.stringify({
+          ...{ model: 'gpt-5.4', stream: true },
+          messages: [{ role: 'user', content: 'hi' }],
+        }),
+      })
+      const reply = await response.text()
+      isAnswered = true
+      t.equal(response.status, status, setting)
+      if (status === 200) t.match(reply, /content_filter[^]*\[DONE\]\n\n$/)
+      t.notMatch(reply, /FORBIDDEN|things|rest/)
+    }
+    await eventually(() => gateway.lines.length >= 2, 'the exchanges are over')
+    for (const row of await rowsOf(gateway)) {
+      t.match(row, { outcome: 'guardrail_blocked', guardrails: 'words:block' }, setting)
+      if (setting !== 'cancel') t.match(row, { usage: { input: 5, output: 7 } }, setting)
+      else t.not(row.usage.output, 7, setting)
+    }
+    if (setting !== 'cancel') t.equal(provider.closedEarly, closedEarly, setting)
+  }
 })

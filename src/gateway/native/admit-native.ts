@@ -14,6 +14,7 @@ import type { AttemptResult } from '../attempts/attempt-result.js'
 import { provisionalEntry } from '../charges/provisional-entry.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Deadlines } from '../deadlines.js'
+import type { DrainedReply } from '../drained-replies.js'
 import type { Target } from '../generation.js'
 import { admitDemands, type ExactAdmission, type LimitServices } from '../phases/admit.js'
 import type { GuardNotes } from '../../policy/guard-notes.js'
@@ -312,6 +313,8 @@ export interface NativeRun {
   readonly guard: GuardNotes | null
   /** Writes the ledger entry before the client gets the end of the reply. */
   readonly ending: () => Promise<void> | null
+  /** Reads the rest of a refused reply; null if `on_disconnect` does not, or too many are read. */
+  readonly drain: () => DrainedReply | null
 }
 
 /** The delivery of its reply to the client. */

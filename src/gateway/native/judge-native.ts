@@ -139,6 +139,12 @@ export interface NativeReplyOwner {
   sent(bytes: number): void
   finished(): void
   failed(error: unknown): void
+  /** Whether the rest of a stream that a guardrail has refused is read for its usage. */
+  drains(): boolean
+  /** The client gets the error of a stream whose rest is read. */
+  refused(error: GatewayError): void
+  /** The rest of a refused stream was read. */
+  drained(): void
 }
 
 /** Judges the reply, whole or as a stream, and sends it. `call` is the judged request. */
@@ -199,6 +205,12 @@ function sendStream(x: Exchange, reply: IncomingMessage, { call, owner, options 
     })
   }
   const failed = (error: WireError): void => {
+    if (owner.drains()) {
+      stream.drain()
+      stream.meter()
+      owner.refused(gatewayError(error))
+      return
+    }
     reply.destroy()
     if (!hasBegun) owner.failed(gatewayError(error))
     else {
@@ -214,15 +226,26 @@ function sendStream(x: Exchange, reply: IncomingMessage, { call, owner, options 
     if (translation.content) begin()
   }
   stream.onStep = () => {
+    if (stream.isMetered) {
+      if (translation.blocked === 'complete') owner.drained()
+      return
+    }
     if (translation.content) begin()
     if (translation.outcome === 'failed') {
       failed(translation.error ?? { kind: 'bug', message: 'The reply ended unfinished.' })
     } else if (translation.outcome === 'complete') {
       begin()
+      if (owner.drains()) {
+        stream.meter()
+        return
+      }
       reply.destroy()
       stream.end()
     }
   }
+  stream.once('finish', () => {
+    if (stream.isMetered) owner.drained()
+  })
   res.once('close', () => stream.leave())
   reply.on('data', () => owner.received())
   reply.pipe(stream)

@@ -22,6 +22,7 @@ import {
   type Phase,
   type Timed,
 } from '../deadlines.js'
+import type { DrainedReply } from '../drained-replies.js'
 import { NOT_LISTED } from '../in-flight-list.js'
 import {
   CLIENT_STALLED,
@@ -74,6 +75,8 @@ export class NativeAttempt implements Timed {
   private beganMs = 0
   private abort: () => void = () => undefined
   private watcher: ReplyWatcher | null = null
+  /** Set if a guardrail refused the reply and the rest of it is read for its usage. */
+  private drainedReply: DrainedReply | null = null
   private resolve: () => void = () => undefined
   private reject: (error: GatewayError) => void = () => undefined
 
@@ -167,13 +170,12 @@ export class NativeAttempt implements Timed {
   private judge(reply: IncomingMessage, call: Call): void {
     const { x, run } = this
     const { result, delivery } = run
-    const noteEnd = (): void => {
-      this.clock.ended()
-      delivery.relayMs = performance.now() - x.startedMs - (delivery.headMs ?? 0)
-    }
     const owner = {
       ending: () => {
-        noteEnd()
+        delivery.relayMs = performance.now() - x.startedMs - (delivery.headMs ?? 0)
+        // The entry of a refused reply that is read on is written when that ends.
+        if (this.drains()) return null
+        this.clock.ended()
         return run.ending()
       },
       head: () => headList(x, run, reply.headers),
@@ -182,8 +184,18 @@ export class NativeAttempt implements Timed {
       sent: (bytes: number) => (delivery.sentBytes += bytes),
       finished: () => this.finished(),
       failed: (error: unknown) => this.fail(error),
+      drains: () => this.drains(),
+      refused: (error: GatewayError) => this.reject(nativeError(error, result)),
+      drained: () => this.end('ok'),
     }
     sendJudged(x, reply, { call, owner })
+  }
+
+  private drains(): boolean {
+    const { result, drain } = this.run
+    if (result.replyResult?.blocked !== 'cut' || this.phase === 'over') return false
+    this.drainedReply ??= drain()
+    return this.drainedReply !== null
   }
 
   /** Passes the reply on as it arrives, after what the watcher has already. */
@@ -256,8 +268,7 @@ export class NativeAttempt implements Timed {
   }
 
   private finished(): void {
-    if (this.phase === 'over') return
-    this.end(this.run.result.replyResult?.error?.kind ?? 'ok')
+    if (this.drainedReply === null) this.end(this.run.result.replyResult?.error?.kind ?? 'ok')
     this.resolve()
   }
 
@@ -267,6 +278,7 @@ export class NativeAttempt implements Timed {
     else this.clock.resume(nowMs)
     const passedTimeout = this.clock.passedTimeout(this.phase, nowMs, this.x.res.headersSent)
     if (passedTimeout !== null) this.fail(timeoutErrorOf(passedTimeout))
+    else if (this.drainedReply?.isLate(nowMs) === true) this.end('ok')
   }
 
   private failedInTransit(error: Error): void {
@@ -285,6 +297,12 @@ export class NativeAttempt implements Timed {
 
   private fail(cause: unknown): void {
     if (this.phase === 'over') return
+    if (this.drainedReply !== null) {
+      // The client has its end, or is gone.
+      this.resolve()
+      if (!(cause instanceof GatewayError && cause.kind === 'client_gone')) this.end('ok')
+      return
+    }
     const error = nativeError(cause, this.run.result)
     if (this.x.res.headersSent) this.x.endedWithError = true
     this.end(error.kind)
@@ -292,6 +310,7 @@ export class NativeAttempt implements Timed {
   }
 
   private end(kind: ErrorKind | 'ok'): void {
+    if (this.phase === 'over') return
     const { x, call } = this
     this.phase = 'over'
     this.deadlines.remove(this)
@@ -301,6 +320,7 @@ export class NativeAttempt implements Timed {
     this.run.result.endedAtMs = performance.now()
     this.watcher?.unpipe()
     this.abort()
+    this.drainedReply?.end()
   }
 }
 

@@ -3,6 +3,7 @@
  * translation. The request is authenticated already.
  */
 import type { Agent } from 'node:http'
+import type { Identity } from '../../accounts/account.js'
 import { Readable } from 'node:stream'
 import { gatewayError, GatewayError } from '../../errors.js'
 import { readNative } from '../../http/native-proxy.js'
@@ -13,6 +14,7 @@ import type { Metrics } from '../../observe/metrics/metrics.js'
 import { AttemptResult, SendResult } from '../attempts/attempt-result.js'
 import type { BodyMemory, HeldMemory } from '../body-memory.js'
 import type { Deadlines } from '../deadlines.js'
+import { DrainedReply, type DrainedReplySlots } from '../drained-replies.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Results } from '../phases/phase-results.js'
 import { assertRecordable } from '../phases/admit.js'
@@ -48,6 +50,7 @@ import { WebSocketAttempt } from './websocket-attempt.js'
 export interface NativeServices {
   readonly bodies: BodyMemory
   readonly deadlines: Deadlines
+  readonly drainedReplySlots: DrainedReplySlots
   readonly objects: OwnedObjects
   readonly limiter: Limiter
   readonly metrics: Metrics
@@ -102,8 +105,9 @@ export async function serveNative(
     x.cancellation.check()
     const result = new AttemptResult(candidate, [])
     const batch = await plannedBatch(call, metered, guarded, services)
-    results.sent = new SendResult()
-    results.sent.began(result)
+    const sent = new SendResult()
+    results.sent = sent
+    sent.began(result)
     const delivery = new NativeDelivery()
     results.delivery = delivery
     const { rateHeaders } = admission
@@ -118,12 +122,13 @@ export async function serveNative(
     x.cancellation.check()
     const { reply, guard } = { reply: judged.reply, guard: results.guard }
     const reading = { replies, session, judged: reply, guard }
-    const run = { result, intake, delivery, rateHeaders, deadlines, ...reading, ending }
-    const sent = traced(x, authorized, result)
-    if (replies !== null) watchBatches(replies, batch, { call: sent, agent, metered, services })
+    const drain = (): DrainedReply | null => drainedReplyOf(result, { x, identity, sent, services })
+    const run = { result, intake, delivery, rateHeaders, deadlines, ...reading, ending, drain }
+    const last = traced(x, authorized, result)
+    if (replies !== null) watchBatches(replies, batch, { call: last, agent, metered, services })
     try {
-      if (client === null) await new NativeAttempt(x, sent, run).send(agent, { source, body })
-      else results.error = await new WebSocketAttempt(x, sent, { run, client }).send(agent)
+      if (client === null) await new NativeAttempt(x, last, run).send(agent, { source, body })
+      else results.error = await new WebSocketAttempt(x, last, { run, client }).send(agent)
     } finally {
       if (session !== null) await endSession(session, result)
       const isRefused = !result.wasSent || (result.status ?? 0) >= 400
@@ -135,6 +140,28 @@ export async function serveNative(
       source.destroy()
     }
   }
+}
+
+/** The rest of a reply that a guardrail refused; null if it is not read. */
+function drainedReplyOf(
+  result: AttemptResult,
+  {
+    x,
+    identity: { accountId, keyId },
+    sent,
+    services: { drainedReplySlots },
+  }: {
+    readonly x: Exchange
+    readonly identity: Identity
+    readonly sent: SendResult
+    readonly services: Pick<NativeServices, 'drainedReplySlots'>
+  },
+): DrainedReply | null {
+  // Native requests have fixed prices: tokens change no budget.
+  const payer = { accountId, keyId, hasBudget: false }
+  const drained = DrainedReply.of(result, { exchange: x, payer, drainedReplySlots })
+  if (drained !== null) sent.drain(drained.ended)
+  return drained
 }
 
 /**
