@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { command, runMigrate } from '../../src/cli/store.js'
 import type { Terminal } from '../../src/cli/with-store.js'
+import { labelHistory } from '../../src/dashboard/server/api/key-history.js'
 import { openStore } from '../../src/store/open-store.js'
 import type { Store } from '../../src/store/store.js'
 import { freshDatabases, redisMissing, startRedis } from '../helpers/redis.js'
@@ -158,6 +159,62 @@ void t.test(
     t.equal(await server.ask('zrem', 'sluice:{accounts}:by-name', 'acc-zoe'), 1)
     t.equal((await moved(from, server.url())).status, 0, 'an incomplete account is completed')
     await assertSame(t, from, server.url())
+  },
+)
+
+void t.test(
+  'saved views and the history of labels are copied from sqlite to redis and back',
+  { skip: redisMissing() },
+  async (t) => {
+    const [from, back] = sqlitePlaces(t)
+    const to = freshDatabases(await startRedis(t))()
+    await withOpen(from, async (store) => {
+      await store.createAccount(anAccount('acc_ada'), [], aLogin('acc_ada'))
+      await store.createKey({ ...aKey(1), labels: { team: 'red' } }, null)
+      const views = [
+        { id: 'b', name: 'Most spend', url: '/keys?sort=-spend' },
+        { id: 'a', name: 'Slow', url: '/requests?sort=-durationMs&model=gpt%2D4' },
+      ]
+      await store.users.change('acc_ada', () => ({ views }))
+      for (const [n, team] of ['blue', 'green'].entries()) {
+        const edit = { labels: { team, since: 'é' } }
+        const of = { accountId: 'acc_ada', id: 'key_1' }
+        await store.changeKey(of, edit, (before, after) => {
+          const fields = { before: { labels: { ...before.labels } }, after: { ...after?.labels } }
+          const what = {
+            action: 'key.change',
+            before: fields.before,
+            after: { labels: fields.after },
+          }
+          return [{ ...anEntry(n + 1), ...what, target: 'key_1', actor: 'ada@example.com' }]
+        })
+      }
+    })
+    const read = (url: string) =>
+      withOpen(url, async (store) => {
+        const [key] = await allKeys(store, 'acc_ada')
+        if (key === undefined) throw new Error('the key is missing')
+        const user = await store.users.byId('acc_ada')
+        return { views: user?.views, history: await labelHistory(store, key) }
+      })
+    const before = await read(from)
+    t.strictSame(
+      before.views?.map(({ id }) => id),
+      ['b', 'a'],
+    )
+    t.match(before.history, [
+      { by: 'ada@example.com', labels: { team: 'green', since: 'é' } },
+      { by: 'ada@example.com', labels: { team: 'blue', since: 'é' } },
+      { by: null, labels: { team: 'red' } },
+    ])
+    for (const [source, target] of [
+      [from, to],
+      [to, back],
+    ] as const) {
+      const { status, text, errors } = await moved(source, target)
+      t.equal(status, 0, text + errors)
+      t.strictSame(await read(target), before)
+    }
   },
 )
 
