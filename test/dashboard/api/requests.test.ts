@@ -148,7 +148,7 @@ async function orders(t: Test, root: Browser, all: readonly RequestRow[]): Promi
       const found = await walked(root, `account=all&limit=23&sort=${sort}`)
       t.strictSame(idsOf(found), idsBy(all, column, sort !== column), sort)
       const range = `fromMs=${START + 5_000}&toMs=${START + 30_000}&outcome=failed`
-      const some = await walked(root, `account=all&limit=4&sort=${sort}&${range}`)
+      const some = await walked(root, `account=all&limit=7&sort=${sort}&${range}`)
       const wanted = all.filter(({ atMs, outcome }) => {
         return outcome !== 'ok' && atMs >= START + 5_000 && atMs < START + 30_000
       })

@@ -120,7 +120,7 @@ export class RedisUsage {
 
   /** A page in the order of time. */
   private async page(query: EntryQuery): Promise<EntryPage> {
-    const { accountId, after, limit, order = NEWEST_FIRST, fromMs: _, toMs: __, ...filter } = query
+    const { accountId, after, limit, order = NEWEST_FIRST, ...filter } = query
     const { isDescending } = order
     const [oldest, newest] = boundsOf(query)
     const [first, last] = isDescending ? [newest, oldest] : [oldest, newest]

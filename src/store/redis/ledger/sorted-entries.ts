@@ -7,6 +7,7 @@ import type { LedgerEntry } from '../../../ledger/entry.js'
 import {
   comparePlaces,
   cursorOfPlace,
+  NEWEST_FIRST,
   placeOfCursor,
   valueOfEntry,
   valueOfOwner,
@@ -62,7 +63,8 @@ export async function sortedPage(
   if (query.after !== null && after === null) return { entries: [], next: null }
   if (column === 'account') return pageByAccount(source, query, { isDescending, after })
   if ((await source.count(query)) > MOST) return { entries: [], next: null, mostSorted: MOST }
-  const { accountId, order: _, fromMs, toMs, limit, after: __, ...filter } = query
+  const { accountId, limit, ...conditions } = query
+  const filter = accountId === null ? conditions : { ...conditions, accountId }
   const keys = new Map<string, string>()
   const valueOf = async (entry: LedgerEntry): Promise<EntryPlace['value']> => {
     if (column !== 'key') return column === 'atMs' ? entry.atMs : valueOfEntry(entry, column)
@@ -104,7 +106,6 @@ async function pageByAccount(
   const owners = await accountsByName(source, query)
   owners.sort((a, b) => (a.value < b.value ? -sign : sign))
   const entries: LedgerEntry[] = []
-  const { order: _, ...rest } = query
   const began = performance.now()
   for (const { id, value } of owners) {
     const isBegun = after?.value === value
@@ -114,7 +115,8 @@ async function pageByAccount(
       return { entries, next: cursorOfPlace({ value, atMs: NEWEST, requestId: '' }) }
     }
     const start = isBegun && after.atMs !== NEWEST ? source.cursorOf(after) : null
-    const page = await source.page({ ...rest, accountId: id, limit: left, after: start })
+    const own = { accountId: id, order: NEWEST_FIRST, limit: left, after: start }
+    const page = await source.page({ ...query, ...own })
     entries.push(...page.entries)
     if (page.next !== null) {
       return { entries, next: cursorOfPlace({ value, ...source.placeOf(page.next) }) }
@@ -124,14 +126,14 @@ async function pageByAccount(
 }
 
 async function accountsByName(
-  { accounts, names }: EntrySource,
+  source: EntrySource,
   { accountId }: EntryQuery,
 ): Promise<{ readonly id: string; readonly value: string }[]> {
-  const ids = accountId === null ? await accounts() : [accountId]
+  const ids = accountId === null ? await source.accounts() : [accountId]
   const found: { readonly id: string; readonly value: string }[] = []
   for (let at = 0; at < ids.length; at += AT_ONCE) {
     const some = ids.slice(at, at + AT_ONCE)
-    const named = await Promise.all(some.map((id) => names.accountName(id)))
+    const named = await Promise.all(some.map((id) => source.names.accountName(id)))
     found.push(...some.map((id, place) => ({ id, value: valueOfOwner(named[place] ?? null, id) })))
   }
   return found

@@ -6,6 +6,7 @@
  */
 import {
   cursorOfPlace,
+  NEWEST_FIRST,
   placeOfCursor,
   valueOfOwner,
   type EntryOrder,
@@ -177,9 +178,8 @@ function pageByOwner(
       return { entries, next: cursorOfPlace(start) }
     }
     const own = column === 'key' ? { keyId: id } : { accountId: id }
-    const { order: _, ...rest } = query
     const after = `${start.atMs}_${start.requestId}`
-    const page = pageOf(db, { ...rest, ...own, limit: left, after }, id)
+    const page = pageOf(db, { ...query, ...own, order: NEWEST_FIRST, limit: left, after }, id)
     entries.push(...page.entries)
     if (page.next !== null) {
       const [, atMs, requestId = ''] = /^(\d+)_(.*)$/s.exec(page.next) ?? []
@@ -200,7 +200,8 @@ function ownersOf(db: Connection, query: EntryQuery, column: 'account' | 'key'):
     const accountId = textIn(row, 'account_id')
     names.set(textIn(row, 'id'), { name: textOrNull(row, 'name'), accountId })
   }
-  const wanted = column === 'key' ? query.keyId : (query.accountId ?? undefined)
+  const wanted =
+    column === 'key' ? query.keyId : (query.accountId ?? accountsOfKeys(db, query) ?? undefined)
   const ids = wanted === undefined ? usedOwners(db) : valuesOf(wanted)
   return ids.flatMap((id): Owner[] => {
     const known = names.get(id)
@@ -210,6 +211,18 @@ function ownersOf(db: Connection, query: EntryQuery, column: 'account' | 'key'):
         : query.accountId === null || known.accountId === query.accountId
     return isMeant ? [{ id, value: valueOfOwner(known?.name ?? null, id) }] : []
   })
+}
+
+/** The accounts of the keys that the query selects; null if it does not, or if one has no record. */
+function accountsOfKeys(db: Connection, { keyId }: EntryQuery): string[] | null {
+  if (keyId === undefined) return null
+  const ids = [...new Set(valuesOf(keyId))]
+  const rows = prepared(
+    db,
+    'SELECT id, account_id FROM keys WHERE id IN (SELECT value FROM json_each(?))',
+  ).all(JSON.stringify(ids))
+  if (rows.length < ids.length) return null
+  return [...new Set(rows.map((row) => textIn(row, 'account_id')))]
 }
 
 /** The keys and accounts that have entries: one step in the index for each. */
