@@ -336,7 +336,9 @@ function conditionsOf(
     if (accountId !== null) where.push(['account_id = ', accountId])
     else fixed.push("account_id <> ''")
     if (keyId !== undefined) where.push(['key_id = ', keyId])
-    fixed.push(ONE_KEY)
+    const isOneKey = keyId !== undefined || more.includes('key_id = ')
+    // With both conditions SQLite would read the range of all keys; the sign keeps it from the index.
+    fixed.push(isOneKey ? `+${ONE_KEY}` : ONE_KEY)
   }
   const compared = [...where.map(([sql]) => sql), ...more]
   const conditions = [...compared.map((sql, at) => `${sql}?${at + 3}`), ...fixed]
@@ -397,7 +399,8 @@ export function lastUseOf(
     `WITH RECURSIVE ${pending} SELECT max(at_ms) AS at_ms FROM (
        SELECT max(last_at_ms) AS at_ms FROM usage_days WHERE
        account_id = ?1 AND key_id = ?2 AND start_ms = (
-         SELECT max(start_ms) FROM usage_days WHERE account_id = ?1 AND key_id = ?2)
+         SELECT max(start_ms) FROM usage_days INDEXED BY usage_days_by_key WHERE
+         account_id = ?1 AND key_id = ?2 AND ${ONE_KEY})
        UNION ALL
        SELECT max(last_at_ms) FROM hours CROSS JOIN usage_pending
        ON start_ms = at AND account_id = ?1 AND key_id = ?2)`,
