@@ -207,7 +207,8 @@ export class RequestQueue {
   private dispatch(request: QueuedRequest, headers: readonly string[]): void {
     const { dispatcher, origin } = this.options
     const { path, body, method = 'POST' } = request.request
-    const problem = this.isDestroyed ? DESTROYED : problemOf(path, headers)
+    // Those of the authorizer are valid.
+    const problem = this.isDestroyed ? DESTROYED : problemOf(path, request.request.headers)
     if (problem !== null) {
       request.onResponseError(null, problem)
       return

@@ -227,6 +227,8 @@ export class Identity {
     const nowMs = this.clock.now()
     const isEmpty = 'token' in credentials ? credentials.token === '' : credentials.keyId === ''
     if (isEmpty) throw new Error('the reply has no token')
+    const isSendable = Object.values(credentials).every((text) => !UNSENDABLE.test(text ?? ''))
+    if (!isSendable) throw new Error('the token has characters that a header cannot have')
     if (expiresAtMs === null) {
       const never = { expiresAtMs: Infinity, usableUntilMs: Infinity, dueAtMs: Infinity }
       return { credentials, receivedAtMs: nowMs, ...never }
@@ -273,6 +275,9 @@ export class Identity {
     })
   }
 }
+
+/** Characters that no header has: undici would mark the connection as busy for good. */
+const UNSENDABLE = /[^\x20-\x7e]/
 
 /** Tokens and access keys in messages of libraries. */
 const TOKENS =

@@ -51,7 +51,7 @@ class ManualClock implements IdentityClock {
   }
 }
 
-type Answer = 'ok' | 'fail' | 'hang' | 'lie' | 'empty' | 'cached'
+type Answer = 'ok' | 'fail' | 'hang' | 'lie' | 'empty' | 'broken' | 'cached'
 
 function scene(lifeMs = 3_600_000) {
   const clock = new ManualClock()
@@ -70,6 +70,7 @@ function scene(lifeMs = 3_600_000) {
     }
     if (found.answer === 'hang') return new Promise(() => undefined)
     if (found.answer === 'empty') return Promise.resolve(issued(''))
+    if (found.answer === 'broken') return Promise.resolve(issued('a\nb'))
     last = found.answer === 'cached' && last !== null ? last : issued(token)
     return Promise.resolve(last)
   }
@@ -146,8 +147,8 @@ void t.test('a failed refresh keeps valid credentials, and retries with a back-o
   t.equal(identity.state, 'ok')
 })
 
-void t.test('no reply, an expired token and an empty reply are failures, not loops', async (t) => {
-  for (const answer of ['hang', 'lie', 'empty'] as const) {
+void t.test('no reply and a reply without a usable token are failures, not loops', async (t) => {
+  for (const answer of ['hang', 'lie', 'empty', 'broken'] as const) {
     const { identity, watch, clock, found, token } = scene()
     found.answer = answer
     identity.start(watch)

@@ -8,6 +8,7 @@ import { SignatureV4 } from '@smithy/signature-v4'
 import t from 'tap'
 import {
   bodyHashOf,
+  canonicalHeaders,
   signatureHeaders,
   signatureOf,
 } from '../../../../src/gateway/upstreams/identities/sign-aws.js'
@@ -124,8 +125,8 @@ void t.test("AWS's test vectors", (t) => {
       ['host', 'example.amazonaws.com'] as const,
       ['x-amz-date', TIME] as const,
     ]
-    const signed = [...own].sort(([one], [other]) => (one < other ? -1 : 1))
     const request = { method, path, bodyHash: sha(body) }
+    const signed = canonicalHeaders(own)
     t.equal(signatureOf(request, signed, KEYS, SCOPE, TIME).signature, signature, name)
   }
   t.end()
@@ -179,6 +180,45 @@ void t.test('the same signature as the signer of the AWS SDK', async (t) => {
     for (let at = 0; at < ours.length; at += 2) found[ours[at] ?? ''] = ours[at + 1] ?? ''
     for (const [name, value] of Object.entries(found)) {
       t.equal(value, theirs.headers[name], `${sent}: ${name}`)
+    }
+  }
+})
+
+void t.test('headers in any number and order have the signature of the AWS SDK', async (t) => {
+  const now = new Date('2026-11-26T10:15:00Z')
+  const host = 'bedrock.example.com'
+  const lists: string[][] = [
+    [],
+    ['Content-Type', ' application/json;  charset=utf-8 '],
+    ['x-amz-zone', 'b  c', 'content-type', 'application/json', 'x-amz-a', 'd'],
+    ['x-amzn-bedrock-trace', 'ENABLED'],
+  ]
+  for (const headers of lists) {
+    for (const sessionToken of [null, 'a/b+c==']) {
+      const signed: Record<string, string> = { host }
+      for (let at = 0; at < headers.length; at += 2) {
+        const name = (headers[at] ?? '').toLowerCase()
+        if (!name.startsWith('x-amzn-')) signed[name] = headers[at + 1] ?? ''
+      }
+      const signer = new SignatureV4({
+        service: 'bedrock',
+        region: 'eu-west-1',
+        credentials: {
+          accessKeyId: KEYS.keyId,
+          secretAccessKey: KEYS.secret,
+          ...(sessionToken !== null && { sessionToken }),
+        },
+        sha256: NodeSha256,
+      })
+      const request = { method: 'GET', protocol: 'https:', hostname: host, path: '/models' }
+      const theirs = await signer.sign({ ...request, headers: signed }, { signingDate: now })
+      const ours = signatureHeaders(
+        { ...request, host, headers, bodyHash: await bodyHashOf(null) },
+        { ...KEYS, sessionToken },
+        { region: 'eu-west-1', service: 'bedrock' },
+        now.getTime(),
+      )
+      t.equal(ours.at(-1), theirs.headers['authorization'], headers.join())
     }
   }
 })
