@@ -169,11 +169,11 @@ function translationNotes(
     const facts = factsFor(catalogue, target.model ?? requested)
     return upstream === undefined
       ? null
-      : { dialect: dialectsByRequest(upstream, facts).plain, facts }
+      : { dialect: dialectsByRequest(upstream, facts).plain, facts, upstream }
   }
   const own = targets[0] === undefined ? null : sideOf(targets[0])
   if (own === null) return []
-  const carried = notCarried(own.dialect, own.facts, catalogue)
+  const carried = notCarried(own.dialect, own, catalogue)
   const known = new Set([...carried.loses, ...carried.refuses])
   const listed = [
     ...targets.map((target, index) => ({ target, path: `${place}.targets[${index}]` })),
@@ -183,7 +183,7 @@ function translationNotes(
     const side = sideOf(target)
     if (side === null || familyOf(side.dialect) === familyOf(own.dialect)) return []
     const location = `${path}: ${target.upstream} (${side.dialect})`
-    const { loses, refuses } = notCarried(side.dialect, side.facts, catalogue)
+    const { loses, refuses } = notCarried(side.dialect, side, catalogue)
     const lost = loses.filter((name) => !known.has(name))
     const refused = refuses.filter((name) => !known.has(name))
     return [

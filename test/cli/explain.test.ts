@@ -6,14 +6,17 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import t from 'tap'
 
-const CONFIG = ['--config', join(process.cwd(), 'config/gateway.yaml')]
+const CONFIG = join(process.cwd(), 'config/gateway.yaml')
 
 function explain(...args: string[]): Promise<string> {
+  return explainIn(CONFIG, ...args)
+}
+
+function explainIn(file: string, ...args: string[]): Promise<string> {
   const program = join(process.cwd(), 'dist/main.js')
+  const all = [program, 'explain', ...args, '--config', file]
   return new Promise((resolve) => {
-    execFile(process.execPath, [program, 'explain', ...args, ...CONFIG], (_error, out) =>
-      resolve(out),
-    )
+    execFile(process.execPath, all, (_error, out) => resolve(out))
   })
 }
 
@@ -40,4 +43,25 @@ void t.test('the JSON names the endpoint in `wire_format`', async (t) => {
     wire_format: { plain: 'openai-chat', with_tools: 'openai-responses' },
   })
   t.match(JSON.parse(await explain('unrouted', '--json')), { route: null, wire_format: null })
+})
+
+void t.test('the platform is printed, and what it refuses beyond its dialect', async (t) => {
+  const folder = t.testdir({
+    'gateway.yaml': `store: sqlite:./data/sluice.db
+upstreams:
+  bedrock: { platform: bedrock, dialect: anthropic, region: eu-west-1, auth: { aws: default } }
+  vertex: { platform: vertex, dialect: anthropic, project: p, location: global, auth: { google: default } }
+routes:
+  - { prefix: eu.anthropic., upstream: bedrock }
+  - { prefix: claude-, upstream: vertex }
+`,
+  })
+  const file = join(folder, 'gateway.yaml')
+  const bedrock = await explainIn(file, 'eu.anthropic.claude-sonnet-4-5-20250929-v1:0')
+  t.match(bedrock, 'bedrock (https://bedrock-runtime.eu-west-1.amazonaws.com, platform bedrock)')
+  t.match(bedrock, 'key        none: the identity of the gateway at aws')
+  t.match(bedrock, /refuses .*images by https address/)
+  const vertex = await explainIn(file, 'claude-sonnet-4-5@20250929')
+  t.match(vertex, /platform vertex/)
+  t.notMatch(vertex, /images by https address/)
 })

@@ -6,6 +6,7 @@ import type { Catalogue } from '../../config/config.js'
 import { factsFor } from '../../config/catalogue.js'
 import type { DialectName } from '../../formats/dialect.js'
 import { resolveEndpoint, UPSTREAM_CODECS, fieldsOf } from '../../formats/index.js'
+import type { PlatformTraits } from '../../formats/platform-codec.js'
 import { SCALAR_NAMES, type ScalarField } from '../../formats/wire/scalar-fields.js'
 import { CLIENTS } from './messages-clients.js'
 import {
@@ -23,6 +24,8 @@ export interface Column {
   readonly dialect: DialectName
   readonly title: string
   readonly model: string
+  /** The platform of the upstream; default: the vendor's own API. */
+  readonly traits?: PlatformTraits
 }
 
 const ALL_COLUMNS: readonly Column[] = [
@@ -55,12 +58,13 @@ const SIGNS: Readonly<Record<Outcome, string>> = {
 /** The outcome of a request's concept in a column. */
 export function requestOutcome(
   { base, members }: RequestConcept,
-  { dialect, model }: Column,
+  { dialect, model, traits }: Column,
   catalogue: Catalogue,
 ): TranslationOutcome {
   return translateRequestConcept({ ...PLAIN_REQUEST, ...base }, members, {
     dialect,
     facts: factsFor(catalogue, model),
+    ...(traits !== undefined && { traits }),
   })
 }
 

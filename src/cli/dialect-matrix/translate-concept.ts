@@ -10,6 +10,7 @@ import { resolveEndpoint, upstreamCodecOf, type ResolvedEndpoint } from '../../f
 import { GatewayError } from '../../errors.js'
 import { render } from '../../gateway/attempts/render-for-upstream.js'
 import { translateReply } from '../../gateway/streams/whole-reply.js'
+import type { PlatformTraits } from '../../formats/platform-codec.js'
 import { parseObject } from '../../formats/wire/json/parse-body.js'
 
 /**
@@ -37,15 +38,17 @@ export interface RequestTranslation {
   readonly facts: ModelFacts
   /** The client's endpoint; default: chat completions. */
   readonly path?: string
+  /** The platform of the upstream; default: the vendor's own API. */
+  readonly traits?: PlatformTraits
 }
 
 /** The outcome of adding these members to the base of a request. */
 export function translateRequestConcept(
   base: JsonObject,
   members: JsonObject,
-  { dialect, facts, path = CHAT }: RequestTranslation,
+  { dialect, facts, path = CHAT, traits }: RequestTranslation,
 ): TranslationOutcome {
-  const { clientCodec, upstreamCodec, at } = codecsOf(dialect, path)
+  const { clientCodec, upstreamCodec, at } = codecsOf(dialect, path, traits)
   const model = facts.id
   const rendered = (body: JsonObject): { json: JsonValue; drops: Map<string, string> } => {
     const raw = Buffer.from(JSON.stringify({ model, ...body }))
@@ -109,9 +112,10 @@ export function translateReplyConcept(
 function codecsOf(
   dialect: DialectName,
   path = CHAT,
+  traits: PlatformTraits | null = null,
 ): { clientCodec: ClientCodec; upstreamCodec: UpstreamCodec; at: ResolvedEndpoint } {
   const at = resolveEndpoint('POST', path)
-  const upstreamCodec = upstreamCodecOf(dialect)
+  const upstreamCodec = upstreamCodecOf(dialect, traits)
   if (at === null || upstreamCodec === null) throw new Error(`no dialect ${dialect}`)
   return { clientCodec: at.clientCodec, upstreamCodec, at }
 }

@@ -16,6 +16,7 @@ import {
   type RetryConfig,
 } from '../../config/config.js'
 import type { DialectName } from '../../formats/dialect.js'
+import type { PlatformTraits } from '../../formats/platform-codec.js'
 import { whenText } from '../../gateway/routing/match-route-conditions.js'
 import type { GuardrailConfig } from '../../config/guardrail-config.js'
 import type { ModelRoute, RouteShadow, RouteTarget } from '../../gateway/routing/router.js'
@@ -162,7 +163,7 @@ function explainCandidate(
     probe: probeShown(probe),
     allow_tools: upstream.allowTools,
     quirks_drop: quirks.drop,
-    ...notCarried(wire_format.plain, facts, catalogue),
+    ...notCarried(wire_format.plain, { facts, upstream }, catalogue),
   }
 }
 
@@ -172,13 +173,14 @@ function explainCandidate(
  */
 export function notCarried(
   dialect: DialectName,
-  { id: model }: ModelFacts,
+  { facts, upstream: traits }: { readonly facts: ModelFacts; readonly upstream: PlatformTraits },
   catalogue: Catalogue,
 ): { loses: string[]; refuses: string[] } {
   const loses: string[] = []
   const refuses: string[] = []
+  const column = { dialect, title: dialect, model: facts.id, traits }
   for (const concept of REQUEST_GROUPS.flatMap(({ concepts }) => concepts)) {
-    const { outcome } = requestOutcome(concept, { dialect, title: dialect, model }, catalogue)
+    const { outcome } = requestOutcome(concept, column, catalogue)
     const name = concept.name.replaceAll('`', '')
     if (outcome === 'lost') loses.push(name)
     if (outcome === 'rejected') refuses.push(name)

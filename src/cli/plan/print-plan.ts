@@ -190,7 +190,7 @@ function carriedBy(
   if (config === undefined) throw new Error(`no upstream ${upstream}`)
   const facts = side.facts(model)
   const { plain: dialect } = dialectsByRequest(config, facts)
-  return { dialect, ...notCarried(dialect, facts, side.catalogue) }
+  return { dialect, ...notCarried(dialect, { facts, upstream: config }, side.catalogue) }
 }
 
 /** A key with its name; null if it has none, was removed, or the store cannot be opened. */
