@@ -12,69 +12,37 @@ import { useKeyboard } from './shell/keyboard.js'
 import { isShown, Rail, SECTIONS } from './shell/navigation-rail.js'
 import { SessionGate, useRights, useSession } from './shell/session.js'
 
-/* All pages except the first are loaded on demand. */
-const AccountsPage = lazy(() =>
-  import('./pages/accounts.js').then((module) => ({ default: module.AccountsPage })),
-)
-const KeysPage = lazy(() =>
-  import('./pages/keys/keys.js').then((module) => ({ default: module.KeysPage })),
-)
-const MembersPage = lazy(() =>
-  import('./pages/members.js').then((module) => ({ default: module.MembersPage })),
-)
-const ModelsPage = lazy(() =>
-  import('./pages/models.js').then((module) => ({ default: module.ModelsPage })),
-)
-const OperationsPage = lazy(() =>
-  import('./pages/operations.js').then((module) => ({ default: module.OperationsPage })),
-)
-const PlaygroundPage = lazy(() =>
-  import('./pages/playground/playground.js').then((module) => ({ default: module.PlaygroundPage })),
-)
-const ProvidersPage = lazy(() =>
-  import('./pages/providers.js').then((module) => ({ default: module.ProvidersPage })),
-)
-const RequestsPage = lazy(() =>
-  import('./pages/requests.js').then((module) => ({ default: module.RequestsPage })),
-)
-const SettingsPage = lazy(() =>
-  import('./pages/settings.js').then((module) => ({ default: module.SettingsPage })),
-)
-const StatementPage = lazy(() =>
-  import('./pages/statement.js').then((module) => ({ default: module.StatementPage })),
-)
-const UsagePage = lazy(() =>
-  import('./pages/usage.js').then((module) => ({ default: module.UsagePage })),
-)
-
-const AuditPage = lazy(() =>
-  import('./pages/audit.js').then((module) => ({ default: module.AuditPage })),
-)
 const CommandPalette = lazy(() =>
   import('./shell/command-palette.js').then((module) => ({ default: module.CommandPalette })),
 )
 
-const ConfigurationPage = lazy(() =>
-  import('./pages/configuration.js').then((module) => ({
-    default: module.ConfigurationPage,
-  })),
-)
+/** A page that is loaded on demand. */
+function later<Name extends string>(
+  name: Name,
+  load: () => Promise<Readonly<Record<NoInfer<Name>, ComponentType>>>,
+): ComponentType {
+  return lazy(async (): Promise<{ default: ComponentType }> => {
+    const pages = await load()
+    return { default: pages[name] }
+  })
+}
 
+/** All pages except the first are loaded on demand. */
 const PAGES: Readonly<Record<string, ComponentType>> = {
   '/': OverviewPage,
-  '/keys': KeysPage,
-  '/usage': UsagePage,
-  '/statement': StatementPage,
-  '/requests': RequestsPage,
-  '/models': ModelsPage,
-  '/playground': PlaygroundPage,
-  '/settings': SettingsPage,
-  '/members': MembersPage,
-  '/configuration': ConfigurationPage,
-  '/operations': OperationsPage,
-  '/providers': ProvidersPage,
-  '/accounts': AccountsPage,
-  '/audit': AuditPage,
+  '/keys': later('KeysPage', () => import('./pages/keys/keys.js')),
+  '/usage': later('UsagePage', () => import('./pages/usage.js')),
+  '/statement': later('StatementPage', () => import('./pages/statement.js')),
+  '/requests': later('RequestsPage', () => import('./pages/requests.js')),
+  '/models': later('ModelsPage', () => import('./pages/models.js')),
+  '/playground': later('PlaygroundPage', () => import('./pages/playground/playground.js')),
+  '/settings': later('SettingsPage', () => import('./pages/settings.js')),
+  '/members': later('MembersPage', () => import('./pages/members.js')),
+  '/configuration': later('ConfigurationPage', () => import('./pages/configuration.js')),
+  '/operations': later('OperationsPage', () => import('./pages/operations.js')),
+  '/providers': later('ProvidersPage', () => import('./pages/providers.js')),
+  '/accounts': later('AccountsPage', () => import('./pages/accounts.js')),
+  '/audit': later('AuditPage', () => import('./pages/audit.js')),
 }
 
 /** Pages for links, with or without a session. */
@@ -116,7 +84,7 @@ function Shell() {
       <Rail />
       <div className="column">
         {sampleData ? (
-          <p className="sample-note">
+          <p className="sample-note note">
             <b>Sample data.</b> This is a demo: the providers are emulated, and what is named
             sample-… and its past requests are made up.
           </p>

@@ -2,114 +2,63 @@
  * Every endpoint of the API with the type of its reply. The types are the server's schemas. The page does not
  * validate replies, since the server has the same version and its tests validate them.
  */
-import type {
-  AccountReply,
-  AccountsReply,
-  AuditReply,
-  ChangeAccountBody,
-  ChangeKeyBody,
-  ConfigurationReply,
-  CreateAccountBody,
-  CreatedAccountReply,
-  CreatedKeyReply,
-  CreateKeyBody,
-  DeprecatedReply,
-  DoneReply,
-  ExplainReply,
-  GenerationReply,
-  KeyReply,
-  KeysReply,
-  LimitsReply,
-  InviteReply,
-  KeyDetailReply,
-  LiveReply,
-  MemberBody,
-  MemberReply,
-  MembersReply,
-  ModelsReply,
-  OidcFinishBody,
-  OidcStartReply,
-  OperationsReply,
-  PasswordBody,
-  PlansReply,
-  ProvidersReply,
-  RecordingDeletedReply,
-  RecordingReply,
-  RequestReply,
-  RequestsReply,
-  ResetBody,
-  ResetLinkReply,
-  RollbackBody,
-  RollbackReply,
-  RotatedKeyReply,
-  SearchReply,
-  SessionReply,
-  SetUpBody,
-  ShownAccountReply,
-  SignInBody,
-  SignUpBody,
-  StatementReply,
-  UsageGroupsReply,
-  UsageReply,
-  ViewBody,
-  ViewsReply,
-} from '../../server/schema/schema.js'
+import type * as schema from '../../server/schema/schema.js'
 import { accountNow, cache, call, urlOf, type Query } from './client.js'
 
 /** Endpoints that read, with their replies. */
 export interface Reads {
-  '/session': SessionReply
-  '/account': ShownAccountReply
-  '/plans': PlansReply
-  '/keys': KeysReply
-  '/keys/{id}': KeyDetailReply
-  '/limits': LimitsReply
-  '/usage': UsageReply
-  '/usage/groups': UsageGroupsReply
-  '/statements/{id}': StatementReply
-  '/requests': RequestsReply
-  '/requests/{id}': RequestReply
-  '/live': LiveReply
-  '/models': ModelsReply
-  '/models/deprecated': DeprecatedReply
-  '/models/explain': ExplainReply
-  '/operations': OperationsReply
-  '/providers': ProvidersReply
-  '/configuration': ConfigurationReply
-  '/configuration/{id}': GenerationReply
-  '/accounts': AccountsReply
-  '/audit': AuditReply
-  '/members': MembersReply
-  '/search': SearchReply
-  '/views': ViewsReply
-  '/recordings/{id}': RecordingReply
+  '/session': schema.SessionReply
+  '/account': schema.ShownAccountReply
+  '/plans': schema.PlansReply
+  '/keys': schema.KeysReply
+  '/keys/{id}': schema.KeyDetailReply
+  '/limits': schema.LimitsReply
+  '/usage': schema.UsageReply
+  '/usage/groups': schema.UsageGroupsReply
+  '/statements/{id}': schema.StatementReply
+  '/requests': schema.RequestsReply
+  '/requests/{id}': schema.RequestReply
+  '/live': schema.LiveReply
+  '/models': schema.ModelsReply
+  '/models/deprecated': schema.DeprecatedReply
+  '/models/explain': schema.ExplainReply
+  '/operations': schema.OperationsReply
+  '/providers': schema.ProvidersReply
+  '/configuration': schema.ConfigurationReply
+  '/configuration/{id}': schema.GenerationReply
+  '/accounts': schema.AccountsReply
+  '/audit': schema.AuditReply
+  '/members': schema.MembersReply
+  '/search': schema.SearchReply
+  '/views': schema.ViewsReply
+  '/recordings/{id}': schema.RecordingReply
 }
 
 /** Endpoints that change state, with their bodies and replies. */
 export interface Changes {
-  'POST /session': [SignInBody, SessionReply]
-  'DELETE /session': [undefined, DoneReply]
-  'DELETE /sessions': [undefined, DoneReply]
-  'PUT /password': [PasswordBody, SessionReply]
-  'POST /setup': [SetUpBody, SessionReply]
-  'POST /reset': [ResetBody, SessionReply]
-  'POST /sign-up': [SignUpBody, DoneReply]
-  'POST /oidc/start': [Record<string, never>, OidcStartReply]
-  'POST /oidc/finish': [OidcFinishBody, SessionReply]
-  'POST /keys': [CreateKeyBody, CreatedKeyReply]
-  'PATCH /keys/{id}': [ChangeKeyBody, KeyReply]
-  'POST /keys/{id}/rotate': [{ reason: string | undefined }, RotatedKeyReply]
-  'DELETE /keys/{id}': [undefined, KeyReply]
-  'PUT /views/{id}': [ViewBody, ViewsReply]
-  'DELETE /views/{id}': [undefined, ViewsReply]
-  'PUT /members/{id}': [MemberBody, MemberReply]
-  'DELETE /members/{id}': [undefined, DoneReply]
-  'POST /members/{id}/invite': [Record<string, never>, InviteReply]
-  'DELETE /recordings/{id}': [undefined, RecordingDeletedReply]
-  'POST /configuration/{id}/rollback': [RollbackBody, RollbackReply]
-  'POST /accounts': [CreateAccountBody, CreatedAccountReply]
-  'PATCH /accounts/{id}': [ChangeAccountBody, AccountReply]
-  'POST /accounts/{id}/reset': [Record<string, never>, ResetLinkReply]
+  'POST /session': [schema.SignInBody, schema.SessionReply]
+  'DELETE /session': [undefined, schema.DoneReply]
+  'DELETE /sessions': [undefined, schema.DoneReply]
+  'PUT /password': [schema.PasswordBody, schema.SessionReply]
+  'POST /setup': [schema.SetUpBody, schema.SessionReply]
+  'POST /reset': [schema.ResetBody, schema.SessionReply]
+  'POST /sign-up': [schema.SignUpBody, schema.DoneReply]
+  'POST /oidc/start': [Record<string, never>, schema.OidcStartReply]
+  'POST /oidc/finish': [schema.OidcFinishBody, schema.SessionReply]
+  'POST /keys': [schema.CreateKeyBody, schema.CreatedKeyReply]
+  'PATCH /keys/{id}': [schema.ChangeKeyBody, schema.KeyReply]
+  'POST /keys/{id}/rotate': [{ reason: string | undefined }, schema.RotatedKeyReply]
+  'DELETE /keys/{id}': [undefined, schema.KeyReply]
+  'PUT /views/{id}': [schema.ViewBody, schema.ViewsReply]
+  'DELETE /views/{id}': [undefined, schema.ViewsReply]
+  'PUT /members/{id}': [schema.MemberBody, schema.MemberReply]
+  'DELETE /members/{id}': [undefined, schema.DoneReply]
+  'POST /members/{id}/invite': [Record<string, never>, schema.InviteReply]
+  'DELETE /recordings/{id}': [undefined, schema.RecordingDeletedReply]
+  'POST /configuration/{id}/rollback': [schema.RollbackBody, schema.RollbackReply]
+  'POST /accounts': [schema.CreateAccountBody, schema.CreatedAccountReply]
+  'PATCH /accounts/{id}': [schema.ChangeAccountBody, schema.AccountReply]
+  'POST /accounts/{id}/reset': [Record<string, never>, schema.ResetLinkReply]
 }
 
 interface ReadOptions {

@@ -61,7 +61,7 @@ export function ChartCanvas({ title, log, onPick, ...content }: CanvasProps) {
       <div
         ref={container}
         onClick={pick}
-        className={onPick === undefined ? 'canvas-place' : 'canvas-place picks'}
+        className={onPick === undefined ? undefined : 'picks'}
         role="img"
         aria-label={`${title}: ${summary(content)}. The same numbers are in its table.`}
       />
@@ -87,26 +87,26 @@ function Readout({ hover, series, buckets, format, kind }: ChartContent & { hove
   const values = series.map((one) => ({ ...one, value: one.values[hover.index] ?? null }))
   const shown = values.filter(({ value }) => value !== null && (value > 0 || values.length === 1))
   const sum = values.reduce((total, { value }) => total + (value ?? 0), 0)
-  const side = hover.right ? 'readout right' : 'readout'
+  const side = hover.right ? 'readout right panel small' : 'readout panel small'
   const partial = buckets.partial && hover.index === buckets.startsMs.length - 1
   return (
     <div className={side} style={{ transform: `translateX(${hover.left}px)` }} aria-hidden="true">
-      <p className="readout-time">
+      <p className="soft">
         {bucketName(start, buckets.bucketMs)}
         {partial ? ' · so far' : ''}
       </p>
       {shown.map(({ id, label, colour, value }) => (
-        <p key={id} className="readout-line">
+        <p key={id} className="readout-line row line">
           <Swatch colour={colour} />
           <span>{label}</span>
-          <b>{format(value ?? 0)}</b>
+          <b className="end">{format(value ?? 0)}</b>
         </p>
       ))}
       {shown.length === 0 ? <p className="soft">none</p> : null}
       {kind !== 'lines' && shown.length > 1 ? (
-        <p className="readout-line readout-sum">
+        <p className="readout-line readout-sum row line">
           <span>Total</span>
-          <b>{format(sum)}</b>
+          <b className="end">{format(sum)}</b>
         </p>
       ) : null}
     </div>

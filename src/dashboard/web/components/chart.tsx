@@ -56,12 +56,12 @@ export function Chart({ title, note, figure, canLog = false, ...rest }: ChartPro
   const [log, setLog] = useState(false)
   const several = content.series.length > 1
   return (
-    <figure className="chart">
-      <figcaption className="chart-head">
-        <h2 className="chart-title">{title}</h2>
-        {figure === undefined ? null : <span className="chart-figure">{figure}</span>}
-        <span className="chart-note">{note}</span>
-        <span className="chart-tools">
+    <figure className="chart panel">
+      <figcaption className="chart-head row">
+        <h2>{title}</h2>
+        {figure === undefined ? null : <span>{figure}</span>}
+        <span className="note cut">{note}</span>
+        <span className="chart-tools row line end">
           {canLog ? (
             <button
               type="button"
@@ -105,9 +105,9 @@ interface LegendProps {
 
 function Legend({ series, link }: LegendProps) {
   return (
-    <ul className="legend">
+    <ul className="legend row small">
       {series.map(({ id, label, colour }) => (
-        <li key={id}>
+        <li key={id} className="row line soft">
           <Swatch colour={colour} />
           {link === undefined ? label : <Link to={link(id)}>{label}</Link>}
         </li>
@@ -179,8 +179,13 @@ function Value({ value, format }: ValueProps) {
   return value === null ? <span className="soft">–</span> : <>{format(value)}</>
 }
 
-/** All others, and requests without the property. */
+/** The groups beyond the largest, and requests without the property. */
 const RESTS = ['other', '(none)']
+
+/** The name of a group of usage in a chart. */
+export function groupName({ id, label }: { readonly id: string; readonly label: string }): string {
+  return id === 'other' ? 'all others' : label
+}
 const COLOURS = 12
 
 /** The custom property of a colour. */

@@ -51,7 +51,7 @@ export function CopyButton({ text, what, label = false }: CopyProps) {
 /** Lines of code with a copy button. */
 export function CodeBlock({ code, what }: { readonly code: string; readonly what: string }) {
   return (
-    <div className="code">
+    <div className="code panel">
       <pre>
         <code>{code}</code>
       </pre>

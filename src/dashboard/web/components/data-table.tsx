@@ -21,7 +21,6 @@ import { plural } from '../format/number.js'
 import { setQuery, useLocation } from '../routing.js'
 import { Icon, Button } from './button.js'
 import { Failed, ProblemLine, TableSkeleton } from './states.js'
-import { Count, Day, Money } from './values.js'
 
 /** A column: its head, its cell and what it is sorted by. */
 export interface Column<Row> {
@@ -149,7 +148,7 @@ function Sorted<Row extends object>(props: SortedProps<Row>) {
   const frame = isPlain ? { tabIndex: 0, role: 'region', 'aria-label': caption } : {}
   const heads = table.getHeaderGroups()[0]?.headers ?? []
   return (
-    <div className="table-frame" {...frame}>
+    <div className="table-frame panel" {...frame}>
       <table className={open === undefined ? 'table' : 'table opens'}>
         <caption className="unseen">{caption}</caption>
         <thead>
@@ -217,7 +216,7 @@ function Head<Row extends object>({ column, header }: HeadProps<Row>) {
       {isSortable ? (
         <button
           type="button"
-          className="sort"
+          className="sort bare"
           onClick={() => header.column.toggleSorting(undefined, false)}
         >
           {column.head}
@@ -249,7 +248,7 @@ function Row<Row>({ row, columns, open, nameOf, actions, faded }: RowsProps<Row>
           {index === 0 && open !== undefined ? (
             <button
               type="button"
-              className="row-open"
+              className="row-open bare"
               onClick={(event) => {
                 event.stopPropagation()
                 open(row)
@@ -300,6 +299,38 @@ function move(event: KeyboardEvent<HTMLElement>, body: HTMLElement | null): void
   target.focus()
 }
 
+const PLACES = 'sluice.places'
+/** Cursors that are kept: older ones give way. */
+const MAX_PLACES = 200
+
+/** The cursors of the pages that the user has left forwards, each after the one that it led to. */
+function places(): readonly (readonly [list: string, cursor: string, before: string | null])[] {
+  const text = window.sessionStorage.getItem(PLACES) ?? '[]'
+  return JSON.parse(text) as ReturnType<typeof places>
+}
+
+/** A list with its filters and order: its cursors belong to it. */
+function listNow(): string {
+  const query = new URLSearchParams(window.location.search)
+  for (const name of [...query.keys()]) {
+    if (/(?:^|\.)(?:after|page)$/.test(name)) query.delete(name)
+  }
+  query.sort()
+  return `${window.location.pathname}?${query.toString()}`
+}
+
+/** The page before each page is kept over a reload, in the storage of the tab. */
+function keepBefore(cursor: string, before: string | null): void {
+  const kept = [...places(), [listNow(), cursor, before]].slice(-MAX_PLACES)
+  window.sessionStorage.setItem(PLACES, JSON.stringify(kept))
+}
+
+/** The cursor of the page before; null for the first page, undefined if this tab has not shown it. */
+function before(cursor: string): string | null | undefined {
+  const list = listNow()
+  return places().findLast((place) => place[0] === list && place[1] === cursor)?.[2]
+}
+
 interface PagerProps {
   readonly list: List<unknown>
   readonly unit: string
@@ -309,10 +340,8 @@ interface PagerProps {
 function Pager({ list: { name, next, total }, unit }: PagerProps) {
   const { query } = useLocation()
   const [after, page] = [query.get(`${name}after`), Number(query.get(`${name}page`) ?? '1')]
-  /** The page before each page that this table has shown. */
-  const before = useRef(new Map<string, string | null>())
   const show = (cursor: string | null, number: number): void => {
-    if (cursor !== null && number > page) before.current.set(cursor, after)
+    if (cursor !== null && number > page) keepBefore(cursor, after)
     const isFirst = cursor === null
     setQuery({ [`${name}after`]: cursor, [`${name}page`]: isFirst ? null : String(number) })
     document.getElementById('content')?.scrollIntoView()
@@ -320,9 +349,9 @@ function Pager({ list: { name, next, total }, unit }: PagerProps) {
   if (next === null && after === null) {
     return total === null ? null : <p className="pager soft">{plural(total, unit)}</p>
   }
-  const last = after === null ? undefined : before.current.get(after)
+  const last = after === null ? undefined : before(after)
   return (
-    <nav className="pager" aria-label={`Pages of ${unit}s`}>
+    <nav className="pager row" aria-label={`Pages of ${unit}s`}>
       <span className="soft" role="status">
         {total === null ? '' : `${plural(total, unit)} · `}page {page}
       </span>
@@ -341,49 +370,3 @@ function Pager({ list: { name, next, total }, unit }: PagerProps) {
     </nav>
   )
 }
-
-/** A row with a creation time. */
-interface CreatedRow {
-  readonly createdAtMs: number
-}
-
-/** A row with usage of the last 30 days. */
-interface UsedRow {
-  readonly requests: number
-  readonly spendNanoUsd: number
-  readonly unpricedRequests: number
-}
-
-/** The creation time. */
-export const CREATED: Column<CreatedRow> = {
-  id: 'created',
-  head: 'Created',
-  cell: ({ createdAtMs }) => <Day ms={createdAtMs} />,
-  value: ({ createdAtMs }) => createdAtMs,
-  sort: 'createdAt',
-  first: 'desc',
-  minor: true,
-}
-
-/** Requests and spend. */
-export const RECENT_USE: readonly Column<UsedRow>[] = [
-  {
-    id: 'requests',
-    head: '30 d requests',
-    cell: ({ requests }) => <Count value={requests} unit="requests" />,
-    value: ({ requests }) => requests,
-    sort: 'requests',
-    numeric: true,
-    minor: true,
-  },
-  {
-    id: 'spend',
-    head: '30 d spend',
-    cell: ({ spendNanoUsd, unpricedRequests }) => (
-      <Money nano={spendNanoUsd} unpriced={unpricedRequests} />
-    ),
-    value: ({ spendNanoUsd }) => spendNanoUsd,
-    sort: 'spend',
-    numeric: true,
-  },
-]

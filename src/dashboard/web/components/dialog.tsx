@@ -1,10 +1,10 @@
 /** Dialogs and drawers. Both trap focus and return it when they close. */
-import { AlertDialog } from '@base-ui/react/alert-dialog'
 import { Dialog as Base } from '@base-ui/react/dialog'
-import { useState, type ReactNode } from 'react'
-import { problemOf, type Problem } from '../api/client.js'
+import { isValidElement, useState, type ReactElement, type ReactNode } from 'react'
+import type { Problem } from '../api/client.js'
 import { Button, IconButton } from './button.js'
-import { ProblemLine } from './states.js'
+import { CopyButton } from './copy-button.js'
+import { Form, useForm, type Faults, type FormState } from './form.js'
 
 interface DialogProps {
   readonly title: string
@@ -12,6 +12,8 @@ interface DialogProps {
   readonly onClose: () => void
   /** False if closing would lose data: Esc and clicks outside do not close it. */
   readonly closable?: boolean
+  /** It asks a question: clicks outside do not close it. */
+  readonly asks?: boolean
   readonly side?: boolean
   readonly wide?: boolean
   /** A selector of what has focus at first; the first control by default. */
@@ -22,12 +24,13 @@ interface DialogProps {
 /** An open dialog. The caller removes it when it closes. */
 export function Dialog(props: DialogProps) {
   const { title, description, onClose, closable = true, side = false, wide = false, focus } = props
+  const { asks = false } = props
   useState(saveFocusOrigin)
-  const className = side ? 'drawer' : wide ? 'dialog wide' : 'dialog'
+  const className = side ? 'drawer' : wide ? 'dialog wide stack gap-16' : 'dialog stack gap-16'
   return (
     <Base.Root
       open
-      disablePointerDismissal={!closable}
+      disablePointerDismissal={!closable || asks}
       onOpenChange={(open, details) => {
         if (open) return
         if (closable) onClose()
@@ -38,110 +41,117 @@ export function Dialog(props: DialogProps) {
         <Base.Backdrop className="veil" />
         <Base.Popup
           className={className}
+          role={asks ? 'alertdialog' : 'dialog'}
           finalFocus={originOfFocus}
           initialFocus={() =>
             focus === undefined ? true : document.querySelector<HTMLElement>(focus)
           }
         >
-          <header className="dialog-head">
-            <Base.Title className="dialog-title">{title}</Base.Title>
-            {closable ? <Base.Close render={<IconButton icon="close" label="Close" />} /> : null}
+          <header className="dialog-head row line spread gap-12">
+            <Base.Title>{title}</Base.Title>
+            {closable && !asks ? (
+              <Base.Close render={<IconButton icon="close" label="Close" />} />
+            ) : null}
           </header>
           {description === undefined ? null : (
-            <Base.Description className="dialog-text">{description}</Base.Description>
+            <Base.Description className="soft" render={<div />}>
+              {description}
+            </Base.Description>
           )}
-          {props.children}
+          {side ? <div className="drawer-body stack gap-20">{props.children}</div> : props.children}
         </Base.Popup>
       </Base.Portal>
     </Base.Root>
   )
 }
 
-interface ConfirmProps {
-  /** The question with the object's name: `Revoke ci-runner?` */
-  readonly title: string
-  /** The effect of the action. */
-  readonly consequence: ReactNode
-  /** The verb of the title, as the button's text. */
+interface FormDialogProps<Values extends object> extends Pick<
+  DialogProps,
+  'title' | 'description' | 'focus' | 'onClose'
+> {
+  /** The verb of the title, as the text of the button. */
   readonly verb: string
-  readonly tone?: 'danger' | 'primary'
-  readonly act: () => Promise<void>
-  /** Called after the action. */
-  readonly keepOpen?: boolean
-  readonly onClose: () => void
-}
-
-/** Confirms an irreversible action. It stays open and shows the problem if the action fails. */
-export function Confirm(props: ConfirmProps) {
-  const { title, consequence, verb, tone = 'danger', act, keepOpen = false, onClose } = props
-  useState(saveFocusOrigin)
-  const [busy, setBusy] = useState(false)
-  const [problem, setProblem] = useState<Problem | null>(null)
-  const confirm = async (): Promise<void> => {
-    setBusy(true)
-    setProblem(null)
-    try {
-      await act()
-      if (!keepOpen) onClose()
-    } catch (error) {
-      setProblem(problemOf(error))
-      setBusy(false)
-    }
-  }
-  return (
-    <AlertDialog.Root open onOpenChange={(open) => (open ? undefined : onClose())}>
-      <AlertDialog.Portal>
-        <AlertDialog.Backdrop className="veil" />
-        <AlertDialog.Popup className="dialog" finalFocus={originOfFocus}>
-          <AlertDialog.Title className="dialog-title">{title}</AlertDialog.Title>
-          <AlertDialog.Description className="dialog-text" render={<div />}>
-            {consequence}
-          </AlertDialog.Description>
-          <ProblemLine problem={problem} />
-          <footer className="dialog-foot">
-            <AlertDialog.Close render={<Button>Cancel</Button>} />
-            <Button tone={tone} busy={busy} onClick={() => void confirm()}>
-              {verb}
-            </Button>
-          </footer>
-        </AlertDialog.Popup>
-      </AlertDialog.Portal>
-    </AlertDialog.Root>
-  )
-}
-
-interface FormFootProps {
-  /** The verb of the form, as the text of its button. */
-  readonly verb: string
-  /** The form is being sent. */
-  readonly busy: boolean
   readonly tone?: 'primary' | 'danger'
-  /** Stays visible while the form scrolls. */
-  readonly sticky?: boolean
-  readonly onCancel: () => void
+  /** It asks about an action that cannot be undone: Cancel has the focus, and clicks outside do nothing. */
+  readonly asks?: boolean
+  readonly initial: Values
+  /** Resolves with what the dialog becomes, or with nothing, which closes it. */
+  readonly send:
+    ((values: Values) => Promise<ReactElement | undefined>) | ((values: Values) => Promise<void>)
+  /** The faults of the values; without it the browser checks the fields. */
+  readonly check?: (values: Values) => Faults
+  readonly advice?: (problem: Problem) => ReactNode
+  /** The fields. */
+  readonly children?: (form: FormState<Values>) => ReactNode
 }
 
-/** Cancels or submits the form that contains it. */
-export function FormFoot(props: FormFootProps) {
-  const { verb, busy, tone = 'primary', sticky = false, onCancel } = props
+/** A form in a dialog. It stays open and shows the problem if the action fails. */
+export function FormDialog<Values extends object>(props: FormDialogProps<Values>) {
+  const {
+    title,
+    description,
+    focus,
+    verb,
+    tone,
+    asks = false,
+    initial,
+    send,
+    check,
+    advice,
+  } = props
+  const { onClose, children } = props
+  const [made, setMade] = useState<ReactElement | null>(null)
+  const act = async (values: Values): Promise<void> => {
+    const next = await send(values)
+    if (isValidElement(next)) setMade(next)
+    else onClose()
+  }
+  const form = useForm(initial, act, check)
+  if (made !== null) return made
   return (
-    <footer className={sticky ? 'dialog-foot sticky' : 'dialog-foot'}>
-      <Button onClick={onCancel}>Cancel</Button>
-      <Button type="submit" tone={tone} busy={busy}>
-        {verb}
-      </Button>
-    </footer>
+    <Dialog {...{ title, description, asks, onClose }} {...(focus === undefined ? {} : { focus })}>
+      <Form
+        {...{ form, verb, advice }}
+        tone={tone ?? (asks ? 'danger' : 'primary')}
+        noValidate={check !== undefined}
+        className={check === undefined ? '' : 'long'}
+        onCancel={onClose}
+      >
+        {children?.(form)}
+      </Form>
+    </Dialog>
   )
 }
 
-/** Closes a dialog whose content cannot be shown again. */
-export function SavedFoot({ onClose }: { readonly onClose: () => void }) {
+type ConfirmProps = Omit<FormDialogProps<object>, 'initial' | 'asks' | 'children'>
+
+/** Confirms an action. The title is a question with the object's name, the description is the effect. */
+export function Confirm(props: ConfirmProps) {
+  return <FormDialog {...props} asks initial={{}} />
+}
+
+interface ShownOnceProps extends Pick<DialogProps, 'title' | 'description' | 'onClose'> {
+  /** What is shown: `key`, `link`. */
+  readonly what: string
+  readonly secret: string
+  readonly children?: ReactNode
+}
+
+/** A secret that cannot be shown again. The dialog closes only by its button. */
+export function ShownOnce({ what, secret, children, ...rest }: ShownOnceProps) {
   return (
-    <footer className="dialog-foot">
-      <Button tone="primary" onClick={onClose}>
-        I have saved it
-      </Button>
-    </footer>
+    <Dialog {...rest} closable={false} wide>
+      <div className="row line">
+        <code className="secret-text">{secret}</code>
+        <CopyButton text={secret} what={what} label />
+      </div>
+      {children}
+      <footer className="dialog-foot row">
+        <Button tone="primary" onClick={rest.onClose}>
+          I have saved it
+        </Button>
+      </footer>
+    </Dialog>
   )
 }
 

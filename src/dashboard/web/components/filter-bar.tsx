@@ -109,7 +109,7 @@ function Chip({ filter, value, edit }: ChipProps) {
     <span className="chip">
       <button
         type="button"
-        className="chip-text"
+        className="bare cut"
         title={`${filter.label}: ${shown}`}
         onClick={() => edit(filter)}
       >
@@ -117,7 +117,7 @@ function Chip({ filter, value, edit }: ChipProps) {
       </button>
       <button
         type="button"
-        className="chip-end"
+        className="bare"
         aria-label={`Remove filter ${filter.label}`}
         onClick={() => setFilter(emptied(namesOf(filter)))}
       >

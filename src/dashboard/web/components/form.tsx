@@ -11,7 +11,8 @@ import {
 } from 'react'
 import { problemOf, type Problem } from '../api/client.js'
 import { setFilter } from '../routing.js'
-import { Icon } from './button.js'
+import { Button, Icon } from './button.js'
+import { ProblemLine } from './states.js'
 
 interface Shared {
   readonly label: string
@@ -33,13 +34,13 @@ interface FieldProps extends Shared {
 function Field({ label, hint, error, control }: FieldProps) {
   const id = useId()
   const notes = [
-    { id: `${id}-error`, className: 'field-error', text: error },
-    { id: `${id}-hint`, className: 'field-hint', text: hint },
+    { id: `${id}-error`, className: 'field-error small', text: error },
+    { id: `${id}-hint`, className: 'note', text: hint },
   ].filter(({ text }) => text !== undefined)
   const describedBy = notes.length === 0 ? undefined : notes.map((note) => note.id).join(' ')
   return (
-    <div className={error === undefined ? 'field' : 'field wrong'}>
-      <label className="field-label" htmlFor={id}>
+    <div className={error === undefined ? 'field stack gap-4' : 'field stack gap-4 wrong'}>
+      <label className="strong" htmlFor={id}>
         {label}
       </label>
       {control({ id, 'aria-invalid': error !== undefined, 'aria-describedby': describedBy })}
@@ -74,49 +75,58 @@ export function TextArea({
   return <Field {...{ label, hint, error, control }} />
 }
 
-/** A selection with the browser's own control. */
-export function SelectField({
-  label,
-  hint,
-  error,
-  ...rest
-}: Shared & SelectHTMLAttributes<HTMLSelectElement>) {
-  const control = (shared: Control) => <select className="input select" {...shared} {...rest} />
-  return <Field {...{ label, hint, error, control }} />
-}
-
-/** An option of a filter. */
+/** An option of a selection or a filter. */
 export interface Option {
   readonly value: string
   readonly label: string
+  /** Shown on hover. */
+  readonly title?: string
+}
+
+interface SelectProps extends Shared, SelectHTMLAttributes<HTMLSelectElement> {
+  readonly options: readonly Option[]
+}
+
+/** A selection with the browser's own control. */
+export function SelectField({ label, hint, error, options, ...rest }: SelectProps) {
+  const control = (shared: Control) => (
+    <select className="input" {...shared} {...rest}>
+      <Options options={options} />
+    </select>
+  )
+  return <Field {...{ label, hint, error, control }} />
+}
+
+function Options({ options }: { readonly options: readonly Option[] }) {
+  return options.map(({ value, label, title }) => (
+    <option key={value} value={value} title={title}>
+      {label}
+    </option>
+  ))
 }
 
 interface FilterProps {
   readonly label: string
   readonly value: string
-  /** The text of the option without a filter. */
-  readonly all: string
+  /** The text of the option without a filter; absent: one of the options is always set. */
+  readonly all?: string
   readonly options: readonly Option[]
   readonly onChange: (value: string) => void
 }
 
 /** A compact selection in a row of filters; its label is visible to screen readers only. */
 export function Filter({ label, value, all, options, onChange }: FilterProps) {
-  const known = value === '' || options.some((option) => option.value === value)
+  const isKnown = value === '' || options.some((option) => option.value === value)
   return (
     <select
-      className={value === '' ? 'filter' : 'filter set'}
+      className="filter"
       aria-label={label}
       value={value}
       onChange={(event) => onChange(event.target.value)}
     >
-      <option value="">{all}</option>
-      {known ? null : <option value={value}>{value}</option>}
-      {options.map((option) => (
-        <option key={option.value} value={option.value}>
-          {option.label}
-        </option>
-      ))}
+      {all === undefined ? null : <option value="">{all}</option>}
+      {isKnown ? null : <option value={value}>{value}</option>}
+      <Options options={options} />
     </select>
   )
 }
@@ -162,31 +172,119 @@ export function Search({ label, hint = label, value }: SearchProps) {
   )
 }
 
-/** The state of a form and its `onSubmit` handler. */
-export interface Submit {
-  readonly busy: boolean
-  readonly problem: Problem | null
-  readonly submit: (event: FormEvent) => void
+/** The value of a text field or a selection, what is wrong with it, and its handler. */
+export interface Bound {
+  readonly value: string
+  readonly error: string | undefined
+  readonly onChange: (event: { readonly target: { readonly value: string } }) => void
 }
 
-/** Runs `act` when the form is submitted. */
-export function useSubmit(act: () => Promise<void>): Submit {
-  const [busy, setBusy] = useState(false)
-  const [problem, setProblem] = useState<Problem | null>(null)
+/** What is wrong with the fields, by their names at the server. */
+export type Faults = Readonly<Partial<Record<string, string>>>
+
+/** The values of a form and the state of its submission. */
+export interface FormState<Values> {
+  readonly values: Values
+  readonly set: (changes: Partial<Values>) => void
+  readonly busy: boolean
+  /** Why it was refused, unless that is shown at a field. */
+  readonly problem: Problem | null
+  readonly submit: (event: FormEvent<HTMLFormElement>) => void
+  /** Connects a field; `param` is its name at the server. */
+  readonly field: (name: keyof Values & string, param?: string) => Bound
+}
+
+/**
+ * The values of a form. `send` gets them once `check` finds no fault. A fault appears at its field once the
+ * field was changed or the form was submitted; a refusal of the server at the field that it names.
+ */
+export function useForm<Values extends object>(
+  initial: Values,
+  send: (values: Values) => Promise<void>,
+  check: (values: Values) => Faults = () => ({}),
+): FormState<Values> {
+  const [first] = useState(initial)
+  const [values, setValues] = useState(initial)
+  const [state, setState] = useState<{ busy: boolean; isSent: boolean; problem: Problem | null }>({
+    busy: false,
+    isSent: false,
+    problem: null,
+  })
+  const faults = check(values)
+  const shown = new Set<string>()
+  const param = state.problem?.param?.split('[')[0] ?? ''
   const run = async (): Promise<void> => {
-    setBusy(true)
-    setProblem(null)
+    setState({ busy: true, isSent: true, problem: null })
     try {
-      await act()
+      await send(values)
+      setState({ busy: false, isSent: true, problem: null })
     } catch (error) {
-      setProblem(problemOf(error))
-    } finally {
-      setBusy(false)
+      setState({ busy: false, isSent: true, problem: problemOf(error) })
     }
   }
-  const submit = (event: FormEvent): void => {
-    event.preventDefault()
-    void run()
+  return {
+    values,
+    busy: state.busy,
+    set: (changes) => setValues((now) => ({ ...now, ...changes })),
+    submit: (event) => {
+      event.preventDefault()
+      if (Object.keys(faults).length === 0) return void run()
+      setState({ ...state, isSent: true })
+      const form = event.currentTarget
+      // Runs after the errors have been rendered.
+      setTimeout(() => form.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus())
+    },
+    field: (name, at = name) => {
+      shown.add(at)
+      const value = values[name]
+      const isDue = state.isSent || value !== first[name]
+      return {
+        value: typeof value === 'string' ? value : '',
+        error: param === at ? state.problem?.message : isDue ? faults[at] : undefined,
+        onChange: ({ target }) => setValues((now) => ({ ...now, [name]: target.value })),
+      }
+    },
+    // Read after the fields have been rendered.
+    get problem() {
+      return shown.has(param) ? null : state.problem
+    },
   }
-  return { busy, problem, submit }
+}
+
+interface FormProps<Values extends object> {
+  readonly form: FormState<Values>
+  /** The text of the button. */
+  readonly verb: string
+  readonly tone?: 'primary' | 'danger' | 'plain'
+  /** Adds a button to leave the form. */
+  readonly onCancel?: () => void
+  readonly className?: string
+  /** Errors are those of `check`, not the browser's. */
+  readonly noValidate?: boolean
+  readonly children?: ReactNode
+  /** Advice about a refusal. */
+  readonly advice?: ((problem: Problem) => ReactNode) | undefined
+}
+
+/** A form with its fields, the refusal and the buttons. */
+export function Form<Values extends object>(props: FormProps<Values>) {
+  const { form, verb, tone = 'primary', onCancel, className = '', noValidate, advice } = props
+  const { problem } = form
+  return (
+    <form
+      className={`form stack gap-16 ${className}`.trimEnd()}
+      noValidate={noValidate}
+      onSubmit={form.submit}
+    >
+      {props.children}
+      <ProblemLine problem={problem} />
+      {problem === null ? null : advice?.(problem)}
+      <footer className={onCancel === undefined ? undefined : 'dialog-foot row'}>
+        {onCancel === undefined ? null : <Button onClick={onCancel}>Cancel</Button>}
+        <Button type="submit" tone={tone} busy={form.busy}>
+          {verb}
+        </Button>
+      </footer>
+    </form>
+  )
 }

@@ -51,7 +51,7 @@ export function Limits({ limits, withKeys = true }: LimitsProps) {
   if (shown.length === 0) return null
   return (
     <Block title="Limits and budgets" note="used now">
-      <ul className="limits">
+      <ul className="limits panel">
         {shown.map((limit) => (
           <li key={`${limit.scope} ${limit.keyId ?? ''} ${limit.kind}`}>
             <LimitBar limit={limit} />
@@ -90,7 +90,10 @@ export function LimitBar({ limit: standing, isCompact = false }: BarProps) {
         value={used}
         aria-label={`${name}: ${percent(share)} used`}
       />
-      <p className="limit-amount" title={`${exactText(kind, used)} of ${exactText(kind, limit)}`}>
+      <p
+        className="limit-amount small"
+        title={`${exactText(kind, used)} of ${exactText(kind, limit)}`}
+      >
         {amountText(kind, used)} of {amountText(kind, limit)} used
         {isCompact ? null : ` · ${amountText(kind, left)} left`}
         {resetsAtMs === null ? null : (

@@ -38,21 +38,16 @@ export function RequestCode({ target, make = hello, format = 'chat' }: RequestCo
   const [chosen, setChosen] = useState<Format>(format)
   const formatted = make(chosen, target)
   return (
-    <div className="request-code">
+    <div className="stack gap-12">
       <SelectField
         label="Client format"
+        options={FORMATS.map(({ id, name }) => ({ value: id, label: name }))}
         value={chosen}
         onChange={(event) => {
           const next = FORMATS.find(({ id }) => id === event.target.value)
           if (next !== undefined) setChosen(next.id)
         }}
-      >
-        {FORMATS.map(({ id, name }) => (
-          <option key={id} value={id}>
-            {name}
-          </option>
-        ))}
-      </SelectField>
+      />
       <Tabs
         label="Languages"
         tabs={LANGUAGES.map((language) => ({
@@ -76,13 +71,13 @@ function Tabs({ tabs, label }: { readonly tabs: readonly Tab[]; readonly label: 
     <Base.Root defaultValue={tabs[0]?.name}>
       <Base.List className="tabs" aria-label={label}>
         {tabs.map(({ name }) => (
-          <Base.Tab key={name} value={name} className="tab">
+          <Base.Tab key={name} value={name} className="tab bare">
             {name}
           </Base.Tab>
         ))}
       </Base.List>
       {tabs.map(({ name, content }) => (
-        <Base.Panel key={name} value={name} className="tab-panel">
+        <Base.Panel key={name} value={name}>
           {content}
         </Base.Panel>
       ))}

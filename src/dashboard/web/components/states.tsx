@@ -25,7 +25,7 @@ export function Late({ children }: { readonly children: ReactNode }) {
 export function TableSkeleton({ rows = 6 }: { readonly rows?: number }) {
   return (
     <Late>
-      <div className="skeleton-table">
+      <div className="skeleton-table panel">
         {Array.from({ length: rows }, (_, row) => (
           <div key={row} className="skeleton-row">
             <span className="skeleton" />
@@ -56,8 +56,8 @@ interface EmptyProps {
 /** An empty state: what the view will show, and the step that fills it. */
 export function Empty({ title, children }: EmptyProps) {
   return (
-    <div className="empty">
-      <h2 className="empty-title">{title}</h2>
+    <div className="empty stack gap-12">
+      <h2>{title}</h2>
       {children}
     </div>
   )
@@ -75,8 +75,8 @@ interface FailedProps {
 /** A failed load: what failed, what is not affected, a retry button, and the request id. */
 export function Failed({ what, problem, retry, holds }: FailedProps) {
   return (
-    <div className="failed" role="alert">
-      <h2 className="empty-title">
+    <div className="failed stack gap-12" role="alert">
+      <h2 className="row">
         <Icon name="alert" /> {what} could not be loaded
       </h2>
       <p>
@@ -115,7 +115,7 @@ export function ProblemLine({ problem }: { readonly problem: Problem | null }) {
 function RequestId({ id }: { readonly id: string | undefined }) {
   if (id === undefined) return null
   return (
-    <p className="request-id">
+    <p className="small">
       Request <code>{id}</code> <CopyButton text={id} what="request id" />
     </p>
   )
@@ -127,7 +127,7 @@ export function Pulse({ on }: { readonly on: boolean }) {
   const isLive = on && !isLost
   return (
     <span
-      className={isLive ? 'pulse on' : 'pulse'}
+      className={`pulse row note end ${isLive ? 'on' : ''}`.trimEnd()}
       title={isLive ? 'Updated every second' : on ? 'The connection is lost' : 'Not updated'}
     >
       {isLive ? 'live' : on ? 'paused' : 'fixed range'}

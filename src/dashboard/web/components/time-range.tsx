@@ -2,6 +2,7 @@
 import { useMemo } from 'react'
 import { DAY_MS, HOUR_MS } from '../format/time-buckets.js'
 import { setFilter, useLocation } from '../routing.js'
+import { Filter } from './form.js'
 import { useNow } from '../shell/clock.js'
 
 /** Ranges up to now. */
@@ -18,6 +19,10 @@ const CALENDAR = [
   { value: 'month', label: 'This month' },
   { value: 'last-month', label: 'Last month' },
 ] as const
+const UNITS = [
+  { value: 'hour', label: 'per hour' },
+  { value: 'day', label: 'per day' },
+]
 const HOURS_REACH_MS = 31 * DAY_MS
 const TIME = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d)?$/
 
@@ -153,41 +158,29 @@ export function RangePicker({ range, withUnit = false }: PickerProps) {
   const local = localClock().zone
   return (
     <>
-      <select
-        className="filter set"
-        aria-label="Time range"
+      <Filter
+        label="Time range"
         value={range.preset}
-        onChange={(event) => choose(event.target.value)}
-      >
-        {[...SPANS, ...CALENDAR].map(({ value, label }) => (
-          <option key={value} value={value}>
-            {label}
-          </option>
-        ))}
-        <option value="custom">From … to …</option>
-      </select>
+        options={[...SPANS, ...CALENDAR, { value: 'custom', label: 'From … to …' }]}
+        onChange={choose}
+      />
       {range.preset === 'custom' ? <Times range={range} /> : null}
       {local === 'UTC' ? null : (
-        <select
-          className="filter"
-          aria-label="Time zone"
+        <Filter
+          label="Time zone"
+          all={local}
           value={range.zone === 'UTC' ? 'UTC' : ''}
-          onChange={(event) => setFilter({ zone: event.target.value })}
-        >
-          <option value="">{local}</option>
-          <option value="UTC">UTC</option>
-        </select>
+          options={[{ value: 'UTC', label: 'UTC' }]}
+          onChange={(zone) => setFilter({ zone })}
+        />
       )}
       {withUnit && range.toMs - range.fromMs <= HOURS_REACH_MS ? (
-        <select
-          className="filter"
-          aria-label="Per hour or day"
+        <Filter
+          label="Per hour or day"
           value={range.by}
-          onChange={(event) => setFilter({ by: event.target.value })}
-        >
-          <option value="hour">per hour</option>
-          <option value="day">per day</option>
-        </select>
+          options={UNITS}
+          onChange={(by) => setFilter({ by })}
+        />
       ) : null}
     </>
   )

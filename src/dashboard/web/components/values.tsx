@@ -1,6 +1,6 @@
 /** Values in tables and drawers: short, with the exact value on hover. */
 import { count, dollars, duration, exactCount, exactDollars, plural } from '../format/number.js'
-import { ago, date, fullTime, listTime } from '../format/time.js'
+import { ago, date, fullTime, listTime, until } from '../format/time.js'
 import { useNow } from '../shell/clock.js'
 
 interface MoneyProps {
@@ -33,36 +33,41 @@ export function Took({ ms }: { readonly ms: number | null }) {
   return <span title={`${exactCount(ms)} ms`}>{duration(ms)}</span>
 }
 
-/** A time as an age in a sentence, `2 min ago`; hover shows the time. */
-export function Ago({ ms }: { readonly ms: number | null }) {
+interface TimeProps {
+  /** Null: it has not happened, or will not. */
+  readonly ms: number | null
+}
+
+interface StampProps extends TimeProps {
+  /** The text that is shown. */
+  readonly text: (ms: number, nowMs: number) => string
+}
+
+/** A time; hover shows its distance from now, and the time with its zone. */
+function Stamp({ ms, text }: StampProps) {
   const now = useNow()
   if (ms === null) return <span className="soft">never</span>
+  const distance = ms > now ? until(ms, now) : ago(ms, now)
   return (
-    <time dateTime={new Date(ms).toISOString()} title={fullTime(ms)}>
-      {ago(ms, now)}
+    <time dateTime={new Date(ms).toISOString()} title={`${distance}: ${fullTime(ms)}`}>
+      {text(ms, now)}
     </time>
   )
 }
 
-/** A time in a list, `26 Nov, 14:02:11`; hover shows its age and its zone. */
-export function Time({ ms }: { readonly ms: number | null }) {
-  const now = useNow()
-  if (ms === null) return <span className="soft">never</span>
-  return (
-    <time dateTime={new Date(ms).toISOString()} title={`${ago(ms, now)}: ${fullTime(ms)}`}>
-      {listTime(ms, now)}
-    </time>
-  )
+/** A time as an age in a sentence, `2 min ago`. */
+export function Ago({ ms }: TimeProps) {
+  return <Stamp ms={ms} text={ago} />
 }
 
-/** The date of a time; hover shows its age and the time. */
-export function Day({ ms }: { readonly ms: number }) {
-  const now = useNow()
-  return (
-    <time dateTime={new Date(ms).toISOString()} title={`${ago(ms, now)}: ${fullTime(ms)}`}>
-      {date(ms, now)}
-    </time>
-  )
+/** A time in a list, `26 Nov, 14:02:11`. */
+export function Time({ ms }: TimeProps) {
+  return <Stamp ms={ms} text={listTime} />
+}
+
+/** The date of a time. */
+export function Day({ ms }: TimeProps) {
+  return <Stamp ms={ms} text={date} />
 }
 
 /** A name that is cut where it does not fit; hover shows all of it. */
@@ -74,7 +79,7 @@ export function Name({
   readonly strong?: boolean
 }) {
   return (
-    <span className={strong ? 'cut cell-name' : 'cut'} title={text}>
+    <span className={strong ? 'cut strong' : 'cut'} title={text}>
       {text}
     </span>
   )

@@ -63,11 +63,11 @@ export function Waterfall({ hops, totalMs, attempts = [] }: WaterfallProps) {
   const hasUpstream = bars.some(({ ours }) => !ours)
   const ours = hasUpstream ? hops.overhead : totalMs
   return (
-    <div className="waterfall">
-      <ol className="waterfall-bars">
+    <div className="waterfall stack">
+      <ol className="stack gap-4">
         {bars.map(({ name, ours: own, fromMs, ms }) => (
           <li key={name}>
-            <span className="waterfall-name">{name}</span>
+            <span className="note">{name}</span>
             <span className="waterfall-track">
               <span
                 className={own ? 'waterfall-bar ours' : 'waterfall-bar'}
@@ -77,12 +77,12 @@ export function Waterfall({ hops, totalMs, attempts = [] }: WaterfallProps) {
                 }}
               />
             </span>
-            <span className="waterfall-ms">{duration(ms)}</span>
+            <span className="small">{duration(ms)}</span>
           </li>
         ))}
       </ol>
       {ours === undefined ? null : (
-        <p className="waterfall-sum">
+        <p className="note">
           <span className="swatch ours" /> ours {duration(ours)}
           {hasUpstream ? (
             <>

@@ -5,15 +5,13 @@ import { change, read } from '../api/endpoints.js'
 import { useList, useResource } from '../api/cache.js'
 import { CreateButton, IconButton } from '../components/button.js'
 import { Menu } from '../components/menu.js'
-import { CopyButton } from '../components/copy-button.js'
-import { FormFoot, SavedFoot, Confirm, Dialog } from '../components/dialog.js'
+import { Confirm, FormDialog, ShownOnce } from '../components/dialog.js'
 import { FilterBar, NoMatches, type ListFilter } from '../components/filter-bar.js'
-import { SelectField, useSubmit, type Option } from '../components/form.js'
+import { SelectField, type Option } from '../components/form.js'
 import { report } from '../components/notices.js'
-import { ProblemLine } from '../components/states.js'
-import { CREATED, DataTable, RECENT_USE, type Column } from '../components/data-table.js'
+import { counts, CREATED, names, RECENT_USE } from '../components/columns.js'
+import { DataTable, type Column } from '../components/data-table.js'
 import { fullTime } from '../format/time.js'
-import { Absent, Name } from '../components/values.js'
 import { go, Link, useLocation } from '../routing.js'
 import { Page } from '../shell/page.js'
 import { useAccount, useRights, useSession } from '../shell/session.js'
@@ -25,7 +23,7 @@ const COLUMNS: readonly Column<AccountRow>[] = [
     head: 'Name',
     cell: ({ id, name, role, disabled }) => (
       <>
-        <Link to={`/keys?account=${id}`} className="cut cell-name" title={name}>
+        <Link to={`/keys?account=${id}`} className="cut strong" title={name}>
           {name}
         </Link>
         {role === 'admin' ? <span className="tag">administrator</span> : null}
@@ -35,31 +33,10 @@ const COLUMNS: readonly Column<AccountRow>[] = [
     sort: 'name',
     text: true,
   },
-  {
-    id: 'email',
-    head: 'E-mail',
-    cell: ({ name, email }) => (email === name ? <Absent /> : <Name text={email} />),
-    sort: 'email',
-    text: true,
-    extra: true,
-  },
-  {
-    id: 'parent',
-    head: 'Below',
-    cell: ({ parent }) => (parent === null ? '' : <Name text={parent} />),
-    sort: 'parent',
-    text: true,
-    minor: true,
-  },
+  names('email', 'E-mail', ({ name, email }) => (email === name ? null : email), { extra: true }),
+  names('parent', 'Below', ({ parent }) => parent ?? '', { minor: true }),
   { id: 'plan', head: 'Plan', cell: ({ plan }) => plan, sort: 'plan', extra: true },
-  {
-    id: 'keys',
-    head: 'Keys',
-    cell: ({ liveKeys }) => liveKeys,
-    sort: 'liveKeys',
-    numeric: true,
-    minor: true,
-  },
+  counts('liveKeys', 'Keys', ({ liveKeys }) => liveKeys, { minor: true }),
   ...RECENT_USE,
   CREATED,
 ]
@@ -169,8 +146,6 @@ type AccountAct =
   | { readonly act: 'create' }
   | { readonly act: 'plan' | 'reset' | 'disable' | 'enable'; readonly account: AccountRow }
 
-type OneTimeLink = CreatedAccountReply['link']
-
 interface DialogProps {
   readonly act: AccountAct
   readonly onClose: () => void
@@ -193,26 +168,20 @@ function AccountDialog({ act, onClose }: DialogProps) {
 
 interface LinkProps {
   readonly title: string
-  readonly link: OneTimeLink
+  readonly link: CreatedAccountReply['link']
   readonly onClose: () => void
 }
 
 /** A one-time link, shown once. */
 export function LinkShown({ title, link, onClose }: LinkProps) {
   return (
-    <Dialog
+    <ShownOnce
       title={title}
       description={`Send this link to the account holder. It sets a password, works once and expires ${fullTime(link.expiresAtMs)}. You will not see it again.`}
-      closable={false}
-      wide
+      what="link"
+      secret={link.url}
       onClose={onClose}
-    >
-      <div className="secret">
-        <code className="secret-text">{link.url}</code>
-        <CopyButton text={link.url} what="link" label />
-      </div>
-      <SavedFoot onClose={onClose} />
-    </Dialog>
+    />
   )
 }
 
@@ -224,46 +193,49 @@ function usePlans(): readonly { value: PlanName; label: string }[] {
   }))
 }
 
+const ROLES = [
+  { value: 'owner', label: 'owner of this account' },
+  { value: 'admin', label: 'administrator' },
+]
+
 function Create({ onClose }: { readonly onClose: () => void }) {
   const plans = usePlans()
-  const [made, setMade] = useState<CreatedAccountReply | null>(null)
-  const [email, setEmail] = useState('')
-  const [chosenPlan, setPlan] = useState<PlanName | null>(null)
   // As on the server: `starter`, else the first plan of the configuration.
-  const plan =
-    chosenPlan ?? (plans.find(({ value }) => value === 'starter') ?? plans[0])?.value ?? ''
-  const [role, setRole] = useState('owner')
-  const { busy, problem, submit } = useSubmit(async () => {
-    const body = { email, plan, role: role === 'admin' ? 'admin' : 'owner' } as const
-    setMade(await change('POST /accounts', body))
-  })
-  if (made !== null) {
-    return <LinkShown title={`Account ${made.account.email}`} link={made.link} onClose={onClose} />
-  }
+  const usual = (plans.find(({ value }) => value === 'starter') ?? plans[0])?.value ?? ''
   return (
-    <Dialog title="Create account" onClose={onClose}>
-      <form className="form" onSubmit={submit}>
-        <Email value={email} onChange={setEmail} />
-        <SelectField label="Plan" value={plan} onChange={(event) => setPlan(event.target.value)}>
-          {plans.map(({ value, label }) => (
-            <option key={value} value={value}>
-              {label}
-            </option>
-          ))}
-        </SelectField>
-        <SelectField
-          label="Role"
-          hint="An administrator sees and changes all accounts."
-          value={role}
-          onChange={(event) => setRole(event.target.value)}
-        >
-          <option value="owner">owner of this account</option>
-          <option value="admin">administrator</option>
-        </SelectField>
-        <ProblemLine problem={problem} />
-        <FormFoot verb="Create" busy={busy} onCancel={onClose} />
-      </form>
-    </Dialog>
+    <FormDialog
+      title="Create account"
+      verb="Create"
+      initial={{ email: '', plan: '', role: 'owner' }}
+      send={async ({ email, plan, role }) => {
+        const body = {
+          email,
+          plan: plan || usual,
+          role: role === 'admin' ? 'admin' : 'owner',
+        } as const
+        const { account, link } = await change('POST /accounts', body)
+        return <LinkShown title={`Account ${account.email}`} link={link} onClose={onClose} />
+      }}
+      onClose={onClose}
+    >
+      {({ field, values }) => (
+        <>
+          <Email {...field('email')} />
+          <SelectField
+            label="Plan"
+            options={plans}
+            {...field('plan')}
+            value={values.plan || usual}
+          />
+          <SelectField
+            label="Role"
+            hint="An administrator sees and changes all accounts."
+            options={ROLES}
+            {...field('role')}
+          />
+        </>
+      )}
+    </FormDialog>
   )
 }
 
@@ -272,75 +244,55 @@ interface AccountProps {
   readonly onClose: () => void
 }
 
-function ChangePlan({ account, onClose }: AccountProps) {
+function ChangePlan({ account: { id, email, plan, liveKeys }, onClose }: AccountProps) {
   const plans = usePlans()
   const { refresh } = useSession()
-  const [plan, setPlan] = useState<PlanName>(account.plan)
-  const { busy, problem, submit } = useSubmit(async () => {
-    await change('PATCH /accounts/{id}', { plan }, account.id)
-    await refresh()
-    report(`${account.email} has the plan ${plan}.`)
-    onClose()
-  })
   return (
-    <Dialog
-      title={`Plan of ${account.email}`}
-      description={`The account has ${account.liveKeys} keys. A smaller plan keeps them, and allows no new ones.`}
+    <FormDialog
+      title={`Plan of ${email}`}
+      description={`The account has ${liveKeys} keys. A smaller plan keeps them, and allows no new ones.`}
+      verb="Change plan"
+      initial={{ plan }}
+      send={async (chosen) => {
+        await change('PATCH /accounts/{id}', chosen, id)
+        await refresh()
+        report(`${email} has the plan ${chosen.plan}.`)
+      }}
       onClose={onClose}
     >
-      <form className="form" onSubmit={submit}>
-        <SelectField
-          label="Plan"
-          value={plan}
-          onChange={(event) => {
-            const chosen = plans.find(({ value }) => value === event.target.value)
-            if (chosen !== undefined) setPlan(chosen.value)
-          }}
-        >
-          {plans.map(({ value, label }) => (
-            <option key={value} value={value}>
-              {label}
-            </option>
-          ))}
-        </SelectField>
-        <ProblemLine problem={problem} />
-        <FormFoot verb="Change plan" busy={busy} onCancel={onClose} />
-      </form>
-    </Dialog>
+      {({ field }) => <SelectField label="Plan" options={plans} {...field('plan')} />}
+    </FormDialog>
   )
 }
 
-function Reset({ account, onClose }: AccountProps) {
-  const [link, setLink] = useState<OneTimeLink | null>(null)
-  if (link !== null) {
-    return <LinkShown title={`Link for ${account.email}`} link={link} onClose={onClose} />
-  }
+function Reset({ account: { id, email }, onClose }: AccountProps) {
   return (
     <Confirm
-      title={`Create a password link for ${account.email}?`}
-      consequence="Earlier links stop working. The password does not change until the new link is used."
+      title={`Create a password link for ${email}?`}
+      description="Earlier links stop working. The password does not change until the new link is used."
       verb="Create link"
       tone="primary"
-      keepOpen
-      act={async () => setLink((await change('POST /accounts/{id}/reset', {}, account.id)).link)}
+      send={async () => {
+        const { link } = await change('POST /accounts/{id}/reset', {}, id)
+        return <LinkShown title={`Link for ${email}`} link={link} onClose={onClose} />
+      }}
       onClose={onClose}
     />
   )
 }
 
-function Switch({ account, onClose }: AccountProps) {
-  const { id, email, disabled, liveKeys } = account
+function Switch({ account: { id, email, disabled, liveKeys }, onClose }: AccountProps) {
   return (
     <Confirm
       title={`${disabled ? 'Enable' : 'Disable'} ${email}?`}
-      consequence={
+      description={
         disabled
           ? `The account holder can sign in again, and the ${liveKeys} keys work again.`
           : `Requests with the ${liveKeys} keys fail within 1 second, and the account holder is signed out. The account can be enabled again.`
       }
       verb={disabled ? 'Enable' : 'Disable'}
       tone={disabled ? 'primary' : 'danger'}
-      act={async () => {
+      send={async () => {
         await change('PATCH /accounts/{id}', { disabled: !disabled }, id)
         report(
           disabled

@@ -3,10 +3,10 @@ import type { Query } from '../api/client.js'
 import type { AuditEntry } from '../../server/schema/schema.js'
 import { useList } from '../api/cache.js'
 import { SaveCsv } from '../components/button.js'
+import { times } from '../components/columns.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { FilterBar, NoMatches, type ListFilter } from '../components/filter-bar.js'
 import { Empty } from '../components/states.js'
-import { Time } from '../components/values.js'
 import { DAY_MS } from '../format/time-buckets.js'
 import { useLocation } from '../routing.js'
 import { useNow } from '../shell/clock.js'
@@ -17,13 +17,7 @@ const PAGE = 50
 /** The start of a period is rounded, so that the list does not load again with each tick of the clock. */
 const STEP_MS = 300_000
 
-const WHEN: Column<AuditEntry> = {
-  id: 'when',
-  head: 'When',
-  cell: ({ atMs }) => <Time ms={atMs} />,
-  sort: 'atMs',
-  first: 'desc',
-}
+const WHEN = times<AuditEntry>('atMs', 'When', ({ atMs }) => atMs)
 const ACCOUNT: Column<AuditEntry> = {
   id: 'account',
   head: 'Account',

@@ -9,8 +9,9 @@ import type {
 import { change } from '../api/endpoints.js'
 import { useResource } from '../api/cache.js'
 import { Button } from '../components/button.js'
-import { Dialog, FormFoot } from '../components/dialog.js'
-import { SelectField, TextField, useSubmit } from '../components/form.js'
+import { Changes, Fact, Facts } from '../components/facts.js'
+import { Dialog, FormDialog } from '../components/dialog.js'
+import { SelectField, TextField } from '../components/form.js'
 import { report } from '../components/notices.js'
 import { Loaded, BlockSkeleton, ProblemLine } from '../components/states.js'
 import { DataTable, type Column } from '../components/data-table.js'
@@ -46,7 +47,7 @@ export function ConfigurationPage() {
             <Block title="Values in force" note="secrets are masked">
               <details>
                 <summary>Show all values</summary>
-                <pre className="code" tabIndex={0} aria-label="Values in force">
+                <pre className="code panel" tabIndex={0} aria-label="Values in force">
                   {data.values}
                 </pre>
               </details>
@@ -102,15 +103,12 @@ function InForce({ data }: { readonly data: ConfigurationReply }) {
           <pre tabIndex={0}>{problems.join('\n')}</pre>
         </div>
       )}
-      <dl className="facts">
-        <dt>Generation</dt>
-        <dd>{inForce}</dd>
-        <dt>Hash</dt>
-        <dd>
+      <Facts>
+        <Fact name="Generation">{inForce}</Fact>
+        <Fact name="Hash">
           <code title={hash}>{hash.slice(0, 12)}</code>
-        </dd>
-        <dt>Waiting for a restart</dt>
-        <dd>
+        </Fact>
+        <Fact name="Waiting for a restart">
           {waitingForRestart.length === 0 ? (
             <span className="soft">nothing</span>
           ) : (
@@ -120,8 +118,8 @@ function InForce({ data }: { readonly data: ConfigurationReply }) {
               </span>
             ))
           )}
-        </dd>
-      </dl>
+        </Fact>
+      </Facts>
     </Block>
   )
 }
@@ -252,30 +250,27 @@ function GenerationDrawer(props: DrawerProps) {
         <BlockSkeleton />
       ) : (
         <>
-          <dl className="facts">
-            <dt>Since</dt>
-            <dd>
+          <Facts>
+            <Fact name="Since">
               <Time ms={data.record.atMs} />
-            </dd>
-            <dt>Author</dt>
-            <dd>{data.record.author}</dd>
-            <dt>Reason</dt>
-            <dd>{reasonOf(data.record)}</dd>
-          </dl>
+            </Fact>
+            <Fact name="Author">{data.record.author}</Fact>
+            <Fact name="Reason">{reasonOf(data.record)}</Fact>
+          </Facts>
           <SelectField
             label="Compare with"
             value={String(data.comparedWith ?? '')}
+            options={[
+              ...(data.comparedWith === null
+                ? [{ value: '', label: 'no earlier generation' }]
+                : []),
+              ...others
+                .map((other) => String(other.generation))
+                .filter((other) => other !== generation)
+                .map((other) => ({ value: other, label: `generation ${other}` })),
+            ]}
             onChange={(event) => setQuery({ from: event.currentTarget.value })}
-          >
-            {data.comparedWith === null ? <option value="">no earlier generation</option> : null}
-            {others
-              .filter((other) => String(other.generation) !== generation)
-              .map((other) => (
-                <option key={other.generation} value={String(other.generation)}>
-                  generation {other.generation}
-                </option>
-              ))}
-          </SelectField>
+          />
           {data.changes.length === 0 ? (
             <p className="soft">
               {data.comparedWith === null
@@ -283,17 +278,10 @@ function GenerationDrawer(props: DrawerProps) {
                 : 'No value differs.'}
             </p>
           ) : (
-            <ul className="changes" aria-label="Changes">
-              {data.changes.map(({ path, before, after }) => (
-                <li key={path}>
-                  <code>{path}</code> {before === null ? null : <del>{before}</del>}{' '}
-                  {after === null ? <span className="soft">gone</span> : <ins>{after}</ins>}
-                </li>
-              ))}
-            </ul>
+            <Changes changes={data.changes} />
           )}
           {target === undefined || !isAdmin ? null : (
-            <p className="row-of-buttons">
+            <p className="row">
               <Button tone="danger" onClick={() => rollBack(target)}>
                 Roll back to generation {target.generation}
               </Button>
@@ -312,35 +300,30 @@ interface RollbackProps {
 }
 
 /** Requires a reason and rolls back. */
-function Rollback({ target, onClose, onDone }: RollbackProps) {
-  const [reason, setReason] = useState('')
-  const { generation } = target
-  const { busy, problem, submit } = useSubmit(async () => {
-    const what = 'POST /configuration/{id}/rollback'
-    const done = await change(what, { reason }, String(generation))
-    onDone(done)
-    onClose()
-  })
+function Rollback({ target: { generation }, onClose, onDone }: RollbackProps) {
   return (
-    <Dialog
+    <FormDialog
       title={`Roll back to generation ${generation}?`}
       description="Its content becomes a new generation on every worker of this gateway, not of others. Running requests keep theirs. It stays in force until the file changes or the gateway gets SIGHUP."
+      verb="Roll back"
+      tone="danger"
+      initial={{ reason: '' }}
+      send={async (body) => {
+        onDone(await change('POST /configuration/{id}/rollback', body, String(generation)))
+      }}
       onClose={onClose}
     >
-      <form className="form" onSubmit={submit}>
+      {({ field }) => (
         <TextField
           label="Reason"
           hint="Recorded with the generation and in the audit trail."
-          value={reason}
           maxLength={500}
           required
           autoFocus
-          onChange={(event) => setReason(event.currentTarget.value)}
+          {...field('reason')}
         />
-        <ProblemLine problem={problem} />
-        <FormFoot verb="Roll back" busy={busy} tone="danger" onCancel={onClose} />
-      </form>
-    </Dialog>
+      )}
+    </FormDialog>
   )
 }
 

@@ -2,9 +2,10 @@
 import type { DeprecatedModel } from '../../server/schema/schema.js'
 import { urlOf } from '../api/client.js'
 import { useResource } from '../api/cache.js'
+import { amounts, counts, names } from '../components/columns.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { Empty, Loaded } from '../components/states.js'
-import { Absent, Money, Name } from '../components/values.js'
+import { Absent } from '../components/values.js'
 import { count, plural } from '../format/number.js'
 import { Link } from '../routing.js'
 import { Block } from '../shell/page.js'
@@ -66,7 +67,7 @@ function Uses({
 }) {
   if (uses.length === 0) return <span className="soft">none</span>
   return (
-    <ul className="targets">
+    <ul className="stack gap-4">
       {uses.slice(0, SHOWN).map(({ key, text, to: target, requests }) => (
         <li key={key} className="cut">
           <Link to={target} title={text}>
@@ -87,13 +88,7 @@ function Uses({
 /** The model, its end, its successor and its use. */
 function factsOf(account: string | null): Column<DeprecatedModel>[] {
   return [
-    {
-      id: 'id',
-      head: 'Model',
-      cell: ({ id }) => <Name text={id} strong />,
-      value: ({ id }) => id,
-      text: true,
-    },
+    names('id', 'Model', ({ id }) => id, { strong: true }),
     { id: 'ends', head: 'Ends', cell: ({ endsOn }) => endsOn, value: ({ endsOn }) => endsOn },
     {
       id: 'successor',
@@ -109,26 +104,15 @@ function factsOf(account: string | null): Column<DeprecatedModel>[] {
       value: ({ successor }) => successor,
       extra: true,
     },
-    {
-      id: 'day',
-      head: 'Requests / day',
+    counts('day', 'Requests / day', ({ requestsPerDay }) => requestsPerDay, {
       cell: ({ requestsPerDay, requests: all, days }) => (
         <span title={`${plural(all, 'request')} on ${plural(days.length, 'day')}`}>
           {requestsPerDay < 10 ? Number(requestsPerDay.toFixed(1)) : count(requestsPerDay)}
         </span>
       ),
-      value: ({ requestsPerDay }) => requestsPerDay,
-      numeric: true,
       minor: true,
-    },
-    {
-      id: 'spend',
-      head: 'Spend',
-      cell: ({ spendNanoUsd }) => <Money nano={spendNanoUsd} />,
-      value: ({ spendNanoUsd }) => spendNanoUsd,
-      numeric: true,
-      minor: true,
-    },
+    }),
+    amounts('spend', 'Spend', ({ spendNanoUsd }) => spendNanoUsd, { minor: true }),
   ]
 }
 

@@ -15,7 +15,7 @@ const COLOURS: Readonly<Record<(typeof CAUSES)[number], Colour>> = {
   provider: '--bad',
 }
 /** The series of failures without a recorded cause, from earlier versions of the gateway. */
-const OLD = 'other'
+const OLD = 'not recorded'
 
 interface ErrorsChartProps {
   readonly usage: UsageReply

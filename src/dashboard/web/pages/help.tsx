@@ -25,9 +25,9 @@ export function KeyHelp({ rights, onClose }: KeyHelpProps) {
   ]
   return (
     <Dialog title="Keyboard" onClose={onClose}>
-      <dl className="key-help">
+      <dl className="key-help stack">
         {keys.map(([key, what]) => (
-          <div key={key}>
+          <div key={key} className="row gap-16">
             <dt>
               {key.split(' ').map((one) => (
                 <kbd key={one}>{one}</kbd>

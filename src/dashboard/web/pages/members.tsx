@@ -1,24 +1,25 @@
 /** The members of an account: their roles, and invitations with one-time links. */
 import { useId, useState } from 'react'
-import type { Member, MemberReply } from '../../server/schema/schema.js'
+import type { Member } from '../../server/schema/schema.js'
 import { change } from '../api/endpoints.js'
 import { useResource } from '../api/cache.js'
 import { CreateButton, IconButton } from '../components/button.js'
-import { Confirm, Dialog, FormFoot } from '../components/dialog.js'
-import { SelectField, TextField, useSubmit } from '../components/form.js'
+import { Confirm, FormDialog } from '../components/dialog.js'
+import { SelectField, TextField, type Bound } from '../components/form.js'
 import { Menu } from '../components/menu.js'
 import { report } from '../components/notices.js'
-import { Empty, Failed, ProblemLine, TableSkeleton } from '../components/states.js'
-import { CREATED, DataTable, type Column } from '../components/data-table.js'
+import { Empty, Failed, TableSkeleton } from '../components/states.js'
+import { CREATED } from '../components/columns.js'
+import { DataTable, type Column } from '../components/data-table.js'
 import { Page } from '../shell/page.js'
 import { useRights, useScope } from '../shell/session.js'
 import { LinkShown } from './accounts.js'
 import { Email } from './sign-in.js'
 
 const ROLES = [
-  { role: 'owner', text: 'owner: members, all keys, limits' },
-  { role: 'member', text: 'member: own keys, usage' },
-  { role: 'viewer', text: 'viewer: usage' },
+  { value: 'owner', label: 'owner: members, all keys, limits' },
+  { value: 'member', label: 'member: own keys, usage' },
+  { value: 'viewer', label: 'viewer: usage' },
 ] as const
 
 const COLUMNS: readonly Column<Member>[] = [
@@ -27,7 +28,7 @@ const COLUMNS: readonly Column<Member>[] = [
     head: 'E-mail',
     cell: ({ email, state }) => (
       <>
-        <span className="cell-name">{email}</span>
+        <span className="strong">{email}</span>
         {state === 'invited' ? <span className="tag">invited</span> : null}
       </>
     ),
@@ -43,13 +44,9 @@ const COLUMNS: readonly Column<Member>[] = [
   CREATED,
 ]
 
-type Link = NonNullable<MemberReply['link']>
-
 /** An open dialog. */
 type Act =
-  | { readonly act: 'invite' }
-  | { readonly act: 'role' | 'link' | 'remove'; readonly member: Member }
-  | { readonly act: 'made'; readonly email: string; readonly link: Link }
+  { readonly act: 'invite' } | { readonly act: 'role' | 'link' | 'remove'; readonly member: Member }
 
 /** The page of members. */
 export function MembersPage() {
@@ -98,7 +95,6 @@ export function MembersPage() {
       {act === null ? null : (
         <MemberDialog
           act={act}
-          open={setAct}
           onClose={() => {
             setAct(null)
             reload()
@@ -129,79 +125,64 @@ function RowMenu({ member, open }: RowMenuProps) {
 
 interface DialogProps {
   readonly act: Act
-  readonly open: (act: Act) => void
   readonly onClose: () => void
 }
 
-function MemberDialog({ act, open, onClose }: DialogProps) {
+function MemberDialog({ act, onClose }: DialogProps) {
   switch (act.act) {
     case 'invite':
-      return <RoleForm member={null} open={open} onClose={onClose} />
+      return <RoleForm member={null} onClose={onClose} />
     case 'role':
-      return <RoleForm member={act.member} open={open} onClose={onClose} />
-    case 'made':
-      return <LinkShown title={`Link for ${act.email}`} link={act.link} onClose={onClose} />
+      return <RoleForm member={act.member} onClose={onClose} />
     case 'link':
-      return <NewLink member={act.member} open={open} onClose={onClose} />
+      return <NewLink member={act.member} onClose={onClose} />
     case 'remove':
       return <Remove member={act.member} onClose={onClose} />
   }
 }
 
-interface MemberProps extends Omit<DialogProps, 'act'> {
+interface MemberProps extends Pick<DialogProps, 'onClose'> {
   readonly member: Member
 }
 
-function RoleForm({ member, open, onClose }: Omit<DialogProps, 'act'> & { member: Member | null }) {
-  const [email, setEmail] = useState(member?.email ?? '')
-  const [role, setRole] = useState<Member['role']>(member?.role ?? 'member')
+interface RoleProps extends Pick<DialogProps, 'onClose'> {
+  /** Null: a new member. */
+  readonly member: Member | null
+}
+
+function RoleForm({ member, onClose }: RoleProps) {
   const isOfAll = useScope() === 'all'
-  const [account, setAccount] = useState('')
-  const { busy, problem, submit } = useSubmit(async () => {
-    const query = isOfAll ? { account: account.trim() } : {}
-    const { link } = await change('PUT /members/{id}', { role }, email.trim(), query)
-    if (link !== null) {
-      open({ act: 'made', email: email.trim(), link })
-      return
-    }
-    report(`${email.trim()} has the role ${role}.`)
-    onClose()
-  })
   return (
-    <Dialog title={member === null ? 'Add member' : `Role of ${member.email}`} onClose={onClose}>
-      <form className="form" onSubmit={submit}>
-        {isOfAll ? <AccountField value={account} onChange={setAccount} /> : null}
-        {member === null ? <Email value={email} onChange={setEmail} /> : null}
-        <SelectField
-          label="Role"
-          value={role}
-          onChange={(event) => {
-            const chosen = ROLES.find((each) => each.role === event.target.value)
-            if (chosen !== undefined) setRole(chosen.role)
-          }}
-        >
-          {ROLES.map(({ role: value, text }) => (
-            <option key={value} value={value}>
-              {text}
-            </option>
-          ))}
-        </SelectField>
-        <ProblemLine problem={problem} />
-        <FormFoot verb={member === null ? 'Add' : 'Change role'} busy={busy} onCancel={onClose} />
-      </form>
-    </Dialog>
+    <FormDialog
+      title={member === null ? 'Add member' : `Role of ${member.email}`}
+      verb={member === null ? 'Add' : 'Change role'}
+      initial={{ account: '', email: member?.email ?? '', role: member?.role ?? 'member' }}
+      send={async ({ account, email, role }) => {
+        const query = isOfAll ? { account: account.trim() } : {}
+        const { link } = await change('PUT /members/{id}', { role }, email.trim(), query)
+        if (link !== null) {
+          return <LinkShown title={`Link for ${email.trim()}`} link={link} onClose={onClose} />
+        }
+        report(`${email.trim()} has the role ${role}.`)
+        return undefined
+      }}
+      onClose={onClose}
+    >
+      {({ field }) => (
+        <>
+          {isOfAll ? <AccountField {...field('account')} /> : null}
+          {member === null ? <Email {...field('email')} /> : null}
+          <SelectField label="Role" options={ROLES} {...field('role')} />
+        </>
+      )}
+    </FormDialog>
   )
 }
 
-interface AccountFieldProps {
-  readonly value: string
-  readonly onChange: (value: string) => void
-}
-
 /** The name of an account; the browser proposes those that the server finds. */
-function AccountField({ value, onChange }: AccountFieldProps) {
+function AccountField(field: Bound) {
   const list = useId()
-  const { data } = useResource('/accounts', { search: value, sort: 'name', limit: 20 })
+  const { data } = useResource('/accounts', { search: field.value, sort: 'name', limit: 20 })
   return (
     <>
       <TextField
@@ -210,8 +191,7 @@ function AccountField({ value, onChange }: AccountFieldProps) {
         list={list}
         autoComplete="off"
         spellCheck={false}
-        value={value}
-        onChange={(event) => onChange(event.target.value)}
+        {...field}
       />
       <datalist id={list}>
         {data?.accounts.map(({ id, name }) => (
@@ -222,31 +202,29 @@ function AccountField({ value, onChange }: AccountFieldProps) {
   )
 }
 
-function NewLink({ member: { email }, open, onClose }: MemberProps) {
+function NewLink({ member: { email }, onClose }: MemberProps) {
   return (
     <Confirm
       title={`Create a new link for ${email}?`}
-      consequence="Earlier links stop working. With the link, the user sets a password and signs in."
+      description="Earlier links stop working. With the link, the user sets a password and signs in."
       verb="Create link"
       tone="primary"
-      keepOpen
-      act={async () => {
+      send={async () => {
         const { link } = await change('POST /members/{id}/invite', {}, email)
-        open({ act: 'made', email, link })
+        return <LinkShown title={`Link for ${email}`} link={link} onClose={onClose} />
       }}
       onClose={onClose}
     />
   )
 }
 
-function Remove({ member: { email }, onClose }: Omit<MemberProps, 'open'>) {
+function Remove({ member: { email }, onClose }: MemberProps) {
   return (
     <Confirm
       title={`Remove ${email}?`}
-      consequence="The user loses every role in this account within 1 second. Keys that the user made keep working."
+      description="The user loses every role in this account within 1 second. Keys that the user made keep working."
       verb="Remove"
-      tone="danger"
-      act={async () => {
+      send={async () => {
         await change('DELETE /members/{id}', undefined, email)
         report(`${email} is no longer a member.`)
       }}

@@ -5,6 +5,7 @@ import { urlOf } from '../api/client.js'
 import { useResource } from '../api/cache.js'
 import { Button } from '../components/button.js'
 import { CopyButton } from '../components/copy-button.js'
+import { DrawerSection, Fact, Facts } from '../components/facts.js'
 import { Dialog } from '../components/dialog.js'
 import { Filter, Search } from '../components/form.js'
 import { RequestCode } from '../components/request-code.js'
@@ -46,13 +47,32 @@ function abilities(model: Model): string[] {
   ].filter((name) => name !== '')
 }
 
+function sizes(
+  id: string,
+  head: string,
+  pick: (model: Model) => number | null,
+  more: Partial<Column<Model>>,
+): Column<Model> {
+  const cell = (model: Model) => <Size tokens={pick(model)} />
+  return { id, head, cell, value: pick, numeric: true, ...more }
+}
+
+function prices(
+  id: string,
+  head: string,
+  pick: (model: Model) => number | undefined,
+): Column<Model> {
+  const value = (model: Model): number | null => pick(model) ?? null
+  return { id, head, cell: (model) => <Usd value={pick(model)} />, value, numeric: true }
+}
+
 const COLUMNS: readonly Column<Model>[] = [
   {
     id: 'id',
     head: 'Model',
     cell: ({ id, endsOn }) => (
       <>
-        <span className="cell-name">{id}</span>
+        <span className="strong">{id}</span>
         {endsOn === null ? null : <span className="tag warn">ends {endsOn}</span>}
       </>
     ),
@@ -66,36 +86,10 @@ const COLUMNS: readonly Column<Model>[] = [
     className: 'soft small-cell',
     minor: true,
   },
-  {
-    id: 'context',
-    head: 'Context',
-    cell: ({ contextWindow }) => <Size tokens={contextWindow} />,
-    value: ({ contextWindow }) => contextWindow ?? 0,
-    numeric: true,
-    extra: true,
-  },
-  {
-    id: 'output',
-    head: 'Max. output',
-    cell: ({ maxOutputTokens }) => <Size tokens={maxOutputTokens} />,
-    value: ({ maxOutputTokens }) => maxOutputTokens ?? 0,
-    numeric: true,
-    minor: true,
-  },
-  {
-    id: 'in',
-    head: '$ / M in',
-    cell: (model) => <Usd value={model.price?.input} />,
-    value: (model) => model.price?.input ?? 0,
-    numeric: true,
-  },
-  {
-    id: 'out',
-    head: '$ / M out',
-    cell: (model) => <Usd value={model.price?.output} />,
-    value: (model) => model.price?.output ?? 0,
-    numeric: true,
-  },
+  sizes('context', 'Context', ({ contextWindow }) => contextWindow, { extra: true }),
+  sizes('output', 'Max. output', ({ maxOutputTokens }) => maxOutputTokens, { minor: true }),
+  prices('in', '$ / M in', ({ price }) => price?.input),
+  prices('out', '$ / M out', ({ price }) => price?.output),
   {
     id: 'route',
     head: 'Current route',
@@ -124,7 +118,7 @@ const ALIAS_COLUMNS: readonly Column<Alias>[] = [
     head: 'Model id',
     cell: ({ id, route }) => (
       <>
-        <span className="cell-name">{id}</span>
+        <span className="strong">{id}</span>
         {route.conditions === '' ? null : <span className="tag">{route.conditions}</span>}
       </>
     ),
@@ -141,7 +135,7 @@ const ALIAS_COLUMNS: readonly Column<Alias>[] = [
     id: 'targets',
     head: 'Resolves to',
     cell: ({ route }) => (
-      <ul className="targets">
+      <ul className="stack gap-4">
         {route.targets.map((target, at) => (
           <li key={at}>
             <Target target={target} />
@@ -311,34 +305,27 @@ function ModelDrawer({ id, model, onClose }: DrawerProps) {
   const { data, problem, reload } = useResource('/models/explain', { model: id })
   return (
     <Dialog title={id} side onClose={onClose}>
-      <div className="drawer-body">
-        <p className="drawer-actions">
-          <CopyButton text={id} what="model id" label />
-          <Button
-            icon="playground"
-            onClick={() => go(`/playground?model=${encodeURIComponent(id)}`)}
-          >
-            Try it
-          </Button>
-          <Button
-            icon="chart"
-            onClick={() => go(urlOf('/usage', { account, model: id, group: 'key', range: '30d' }))}
-          >
-            Who uses it
-          </Button>
-        </p>
-        {problem !== null ? (
-          <Failed what="The route" problem={problem} retry={() => reload()} />
-        ) : data === null ? (
-          <BlockSkeleton />
-        ) : (
-          <RouteFacts explained={data} />
-        )}
-        {model === null ? null : <ModelFacts model={model} />}
-        <RequestCode
-          target={{ base: baseOf(session.publicUrl), model: id, key: KEY_PLACEHOLDER }}
-        />
-      </div>
+      <p className="row">
+        <CopyButton text={id} what="model id" label />
+        <Button icon="playground" onClick={() => go(`/playground?model=${encodeURIComponent(id)}`)}>
+          Try it
+        </Button>
+        <Button
+          icon="chart"
+          onClick={() => go(urlOf('/usage', { account, model: id, group: 'key', range: '30d' }))}
+        >
+          Who uses it
+        </Button>
+      </p>
+      {problem !== null ? (
+        <Failed what="The route" problem={problem} retry={() => reload()} />
+      ) : data === null ? (
+        <BlockSkeleton />
+      ) : (
+        <RouteFacts explained={data} />
+      )}
+      {model === null ? null : <ModelFacts model={model} />}
+      <RequestCode target={{ base: baseOf(session.publicUrl), model: id, key: KEY_PLACEHOLDER }} />
     </Dialog>
   )
 }
@@ -346,57 +333,40 @@ function ModelDrawer({ id, model, onClose }: DrawerProps) {
 function RouteFacts({ explained }: { readonly explained: ExplainReply }) {
   const { route, why, dialectWhy, others } = explained
   return (
-    <section>
-      <h3 className="drawer-heading">Current route</h3>
+    <DrawerSection title="Current route">
       <p>{why}</p>
       {route === null ? null : (
-        <dl className="facts">
-          <dt>Upstream</dt>
-          <dd>
+        <Facts>
+          <Fact name="Upstream">
             {route.upstream}
             {route.configured ? null : <span className="tag warn">no API key: replies 503</span>}
-          </dd>
-          <dt>Model</dt>
-          <dd>
+          </Fact>
+          <Fact name="Model">
             <code>{route.model}</code>
-          </dd>
-          {route.conditions === '' ? null : (
-            <>
-              <dt>Conditions</dt>
-              <dd>{route.conditions}</dd>
-            </>
-          )}
+          </Fact>
+          {route.conditions === '' ? null : <Fact name="Conditions">{route.conditions}</Fact>}
           {route.targets.length > 1 ? (
-            <>
-              <dt>All targets</dt>
-              <dd>
-                <TargetList targets={route.targets} />
-              </dd>
-            </>
+            <Fact name="All targets">
+              <TargetList targets={route.targets} />
+            </Fact>
           ) : null}
-          <dt>Format</dt>
-          <dd>
+          <Fact name="Format">
             {route.dialect}
             {route.dialectWithTools === route.dialect
               ? null
               : `, with tools ${route.dialectWithTools}`}
             {dialectWhy === null ? null : <span className="soft"> · {dialectWhy}</span>}
-          </dd>
-          {others.length === 0 ? null : (
-            <>
-              <dt>Other routes</dt>
-              <dd>{others.join(', ')}</dd>
-            </>
-          )}
-        </dl>
+          </Fact>
+          {others.length === 0 ? null : <Fact name="Other routes">{others.join(', ')}</Fact>}
+        </Facts>
       )}
-    </section>
+    </DrawerSection>
   )
 }
 
 function TargetList({ targets }: { readonly targets: readonly RouteTarget[] }) {
   return (
-    <ul className="targets">
+    <ul className="stack gap-4">
       {targets.map(({ upstream, model, share, isFallback, price }, at) => (
         <li key={at}>
           {model} <span className="soft">at {upstream}</span>{' '}
@@ -412,31 +382,25 @@ function ModelFacts({ model }: { readonly model: Model }) {
   const known = (value: number | null): string =>
     value === null ? 'Unknown' : `${exactCount(value)} tokens`
   return (
-    <section>
-      <h3 className="drawer-heading">Catalogue</h3>
-      <dl className="facts">
-        <dt>Family</dt>
-        <dd>{model.family}</dd>
-        <dt>Released</dt>
-        <dd>{model.releasedAtMs === null ? 'Unknown' : date(model.releasedAtMs, Date.now())}</dd>
-        <dt>Context</dt>
-        <dd>{known(model.contextWindow)}</dd>
-        <dt>Max. output</dt>
-        <dd>{known(model.maxOutputTokens)}</dd>
-        <dt>Abilities</dt>
-        <dd>
+    <DrawerSection title="Catalogue">
+      <Facts>
+        <Fact name="Family">{model.family}</Fact>
+        <Fact name="Released">
+          {model.releasedAtMs === null ? 'Unknown' : date(model.releasedAtMs, Date.now())}
+        </Fact>
+        <Fact name="Context">{known(model.contextWindow)}</Fact>
+        <Fact name="Max. output">{known(model.maxOutputTokens)}</Fact>
+        <Fact name="Abilities">
           <Abilities model={model} />
-        </dd>
+        </Fact>
         {model.variants.length === 0 ? null : (
-          <>
-            <dt>Dated ids</dt>
-            <dd>{model.variants.join(', ')}</dd>
-          </>
+          <Fact name="Dated ids">{model.variants.join(', ')}</Fact>
         )}
-        <dt>Price</dt>
-        <dd>{model.price === null ? 'Unknown' : <Prices price={model.price} />}</dd>
-      </dl>
-    </section>
+        <Fact name="Price">
+          {model.price === null ? 'Unknown' : <Prices price={model.price} />}
+        </Fact>
+      </Facts>
+    </DrawerSection>
   )
 }
 

@@ -7,6 +7,7 @@ import { useResource } from '../api/cache.js'
 import { CAUSE_NAMES, kindText } from '../format/failure-texts.js'
 import { percent } from '../format/number.js'
 import { clockTime } from '../format/time.js'
+import { Changes, Fact, Facts } from '../components/facts.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { Absent, Ago, Took } from '../components/values.js'
 import { Pulse, Loaded } from '../components/states.js'
@@ -152,7 +153,7 @@ const NAME: Column<UpstreamState> = {
     <Link
       to={`/requests?account=all&upstream=${encodeURIComponent(name)}`}
       title={`Requests of ${origin}, ${platform ?? preset ?? dialect}`}
-      className="cell-name"
+      className="strong"
     >
       {name}
     </Link>
@@ -292,33 +293,23 @@ function Config({ config }: { readonly config: ConfigState }) {
           <pre tabIndex={0}>{refused.problems.join('\n')}</pre>
         </div>
       )}
-      <dl className="facts">
-        <dt>In force</dt>
-        <dd>
+      <Facts>
+        <Fact name="In force">
           generation {generation}, since <Ago ms={loadedAtMs} />
-        </dd>
-        <dt>File</dt>
-        <dd>
+        </Fact>
+        <Fact name="File">
           <code title={fileHash}>{fileHash.slice(0, 12)}</code>
-        </dd>
-        <dt>Changed</dt>
-        <dd>
+        </Fact>
+        <Fact name="Changed">
           {changes.length === 0 ? (
             <span className="soft">
               {generation <= 1 ? 'the first since the start' : 'nothing that counts'}
             </span>
           ) : (
-            <ul className="changes">
-              {changes.map(({ path, before, after }) => (
-                <li key={path}>
-                  <code>{path}</code> {before === null ? null : <del>{before}</del>}{' '}
-                  {after === null ? <span className="soft">gone</span> : <ins>{after}</ins>}
-                </li>
-              ))}
-            </ul>
+            <Changes changes={changes} />
           )}
-        </dd>
-      </dl>
+        </Fact>
+      </Facts>
     </Block>
   )
 }

@@ -1,7 +1,7 @@
 /** The overview: figures, limits and budgets, errors by cause, spend by model, the latest requests. */
 import type { Figures, UsagePoint, UsageReply } from '../../server/schema/schema.js'
 import { useLive, useOnTraffic, useResource, type Resource } from '../api/cache.js'
-import { coloursOf, Chart } from '../components/chart.js'
+import { coloursOf, Chart, groupName } from '../components/chart.js'
 import { Limits, useLimits } from '../components/limits.js'
 import { FirstCall } from '../components/request-code.js'
 import { Pulse, BlockSkeleton, Failed, TableSkeleton } from '../components/states.js'
@@ -128,10 +128,10 @@ function Cards({ usage }: { readonly usage: Resource<UsageReply> }) {
   if (data === null) return <BlockSkeleton />
   const [bars, buckets] = [barsOf(data), bucketsOf(data)]
   return (
-    <dl className={usage.stale ? 'cards stale' : 'cards'}>
+    <dl className={usage.stale ? 'cards panel stale' : 'cards panel'}>
       {CARDS.map(({ name, text, exact, pick, isQuantile }) => (
         <div key={name} className="card">
-          <dt>{name}</dt>
+          <dt className="note">{name}</dt>
           <dd title={exact(data.total)}>{text(data.total)}</dd>
           <Spark
             values={
@@ -164,11 +164,11 @@ function SpendByModel({ month }: { readonly month: Resource<UsageReply> }) {
       kind="area"
       buckets={buckets}
       format={dollars}
-      series={data.groups.map(({ id, label, points }) => ({
-        id,
-        label,
-        colour: colourOf(id),
-        values: sumsOf(buckets, points, ({ spendNanoUsd }) => spendNanoUsd),
+      series={data.groups.map((group) => ({
+        id: group.id,
+        label: groupName(group),
+        colour: colourOf(group.id),
+        values: sumsOf(buckets, group.points, ({ spendNanoUsd }) => spendNanoUsd),
       }))}
     />
   )

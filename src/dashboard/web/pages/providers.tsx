@@ -9,33 +9,42 @@ import { urlOf } from '../api/client.js'
 import { useResource } from '../api/cache.js'
 import { IconButton } from '../components/button.js'
 import { Chart, coloursOf } from '../components/chart.js'
+import { Filter } from '../components/form.js'
 import { duration, percent } from '../format/number.js'
 import { HOUR_MS } from '../format/time-buckets.js'
 import { Loaded } from '../components/states.js'
+import { amounts, counts, durations, names } from '../components/columns.js'
 import { DataTable, type Column } from '../components/data-table.js'
-import { Absent, Ago, Count, Money, Name, Took } from '../components/values.js'
+import { Absent, Ago } from '../components/values.js'
 import { go, setQuery, useLocation } from '../routing.js'
 import { Block, Page } from '../shell/page.js'
 
 const EVERY_MS = 10_000
 
 const SPANS = [
-  { hours: '1', label: 'last hour' },
-  { hours: '24', label: 'last 24 hours' },
-  { hours: '168', label: 'last 7 days' },
-  { hours: '720', label: 'last 30 days' },
+  { value: '1', label: 'last hour' },
+  { value: '24', label: 'last 24 hours' },
+  { value: '168', label: 'last 7 days' },
+  { value: '720', label: 'last 30 days' },
 ] as const
 
 /** The page of providers. */
 export function ProvidersPage() {
   const { query } = useLocation()
-  const hours = SPANS.find((span) => span.hours === query.get('hours'))?.hours ?? '1'
+  const hours = SPANS.find(({ value }) => value === query.get('hours'))?.value ?? '1'
   const resource = useResource('/providers', { hours }, { everyMs: EVERY_MS })
   return (
     <Page
       title="Providers"
       purpose="Upstreams compared: errors, time to first token, tokens and cost."
-      action={<Span hours={hours} />}
+      action={
+        <Filter
+          label="Time range"
+          value={hours}
+          options={SPANS}
+          onChange={(value) => setQuery({ hours: value })}
+        />
+      }
     >
       <Loaded
         resource={resource}
@@ -91,21 +100,6 @@ export function ProvidersPage() {
   )
 }
 
-function Span({ hours }: { readonly hours: string }) {
-  return (
-    <label className="span">
-      <span className="unseen">Time range</span>
-      <select value={hours} onChange={(event) => setQuery({ hours: event.target.value })}>
-        {SPANS.map((span) => (
-          <option key={span.hours} value={span.hours}>
-            {span.label}
-          </option>
-        ))}
-      </select>
-    </label>
-  )
-}
-
 function Since({ fromMs }: { readonly fromMs: number }) {
   return (
     <>
@@ -155,7 +149,7 @@ const CANARY: readonly Column<CanaryView>[] = [
     id: 'name',
     head: 'Canary',
     cell: ({ upstream, model }) => (
-      <span className="cell-name">{model === null ? upstream : `${upstream}, ${model}`}</span>
+      <span className="strong">{model === null ? upstream : `${upstream}, ${model}`}</span>
     ),
     text: true,
   },
@@ -231,29 +225,17 @@ function ModelActions({ row: { model, upstream, errors } }: { readonly row: Mode
   )
 }
 
-const MODEL: Column<ModelRow> = {
-  id: 'model',
-  head: 'Model',
-  cell: ({ model }) => <Name text={model} strong />,
-  value: ({ model }) => model,
-  text: true,
-}
+const MODEL = names<ModelRow>('model', 'Model', ({ model }) => model, { strong: true })
 
 type Part = ProviderSide & { readonly part: string }
 
-const NAME: Column<ProviderSide> = {
-  id: 'name',
-  head: 'Upstream',
-  cell: ({ upstream }) => <span className="cell-name">{upstream}</span>,
-  value: ({ upstream }) => upstream,
-  text: true,
-}
+const NAME = names<ProviderSide>('name', 'Upstream', ({ upstream }) => upstream, { strong: true })
 
 const PART: Column<Part> = {
   id: 'name',
   head: 'Upstream',
   cell: ({ upstream, part }) => (
-    <span className="cell-name">
+    <span className="strong">
       {upstream} <span className="soft">{part}</span>
     </span>
   ),
@@ -261,13 +243,7 @@ const PART: Column<Part> = {
 }
 
 const FIGURES: readonly Column<ProviderSide>[] = [
-  {
-    id: 'requests',
-    head: 'Requests',
-    cell: ({ requests }) => <Count value={requests} />,
-    value: ({ requests }) => requests,
-    numeric: true,
-  },
+  counts('requests', 'Requests', ({ requests }) => requests),
   {
     id: 'errors',
     head: 'Errors',
@@ -280,51 +256,10 @@ const FIGURES: readonly Column<ProviderSide>[] = [
     value: ({ errorRate }) => errorRate,
     numeric: true,
   },
-  {
-    id: 'rejected',
-    head: 'Client failures',
-    cell: ({ rejected }) => <Count value={rejected} />,
-    value: ({ rejected }) => rejected,
-    numeric: true,
-    minor: true,
-  },
-  {
-    id: 'p50',
-    head: 'First token p50',
-    cell: ({ firstTokenP50Ms }) => <Took ms={firstTokenP50Ms} />,
-    value: ({ firstTokenP50Ms }) => firstTokenP50Ms,
-    numeric: true,
-    extra: true,
-  },
-  {
-    id: 'p95',
-    head: 'p95',
-    cell: ({ firstTokenP95Ms }) => <Took ms={firstTokenP95Ms} />,
-    value: ({ firstTokenP95Ms }) => firstTokenP95Ms,
-    numeric: true,
-    minor: true,
-  },
-  {
-    id: 'input',
-    head: 'Tokens in',
-    cell: ({ inputTokens }) => <Count value={inputTokens} unit="tokens" />,
-    value: ({ inputTokens }) => inputTokens,
-    numeric: true,
-    minor: true,
-  },
-  {
-    id: 'output',
-    head: 'Tokens out',
-    cell: ({ outputTokens }) => <Count value={outputTokens} unit="tokens" />,
-    value: ({ outputTokens }) => outputTokens,
-    numeric: true,
-    minor: true,
-  },
-  {
-    id: 'cost',
-    head: 'Cost per request',
-    cell: ({ requestNanoUsd }) => <Money nano={requestNanoUsd} />,
-    value: ({ requestNanoUsd }) => requestNanoUsd,
-    numeric: true,
-  },
+  counts('rejected', 'Client failures', ({ rejected }) => rejected, { minor: true }),
+  durations('p50', 'First token p50', (side) => side.firstTokenP50Ms, { extra: true }),
+  durations('p95', 'p95', ({ firstTokenP95Ms }) => firstTokenP95Ms, { minor: true }),
+  counts('input', 'Tokens in', ({ inputTokens }) => inputTokens, { minor: true }),
+  counts('output', 'Tokens out', ({ outputTokens }) => outputTokens, { minor: true }),
+  amounts('cost', 'Cost per request', ({ requestNanoUsd }) => requestNanoUsd),
 ]

@@ -4,6 +4,7 @@ import type { RecordingReply, RequestRow } from '../../server/schema/schema.js'
 import { useResource } from '../api/cache.js'
 import { change } from '../api/endpoints.js'
 import { Button } from '../components/button.js'
+import { DrawerSection } from '../components/facts.js'
 import { Confirm } from '../components/dialog.js'
 import { report } from '../components/notices.js'
 import { Loaded } from '../components/states.js'
@@ -29,8 +30,7 @@ export function RecordedConversation({ row }: { readonly row: RequestRow }) {
     report('Deleted. The recording of this request is gone.')
   }
   return (
-    <section>
-      <h3 className="drawer-heading">Conversation</h3>
+    <DrawerSection title="Conversation">
       {isGone ? (
         <p className="soft">The recording was deleted.</p>
       ) : isOpen ? (
@@ -39,7 +39,7 @@ export function RecordedConversation({ row }: { readonly row: RequestRow }) {
         <p className="soft">Recorded. Each reading is noted in the audit log.</p>
       )}
       {isGone ? null : (
-        <p className="row-of-buttons">
+        <p className="row">
           {isOpen ? null : <Button onClick={() => setOpen(true)}>Show conversation</Button>}
           {changesMembers || isAdmin ? (
             <Button icon="bin" onClick={() => setAsking(true)}>
@@ -51,13 +51,13 @@ export function RecordedConversation({ row }: { readonly row: RequestRow }) {
       {asking ? (
         <Confirm
           title="Delete the recording of this request?"
-          consequence="Its prompt and reply cannot be read or replayed any more. The ledger entry stays."
+          description="Its prompt and reply cannot be read or replayed any more. The ledger entry stays."
           verb="Delete"
-          act={remove}
+          send={remove}
           onClose={() => setAsking(false)}
         />
       ) : null}
-    </section>
+    </DrawerSection>
   )
 }
 
@@ -66,10 +66,10 @@ function Text({ id, account }: { readonly id: string; readonly account: string }
   return (
     <Loaded resource={resource} what="The conversation">
       {(recording) => (
-        <ol className="conversation-turns">
+        <ol className="conversation stack gap-12">
           {turnsIn(recording).map(({ who, text }, at) => (
             <li key={at}>
-              <h4 className="field-label">{who}</h4>
+              <h4>{who}</h4>
               <pre>{text}</pre>
             </li>
           ))}

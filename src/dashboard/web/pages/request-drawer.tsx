@@ -6,6 +6,7 @@ import type { ReactNode } from 'react'
 import type { RequestRow } from '../../server/schema/schema.js'
 import { useResource } from '../api/cache.js'
 import { CopyButton } from '../components/copy-button.js'
+import { DrawerSection, Fact, Facts } from '../components/facts.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { Dialog } from '../components/dialog.js'
 import { limitText, resetsAtMs } from '../components/limits.js'
@@ -106,38 +107,34 @@ function MaybeLink({ to, children }: { readonly to: string | null; readonly chil
 function Contents({ row }: { readonly row: RequestRow }) {
   const links = useLinks(row)
   return (
-    <div className="drawer-body">
+    <>
       <Failure row={row} links={links} />
-      <section>
-        <h3 className="drawer-heading">Timing</h3>
+      <DrawerSection title="Timing">
         <Waterfall hops={row.hops} totalMs={row.durationMs} attempts={attemptsOf(row)} />
-      </section>
+      </DrawerSection>
       <Attempts row={row} links={links} />
-      <section>
-        <h3 className="drawer-heading">Request</h3>
-        <dl className="facts">
+      <DrawerSection title="Request">
+        <Facts>
           <RequestFacts row={row} links={links} />
           <ServiceFacts row={row} links={links} />
-        </dl>
-      </section>
+        </Facts>
+      </DrawerSection>
       {row.recorded === true ? <RecordedConversation row={row} /> : null}
-      <section>
-        <h3 className="drawer-heading">Usage</h3>
-        <dl className="facts">
+      <DrawerSection title="Usage">
+        <Facts>
           <TokenFacts row={row} />
           <Fact name="Cost">
             <Money nano={row.costNanoUsd} />
           </Fact>
           {row.priceVersion === null ? null : <Fact name="Price version">{row.priceVersion}</Fact>}
-        </dl>
-      </section>
-      <section>
-        <h3 className="drawer-heading">Identifiers</h3>
-        <dl className="facts">
+        </Facts>
+      </DrawerSection>
+      <DrawerSection title="Identifiers">
+        <Facts>
           <Ids row={row} links={links} />
-        </dl>
-      </section>
-    </div>
+        </Facts>
+      </DrawerSection>
+    </>
   )
 }
 
@@ -246,15 +243,6 @@ function Ids({ row, links }: PartProps) {
   )
 }
 
-function Fact({ name, children }: { readonly name: string; readonly children: ReactNode }) {
-  return (
-    <>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </>
-  )
-}
-
 const SOURCES = {
   reported: 'reported by the provider',
   estimated: 'estimated',
@@ -342,15 +330,14 @@ function Attempts({ row, links }: PartProps) {
     { id: 'time', head: 'Time', cell: ({ ms }) => <Took ms={ms} />, numeric: true },
   ]
   return (
-    <section>
-      <h3 className="drawer-heading">Attempts</h3>
+    <DrawerSection title="Attempts">
       <DataTable
         caption="Attempts"
         columns={columns}
         rows={attempts}
         keyOf={({ at }) => String(at)}
       />
-    </section>
+    </DrawerSection>
   )
 }
 
@@ -365,15 +352,18 @@ function Failure({ row, links }: PartProps) {
   if (cause === null) return null
   const advice = adviceFor(outcome)
   return (
-    <section className={`failure ${cause}`} aria-label="Failure">
-      <p className="failure-head">
+    <section
+      className={`failure stack ${cause === 'limits' ? 'limit' : cause}`}
+      aria-label="Failure"
+    >
+      <p className="failure-head row">
         <span className="tag">{CAUSE_NAMES[cause]}</span>
         <code>{outcome}</code>
       </p>
       <p className="failure-message">
         {errorMessage ?? <span className="soft">No message recorded.</span>}
       </p>
-      <dl className="facts">
+      <Facts>
         <Fact name="Caused by">{causeText(row)}</Fact>
         {row.limit === null ? null : <LimitFacts row={row} links={links} limit={row.limit} />}
         {upstreamStatus === null ? null : (
@@ -398,7 +388,7 @@ function Failure({ row, links }: PartProps) {
         <Fact name="Others">
           <Link to={links.alike}>Requests that failed like this one</Link>
         </Fact>
-      </dl>
+      </Facts>
     </section>
   )
 }

@@ -66,7 +66,7 @@ function List({ asked, filters }: ListProps) {
     <div>
       <button
         type="button"
-        className={waiting.length === 0 ? 'newer none' : 'newer'}
+        className={'newer bare'}
         disabled={waiting.length === 0}
         onClick={list.reload}
       >

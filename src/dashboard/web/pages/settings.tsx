@@ -3,15 +3,15 @@ import { useState } from 'react'
 import type { SessionReply } from '../../server/schema/schema.js'
 import { change } from '../api/endpoints.js'
 import { Button } from '../components/button.js'
+import { Fact, Facts } from '../components/facts.js'
 import { Confirm } from '../components/dialog.js'
 import { Day } from '../components/values.js'
 import { report } from '../components/notices.js'
-import { ProblemLine } from '../components/states.js'
 import { Block, Page } from '../shell/page.js'
 import { planText } from '../shell/navigation-rail.js'
 import { useAccount, useRights, useSession } from '../shell/session.js'
 import { Link } from '../routing.js'
-import { useSubmit } from '../components/form.js'
+import { Form, useForm } from '../components/form.js'
 import { Password } from './sign-in.js'
 
 /** The settings of the signed-in account. */
@@ -23,20 +23,16 @@ export function SettingsPage() {
   return (
     <Page title="Settings" purpose="Your account, its password and its sessions.">
       <Block title="Account">
-        <dl className="facts">
-          <dt>E-mail</dt>
-          <dd>{account.email}</dd>
-          <dt>Role</dt>
-          <dd>{roleText(session)}</dd>
-          <dt>Plan</dt>
-          <dd>
+        <Facts>
+          <Fact name="E-mail">{account.email}</Fact>
+          <Fact name="Role">{roleText(session)}</Fact>
+          <Fact name="Plan">
             {planText(plan.name, account.liveKeys, plan.maxKeys)} · ${plan.priceUsd} a month
-          </dd>
-          <dt>Since</dt>
-          <dd>
+          </Fact>
+          <Fact name="Since">
             <Day ms={account.createdAtMs} />
-          </dd>
-        </dl>
+          </Fact>
+        </Facts>
       </Block>
       <PasswordBlock />
       <SessionsBlock />
@@ -61,35 +57,18 @@ function roleText({ user, accounts }: SessionReply): string {
 function PasswordBlock() {
   const { hasPassword } = useAccount()
   const { adopt } = useSession()
-  const [current, setCurrent] = useState('')
-  const [next, setNext] = useState('')
-  const { busy, problem, submit } = useSubmit(async () => {
+  const verb = hasPassword ? 'Change password' : 'Set password'
+  const form = useForm({ current: '', next: '' }, async ({ current, next }) => {
     adopt(await change('PUT /password', hasPassword ? { current, next } : { next }))
-    setCurrent('')
-    setNext('')
+    form.set({ current: '', next: '' })
     report('Password changed. All other sessions were signed out.')
   })
-  const wrong = problem?.param === 'current' ? problem.message : undefined
   return (
     <Block title={hasPassword ? 'Change password' : 'Set a password'}>
-      <form className="form narrow" onSubmit={submit}>
-        {hasPassword ? (
-          <Password
-            label="Current password"
-            error={wrong}
-            value={current}
-            onChange={setCurrent}
-            isNew={false}
-          />
-        ) : null}
-        <Password label="New password" value={next} onChange={setNext} isNew />
-        {problem === null || wrong !== undefined ? null : <ProblemLine problem={problem} />}
-        <div>
-          <Button type="submit" busy={busy}>
-            {hasPassword ? 'Change password' : 'Set password'}
-          </Button>
-        </div>
-      </form>
+      <Form form={form} verb={verb} tone="plain" className="narrow">
+        {hasPassword ? <Password label="Current password" {...form.field('current')} /> : null}
+        <Password label="New password" isNew {...form.field('next')} />
+      </Form>
     </Block>
   )
 }
@@ -109,9 +88,9 @@ function SessionsBlock() {
       {asking ? (
         <Confirm
           title="Sign out everywhere?"
-          consequence="Every browser that is signed in to this account has to sign in again, including this one. Keys keep working."
+          description="Every browser that is signed in to this account has to sign in again, including this one. Keys keep working."
           verb="Sign out"
-          act={() => signOut(true)}
+          send={() => signOut(true)}
           onClose={() => setAsking(false)}
         />
       ) : null}

@@ -2,10 +2,10 @@
  * The pages without a session: sign-in, sign-up, one-time links, and the return from an identity provider.
  */
 import { useState, useEffect, useRef, type ReactNode } from 'react'
-import { problemOf, type Problem } from '../api/client.js'
+import { CallFailed, problemOf, type Problem } from '../api/client.js'
 import { change } from '../api/endpoints.js'
 import { Button } from '../components/button.js'
-import { useSubmit, TextField } from '../components/form.js'
+import { Form, TextField, useForm, type Bound } from '../components/form.js'
 import { ProblemLine } from '../components/states.js'
 import { Link, go, useLocation } from '../routing.js'
 import { Mark } from '../shell/navigation-rail.js'
@@ -23,27 +23,21 @@ export function SignInPages() {
 
 function SignIn() {
   const { session, adopt } = useSession()
-  const [email, setEmail] = useState('')
-  const [password, setPassword] = useState('')
-  const { busy, problem, submit } = useSubmit(async () => {
-    adopt(await change('POST /session', { email, password }))
+  const form = useForm({ email: '', password: '' }, async (login) => {
+    adopt(await change('POST /session', login))
   })
   return (
     <SignInFrame title="Sign in">
       {session.needsSetUp ? (
-        <p className="hint-box">
+        <p className="problem warn">
           There is no administrator yet. Open the set-up link that the gateway printed when it
           started.
         </p>
       ) : null}
-      <form className="form" onSubmit={submit}>
-        <Email value={email} onChange={setEmail} />
-        <Password label="Password" value={password} onChange={setPassword} isNew={false} />
-        <ProblemLine problem={problem} />
-        <Button type="submit" tone="primary" busy={busy}>
-          Sign in
-        </Button>
-      </form>
+      <Form form={form} verb="Sign in">
+        <Email {...form.field('email')} />
+        <Password label="Password" {...form.field('password')} />
+      </Form>
       {session.oidc === null ? null : <OidcButton provider={session.oidc} />}
       {session.signUp ? (
         <p className="soft">
@@ -55,44 +49,36 @@ function SignIn() {
 }
 
 function OidcButton({ provider }: { readonly provider: string }) {
-  const { busy, problem, submit } = useSubmit(async () => {
+  const form = useForm({}, async () => {
     const { url } = await change('POST /oidc/start', {})
     window.location.assign(url)
   })
   return (
-    <form className="form" onSubmit={submit}>
+    <Form form={form} verb={`Sign in with ${provider}`} tone="plain">
       <p className="or">or</p>
-      <Button type="submit" busy={busy}>
-        Sign in with {provider}
-      </Button>
-      <ProblemLine problem={problem} />
-    </form>
+    </Form>
   )
 }
 
 function SignUp() {
   const { adopt } = useSession()
-  const [email, setEmail] = useState('')
-  const [password, setPassword] = useState('')
-  const { busy, problem, submit } = useSubmit(async () => {
-    await change('POST /sign-up', { email, password })
-    adopt(await change('POST /session', { email, password }))
+  const form = useForm({ email: '', password: '' }, async (login) => {
+    await change('POST /sign-up', login)
+    try {
+      adopt(await change('POST /session', login))
+    } catch (error) {
+      const problem = problemOf(error)
+      const message = 'An account with this e-mail exists already. Sign in instead.'
+      throw new CallFailed(problem.kind === 'unauthenticated' ? { ...problem, message } : problem)
+    }
     go('/', { replace: true })
   })
-  const shown =
-    problem?.kind === 'unauthenticated'
-      ? { ...problem, message: 'An account with this e-mail exists already. Sign in instead.' }
-      : problem
   return (
     <SignInFrame title="Sign up" text="An account has keys, a plan and usage of its own.">
-      <form className="form" onSubmit={submit}>
-        <Email value={email} onChange={setEmail} />
-        <Password label="Password" value={password} onChange={setPassword} isNew />
-        <ProblemLine problem={shown} />
-        <Button type="submit" tone="primary" busy={busy}>
-          Sign up
-        </Button>
-      </form>
+      <Form form={form} verb="Sign up">
+        <Email {...form.field('email')} />
+        <Password label="Password" isNew {...form.field('password')} />
+      </Form>
       <p className="soft">
         Have an account? <Link to="/">Sign in</Link>
       </p>
@@ -119,9 +105,7 @@ let taken = ''
 function LinkPage({ kind }: { readonly kind: 'setup' | 'reset' }) {
   const { adopt } = useSession()
   const [link] = useState(() => (taken = takeToken() || taken))
-  const [email, setEmail] = useState('')
-  const [password, setPassword] = useState('')
-  const { busy, problem, submit } = useSubmit(async () => {
+  const form = useForm({ email: '', password: '' }, async ({ email, password }) => {
     const reply =
       kind === 'setup'
         ? await change('POST /setup', { link, email, password })
@@ -141,19 +125,15 @@ function LinkPage({ kind }: { readonly kind: 'setup' | 'reset' }) {
       }
     >
       {link === '' ? (
-        <p className="hint-box">
+        <p className="problem warn">
           The link is incomplete: the part after # is missing. Copy the whole link, or ask for a new
           one.
         </p>
       ) : (
-        <form className="form" onSubmit={submit}>
-          {isSetUp ? <Email value={email} onChange={setEmail} /> : null}
-          <Password label="New password" value={password} onChange={setPassword} isNew />
-          <ProblemLine problem={problem} />
-          <Button type="submit" tone="primary" busy={busy}>
-            {isSetUp ? 'Create administrator' : 'Set password'}
-          </Button>
-        </form>
+        <Form form={form} verb={isSetUp ? 'Create administrator' : 'Set password'}>
+          {isSetUp ? <Email {...form.field('email')} /> : null}
+          <Password label="New password" isNew {...form.field('password')} />
+        </Form>
       )}
     </SignInFrame>
   )
@@ -205,9 +185,9 @@ function SignInFrame({ title, text, children }: DoorProps) {
   }, [title])
   return (
     <main className="door">
-      <div className="door-panel">
+      <div className="stack gap-20">
         <Mark />
-        <h1 className="page-title">{title}</h1>
+        <h1>{title}</h1>
         {text === undefined ? null : <p className="soft">{text}</p>}
         {children}
       </div>
@@ -215,13 +195,8 @@ function SignInFrame({ title, text, children }: DoorProps) {
   )
 }
 
-interface InputProps {
-  readonly value: string
-  readonly onChange: (value: string) => void
-}
-
 /** An e-mail address. */
-export function Email({ value, onChange }: InputProps) {
+export function Email(field: Bound) {
   return (
     <TextField
       label="E-mail"
@@ -229,31 +204,26 @@ export function Email({ value, onChange }: InputProps) {
       name="email"
       autoComplete="username"
       required
-      value={value}
-      onChange={(event) => onChange(event.target.value)}
+      {...field}
     />
   )
 }
 
-interface PasswordProps extends InputProps {
+interface PasswordProps extends Bound {
   readonly label: string
-  readonly isNew: boolean
-  readonly error?: string | undefined
+  readonly isNew?: boolean
 }
 
 /** A password field with the attributes that password managers need. */
-export function Password({ label, isNew, error, value, onChange }: PasswordProps) {
+export function Password({ isNew = false, ...field }: PasswordProps) {
   return (
     <TextField
-      label={label}
-      error={error}
       type="password"
       name={isNew ? 'new-password' : 'password'}
       autoComplete={isNew ? 'new-password' : 'current-password'}
       required
       {...(isNew ? { hint: 'At least 8 characters. A sentence is stronger.', minLength: 8 } : {})}
-      value={value}
-      onChange={(event) => onChange(event.target.value)}
+      {...field}
     />
   )
 }

@@ -3,10 +3,11 @@ import type { StatementReply } from '../../server/schema/schema.js'
 import { call, problemOf, urlOf } from '../api/client.js'
 import { useResource } from '../api/cache.js'
 import { Button } from '../components/button.js'
+import { Filter } from '../components/form.js'
 import { report } from '../components/notices.js'
 import { Loaded } from '../components/states.js'
+import { counts, names } from '../components/columns.js'
 import { DataTable, type Column } from '../components/data-table.js'
-import { Absent, Count } from '../components/values.js'
 import { saveFile } from '../format/csv.js'
 import { plural } from '../format/number.js'
 import { setQuery, useLocation } from '../routing.js'
@@ -36,16 +37,12 @@ export function StatementPage() {
         </Button>
       }
       filters={
-        <label className="span">
-          <span className="unseen">Month</span>
-          <select value={month} onChange={(event) => setQuery({ month: event.target.value })}>
-            {months.map((each) => (
-              <option key={each} value={each}>
-                {each}
-              </option>
-            ))}
-          </select>
-        </label>
+        <Filter
+          label="Month"
+          value={month}
+          options={months.map((each) => ({ value: each, label: each }))}
+          onChange={(value) => setQuery({ month: value })}
+        />
       }
     >
       <Loaded resource={resource} what="The statement" holds="Requests are still counted.">
@@ -83,28 +80,19 @@ async function saveStatement(month: string, account: string): Promise<void> {
 type Line = StatementReply['lines'][number]
 
 const COLUMNS: readonly Column<Line>[] = [
-  { id: 'account', head: 'Account', cell: ({ account }) => account },
-  { id: 'key', head: 'Key', cell: ({ key, key_id }) => key ?? (key_id || <Absent />) },
-  { id: 'model', head: 'Model', cell: ({ model }) => model },
+  names('account', 'Account', ({ account }) => account),
+  names('key', 'Key', ({ key, key_id }) => key ?? (key_id || null)),
+  names('model', 'Model', ({ model }) => model),
+  counts('requests', 'Requests', ({ requests }) => requests),
+  counts('input', 'Input', (line) => line.input_tokens, { minor: true }),
+  counts('output', 'Output', (line) => line.output_tokens, { minor: true }),
   {
-    id: 'requests',
-    head: 'Requests',
+    id: 'cost',
+    head: 'Cost (USD)',
+    cell: ({ cost_usd }) => cost_usd,
+    value: ({ cost_usd }) => Number(cost_usd),
     numeric: true,
-    cell: ({ requests }) => <Count value={requests} />,
   },
-  {
-    id: 'input',
-    head: 'Input',
-    numeric: true,
-    cell: (line) => <Count value={line.input_tokens} />,
-  },
-  {
-    id: 'output',
-    head: 'Output',
-    numeric: true,
-    cell: (line) => <Count value={line.output_tokens} />,
-  },
-  { id: 'cost', head: 'Cost (USD)', numeric: true, cell: ({ cost_usd }) => cost_usd },
 ]
 
 /** The current month and those before it, such as `2026-11`. */

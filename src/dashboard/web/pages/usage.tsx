@@ -6,18 +6,21 @@ import { read } from '../api/endpoints.js'
 import { IconButton, SaveCsv } from '../components/button.js'
 import {
   coloursOf,
+  groupName,
   Chart,
   Swatch,
   type ChartPick,
   type Series,
   type Colour,
 } from '../components/chart.js'
+import { amounts, counts } from '../components/columns.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { FilterBar, type ListFilter } from '../components/filter-bar.js'
+import { Filter } from '../components/form.js'
 import { FirstCall } from '../components/request-code.js'
 import { Pulse, Loaded, Empty } from '../components/states.js'
 import { RangePicker, useRange, type Range } from '../components/time-range.js'
-import { Count, Money } from '../components/values.js'
+import { Money } from '../components/values.js'
 import { plural, count, dollars, duration, percent } from '../format/number.js'
 import {
   barsOf,
@@ -165,6 +168,7 @@ function GroupSwitch({ group, labels }: SwitchProps) {
   const more = [...GROUPINGS, ...named]
   const isMore = group !== 'model' && group !== 'key'
   const isKnown = !isMore || more.some(({ value }) => value === group)
+  const known = isKnown ? more : [{ value: group, label: nameOfGrouping(group) }, ...more]
   return (
     <>
       <span className="switch" role="group" aria-label="Group by">
@@ -174,20 +178,13 @@ function GroupSwitch({ group, labels }: SwitchProps) {
           </button>
         ))}
       </span>
-      <select
-        className={isMore ? 'filter set' : 'filter'}
-        aria-label="More groups"
+      <Filter
+        label="More groups"
+        all="by …"
         value={isMore ? group : ''}
-        onChange={(event) => choose(event.target.value === '' ? 'model' : event.target.value)}
-      >
-        <option value="">by …</option>
-        {isKnown ? null : <option value={group}>by {nameOfGrouping(group)}</option>}
-        {more.map(({ value, label }) => (
-          <option key={value} value={value}>
-            by {label}
-          </option>
-        ))}
-      </select>
+        options={known.map(({ value, label }) => ({ value, label: `by ${label}` }))}
+        onChange={(value) => choose(value === '' ? 'model' : value)}
+      />
     </>
   )
 }
@@ -211,7 +208,7 @@ function UsageCharts({ usage, colourOf, words }: ChartsProps) {
   const grouped = (pick: (point: UsagePoint) => number): Series[] =>
     usage.groups.map((group) => ({
       id: group.id,
-      label: group.label,
+      label: groupName(group),
       colour: colourOf(group.id),
       values: sumsOf(buckets, group.points, pick),
     }))
@@ -309,7 +306,7 @@ function columnsOf(
       head: name.charAt(0).toUpperCase() + name.slice(1),
       cell: ({ id, label, accountName }) => (
         <span
-          className="cut cell-name"
+          className="cut strong"
           title={accountName === null ? label : `${label}, ${accountName}`}
         >
           <Swatch colour={isCharted(id) ? colourOf(id) : '--soft'} /> {label}
@@ -319,9 +316,9 @@ function columnsOf(
       sort: 'name',
       text: true,
     },
-    number('requests', 'Requests', ({ requests }) => requests),
-    number('inputTokens', 'Input', ({ inputTokens }) => inputTokens, true),
-    number('outputTokens', 'Output', ({ outputTokens }) => outputTokens, true),
+    counts('requests', 'Requests', ({ requests }) => requests),
+    counts('inputTokens', 'Input', ({ inputTokens }) => inputTokens, { minor: true }),
+    counts('outputTokens', 'Output', ({ outputTokens }) => outputTokens, { minor: true }),
     {
       id: 'errors',
       head: 'Errors',
@@ -332,13 +329,9 @@ function columnsOf(
       numeric: true,
       minor: true,
     },
-    {
-      id: 'spend',
-      head: 'Spend',
+    amounts('spend', 'Spend', ({ spendNanoUsd }) => spendNanoUsd, {
       cell: (row) => <Money nano={row.spendNanoUsd} unpriced={row.unpricedRequests} />,
-      sort: 'spend',
-      numeric: true,
-    },
+    }),
     {
       id: 'share',
       head: 'Share',
@@ -347,15 +340,6 @@ function columnsOf(
       extra: true,
     },
   ]
-}
-
-function number(
-  sort: string,
-  head: string,
-  pick: (row: GroupRow) => number,
-  minor = false,
-): Column<GroupRow> {
-  return { id: sort, head, cell: (row) => <Count value={pick(row)} />, sort, numeric: true, minor }
 }
 
 /** The filter of Requests that selects a group; null for one that Requests cannot select. */

@@ -52,7 +52,11 @@ export function AccountSwitch({ hasAll }: { readonly hasAll: boolean }) {
   return (
     <Picker
       trigger={
-        <button type="button" className="filter set account" aria-label={`Account: ${name}`}>
+        <button
+          type="button"
+          className="filter account row line spread"
+          aria-label={`Account: ${name}`}
+        >
           <span className="cut" title={name}>
             {name}
           </span>

@@ -52,7 +52,7 @@ export function CommandPalette({ onClose }: { readonly onClose: () => void }) {
   }
   return (
     <Dialog title="Find" wide onClose={onClose}>
-      <div className="palette" ref={list} onKeyDown={onKey}>
+      <div className="palette stack" ref={list} onKeyDown={onKey}>
         <input
           type="search"
           className="input"
@@ -68,11 +68,11 @@ export function CommandPalette({ onClose }: { readonly onClose: () => void }) {
         </p>
         {groups.map(({ title, items: found }) => (
           <section key={title} aria-label={title}>
-            <h3 className="palette-group">{title}</h3>
+            <h3 className="note">{title}</h3>
             <ul>
               {found.map(({ to, text: name, note }) => (
                 <li key={to}>
-                  <Link to={to} className="menu-item palette-item" onClick={onClose}>
+                  <Link to={to} className="menu-item" onClick={onClose}>
                     <span className="cut" title={name}>
                       {name}
                     </span>
@@ -141,7 +141,7 @@ function useFound(text: string, asked: string): readonly Group[] {
       items: (found?.requests ?? []).map(({ requestId, accountId, atMs, model, status }) => ({
         to: `/requests?request=${requestId}&account=${accountId}`,
         text: requestId,
-        note: `${status} · ${model} · ${listTime(atMs, Date.now())}`,
+        note: `${status} · ${model === 'other' ? 'unknown model' : model} · ${listTime(atMs, Date.now())}`,
       })),
     },
     {

@@ -41,7 +41,7 @@ export function Rail() {
           </Base.Portal>
         </Base.Root>
         <Mark />
-        <span className="top-bar-here">{here}</span>
+        <span className="soft end">{here}</span>
       </header>
     </>
   )
@@ -51,7 +51,7 @@ function Contents() {
   const { readsGateway } = useRights()
   return (
     <div className="rail-contents">
-      <Link to="/" className="rail-mark" aria-label="Sluice, overview">
+      <Link to="/" aria-label="Sluice, overview">
         <Mark />
       </Link>
       <nav aria-label="Pages">
@@ -105,7 +105,7 @@ function PlanChip() {
   const { data } = useResource('/account', { account: scope }, { enabled: scope !== 'all' })
   if (scope === 'all') {
     return (
-      <Link to="/accounts" className="plan-chip">
+      <Link to="/accounts" className="plan-chip small">
         All accounts
       </Link>
     )
@@ -115,7 +115,7 @@ function PlanChip() {
   return (
     <Link
       to={withScope('/keys', scope)}
-      className="plan-chip"
+      className="plan-chip small"
       title={`${name}, $${plan.priceUsd} a month`}
     >
       {planText(plan.name, liveKeys, plan.maxKeys)}
@@ -128,12 +128,12 @@ function Foot() {
   const { signOut } = useSession()
   const theme = useThemeChoice()
   return (
-    <div className="rail-foot">
+    <div className="rail-foot stack">
       <PlanChip />
-      <Link to="/settings" className="rail-who" title={email}>
+      <Link to="/settings" className="rail-who note cut" title={email}>
         {email}
       </Link>
-      <div className="rail-tools">
+      <div className="row line spread gap-4">
         <span className="switch" role="group" aria-label="Theme">
           {THEMES.map(({ choice, icon, label }) => (
             <button

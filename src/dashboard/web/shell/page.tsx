@@ -27,7 +27,7 @@ export function Page({ title, purpose, action, filters, scoped = false, children
   const mayChoose = readsGateway || accounts.length > 1
   const choice =
     mayChoose && scoped !== false ? (
-      <Suspense fallback={<span className="filter account" />}>
+      <Suspense fallback={<span className="filter account row" />}>
         <AccountSwitch hasAll={scoped !== 'one'} />
       </Suspense>
     ) : undefined
@@ -38,13 +38,13 @@ export function Page({ title, purpose, action, filters, scoped = false, children
     <main className="page" id="content" tabIndex={-1}>
       <header className="page-head">
         <div>
-          <h1 className="page-title">{title}</h1>
-          <p className="page-purpose">{purpose}</p>
+          <h1>{title}</h1>
+          <p className="soft">{purpose}</p>
         </div>
-        {action === undefined ? null : <div className="page-action">{action}</div>}
+        {action === undefined ? null : <div className="page-action row">{action}</div>}
       </header>
       {filters === undefined && choice === undefined ? null : (
-        <div className="filters">
+        <div className="filters row">
           {choice}
           {filters}
           {filters === undefined ? null : <ViewsButton />}
@@ -86,11 +86,11 @@ interface BlockProps {
 /** A section of a page with a heading. */
 export function Block({ title, note, action, children }: BlockProps) {
   return (
-    <section className="block">
-      <header className="block-head">
-        <h2 className="block-title">{title}</h2>
-        {note === undefined ? null : <span className="block-note">{note}</span>}
-        {action === undefined ? null : <div className="block-action">{action}</div>}
+    <section className="stack gap-12">
+      <header className="block-head row line">
+        <h2>{title}</h2>
+        {note === undefined ? null : <span className="note">{note}</span>}
+        {action === undefined ? null : <div className="end">{action}</div>}
       </header>
       {children}
     </section>

@@ -1,10 +1,9 @@
 /** The views that the user has saved: the page with its filters and order, under a name. */
-import { useState } from 'react'
 import { useResource } from '../api/cache.js'
 import { change } from '../api/endpoints.js'
 import { IconButton } from '../components/button.js'
-import { Dialog, FormFoot } from '../components/dialog.js'
-import { TextField, useSubmit } from '../components/form.js'
+import { FormDialog } from '../components/dialog.js'
+import { TextField } from '../components/form.js'
 import { report } from '../components/notices.js'
 import { ProblemLine } from '../components/states.js'
 import { Link, useLocation } from '../routing.js'
@@ -13,40 +12,37 @@ import { Link, useLocation } from '../routing.js'
 export function SavedViews({ onClose }: { readonly onClose: () => void }) {
   const { path, query } = useLocation()
   const { data, problem } = useResource('/views')
-  const [name, setName] = useState('')
   const views = data?.views ?? []
-  const form = useSubmit(async () => {
-    const known = views.find((view) => view.name === name.trim())
-    await change(
-      'PUT /views/{id}',
-      { name: name.trim(), url: urlOf(path, query) },
-      known?.id ?? newId(),
-    )
-    report(`Saved the view ${name.trim()}.`)
-    onClose()
-  })
+  const url = urlOf(path, query)
   return (
-    <Dialog
+    <FormDialog
       title="Saved views"
       description="A view is this page with its filters and order, under a name. Only you see your views."
+      verb="Save view"
+      initial={{ name: '' }}
+      send={async (values) => {
+        const name = values.name.trim()
+        const known = views.find((view) => view.name === name)
+        await change('PUT /views/{id}', { name, url }, known?.id ?? newId())
+        report(`Saved the view ${name}.`)
+      }}
       onClose={onClose}
     >
-      <form className="form" onSubmit={form.submit}>
-        <TextField
-          label="Name"
-          hint={`Saves ${urlOf(path, query)}`}
-          required
-          autoFocus
-          maxLength={80}
-          autoComplete="off"
-          value={name}
-          onChange={(event) => setName(event.target.value)}
-        />
-        <ProblemLine problem={form.problem ?? problem} />
-        {views.length === 0 ? null : (
-          <ul className="views">
+      {({ field }) => (
+        <>
+          <TextField
+            label="Name"
+            hint={`Saves ${url}`}
+            required
+            autoFocus
+            maxLength={80}
+            autoComplete="off"
+            {...field('name')}
+          />
+          <ProblemLine problem={problem} />
+          <ul className="stack gap-4">
             {views.map((view) => (
-              <li key={view.id}>
+              <li key={view.id} className="row line spread">
                 <Link to={view.url} className="cut" title={view.url} onClick={onClose}>
                   {view.name}
                 </Link>
@@ -58,10 +54,9 @@ export function SavedViews({ onClose }: { readonly onClose: () => void }) {
               </li>
             ))}
           </ul>
-        )}
-        <FormFoot verb="Save view" busy={form.busy} onCancel={onClose} />
-      </form>
-    </Dialog>
+        </>
+      )}
+    </FormDialog>
   )
 }
 

@@ -1,16 +1,9 @@
 /** Dialogs of a key: edit, rotate, revoke. */
-import { useState } from 'react'
-import type {
-  CreatedKeyReply,
-  Key,
-  KeyDetailReply,
-  RotatedKeyReply,
-} from '../../../server/schema/schema.js'
+import type { CreatedKeyReply, Key, KeyDetailReply } from '../../../server/schema/schema.js'
 import { useResource } from '../../api/cache.js'
 import { change } from '../../api/endpoints.js'
-import { CopyButton } from '../../components/copy-button.js'
-import { Confirm, Dialog, SavedFoot } from '../../components/dialog.js'
-import { TextField } from '../../components/form.js'
+import { Dialog, FormDialog, ShownOnce } from '../../components/dialog.js'
+import { TextField, type Bound } from '../../components/form.js'
 import { report } from '../../components/notices.js'
 import { useExampleModel, RequestCode } from '../../components/request-code.js'
 import { baseOf } from '../../format/request-formats.js'
@@ -18,8 +11,8 @@ import { Failed } from '../../components/states.js'
 import { clockTime, fullTime } from '../../format/time.js'
 import { Link } from '../../routing.js'
 import { useAccount, useRights, useSession } from '../../shell/session.js'
-import { changeBody, draftOf, maskOf, BLANK, createBody } from './key-draft.js'
-import { KeyForm } from './key-form.js'
+import { changeBody, draftOf, faultsOf, maskOf, BLANK, createBody } from './key-draft.js'
+import { KeyFields } from './key-form.js'
 
 /** What a dialog does with a key; `limits` edits it, beginning with its limits. */
 export type KeyAct = 'edit' | 'limits' | 'rotate' | 'revoke'
@@ -61,93 +54,85 @@ function of({ accountId }: Key): { readonly account: string } {
 
 /** Changes the name, expiry, models, limits or labels of a key. */
 function EditKey({ detail: { key, plan }, atLimits, onClose }: KeyProps & { atLimits: boolean }) {
-  const [reason, setReason] = useState('')
   const initial = draftOf(key)
   return (
-    <Dialog
+    <FormDialog
       title={`Edit ${key.name}`}
       description={<AccountNote apiKey={key} />}
+      verb="Save"
       {...(atLimits ? { focus: '.limit-fields input' } : {})}
+      initial={{ ...initial, limited: atLimits ? 'own' : initial.limited, reason: '' }}
+      check={(draft) => faultsOf(draft, plan, Date.now())}
+      send={async ({ reason, ...draft }) => {
+        const body = { ...changeBody(draft, Date.now()), reason }
+        await change('PATCH /keys/{id}', body, key.id, of(key))
+        report(`Saved. ${draft.name} has the new settings.`)
+      }}
       onClose={onClose}
     >
-      <KeyForm
-        initial={atLimits ? { ...initial, limited: true } : initial}
-        plan={plan}
-        endsAtMs={key.expiresAtMs}
-        isInside={atLimits}
-        verb="Save"
-        onClose={onClose}
-        send={async (draft) => {
-          const body = { ...changeBody(draft, Date.now()), reason }
-          await change('PATCH /keys/{id}', body, key.id, of(key))
-          report(`Saved. ${draft.name} has the new settings.`)
-          onClose()
-        }}
-      >
-        <ReasonField value={reason} onChange={setReason} />
-      </KeyForm>
-    </Dialog>
+      {(form) => (
+        <>
+          <KeyFields form={form} plan={plan} endsAtMs={key.expiresAtMs} isInside={atLimits} />
+          <ReasonField {...form.field('reason')} />
+        </>
+      )}
+    </FormDialog>
   )
 }
 
 /** Creates a replacement with the same settings. Both keys work until the old one is revoked or expires. */
 function RotateKey({ detail: { key, plan, liveKeys }, onClose }: KeyProps) {
-  const [made, setMade] = useState<RotatedKeyReply | null>(null)
-  const [reason, setReason] = useState('')
-  if (made !== null) {
-    const { oldEndsAtMs } = made
-    const end = oldEndsAtMs === null ? 'you revoke it' : fullTime(oldEndsAtMs)
-    return <Secret made={made} note={`${maskOf(key)} works until ${end}.`} onClose={onClose} />
-  }
   const isFull = plan.maxKeys !== null && liveKeys >= plan.maxKeys
   return (
-    <Confirm
+    <FormDialog
+      asks
       title={`Rotate ${key.name}?`}
-      consequence={
+      description={
         <>
-          <p>
-            Rotating creates a new key with the same name, models, limits and labels.{' '}
-            <code>{maskOf(key)}</code>{' '}
-            {isFull
-              ? `works for 24 more hours: the plan allows ${plan.maxKeys ?? 0} keys, and a rotation may exceed it for that time.`
-              : 'works until you revoke it.'}
-          </p>
-          <ReasonField value={reason} onChange={setReason} />
+          Rotating creates a new key with the same name, models, limits and labels.{' '}
+          <code>{maskOf(key)}</code>{' '}
+          {isFull
+            ? `works for 24 more hours: the plan allows ${plan.maxKeys ?? 0} keys, and a rotation may exceed it for that time.`
+            : 'works until you revoke it.'}
         </>
       }
       verb="Rotate"
       tone="primary"
-      keepOpen
-      act={async () => {
-        setMade(await change('POST /keys/{id}/rotate', { reason }, key.id, of(key)))
+      initial={{ reason: '' }}
+      send={async ({ reason }) => {
+        const made = await change('POST /keys/{id}/rotate', { reason }, key.id, of(key))
+        const end = made.oldEndsAtMs === null ? 'you revoke it' : fullTime(made.oldEndsAtMs)
+        return <Secret made={made} note={`${maskOf(key)} works until ${end}.`} onClose={onClose} />
       }}
       onClose={onClose}
-    />
+    >
+      {(form) => <ReasonField {...form.field('reason')} />}
+    </FormDialog>
   )
 }
 
 /** Revokes a key. */
 function RevokeKey({ detail: { key }, onClose }: KeyProps) {
-  const [reason, setReason] = useState('')
   return (
-    <Confirm
+    <FormDialog
+      asks
       title={`Revoke ${key.name}?`}
-      consequence={
+      description={
         <>
-          <p>
-            Requests with <code>{maskOf(key)}</code> of the account {key.accountName} fail within 1
-            second. This cannot be undone.
-          </p>
-          <ReasonField value={reason} onChange={setReason} />
+          Requests with <code>{maskOf(key)}</code> of the account {key.accountName} fail within 1
+          second. This cannot be undone.
         </>
       }
       verb="Revoke"
-      act={async () => {
+      initial={{ reason: '' }}
+      send={async ({ reason }) => {
         await change('DELETE /keys/{id}', undefined, key.id, { ...of(key), reason })
         report(`Revoked. ${key.name} stopped working at ${clockTime(Date.now())}.`)
       }}
       onClose={onClose}
-    />
+    >
+      {(form) => <ReasonField {...form.field('reason')} />}
+    </FormDialog>
   )
 }
 
@@ -157,57 +142,40 @@ function AccountNote({ apiKey }: { readonly apiKey: Key }) {
   return apiKey.accountId === me.id ? null : `A key of the account ${apiKey.accountName}.`
 }
 
-interface ReasonProps {
-  readonly value: string
-  readonly onChange: (value: string) => void
-}
-
 /** Administrators act for others, so they can say why. */
-function ReasonField({ value, onChange }: ReasonProps) {
+function ReasonField(field: Bound) {
   const { isAdmin } = useRights()
   if (!isAdmin) return null
-  return (
-    <TextField
-      label="Reason"
-      hint="Optional, for the audit log."
-      maxLength={200}
-      autoComplete="off"
-      value={value}
-      onChange={(event) => onChange(event.target.value)}
-    />
-  )
+  const hint = 'Optional, for the audit log.'
+  return <TextField label="Reason" hint={hint} maxLength={200} autoComplete="off" {...field} />
 }
 
-/**
- * Creates a key and then shows its secret once.
- *
- * Creates a key: one dialog for the settings and then for the secret. The secret is kept only in the state of
- * this dialog.
- */
+/** Creates a key and then shows its secret once, which is kept only in the state of this dialog. */
 export function CreateKey({ onClose }: { readonly onClose: () => void }) {
   const { plan } = useAccount()
-  const [made, setMade] = useState<CreatedKeyReply | null>(null)
-  if (made !== null) return <Secret made={made} onClose={onClose} />
   return (
-    <Dialog title="Create key" onClose={onClose}>
-      <KeyForm
-        initial={BLANK}
-        plan={plan}
-        endsAtMs={null}
-        verb="Create"
-        onClose={onClose}
-        send={async (draft) => setMade(await change('POST /keys', createBody(draft, Date.now())))}
-        advice={(problem) =>
-          problem.kind === 'plan_limit' ? (
-            <p className="soft">
-              <Link to="/keys" onClick={onClose}>
-                See which keys are not used
-              </Link>
-            </p>
-          ) : null
-        }
-      />
-    </Dialog>
+    <FormDialog
+      title="Create key"
+      verb="Create"
+      initial={BLANK}
+      check={(draft) => faultsOf(draft, plan, Date.now())}
+      send={async (draft) => {
+        const made = await change('POST /keys', createBody(draft, Date.now()))
+        return <Secret made={made} onClose={onClose} />
+      }}
+      advice={(problem) =>
+        problem.kind === 'plan_limit' ? (
+          <p className="soft">
+            <Link to="/keys" onClick={onClose}>
+              See which keys are not used
+            </Link>
+          </p>
+        ) : null
+      }
+      onClose={onClose}
+    >
+      {(form) => <KeyFields form={form} plan={plan} endsAtMs={null} />}
+    </FormDialog>
   )
 }
 
@@ -218,28 +186,19 @@ interface SecretProps {
   readonly onClose: () => void
 }
 
-/**
- * The dialog of the secret.
- *
- * A new key's secret, shown once. The dialog closes only by its button.
- */
+/** A new key's secret, shown once. */
 function Secret({ made: { key, secret }, note, onClose }: SecretProps) {
   const { session } = useSession()
   const model = useExampleModel(key.models)
   return (
-    <Dialog
+    <ShownOnce
       title={`Key ${key.name}`}
       description={`Copy it now. You will not see it again.${note === undefined ? '' : ` ${note}`}`}
-      closable={false}
-      wide
+      what="key"
+      secret={secret}
       onClose={onClose}
     >
-      <div className="secret">
-        <code className="secret-text">{secret}</code>
-        <CopyButton text={secret} what="key" label />
-      </div>
       <RequestCode target={{ base: baseOf(session.publicUrl), model, key: secret }} />
-      <SavedFoot onClose={onClose} />
-    </Dialog>
+    </ShownOnce>
   )
 }

@@ -6,6 +6,7 @@ import type {
   KeyLimits,
   Plan,
 } from '../../../server/schema/schema.js'
+import type { Faults } from '../../components/form.js'
 import { exactCount, exactDollars } from '../../format/number.js'
 import { DAY_MS } from '../../format/time-buckets.js'
 
@@ -20,6 +21,8 @@ export type LimitName = keyof KeyLimits
 export interface LimitField {
   readonly name: LimitName
   readonly label: string
+  /** After the amount, in a list. */
+  readonly short: string
   /** Number of API units per unit of the field. */
   readonly unit: number
   readonly step: number
@@ -27,34 +30,53 @@ export interface LimitField {
 
 /** The fields in display order. */
 export const LIMIT_FIELDS: readonly LimitField[] = [
-  { name: 'requestsPerMinute', label: 'Requests per minute', unit: 1, step: 1 },
-  { name: 'tokensPerMinute', label: 'Tokens per minute', unit: 1, step: 1 },
-  { name: 'concurrent', label: 'Concurrent requests', unit: 1, step: 1 },
-  { name: 'nanoUsdPerDay', label: 'Dollars per day (UTC)', unit: NANO, step: 0.01 },
-  { name: 'nanoUsdPerWeek', label: 'Dollars per week (UTC)', unit: NANO, step: 0.01 },
-  { name: 'nanoUsdPerMonth', label: 'Dollars per month (UTC)', unit: NANO, step: 0.01 },
+  {
+    name: 'requestsPerMinute',
+    label: 'Requests per minute',
+    short: 'requests / min',
+    unit: 1,
+    step: 1,
+  },
+  { name: 'tokensPerMinute', label: 'Tokens per minute', short: 'tokens / min', unit: 1, step: 1 },
+  { name: 'concurrent', label: 'Concurrent requests', short: 'at once', unit: 1, step: 1 },
+  { name: 'nanoUsdPerDay', label: 'Dollars per day (UTC)', short: '/ day', unit: NANO, step: 0.01 },
+  {
+    name: 'nanoUsdPerWeek',
+    label: 'Dollars per week (UTC)',
+    short: '/ week',
+    unit: NANO,
+    step: 0.01,
+  },
+  {
+    name: 'nanoUsdPerMonth',
+    label: 'Dollars per month (UTC)',
+    short: '/ month',
+    unit: NANO,
+    step: 0.01,
+  },
 ]
 
 /** The current values of the form. */
-export interface Draft {
+export interface Draft extends Readonly<Record<LimitName, string>> {
   readonly name: string
   /** Days; or: never (empty), `keep`, `date`. */
   readonly expiry: string
   /** `2027-04-01`, if `expiry` is `date`. */
   readonly date: string
-  readonly someModels: boolean
+  /** `all`, `some`. */
+  readonly some: string
   readonly models: readonly string[]
   /** `upstream`: the lists of the upstreams; `none`, `all`, `some`. */
   readonly tools: string
   /** The names for `some`: `web_search mcp`. */
   readonly toolNames: string
-  readonly limited: boolean
-  readonly limits: Readonly<Record<LimitName, string>>
+  /** `plan`, `own`. */
+  readonly limited: string
   /** `team=research env=ci`. */
   readonly labels: string
 }
 
-const NO_LIMITS: Draft['limits'] = {
+const NO_LIMITS: Readonly<Record<LimitName, string>> = {
   requestsPerMinute: '',
   tokensPerMinute: '',
   concurrent: '',
@@ -68,12 +90,12 @@ export const BLANK: Draft = {
   name: '',
   expiry: '',
   date: '',
-  someModels: false,
+  some: 'all',
   models: [],
   tools: 'upstream',
   toolNames: '',
-  limited: false,
-  limits: NO_LIMITS,
+  limited: 'plan',
+  ...NO_LIMITS,
   labels: '',
 }
 
@@ -87,12 +109,12 @@ export function draftOf({ name, expiresAtMs, models, allowTools, limits, labels 
     ...BLANK,
     name,
     expiry: expiresAtMs === null ? '' : 'keep',
-    someModels: models !== null,
+    some: models === null ? 'all' : 'some',
     models: models ?? [],
     tools: toolsChoice(allowTools),
     toolNames: (allowTools ?? []).filter((tool) => tool !== ANY_TOOL).join(' '),
-    limited: Object.keys(limits).length > 0,
-    limits: { ...NO_LIMITS, ...Object.fromEntries(shown) },
+    limited: Object.keys(limits).length > 0 ? 'own' : 'plan',
+    ...Object.fromEntries(shown),
     labels: Object.entries(labels)
       .map(([label, value]) => `${label}=${value}`)
       .join(' '),
@@ -109,9 +131,9 @@ export function changeBody(draft: Draft, nowMs: number): ChangeKeyBody {
   return {
     name: draft.name,
     ...(draft.expiry === 'keep' ? {} : { expiresAtMs: endMs(draft, nowMs) }),
-    models: draft.someModels ? [...draft.models] : null,
+    models: draft.some === 'some' ? [...draft.models] : null,
     allowTools: toolsOf(draft),
-    limits: draft.limited ? limitsOf(draft) : {},
+    limits: draft.limited === 'own' ? limitsOf(draft) : {},
     labels: labelsIn(draft.labels),
   }
 }
@@ -142,11 +164,11 @@ function endMs({ expiry, date }: Pick<Draft, 'expiry' | 'date'>, nowMs: number) 
   return new Date(`${date}T00:00:00`).getTime() + DAY_MS
 }
 
-function limitsOf({ limits }: Draft): KeyLimits {
+function limitsOf(draft: Draft): KeyLimits {
   return Object.fromEntries(
-    LIMIT_FIELDS.filter(({ name }) => limits[name] !== '').map(({ name, unit }) => [
+    LIMIT_FIELDS.filter(({ name }) => draft[name] !== '').map(({ name, unit }) => [
       name,
-      Math.round(Number(limits[name]) * unit),
+      Math.round(Number(draft[name]) * unit),
     ]),
   )
 }
@@ -162,13 +184,6 @@ function labelsIn(text: string): Record<string, string> {
   )
 }
 
-/** A field, as the API names it in `param`. */
-export type Field =
-  'name' | 'expiresAtMs' | 'models' | 'allowTools' | 'labels' | `limits.${LimitField['name']}`
-
-/** Error texts by field. */
-export type Faults = Readonly<Partial<Record<Field, string>>>
-
 const MAX_NAME = 100
 const MAX_MODELS = 100
 const MAX_LABELS = 16
@@ -177,25 +192,22 @@ const TOOL = /^[A-Za-z][\w-]{0,63}$/
 const LABEL_NAME = /^[a-z0-9_.-]{1,32}$/
 const LABEL_VALUE = /^[!-+\--~]{1,64}$/
 
-/**
- * All errors of a draft.
- *
- * Validates the fields of a key while they are edited. The server validates them again. Pure.
- */
+/** What is wrong with a draft, by the names of the fields at the server, which checks them again. */
 export function faultsOf(draft: Draft, plan: Pick<Plan, 'name' | 'limits'>, nowMs: number): Faults {
-  const faults: Partial<Record<Field, string>> = {}
-  const note = (field: Field, fault: string | null): void => {
-    if (fault !== null) faults[field] = fault
+  const limits = draft.limited === 'own' ? LIMIT_FIELDS : []
+  const faults = {
+    name: nameFault(draft.name),
+    expiresAtMs: expiryFault(draft, nowMs),
+    models: modelsFault(draft),
+    allowTools: toolsFault(draft),
+    labels: labelsFault(draft.labels),
+    ...Object.fromEntries(
+      limits.map((field) => [`limits.${field.name}`, limitFault(draft, plan, field)]),
+    ),
   }
-  note('name', nameFault(draft.name))
-  note('expiresAtMs', expiryFault(draft, nowMs))
-  note('models', modelsFault(draft))
-  note('allowTools', toolsFault(draft))
-  note('labels', labelsFault(draft.labels))
-  if (draft.limited) {
-    for (const field of LIMIT_FIELDS) note(`limits.${field.name}`, limitFault(draft, plan, field))
-  }
-  return faults
+  return Object.fromEntries(
+    Object.entries(faults).flatMap(([name, fault]) => (fault === null ? [] : [[name, fault]])),
+  )
 }
 
 function nameFault(name: string): string | null {
@@ -213,8 +225,8 @@ function expiryFault(draft: Draft, nowMs: number): string | null {
   return ms <= nowMs ? 'Choose a day in the future.' : null
 }
 
-function modelsFault({ someModels, models }: Draft): string | null {
-  if (!someModels) return null
+function modelsFault({ some, models }: Draft): string | null {
+  if (some === 'all') return null
   if (models.length === 0) return 'Choose at least one model.'
   return models.length > MAX_MODELS ? `Choose at most ${MAX_MODELS} models.` : null
 }
@@ -246,11 +258,11 @@ function labelsFault(text: string): string | null {
 }
 
 function limitFault(
-  { limits }: Draft,
+  draft: Draft,
   plan: Pick<Plan, 'name' | 'limits'>,
   { name, unit, step }: LimitField,
 ): string | null {
-  const text = limits[name]
+  const text = draft[name]
   if (text === '') return null
   const value = Number(text)
   if (!(value >= step)) return `Enter ${step} or more, or leave it empty.`
@@ -259,6 +271,15 @@ function limitFault(
   if (most === undefined || Math.round(value * unit) <= most) return null
   const shown = unit === 1 ? exactCount(most) : exactDollars(most)
   return `The plan allows ${shown} at most.`
+}
+
+/** `30 requests / min`, `$5 / day`. */
+export function limitTexts(limits: KeyLimits): readonly string[] {
+  return LIMIT_FIELDS.flatMap(({ name, unit, short }) => {
+    const value = limits[name]
+    if (value === undefined) return []
+    return [`${unit === 1 ? exactCount(value) : exactDollars(value)} ${short}`]
+  })
 }
 
 /** `sk_9fQ2x…a7Lm`: enough to identify a key. */

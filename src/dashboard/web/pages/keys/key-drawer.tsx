@@ -3,6 +3,7 @@ import type { Key, KeyDetailReply } from '../../../server/schema/schema.js'
 import { useResource } from '../../api/cache.js'
 import { Button } from '../../components/button.js'
 import { CopyButton } from '../../components/copy-button.js'
+import { DrawerSection, Fact, Facts } from '../../components/facts.js'
 import { Dialog } from '../../components/dialog.js'
 import { LimitBar } from '../../components/limits.js'
 import { BlockSkeleton, Failed } from '../../components/states.js'
@@ -53,59 +54,47 @@ function Detail({
 }: Pick<DrawerProps, 'act'> & { readonly detail: KeyDetailReply }) {
   const ofKey = `key=${key.id}&account=${key.accountId}`
   return (
-    <div className="drawer-body">
+    <>
       <Actions apiKey={key} act={act} />
       <section>
-        <dl className="facts">
-          <dt>Account</dt>
-          <dd>
+        <Facts>
+          <Fact name="Account">
             <Link to={`/keys?account=${key.accountId}`}>{key.accountName}</Link>
-          </dd>
-          <dt>Key</dt>
-          <dd>
+          </Fact>
+          <Fact name="Key">
             <code>{maskOf(key)}</code> <StateTags apiKey={key} />
-          </dd>
-          <dt>Id</dt>
-          <dd>
+          </Fact>
+          <Fact name="Id">
             <code>{key.id}</code> <CopyButton text={key.id} what="id" />
-          </dd>
-          <dt>Created</dt>
-          <dd>
+          </Fact>
+          <Fact name="Created">
             <Time ms={key.createdAtMs} />
             {key.createdBy === null ? null : <span className="soft"> by {key.createdBy}</span>}
-          </dd>
-          <dt>Last used</dt>
-          <dd>
+          </Fact>
+          <Fact name="Last used">
             <Time ms={key.lastUsedAtMs} />
-          </dd>
-          <dt>30 days</dt>
-          <dd>
+          </Fact>
+          <Fact name="30 days">
             <Link to={`/requests?${ofKey}`}>{plural(key.requests, 'request')}</Link>
             {', '}
             <Link to={`/usage?${ofKey}`}>
               <Money nano={key.spendNanoUsd} unpriced={key.unpricedRequests} />
             </Link>
-          </dd>
-          <dt>Models</dt>
-          <dd>{key.models === null ? 'all' : key.models.join(', ')}</dd>
-          <dt>Tools</dt>
-          <dd>{toolsText(key.allowTools)}</dd>
+          </Fact>
+          <Fact name="Models">{key.models === null ? 'all' : key.models.join(', ')}</Fact>
+          <Fact name="Tools">{toolsText(key.allowTools)}</Fact>
           {key.replaces === null ? null : (
-            <>
-              <dt>Replaces</dt>
-              <dd>
-                <code>{key.replaces}</code>
-              </dd>
-            </>
+            <Fact name="Replaces">
+              <code>{key.replaces}</code>
+            </Fact>
           )}
-        </dl>
+        </Facts>
       </section>
-      <section>
-        <h3 className="drawer-heading">Limits now</h3>
+      <DrawerSection title="Limits now">
         {limits.length === 0 ? (
           <p className="soft">No limit of its own, and none of the plan {plan.name}.</p>
         ) : (
-          <ul className="limits">
+          <ul className="limits panel">
             {limits.map((limit) => (
               <li key={`${limit.scope} ${limit.kind}`}>
                 <LimitBar limit={limit} />
@@ -113,19 +102,18 @@ function Detail({
             ))}
           </ul>
         )}
-      </section>
+      </DrawerSection>
       <LabelHistory history={labelHistory} />
-    </div>
+    </>
   )
 }
 
 function LabelHistory({ history }: { readonly history: KeyDetailReply['labelHistory'] }) {
   return (
-    <section>
-      <h3 className="drawer-heading">Labels over time</h3>
-      <ol className="history">
+    <DrawerSection title="Labels over time">
+      <ol className="stack gap-4">
         {history.map(({ atMs, by, labels }) => (
-          <li key={atMs}>
+          <li key={atMs} className="row spread">
             <span>
               <Time ms={atMs} /> {by === null ? null : <span className="soft">by {by}</span>}
             </span>
@@ -136,7 +124,7 @@ function LabelHistory({ history }: { readonly history: KeyDetailReply['labelHist
           </li>
         ))}
       </ol>
-    </section>
+    </DrawerSection>
   )
 }
 
@@ -149,7 +137,7 @@ function Actions({ apiKey: key, act }: Pick<DrawerProps, 'act'> & { readonly api
   const { isAdmin, makesKeys, readsMembers } = useRights()
   const mayChange = (isAdmin || makesKeys) && key.state !== 'revoked'
   return (
-    <p className="drawer-actions">
+    <p className="row">
       {mayChange ? (
         <>
           <Button onClick={() => act('edit', key)}>Edit</Button>

@@ -1,98 +1,29 @@
-/**
- * The form of a key's name, expiry, models, tools, limits and labels, for new and existing keys. An error
- * appears beside its field once the field was changed or the form was submitted.
- */
-import {
-  useRef,
-  useState,
-  useId,
-  type Dispatch,
-  type FormEvent,
-  type ReactNode,
-  type SetStateAction,
-} from 'react'
+/** The fields of a key's name, expiry, models, tools, limits and labels, for new and existing keys. */
+import { useState, useId } from 'react'
 import type { Plan, ModelsReply } from '../../../server/schema/schema.js'
-import type { Problem } from '../../api/client.js'
 import { useResource } from '../../api/cache.js'
 import { Button } from '../../components/button.js'
-import { FormFoot } from '../../components/dialog.js'
-import { SelectField, TextField, useSubmit } from '../../components/form.js'
-import { ProblemLine } from '../../components/states.js'
+import { SelectField, TextField, type FormState } from '../../components/form.js'
 import { exactCount, exactDollars, plural } from '../../format/number.js'
 import { date, fullTime } from '../../format/time.js'
 import { useRights } from '../../shell/session.js'
-import {
-  faultsOf,
-  LIMIT_FIELDS,
-  modelFault,
-  type Faults,
-  type Field,
-  type Draft,
-  type LimitField,
-} from './key-draft.js'
+import { LIMIT_FIELDS, modelFault, type Draft, type LimitField } from './key-draft.js'
 
 const EXPIRIES = [7, 30, 90, 365]
 
 interface FieldsProps {
-  readonly draft: Draft
-  readonly setDraft: Dispatch<SetStateAction<Draft>>
-  /** The values before any change. */
-  readonly initial: Draft
-  /** The form was submitted: all errors are shown. */
-  readonly isSent: boolean
-  readonly problem: Problem | null
-  /** The current expiry of the key; null: never, or a new key. */
-  readonly endsAtMs: number | null
+  readonly form: FormState<Draft>
   /** The plan of the key's account. */
   readonly plan: Plan
+  /** The current expiry of the key; null: never, or a new key. */
+  readonly endsAtMs: number | null
   /** The dialog begins at another field than the name. */
   readonly isInside?: boolean
-  /** More fields, at the end. */
-  readonly children?: ReactNode
 }
 
-interface FormProps extends Pick<
-  FieldsProps,
-  'initial' | 'endsAtMs' | 'plan' | 'isInside' | 'children'
-> {
-  /** The button's text. */
-  readonly verb: string
-  readonly send: (draft: Draft) => Promise<void>
-  readonly onClose: () => void
-  /** Advice for a refusal. */
-  readonly advice?: (problem: Problem) => ReactNode
-}
-
-/** The whole form. Only a valid form is sent. */
-export function KeyForm({ verb, send, onClose, advice, ...rest }: FormProps) {
-  const { plan } = rest
-  const [draft, setDraft] = useState(rest.initial)
-  const [isSent, setSent] = useState(false)
-  const form = useRef<HTMLFormElement>(null)
-  const { busy, problem, submit } = useSubmit(() => send(draft))
-  const onSubmit = (event: FormEvent): void => {
-    setSent(true)
-    if (Object.keys(faultsOf(draft, plan, Date.now())).length === 0) {
-      submit(event)
-      return
-    }
-    event.preventDefault()
-    // Runs after the errors have been rendered.
-    setTimeout(() => form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus())
-  }
-  return (
-    <form ref={form} className="form" noValidate onSubmit={onSubmit}>
-      <KeyFields {...rest} {...{ draft, setDraft, isSent, problem }} />
-      {problem === null ? null : advice?.(problem)}
-      <FormFoot verb={verb} busy={busy} sticky onCancel={onClose} />
-    </form>
-  )
-}
-
-function KeyFields(props: FieldsProps) {
-  const { draft, setDraft, problem, endsAtMs, plan, isInside = false, children } = props
-  const errors = errorsOf(props, faultsOf(draft, plan, Date.now()))
-  const isPlaced = problem?.param !== undefined && refusedField(problem) !== null
+/** All fields. */
+export function KeyFields({ form, plan, endsAtMs, isInside = false }: FieldsProps) {
+  const { values: draft, set, field } = form
   return (
     <>
       <TextField
@@ -101,210 +32,129 @@ function KeyFields(props: FieldsProps) {
         autoFocus={!isInside}
         maxLength={100}
         autoComplete="off"
-        error={errors.name}
-        value={draft.name}
-        onChange={(event) => setDraft({ ...draft, name: event.target.value })}
+        {...field('name')}
       />
-      <ExpiryFields {...{ draft, setDraft, endsAtMs }} error={errors.expiresAtMs} />
+      <ExpiryFields form={form} endsAtMs={endsAtMs} />
       <SelectField
         label="Models"
-        value={draft.someModels ? 'some' : 'all'}
-        onChange={(event) => setDraft({ ...draft, someModels: event.target.value === 'some' })}
-      >
-        <option value="all">all</option>
-        <option value="some">only some</option>
-      </SelectField>
-      {draft.someModels ? (
+        options={[
+          { value: 'all', label: 'all' },
+          { value: 'some', label: 'only some' },
+        ]}
+        {...field('some')}
+      />
+      {draft.some === 'some' ? (
         <ModelPicker
           chosen={draft.models}
-          error={errors.models}
-          onChange={(models) => setDraft({ ...draft, models })}
+          error={field('models').error}
+          onChange={(models) => set({ models })}
         />
       ) : null}
-      <ToolsFields {...{ draft, setDraft }} error={errors.allowTools} />
-      <LimitsFields {...{ draft, setDraft, errors, plan }} />
+      <ToolsFields form={form} />
+      <SelectField
+        label="Limits"
+        options={[
+          { value: 'plan', label: 'of the plan' },
+          { value: 'own', label: 'of this key, within the plan' },
+        ]}
+        {...field('limited')}
+      />
+      {draft.limited === 'own' ? (
+        <div className="field-grid limit-fields">
+          {LIMIT_FIELDS.map((limit) => (
+            <LimitInput key={limit.name} {...{ form, plan, limit }} />
+          ))}
+        </div>
+      ) : null}
       <TextField
         label="Labels"
         hint="Optional, for usage by label, limits and routes: team=research env=ci."
         autoComplete="off"
         spellCheck={false}
-        error={errors.labels}
-        value={draft.labels}
-        onChange={(event) => setDraft({ ...draft, labels: event.target.value })}
+        {...field('labels')}
       />
-      {children}
-      {problem === null || isPlaced ? null : <ProblemLine problem={problem} />}
     </>
   )
 }
 
-/** The errors to show: the server's, otherwise those of changed fields. */
-function errorsOf({ draft, initial, isSent, problem }: FieldsProps, faults: Faults): Faults {
-  const refused = problem === null ? null : refusedField(problem)
-  const isChanged = (field: Field): boolean => {
-    if (isSent) return true
-    switch (field) {
-      case 'name':
-        return draft.name !== initial.name
-      case 'expiresAtMs':
-        return draft.date !== initial.date
-      case 'models':
-        return draft.models !== initial.models
-      case 'allowTools':
-        return draft.toolNames !== initial.toolNames
-      case 'labels':
-        return draft.labels !== initial.labels
-      default:
-        return draft.limits !== initial.limits
-    }
-  }
-  const shown = Object.entries(faults).filter(([field]) => isChanged(field as Field))
-  return {
-    ...Object.fromEntries(shown),
-    ...(refused === null || problem === null ? {} : { [refused]: problem.message }),
-  }
-}
-
-/** The field of a refusal; null if the form does not have it. */
-function refusedField({ param = '' }: Problem): Field | null {
-  if (param === 'name' || param === 'expiresAtMs') return param
-  if (param.startsWith('models')) return 'models'
-  if (param.startsWith('allowTools')) return 'allowTools'
-  if (param.startsWith('labels')) return 'labels'
-  const limit = LIMIT_FIELDS.find(({ name }) => param === `limits.${name}`)
-  return limit === undefined ? null : `limits.${limit.name}`
-}
-
-type PartProps = Pick<FieldsProps, 'draft' | 'setDraft'>
-
-interface ExpiryProps extends PartProps, Pick<FieldsProps, 'endsAtMs'> {
-  readonly error: string | undefined
-}
-
-function ExpiryFields({ draft, setDraft, endsAtMs, error }: ExpiryProps) {
-  const today = new Date(Date.now() - new Date().getTimezoneOffset() * 60_000)
-  const isDate = draft.expiry === 'date'
+function ExpiryFields({
+  form: { values, field },
+  endsAtMs,
+}: Pick<FieldsProps, 'form' | 'endsAtMs'>) {
   const now = Date.now()
+  const today = new Date(now - new Date().getTimezoneOffset() * 60_000)
+  const kept = endsAtMs === null ? [] : [keptExpiry(endsAtMs, now)]
+  const days = EXPIRIES.map((each) => ({ value: String(each), label: `in ${each} days` }))
+  const isDate = values.expiry === 'date'
+  const options = [
+    ...kept,
+    { value: '', label: 'never' },
+    ...days,
+    { value: 'date', label: 'at the end of a day…' },
+  ]
   return (
     <>
       <SelectField
         label="Expires"
-        {...(isDate ? {} : { error })}
-        value={draft.expiry}
-        onChange={(event) => setDraft({ ...draft, expiry: event.target.value })}
-      >
-        {endsAtMs === null ? null : (
-          <option value="keep" title={fullTime(endsAtMs)}>
-            {endsAtMs > now
-              ? `on ${date(endsAtMs, now)}, as now`
-              : `expired ${date(endsAtMs, now)}`}
-          </option>
-        )}
-        <option value="">never</option>
-        {EXPIRIES.map((days) => (
-          <option key={days} value={days}>
-            in {days} days
-          </option>
-        ))}
-        <option value="date">at the end of a day…</option>
-      </SelectField>
+        options={options}
+        {...field('expiry', isDate ? undefined : 'expiresAtMs')}
+      />
       {isDate ? (
         <TextField
           label="Last day"
           type="date"
           min={today.toISOString().slice(0, 10)}
-          error={error}
-          value={draft.date}
-          onChange={(event) => setDraft({ ...draft, date: event.target.value })}
+          {...field('date', 'expiresAtMs')}
         />
       ) : null}
     </>
   )
 }
 
-interface ToolsProps extends PartProps {
-  readonly error: string | undefined
+function keptExpiry(ms: number, now: number) {
+  const label = ms > now ? `on ${date(ms, now)}, as now` : `expired ${date(ms, now)}`
+  return { value: 'keep', label, title: fullTime(ms) }
 }
 
 /** The tools that providers run; only administrators may allow any. */
-function ToolsFields({ draft, setDraft, error }: ToolsProps) {
+function ToolsFields({ form: { values, field } }: Pick<FieldsProps, 'form'>) {
   const { isAdmin } = useRights()
+  const isSome = values.tools === 'some'
+  const options = [
+    { value: 'upstream', label: 'as the gateway allows' },
+    { value: 'none', label: 'none' },
+    ...(isAdmin || isSome ? [{ value: 'some', label: 'only some' }] : []),
+    ...(isAdmin || values.tools === 'all' ? [{ value: 'all', label: 'all' }] : []),
+  ]
   return (
     <>
       <SelectField
         label="Tools of providers"
         hint="Web search, code interpreters and others that cost extra or reach other models and hosts."
-        {...(draft.tools === 'some' ? {} : { error })}
-        value={draft.tools}
-        onChange={(event) => setDraft({ ...draft, tools: event.target.value })}
-      >
-        <option value="upstream">as the gateway allows</option>
-        <option value="none">none</option>
-        {isAdmin || draft.tools === 'some' ? <option value="some">only some</option> : null}
-        {isAdmin || draft.tools === 'all' ? <option value="all">all</option> : null}
-      </SelectField>
-      {draft.tools === 'some' ? (
+        options={options}
+        {...field('tools', isSome ? undefined : 'allowTools')}
+      />
+      {isSome ? (
         <TextField
           label="Allowed tools"
           hint="Names with spaces between them: web_search mcp code_interpreter."
           autoComplete="off"
           spellCheck={false}
-          error={error}
-          value={draft.toolNames}
-          onChange={(event) => setDraft({ ...draft, toolNames: event.target.value })}
+          {...field('toolNames', 'allowTools')}
         />
       ) : null}
     </>
   )
 }
 
-interface LimitsProps extends PartProps, Pick<FieldsProps, 'plan'> {
-  readonly errors: Faults
+interface LimitInputProps extends Pick<FieldsProps, 'form' | 'plan'> {
+  readonly limit: LimitField
 }
 
-function LimitsFields({ draft, setDraft, errors, plan }: LimitsProps) {
-  return (
-    <>
-      <SelectField
-        label="Limits"
-        value={draft.limited ? 'own' : 'plan'}
-        onChange={(event) => setDraft({ ...draft, limited: event.target.value === 'own' })}
-      >
-        <option value="plan">of the plan</option>
-        <option value="own">of this key, within the plan</option>
-      </SelectField>
-      {draft.limited ? (
-        <div className="field-grid limit-fields">
-          {LIMIT_FIELDS.map((field) => (
-            <LimitInput
-              key={field.name}
-              field={field}
-              plan={plan}
-              error={errors[`limits.${field.name}`]}
-              value={draft.limits[field.name]}
-              onChange={(value) =>
-                setDraft({ ...draft, limits: { ...draft.limits, [field.name]: value } })
-              }
-            />
-          ))}
-        </div>
-      ) : null}
-    </>
-  )
-}
-
-interface LimitInputProps {
-  readonly field: LimitField
-  readonly plan: Plan
-  readonly error: string | undefined
-  readonly value: string
-  readonly onChange: (value: string) => void
-}
-
-function LimitInput({ field, plan, error, value, onChange }: LimitInputProps) {
-  const { name, label, unit, step } = field
+function LimitInput({ form, plan, limit: { name, label, unit, step } }: LimitInputProps) {
   const most = plan.limits[name]
   const isMoney = unit !== 1
+  const shown = isMoney ? exactDollars(most ?? 0) : exactCount(most ?? 0)
   return (
     <TextField
       label={label}
@@ -313,12 +163,8 @@ function LimitInput({ field, plan, error, value, onChange }: LimitInputProps) {
       step={step}
       inputMode={isMoney ? 'decimal' : 'numeric'}
       placeholder="no limit"
-      {...(most === undefined
-        ? {}
-        : { hint: `Plan ${plan.name}: ${isMoney ? exactDollars(most) : exactCount(most)}` })}
-      error={error}
-      value={value}
-      onChange={(event) => onChange(event.target.value)}
+      hint={most === undefined ? undefined : `Plan ${plan.name}: ${shown}`}
+      {...form.field(name, `limits.${name}`)}
     />
   )
 }
@@ -358,10 +204,10 @@ function ModelPicker({ chosen, onChange, error }: PickerProps) {
   }
   return (
     <fieldset
-      className={error === undefined ? 'field picker' : 'field picker wrong'}
+      className={error === undefined ? 'field stack gap-4' : 'field stack gap-4 wrong'}
       aria-describedby={`${id}-hint${error === undefined ? '' : ` ${id}-error`}`}
     >
-      <legend className="field-label">Allowed models</legend>
+      <legend className="strong">Allowed models</legend>
       <input
         type="search"
         className="input"
@@ -378,7 +224,7 @@ function ModelPicker({ chosen, onChange, error }: PickerProps) {
           else if (isNew && fault === null) add()
         }}
       />
-      <div className="picker-list" tabIndex={-1}>
+      <div className="choices panel" tabIndex={-1}>
         {shown.map((model) => (
           <ModelBox
             key={model}
@@ -406,11 +252,11 @@ interface BoxProps {
 
 function ModelBox({ model, isChosen, toggle }: BoxProps) {
   return (
-    <label className="picker-item">
+    <label className="row">
       <input type="checkbox" checked={isChosen} onChange={toggle} />
       <span>{model}</span>
       {model.endsWith('*') ? (
-        <span className="soft">every id that begins with {model.slice(0, -1)}</span>
+        <span className="note">every id that begins with {model.slice(0, -1)}</span>
       ) : null}
     </label>
   )
@@ -426,11 +272,11 @@ function Notes({ id, error, chosen }: NotesProps) {
   return (
     <>
       {error === undefined ? null : (
-        <p id={`${id}-error`} className="field-error">
+        <p id={`${id}-error`} className="field-error small">
           {error}
         </p>
       )}
-      <p id={`${id}-hint`} className="field-hint">
+      <p id={`${id}-hint`} className="note">
         {plural(chosen.length, 'model')} chosen
         {chosen.length === 0 ? '' : `: ${chosen.join(', ')}`}
       </p>

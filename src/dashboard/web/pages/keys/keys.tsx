@@ -3,17 +3,18 @@ import { useMemo, useState } from 'react'
 import type { Key, LimitLevel } from '../../../server/schema/schema.js'
 import { useList, useResource } from '../../api/cache.js'
 import { Button, CreateButton, IconButton } from '../../components/button.js'
-import { CREATED, DataTable, RECENT_USE, type Column } from '../../components/data-table.js'
+import { CREATED, names, RECENT_USE, times } from '../../components/columns.js'
+import { DataTable, type Column } from '../../components/data-table.js'
 import { FilterBar, NoMatches, type ListFilter } from '../../components/filter-bar.js'
 import { LimitBar, Limits, shareOf, useLimits } from '../../components/limits.js'
 import { Menu } from '../../components/menu.js'
 import { Empty } from '../../components/states.js'
-import { Name, Time } from '../../components/values.js'
+import { Day, Name } from '../../components/values.js'
 import { go, setQuery, useLocation } from '../../routing.js'
 import { Page } from '../../shell/page.js'
 import { useAccount, useRights, useScope, useSession } from '../../shell/session.js'
 import { CreateKey, KeyDialog, type KeyAct } from './key-dialogs.js'
-import { maskOf } from './key-draft.js'
+import { limitTexts, maskOf } from './key-draft.js'
 import { KeyDrawer, KeyName } from './key-drawer.js'
 
 const PAGE_KEYS = 50
@@ -25,13 +26,7 @@ const NAME: Column<Key> = {
   sort: 'name',
   text: true,
 }
-const ACCOUNT: Column<Key> = {
-  id: 'account',
-  head: 'Account',
-  cell: ({ accountName }) => <Name text={accountName} />,
-  sort: 'account',
-  text: true,
-}
+const ACCOUNT = names<Key>('account', 'Account', ({ accountName }) => accountName)
 const COLUMNS: readonly Column<Key>[] = [
   { id: 'key', head: 'Key', cell: (key) => <code>{maskOf(key)}</code>, extra: true },
   {
@@ -42,23 +37,30 @@ const COLUMNS: readonly Column<Key>[] = [
     minor: true,
   },
   CREATED,
-  {
-    id: 'expires',
-    head: 'Expires',
-    cell: ({ expiresAtMs }) => <Time ms={expiresAtMs} />,
-    sort: 'expiresAt',
+  times('expiresAt', 'Expires', ({ expiresAtMs }) => expiresAtMs, {
+    cell: ({ expiresAtMs }) => <Day ms={expiresAtMs} />,
+    first: 'asc',
     minor: true,
-  },
-  {
-    id: 'used',
-    head: 'Last used',
-    cell: ({ lastUsedAtMs }) => <Time ms={lastUsedAtMs} />,
-    sort: 'lastUsedAt',
-    first: 'desc',
-    extra: true,
-  },
+  }),
+  times('lastUsedAt', 'Last used', ({ lastUsedAtMs }) => lastUsedAtMs, { extra: true }),
   ...RECENT_USE,
 ]
+
+/** The limits that a key has of its own; how far they are used is counted for one account at a time. */
+const OWN_LIMITS: Column<Key> = {
+  id: 'limits',
+  head: 'Limits',
+  cell: ({ limits }) => {
+    const texts = limitTexts(limits)
+    return texts.length === 0 ? (
+      <span className="soft">plan</span>
+    ) : (
+      <Name text={texts.join(', ')} />
+    )
+  },
+  text: true,
+  minor: true,
+}
 
 /** The most used limit of a key. */
 function limitColumn(limits: readonly LimitLevel[]): Column<Key> {
@@ -177,11 +179,12 @@ function LinkedForm({ edit, ...key }: LinkedFormProps) {
   return <KeyDialog act={edit === 'limits' ? 'limits' : 'edit'} {...key} />
 }
 
-/** Limits are counted for one account at a time. */
 function useColumns(scope: string | null, limits: ReturnType<typeof useLimits>) {
   return useMemo(
     () =>
-      scope === 'all' ? [NAME, ACCOUNT, ...COLUMNS] : [NAME, ...COLUMNS, limitColumn(limits ?? [])],
+      scope === 'all'
+        ? [NAME, ACCOUNT, ...COLUMNS, OWN_LIMITS]
+        : [NAME, ...COLUMNS, limitColumn(limits ?? [])],
     [scope, limits],
   )
 }
@@ -260,7 +263,7 @@ function PlanNote() {
   if (plan.maxKeys === null) return null
   const isFull = liveKeys >= plan.maxKeys
   return (
-    <p className={isFull ? 'filter-note warn' : 'filter-note'}>
+    <p className={`filter-note end ${isFull ? 'warn' : 'soft'}`}>
       {liveKeys} of {plan.maxKeys} keys of the plan {plan.name} (${plan.priceUsd} a month)
       {isFull ? '. Revoke a key that is not used, or ask for a larger plan.' : ''}
     </p>

@@ -64,13 +64,13 @@ interface ListProps {
 export function AttachmentList({ files, remove }: ListProps) {
   if (files.length === 0) return null
   return (
-    <ul className="attachments" aria-label={plural(files.length, 'file')}>
+    <ul className="attachments row" aria-label={plural(files.length, 'file')}>
       {files.map((file, at) => (
-        <li key={at} className="attachment">
+        <li key={at} className="attachment panel row line small">
           {file.kind === 'image' && file.data !== null ? (
             <img src={`data:${file.type};base64,${file.data}`} alt="" />
           ) : null}
-          <span className="attachment-name" title={file.name}>
+          <span className="cut" title={file.name}>
             {file.name}
           </span>
           {file.data === null ? (

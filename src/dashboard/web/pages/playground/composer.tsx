@@ -31,7 +31,7 @@ export function Composer({ draft, setDraft, isBusy, isBlocked, send, stop }: Com
   }
   return (
     <form
-      className="composer"
+      className="composer stack"
       onSubmit={(event) => {
         event.preventDefault()
         send()
@@ -62,11 +62,11 @@ export function Composer({ draft, setDraft, isBusy, isBlocked, send, stop }: Com
         remove={(file) => setDraft({ ...draft, files: draft.files.filter((one) => one !== file) })}
       />
       {error === null ? null : (
-        <p className="field-error" role="alert">
+        <p className="field-error small" role="alert">
           {error}
         </p>
       )}
-      <div className="composer-foot">
+      <div className="row line spread small">
         <Button icon="plus" onClick={() => choice.current?.click()}>
           Attach
         </Button>
@@ -82,7 +82,7 @@ export function Composer({ draft, setDraft, isBusy, isBlocked, send, stop }: Com
             event.target.value = ''
           }}
         />
-        <span className="soft composer-hint">Enter to send, Shift+Enter for a new line</span>
+        <span className="soft end">Enter to send, Shift+Enter for a new line</span>
         {isBusy ? (
           <Button icon="stop" onClick={stop}>
             Stop

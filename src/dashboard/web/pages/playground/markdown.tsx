@@ -8,7 +8,7 @@ import remarkGfm from 'remark-gfm'
 /** Renders the text. */
 export function Markdown({ text }: { readonly text: string }) {
   return (
-    <div className="markdown">
+    <div className="markdown stack">
       <ReactMarkdown
         remarkPlugins={[remarkGfm]}
         components={{

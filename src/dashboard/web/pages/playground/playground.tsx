@@ -81,7 +81,7 @@ export function PlaygroundPage() {
       {/* On a phone the composer comes first, visually and in tab order. */}
       <div className="playground">
         {isNarrow ? null : column}
-        <div className="playground-talk">
+        <div className="playground-talk panel">
           {isNarrow ? composer : turnList}
           {isNarrow ? turnList : composer}
         </div>
@@ -124,7 +124,7 @@ interface TurnsProps {
 function Turns({ conversation, run }: TurnsProps) {
   const { turns, isRunning, rerun, edit, remove, answer } = conversation
   return (
-    <div className="turns" aria-busy={isRunning}>
+    <div className="turns stack" aria-busy={isRunning}>
       {turns.length === 0 ? (
         <p className="soft">No messages yet. Send one to see the reply, its cost and timing.</p>
       ) : (

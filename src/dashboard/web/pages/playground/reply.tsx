@@ -35,12 +35,12 @@ export function ReplyView({ reply, formatName, isLocked, isAnswered, rerun, answ
   const { model, text, thinking, calls, isRunning, problem, isStopped, ended } = reply
   return (
     <div className="reply" role="group" aria-label={`Reply of ${model}`} aria-busy={isRunning}>
-      <p className="turn-who">
+      <p className="turn-who row note gap-4">
         {model} · {formatName}
         {text === '' || isRunning ? null : <CopyButton text={text} what="reply" />}
       </p>
       {thinking === '' ? null : (
-        <details className="thinking">
+        <details className="thinking soft">
           <summary>Thinking</summary>
           <p className="turn-text">{thinking}</p>
         </details>
@@ -53,7 +53,7 @@ export function ReplyView({ reply, formatName, isLocked, isAnswered, rerun, answ
         answer={answer}
       />
       {problem === null ? null : (
-        <div className="turn-problem">
+        <div className="turn-problem stack">
           <ProblemLine problem={problem} />
           <Button disabled={isLocked} onClick={rerun}>
             Retry
@@ -110,9 +110,9 @@ function Calls({ calls, mayAnswer, isLocked, answer }: CallsProps) {
     answer(calls.map((call) => ({ call, content: contents[call.id] ?? '' })))
   }
   return (
-    <form className="tool-calls" onSubmit={submit}>
+    <form className="tool-calls stack gap-12" onSubmit={submit}>
       {calls.map((call) => (
-        <div key={call.id} className="tool-call">
+        <div key={call.id} className="tool-call stack gap-4">
           <p>
             Calls <code>{call.name}</code>
           </p>
@@ -181,7 +181,7 @@ function Bill({ reply }: { readonly reply: Reply }) {
   const { usage, costNanoUsd, hops, durationMs, requestId, source } = row
   return (
     <div className="bill">
-      <p className="bill-line">
+      <p className="bill-line row note">
         <span>
           {count(usage.input ?? 0)} in · {count(usage.output ?? 0)} out
           {usage.reasoning === undefined ? '' : ` (${count(usage.reasoning)} reasoning)`} tokens

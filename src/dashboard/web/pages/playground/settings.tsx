@@ -1,5 +1,5 @@
 /** Model, format and settings of the requests. Models and format are in the address. */
-import { SelectField, TextArea, TextField } from '../../components/form.js'
+import { SelectField, TextArea, TextField, type Option } from '../../components/form.js'
 import { FORMATS, type Format } from '../../format/request-formats.js'
 import { setQuery } from '../../routing.js'
 import type { Settings } from './conversation.js'
@@ -31,34 +31,26 @@ export function SettingsColumn({ served, models, format, settings, setSettings }
   const change = (name: keyof Settings) => (event: { target: { value: string } }) =>
     setSettings({ ...settings, [name]: event.target.value })
   return (
-    <div className="playground-settings">
+    <div className="playground-settings stack gap-16">
       <SelectField
         label="Model"
+        options={optionsOf(served.includes(first) ? served : [first, ...served])}
         value={first}
         onChange={(event) => setQuery({ model: event.target.value }, { replace: true })}
-      >
-        <Models ids={served.includes(first) ? served : [first, ...served]} />
-      </SelectField>
+      />
       <SelectField
         label="Compare with"
+        options={[{ value: '', label: 'No second model' }, ...optionsOf(served)]}
         value={second ?? ''}
         onChange={(event) => setQuery({ with: event.target.value }, { replace: true })}
-      >
-        <option value="">No second model</option>
-        <Models ids={served} />
-      </SelectField>
+      />
       <SelectField
         label="Client format"
         hint={format === 'gemini' ? 'Replies in this format are shown whole.' : undefined}
+        options={FORMATS.map(({ id, name }) => ({ value: id, label: name }))}
         value={format}
         onChange={(event) => setQuery({ format: event.target.value }, { replace: true })}
-      >
-        {FORMATS.map(({ id, name }) => (
-          <option key={id} value={id}>
-            {name}
-          </option>
-        ))}
-      </SelectField>
+      />
       <TextArea
         label="System message"
         rows={4}
@@ -125,10 +117,6 @@ function JsonFields({ settings, change }: JsonProps) {
   )
 }
 
-function Models({ ids }: { readonly ids: readonly string[] }) {
-  return ids.map((id) => (
-    <option key={id} value={id}>
-      {id}
-    </option>
-  ))
+function optionsOf(ids: readonly string[]): readonly Option[] {
+  return ids.map((id) => ({ value: id, label: id }))
 }

@@ -28,7 +28,9 @@ export function TurnView(props: TurnProps) {
   return (
     <article className="turn" aria-label={`Turn ${number}`}>
       {turn.results.length > 0 ? <Results {...props} /> : <Question {...props} />}
-      <div className={turn.replies.length > 1 ? 'replies two' : 'replies'}>
+      <div
+        className={turn.replies.length > 1 ? 'replies two stack gap-16' : 'replies stack gap-16'}
+      >
         {turn.replies.map((reply) => (
           <ReplyView
             key={reply.id}
@@ -48,7 +50,7 @@ export function TurnView(props: TurnProps) {
 function Tools({ isLocked, rerun, remove, children }: TurnProps & { children?: React.ReactNode }) {
   if (isLocked) return null
   return (
-    <span className="turn-tools">
+    <span className="row gap-4 end">
       {children}
       <Button tone="quiet" className="small" onClick={rerun}>
         Run again
@@ -62,12 +64,12 @@ function Tools({ isLocked, rerun, remove, children }: TurnProps & { children?: R
 function Results(props: TurnProps) {
   return (
     <>
-      <p className="turn-who">
+      <p className="turn-who row note gap-4">
         Results of tools
         <Tools {...props} />
       </p>
       {props.turn.results.map(({ call, content }) => (
-        <div key={call.id} className="tool-call">
+        <div key={call.id} className="tool-call stack gap-4">
           <code>{call.name}</code>
           <pre tabIndex={0}>{content}</pre>
         </div>
@@ -83,7 +85,7 @@ function Question(props: TurnProps) {
   if (text !== null) {
     return (
       <form
-        className="turn-edit"
+        className="turn-edit stack"
         onSubmit={(event) => {
           event.preventDefault()
           edit(text)
@@ -98,7 +100,7 @@ function Question(props: TurnProps) {
           value={text}
           onChange={(event) => setText(event.target.value)}
         />
-        <div className="turn-tools">
+        <div className="row gap-4 end">
           <Button onClick={() => setText(null)}>Cancel</Button>
           <Button type="submit" tone="primary" disabled={text.trim() === ''}>
             Save
@@ -109,7 +111,7 @@ function Question(props: TurnProps) {
   }
   return (
     <>
-      <p className="turn-who">
+      <p className="turn-who row note gap-4">
         You
         <Tools {...props}>
           <Button tone="quiet" className="small" onClick={() => setText(turn.asked.text)}>

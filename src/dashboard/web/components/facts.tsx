@@ -1,0 +1,47 @@
+/** What is known about a thing: names and values, in drawers and blocks. */
+import type { ReactNode } from 'react'
+import type { GenerationReply } from '../../server/schema/schema.js'
+
+/** A list of facts. */
+export function Facts({ children }: { readonly children: ReactNode }) {
+  return <dl className="facts">{children}</dl>
+}
+
+/** One fact. */
+export function Fact({ name, children }: { readonly name: string; readonly children: ReactNode }) {
+  return (
+    <>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </>
+  )
+}
+
+interface DrawerSectionProps {
+  readonly title: string
+  readonly children: ReactNode
+}
+
+/** A part of a drawer with a heading. */
+export function DrawerSection({ title, children }: DrawerSectionProps) {
+  return (
+    <section className="stack">
+      <h3>{title}</h3>
+      {children}
+    </section>
+  )
+}
+
+/** The values that differ between two generations of the configuration. */
+export function Changes({ changes }: Pick<GenerationReply, 'changes'>) {
+  return (
+    <ul className="changes stack gap-4" aria-label="Changes">
+      {changes.map(({ path, before, after }) => (
+        <li key={path}>
+          <code>{path}</code> {before === null ? null : <del>{before}</del>}{' '}
+          {after === null ? <span className="soft">gone</span> : <ins>{after}</ins>}
+        </li>
+      ))}
+    </ul>
+  )
+}
