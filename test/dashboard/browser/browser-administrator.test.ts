@@ -1,29 +1,19 @@
 /**
  * Goal: an administrator of many accounts finds and stops a leaked key, raises a limit, invites a colleague
  * and finds anything by its id in a few clicks; lists are in the order of the server.
- * Method: a real gateway with keys of several accounts, a real Chromium; each click of a task is counted. axe
- * looks at each page and dialog in both themes and both widths.
+ * Method: a real gateway with keys of several accounts, a real Chromium; each click of a task is counted, and
+ * its seconds are reported. axe looks at lists with long names in both themes and both widths.
  */
-import t, { type Test } from 'tap'
-import type { Locator, Page } from 'playwright-core'
+import t from 'tap'
+import type { Page } from 'playwright-core'
 import { auditReply, keysReply } from '../../../src/dashboard/server/schema/schema.js'
 import { aKey, anAccount } from '../../store/contract/sample-records.js'
 import { aRow, PASSWORD, startStage, type Stage } from '../fixtures/stage.js'
-import { launch, open, overflow, SKIP, violations } from './browser.js'
+import { launch, looks, open, overflow, SKIP, Task } from './browser.js'
 
 t.setTimeout(240_000)
 
 const LONG_NAME = 'a service with a very long name that no person types twice in one week 74'
-
-/** Counts the clicks of a task. */
-class Clicks {
-  count = 0
-
-  async on(target: Locator): Promise<void> {
-    this.count += 1
-    await target.click()
-  }
-}
 
 async function filled({ store }: Stage): Promise<{ leakedId: string; requestId: string }> {
   const teams = ['alpha', 'beta'].map((name) =>
@@ -43,6 +33,14 @@ async function filled({ store }: Stage): Promise<{ leakedId: string; requestId: 
       const row = aRow(team.id, { keyId: key.id, costNanoUsd: (at * 60 + number) * 1_000_000_000 })
       await store.ledger.settle(row)
       if (at === 0 && number === 5) [leakedId, requestId] = [key.id, row.requestId]
+      if (at !== 1 || number !== 0) continue
+      const limit = `key:${key.id};own requests_per_minute`
+      await store.ledger.settle(
+        aRow(team.id, {
+          ...{ atMs: Date.now(), keyId: key.id, status: 429, outcome: 'rate_limited', limit },
+          ...{ cause: 'limits', errorMessage: 'The limit of 3 requests per minute is reached.' },
+        }),
+      )
     }
   }
   return { leakedId, requestId }
@@ -81,16 +79,16 @@ void t.test('the tasks of an administrator', { skip: SKIP }, async (t) => {
   })
 
   await t.test('anyone’s key is revoked', async (t) => {
-    const clicks = new Clicks()
-    await clicks.on(rail('Keys'))
+    const task = new Task(page)
+    await task.nav('Keys')
     await page.getByRole('searchbox', { name: 'Search keys' }).fill(leakedId)
-    await clicks.on(page.getByRole('button', { name: 'Actions for alpha 5', exact: true }))
-    await clicks.on(page.getByRole('menuitem', { name: 'Revoke' }))
+    await task.click(page.getByRole('button', { name: 'Actions for alpha 5', exact: true }))
+    await task.click(page.getByRole('menuitem', { name: 'Revoke' }))
     const dialog = page.getByRole('alertdialog', { name: 'Revoke alpha 5?' })
     await dialog.getByLabel('Reason').fill('leaked in a repository')
-    await clicks.on(dialog.getByRole('button', { name: 'Revoke' }))
+    await task.click(dialog.getByRole('button', { name: 'Revoke' }))
     await page.getByText(/^Revoked\. alpha 5 stopped working/).waitFor()
-    t.ok(clicks.count <= 4, `${clicks.count} clicks`)
+    task.end(t, 'revoke anyone’s key', 4)
     const log = await api.get('/audit?account=all&action=key.revoke')
     t.match(auditReply.parse(log.json).entries, [
       { target: leakedId, reason: 'leaked in a repository', accountName: 'alpha' },
@@ -98,19 +96,19 @@ void t.test('the tasks of an administrator', { skip: SKIP }, async (t) => {
   })
 
   await t.test('a limit is raised from the key', async (t) => {
-    const clicks = new Clicks()
-    await clicks.on(rail('Keys'))
+    const task = new Task(page)
+    await task.nav('Keys')
     await page.getByRole('searchbox', { name: 'Search keys' }).fill('alpha 0')
-    await clicks.on(page.getByRole('button', { name: /^alpha 0/ }))
+    await task.click(page.getByRole('button', { name: /^alpha 0/ }))
     const drawer = page.getByRole('dialog', { name: 'alpha 0' })
     await drawer.getByText('Requests per minute').waitFor()
-    await clicks.on(drawer.getByRole('button', { name: 'Edit' }))
+    await task.click(drawer.getByRole('button', { name: 'Edit' }))
     const form = page.getByRole('dialog', { name: 'Edit alpha 0' })
     await form.getByLabel('Requests per minute').fill('60')
     await form.getByLabel('Labels').fill('team=platform')
-    await clicks.on(form.getByRole('button', { name: 'Save' }))
+    await task.click(form.getByRole('button', { name: 'Save' }))
     await page.getByText(/^Saved\. alpha 0/).waitFor()
-    t.ok(clicks.count <= 4, `${clicks.count} clicks`)
+    task.end(t, 'raise a limit from the key', 4)
     const found = await api.get('/keys?account=all&search=alpha+0')
     t.match(keysReply.parse(found.json).keys, [
       { limits: { requestsPerMinute: 60 }, labels: { team: 'platform' } },
@@ -121,6 +119,24 @@ void t.test('the tasks of an administrator', { skip: SKIP }, async (t) => {
     await page.keyboard.press('Escape')
   })
 
+  await t.test('why a request failed, and its limit is raised', async (t) => {
+    await page.goto(`${stage.origin}/dashboard/`)
+    const task = new Task(page)
+    await task.click(page.getByRole('row', { name: /429 rate limited/ }).first())
+    const failure = page.getByRole('dialog').getByRole('region', { name: 'Failure' })
+    t.match(await failure.innerText(), /Requests per minute of this key/)
+    task.end(t, 'why a request failed', 3)
+    await task.click(failure.getByRole('link', { name: 'raise the limit' }))
+    const form = page.getByRole('dialog', { name: 'Edit beta 0' })
+    await form.locator('.limit-fields input:focus').waitFor()
+    t.equal(await form.getByLabel('Requests per minute').inputValue(), '3')
+    await form.getByLabel('Requests per minute').fill('30')
+    await task.click(form.getByRole('button', { name: 'Save' }))
+    await page.getByText(/^Saved\. beta 0/).waitFor()
+    task.end(t, 'which key hit its limit, and raise it', 4)
+    await page.keyboard.press('Escape')
+  })
+
   await t.test('the form opens at the limits from a link', async (t) => {
     const [key] = keysReply.parse((await api.get('/keys?account=all&search=beta+0')).json).keys
     const query = `account=${key?.accountId ?? ''}&key=${key?.id ?? ''}&edit=limits`
@@ -128,7 +144,7 @@ void t.test('the tasks of an administrator', { skip: SKIP }, async (t) => {
     const form = page.getByRole('dialog', { name: 'Edit beta 0' })
     await form.waitFor()
     const field = form.getByLabel('Requests per minute')
-    t.equal(await field.inputValue(), '3')
+    t.equal(await field.inputValue(), '30')
     await form.locator('.limit-fields input:focus').waitFor()
     await page.keyboard.press('Escape')
     await page.getByRole('dialog', { name: 'beta 0' }).getByText('Limits now').waitFor()
@@ -141,13 +157,13 @@ void t.test('the tasks of an administrator', { skip: SKIP }, async (t) => {
       [requestId, requestId],
       [leakedId, 'alpha 5'],
     ] as const) {
-      const clicks = new Clicks()
+      const task = new Task(page)
       await page.keyboard.press('Control+k')
       const palette = page.getByRole('dialog', { name: 'Find' })
       await palette.getByRole('searchbox').fill(id)
-      await clicks.on(palette.getByRole('link', { name }))
+      await task.click(palette.getByRole('link', { name }))
       await page.getByRole('dialog').getByText(id).first().waitFor()
-      t.ok(clicks.count <= 2, `${clicks.count} clicks`)
+      task.end(t, 'find by id', 2)
       await page.keyboard.press('Escape')
       await page.getByRole('dialog').waitFor({ state: 'detached' })
     }
@@ -182,14 +198,14 @@ void t.test('the tasks of an administrator', { skip: SKIP }, async (t) => {
 
   await t.test('a colleague is invited', async (t) => {
     await page.goto(`${stage.origin}/dashboard/`)
-    const clicks = new Clicks()
-    await clicks.on(rail('Members'))
-    await clicks.on(page.getByRole('button', { name: 'Add member' }))
+    const task = new Task(page)
+    await task.nav('Members')
+    await task.click(page.getByRole('button', { name: 'Add member' }))
     await page.getByRole('dialog').getByLabel('Account').fill('alpha')
     await page.getByRole('dialog').getByLabel('E-mail').fill('new@example.com')
-    await clicks.on(page.getByRole('dialog').getByRole('button', { name: 'Add', exact: true }))
+    await task.click(page.getByRole('dialog').getByRole('button', { name: 'Add', exact: true }))
     await page.getByText(/\/dashboard\/reset#/).waitFor()
-    t.ok(clicks.count <= 4, `${clicks.count} clicks`)
+    task.end(t, 'invite a colleague', 4)
     await page.getByRole('button', { name: 'I have saved it' }).click()
     const members = await api.get('/members?account=alpha')
     t.match(members.json, { members: [{ email: 'new@example.com', role: 'member' }] })
@@ -206,7 +222,6 @@ void t.test('axe finds nothing', { skip: SKIP }, async (t) => {
   const { leakedId } = await filled(stage)
   await stage.signedIn('root@example.com', 'max', 'admin')
   const account = await idOf(stage, 'alpha')
-  const browser = await launch(t)
   const scenes: readonly [path: string, ready: (page: Page) => Promise<void>][] = [
     ['/keys?account=all&sort=-spend', (page) => page.getByText('beta 59').first().waitFor()],
     [`/keys?account=${account}&search=74`, (page) => page.getByText(LONG_NAME).first().waitFor()],
@@ -222,40 +237,12 @@ void t.test('axe finds nothing', { skip: SKIP }, async (t) => {
     ['/audit?account=all', (page) => page.getByText('session.sign-in').first().waitFor()],
     [`/members?account=${account}`, (page) => page.getByText('No members').first().waitFor()],
   ]
-  for (const colorScheme of ['light', 'dark'] as const) {
-    for (const width of [1440, 390]) {
-      const { page, complaints } = await open(browser, {
-        colorScheme,
-        viewport: { width, height: 900 },
-      })
-      await signIn(page, stage, 'root@example.com')
-      for (const [path, ready] of scenes) {
-        await page.goto(`${stage.origin}/dashboard${path}`)
-        await ready(page)
-        await look(t, page, `${path} ${colorScheme} ${width}`)
-      }
-      await page.goto(`${stage.origin}/dashboard/audit?account=all`)
-      await page.getByText('session.sign-in').first().waitFor()
-      await page.keyboard.press('Control+k')
-      const palette = page.getByRole('dialog', { name: 'Find' })
-      await palette.getByRole('searchbox').fill('alpha')
-      await palette.getByRole('link', { name: 'alpha 1', exact: false }).first().waitFor()
-      await look(t, page, `palette ${colorScheme} ${width}`)
-      await page.keyboard.press('Escape')
-      await page.getByRole('button', { name: 'Saved views' }).click()
-      await page.getByRole('dialog', { name: 'Saved views' }).waitFor()
-      await look(t, page, `saved views ${colorScheme} ${width}`)
-      t.strictSame(complaints, [])
-      await page.close()
-    }
+  const { page, complaints } = await open(await launch(t))
+  await signIn(page, stage, 'root@example.com')
+  for (const [path, ready] of scenes) {
+    await page.goto(`${stage.origin}/dashboard${path}`)
+    await ready(page)
+    await looks(t, page, path)
   }
+  t.strictSame(complaints, [])
 })
-
-/** With SLUICE_PICTURES, a folder, also takes a picture. */
-async function look(t: Test, page: Page, name: string): Promise<void> {
-  t.strictSame(await violations(page), [], name)
-  t.equal(await overflow(page), 0, `${name}: nothing is wider than the window`)
-  const folder = process.env['SLUICE_PICTURES']
-  if (folder === undefined) return
-  await page.screenshot({ path: `${folder}/${name.replaceAll(/[^a-z0-9]+/gi, '-')}.png` })
-}

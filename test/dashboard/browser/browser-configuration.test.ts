@@ -10,7 +10,7 @@ import t from 'tap'
 import { createAccount } from '../../../src/accounts/accounts.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { EMAIL, fileText, PASSWORD, startServe, until } from '../../process/program.js'
-import { launch, open, SKIP, violations } from './browser.js'
+import { launch, open, SKIP, Task, violations } from './browser.js'
 
 t.setTimeout(240_000)
 
@@ -28,7 +28,8 @@ void t.test('the page of the configuration', { skip: SKIP }, async (t) => {
   served.write(`${text}on_loss: reject\n`)
   await until(async () => (await generation()) === 2)
 
-  const { page, complaints } = await open(await launch(t))
+  const chromium = await launch(t)
+  const { page, complaints } = await open(chromium)
   page.setDefaultTimeout(60_000)
   const signIn = async (email: string): Promise<void> => {
     await page.goto(`http://127.0.0.1:${served.port}/dashboard/configuration`)
@@ -43,20 +44,23 @@ void t.test('the page of the configuration', { skip: SKIP }, async (t) => {
   t.strictSame(await violations(page), [])
 
   await table.getByRole('button', { name: 'Roll back to 1', exact: true }).waitFor()
-  await table.getByRole('button', { name: /open generation 2/ }).click()
+  // As from any other page: the link in the rail, the generation, and two presses.
+  const task = new Task(page)
+  await task.nav('Configuration')
+  await task.click(table.getByRole('button', { name: /open generation 2/ }))
   const drawer = page.getByRole('dialog', { name: 'Generation 2' })
   await drawer.getByRole('list', { name: 'Changes' }).getByText('on_loss').waitFor()
   t.match(await drawer.getByRole('list', { name: 'Changes' }).innerText(), /"report"\s+"reject"/)
   t.strictSame(await violations(page), [])
-  // What changed, and back: the link of the page, the generation, and these two presses.
-  await drawer.getByRole('button', { name: 'Roll back to generation 1' }).click()
+  await task.click(drawer.getByRole('button', { name: 'Roll back to generation 1' }))
   const dialog = page.getByRole('dialog', { name: 'Roll back to generation 1?' })
   await dialog.getByLabel('Reason').fill('it refused too much')
-  await dialog.getByRole('button', { name: 'Roll back', exact: true }).click()
+  await task.click(dialog.getByRole('button', { name: 'Roll back', exact: true }))
   await table
     .getByRole('row', { name: /^3 in force.*root@example\.com rollback to 1: it refused too much/ })
     .waitFor()
   await page.getByText('A rollback is in force, not the file.').waitFor()
+  task.end(t, 'what changed, and roll back', 4)
   t.notMatch(page.url(), /generation=/, 'the difference is closed')
   t.equal(await generation(), 3)
   const audit = await page.evaluate(async () => {
@@ -72,7 +76,7 @@ void t.test('the page of the configuration', { skip: SKIP }, async (t) => {
   await page.getByText('The file is refused; generation 4 stays in force.').waitFor()
   t.strictSame(complaints, [])
 
-  const other = await open(await launch(t))
+  const other = await open(chromium)
   await other.page.goto(`http://127.0.0.1:${served.port}/dashboard/configuration`)
   await other.page.getByLabel('E-mail').fill(EMAIL)
   await other.page.getByLabel('Password').fill(PASSWORD)

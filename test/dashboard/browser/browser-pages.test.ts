@@ -32,6 +32,12 @@ void t.test('a long list has pages', { skip: SKIP }, async (t) => {
     for (const name of await names.allInnerTexts()) seen.add(name)
   }
   t.equal(await page.getByRole('button', { name: 'Next' }).isEnabled(), false, 'the list has ended')
+  await page.reload()
+  for (const number of [4, 3, 2, 1]) {
+    await page.getByRole('button', { name: 'Previous' }).click()
+    await page.getByText(`${count} keys · page ${number}`).waitFor()
+  }
+  t.notMatch(page.url(), /after=/, 'back to the first page after a reload of the last')
   t.equal(seen.size, count, 'each key once')
 
   await page.getByLabel('Search keys').fill('service 3.')

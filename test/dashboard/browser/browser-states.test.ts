@@ -6,7 +6,8 @@
  */
 import t, { type Test } from 'tap'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
-import { launch, open, overflow, SKIP, violations, type Watched } from './browser.js'
+import { launch, looks, open, SKIP, type Watched } from './browser.js'
+import { objectOf } from '../../../src/formats/chat/json.js'
 import { emptyReplyTo, replyTo, SIGNED_OUT } from '../fixtures/replies.js'
 import { ORIGIN, standIn, type Answer, type Api } from '../fixtures/fake-api.js'
 
@@ -31,10 +32,46 @@ const PAGES = [
   '/configuration',
   '/configuration?generation=2',
   '/settings',
+  '/statement',
+  '/audit',
+  '/models?view=ending',
+  '/keys?key=key_0',
+  '/keys?account=acc_1',
   '/no-such-page',
 ]
 
-const busy: Api = (_, path, query) => ({ body: replyTo(path, query) })
+/** Dialogs and menus: the page, and what is pressed there until they are open. */
+const DIALOGS: readonly (readonly [path: string, ...presses: string[]])[] = [
+  ['/keys', 'Actions for ci-runner'],
+  ['/keys', 'Actions for ci-runner', 'Rotate'],
+  ['/keys', 'Actions for ci-runner', 'Rotate', 'Rotate'],
+  ['/keys', 'Actions for ci-runner', 'Revoke'],
+  ['/keys?key=key_0', 'Edit'],
+  ['/keys?key=key_0&edit=limits'],
+  ['/requests', 'Add filter'],
+  ['/usage', 'Account: All accounts'],
+  ['/usage', 'Saved views'],
+  ['/accounts', 'Create account'],
+  ['/accounts', 'Actions for grace@example.com', 'Change plan'],
+  ['/accounts', 'Actions for grace@example.com', 'Password link'],
+  ['/accounts', 'Actions for grace@example.com', 'Disable'],
+  ['/members', 'Add member'],
+  ['/members?account=acc_1', 'Actions for bo@example.com', 'Change role'],
+  ['/members?account=acc_1', 'Actions for bo@example.com', 'New link'],
+  ['/members?account=acc_1', 'Actions for bo@example.com', 'Remove'],
+  ['/configuration', 'Roll back to 1'],
+  ['/requests?request=req_0', 'Show conversation'],
+  ['/requests?request=req_0', 'Delete recording'],
+  ['/settings', 'Sign out everywhere'],
+  ['/playground', 'Copy as code'],
+]
+
+const busy: Api = (method, path, query) => {
+  const body = replyTo(method === 'GET' ? path : path.replace('/rotate', ''), query)
+  // The only reply that a scene gets for a change: the new key.
+  if (!path.endsWith('/rotate')) return { body }
+  return { body: { ...objectOf(body), secret: `sk_${'0'.repeat(40)}`, oldEndsAtMs: null } }
+}
 
 function refusal(status: number, kind: string, message: string): Answer {
   return { status, body: { error: { message, type: 'x', code: status, kind } } }
@@ -62,31 +99,55 @@ async function settle(page: Page): Promise<void> {
   while ((await page.locator('.late').count()) > 0) await page.waitForTimeout(20)
 }
 
-async function looks(t: Test, watched: Watched, name: string): Promise<void> {
+async function look(t: Test, watched: Watched, name: string): Promise<void> {
   await settle(watched.page)
-  t.strictSame(await violations(watched.page), [], `${name}: axe`)
-  t.equal(await overflow(watched.page), 0, `${name}: nothing is wider than the window`)
+  await looks(t, watched.page, name)
   t.strictSame(watched.complaints, [], `${name}: console`)
 }
 
 void t.test('the page in a browser', { skip: SKIP }, async (t) => {
   const browser = await launch(t)
 
-  for (const [theme, width] of [
-    ['light', 1280],
-    ['dark', 1280],
-    ['light', 360],
-    ['dark', 360],
-  ] as const) {
-    await t.test(`every page, ${theme}, ${width} wide`, async (t) => {
-      const options = { colorScheme: theme, viewport: { width, height: 860 } }
-      const watched = await visit(browser, '/', { api: busy, options })
-      for (const path of PAGES) {
-        await goTo(watched.page, path)
-        await looks(t, watched, path)
+  await t.test('every page', async (t) => {
+    const watched = await visit(browser, '/', { api: busy })
+    for (const path of PAGES) {
+      await goTo(watched.page, path)
+      await settle(watched.page)
+      await looks(t, watched.page, path)
+      t.strictSame(watched.complaints.splice(0), [], `${path}: console`)
+    }
+  })
+
+  await t.test('every dialog', async (t) => {
+    const { page, complaints } = await visit(browser, '/', { api: busy })
+    for (const [path, ...presses] of DIALOGS) {
+      await goTo(page, path)
+      for (const name of presses) {
+        const button = page.getByRole('button', { name, exact: true })
+        await button
+          .or(page.getByRole('menuitem', { name, exact: true }))
+          .last()
+          .click()
       }
-    })
-  }
+      await page.locator('[role=dialog], [role=alertdialog], [role=menu]').last().waitFor()
+      await looks(t, page, [path, ...presses].join(' '))
+    }
+    await goTo(page, '/audit')
+    for (const [keys, name] of [
+      ['Control+k', 'Find'],
+      ['?', 'Keyboard'],
+    ] as const) {
+      await page.keyboard.press(keys)
+      const dialog = page.getByRole('dialog', { name })
+      await dialog.waitFor()
+      if (name === 'Find') await dialog.getByRole('searchbox').fill('grace')
+      if (name === 'Find') await dialog.getByRole('link', { name: 'grace' }).waitFor()
+      await looks(t, page, name)
+      await page.keyboard.press('Escape')
+      await dialog.waitFor({ state: 'detached' })
+    }
+    t.strictSame(complaints, [])
+  })
 
   await t.test('an empty page explains its content and shows a command to create it', async (t) => {
     const api: Api = (_, path, query) => ({ body: emptyReplyTo(path, query) })
@@ -95,7 +156,7 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
       await settle(watched.page)
       const code = await watched.page.locator('.code').innerText()
       t.match(code, `curl ${ORIGIN}/v1/chat/completions`, `${path}: the address of this gateway`)
-      await looks(t, watched, path)
+      await look(t, watched, path)
       await watched.page.context().close()
     }
     const { page } = await visit(browser, '/keys', { api })
@@ -120,7 +181,7 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
       t.match(await alert.innerText(), /The list of keys could not be loaded/)
       t.match(await alert.innerText(), /The store does not answer\. Keys keep working\./)
       t.match(await alert.innerText(), /req_of_the_test/)
-      await looks(t, watched, 'the failure')
+      await look(t, watched, 'the failure')
       isDown = false
       await page.getByRole('button', { name: 'Retry' }).click()
       await page.getByText('ci-runner', { exact: true }).waitFor()
@@ -176,7 +237,7 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
     isIn = false
     await page.getByRole('link', { name: 'Usage' }).click()
     await page.getByRole('heading', { name: 'Sign in', level: 1 }).waitFor()
-    await looks(t, watched, 'the door')
+    await look(t, watched, 'the door')
     await page.getByLabel('E-mail').fill('ada@example.com')
     await page.getByLabel('Password').fill('correct horse')
     await page.getByRole('button', { name: 'Sign in', exact: true }).click()
@@ -188,7 +249,7 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
     const api: Api = () => ({ body: SIGNED_OUT })
     for (const path of ['/', '/sign-up', '/setup#abcdefghijklmnopqrstuvwx', '/reset']) {
       const watched = await visit(browser, path, { api })
-      await looks(t, watched, path)
+      await look(t, watched, path)
       t.equal(new URL(watched.page.url()).hash, '', 'the token has left the address')
       await watched.page.context().close()
     }

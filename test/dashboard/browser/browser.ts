@@ -1,10 +1,17 @@
 /**
- * One Chromium per test file: pages that record their errors, and axe checks.
+ * One Chromium per test file: pages that record their errors, looks at them in both themes and widths, and
+ * tasks whose clicks are counted.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { createRequire } from 'node:module'
-import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
+import {
+  chromium,
+  type Browser,
+  type BrowserContextOptions,
+  type Locator,
+  type Page,
+} from 'playwright-core'
 import type { Test } from 'tap'
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
@@ -71,12 +78,17 @@ const TRANSITIONS_END = `Promise.all(
     .map((it) => it.finished.catch(() => null)),
 ).then(() => null)`
 
-/** The violations that axe finds in the current page once its transitions have ended, one line each. */
-export async function violations(page: Page): Promise<string[]> {
+/**
+ * The violations that axe finds in the current page once its transitions have ended, one line each; of all
+ * rules, or of one.
+ */
+export async function violations(page: Page, rule?: 'color-contrast'): Promise<string[]> {
   await page.evaluate(TRANSITIONS_END)
   await page.evaluate(AXE)
+  const rules = rule === undefined ? {} : { runOnly: [rule] }
+  const options = { resultTypes: ['violations'], ...rules }
   const found: unknown = await page.evaluate(
-    `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
+    `axe.run(document, ${JSON.stringify(options)}).then(({ violations }) =>
       violations.flatMap(({ id, nodes }) => nodes.map((node) => id + ' ' + node.target.join(' ') +
         ' ' + (node.any[0]?.message ?? ''))))`,
   )
@@ -89,4 +101,66 @@ export async function overflow(page: Page): Promise<number> {
     'document.documentElement.scrollWidth - document.documentElement.clientWidth',
   )
   return Number(pixels)
+}
+
+const NEXT_FRAMES =
+  'new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(null))))'
+
+/**
+ * Neither axe nor the width of the window finds anything wrong with the page, at 1440 and 390 px, light and
+ * dark. Themes differ in colours alone, so that dark needs only the rule of contrasts. With SLUICE_PICTURES,
+ * a folder, also takes pictures.
+ */
+export async function looks(t: Test, page: Page, name: string): Promise<void> {
+  const before = page.viewportSize()
+  for (const width of [1440, 390]) {
+    await page.setViewportSize({ width, height: 900 })
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      await page.evaluate(NEXT_FRAMES)
+      const rule = colorScheme === 'dark' ? 'color-contrast' : undefined
+      t.strictSame(await violations(page, rule), [], `${name}, ${colorScheme}, ${width}: axe`)
+      const folder = process.env['SLUICE_PICTURES']
+      if (folder === undefined) continue
+      const file = `${name}-${colorScheme}-${width}`.replaceAll(/[^a-z0-9]+/gi, '-')
+      await page.screenshot({ path: join(folder, `${file}.png`) })
+    }
+    t.equal(await overflow(page), 0, `${name}: nothing is wider than ${width} px`)
+  }
+  await page.emulateMedia({ colorScheme: null })
+  if (before !== null) await page.setViewportSize(before)
+}
+
+/** What a person does for a task: clicks and selections are counted, and the time is reported. */
+export class Task {
+  readonly page: Page
+  clicks = 0
+  private readonly startMs = performance.now()
+
+  constructor(page: Page) {
+    this.page = page
+  }
+
+  async click(target: Locator): Promise<void> {
+    this.clicks += 1
+    await target.click()
+  }
+
+  async select(label: string, option: string): Promise<void> {
+    this.clicks += 1
+    await this.page.getByLabel(label, { exact: true }).selectOption({ label: option })
+  }
+
+  /** A page of the rail; the account stays that of the view. */
+  nav(name: string): Promise<void> {
+    const rail = this.page.getByRole('navigation', { name: 'Pages' })
+    return this.click(rail.getByRole('link', { name, exact: true }))
+  }
+
+  /** The task is done: it may have taken so many clicks. */
+  end(t: Test, name: string, most: number): void {
+    const seconds = ((performance.now() - this.startMs) / 1_000).toFixed(1)
+    t.comment(`${name}: ${this.clicks} clicks, ${seconds} s`)
+    t.ok(this.clicks <= most, `${name}: ${this.clicks} of at most ${most} clicks`)
+  }
 }
