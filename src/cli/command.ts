@@ -1,6 +1,6 @@
 /**
- * What commands share: how they are declared (with Commander), how their arguments are parsed, and the texts of
- * their help and of wrong usage. A command with actions has one subcommand for each.
+ * What commands share: how they are declared (with Commander), how their arguments are parsed, and the texts
+ * of their help and of wrong usage. A command with actions has one subcommand for each.
  */
 import {
   Command,
@@ -85,8 +85,9 @@ export async function runCommand(
 ): Promise<void> {
   const words = actionFirst(command, argv)
   const action = command.commands.find((each) => each.name() === words[0]) ?? command
+  let help = ''
   for (const each of [command, ...command.commands]) {
-    each.configureOutput({ writeErr: () => undefined })
+    each.configureOutput({ writeErr: () => undefined, writeOut: (part) => (help += part) })
     each.exitOverride((error) => {
       throw error.exitCode === 0 ? error : new UsageError(messageFor(error, each))
     })
@@ -96,8 +97,8 @@ export async function runCommand(
   try {
     await command.parseAsync(words, { from: 'user' })
   } catch (error) {
-    if (error instanceof CommanderError && error.exitCode === 0) return
-    throw error
+    if (!(error instanceof CommanderError) || error.exitCode !== 0) throw error
+    process.stdout.write(help)
   }
 }
 
@@ -199,7 +200,7 @@ function shownFlags(flags: string): string {
 }
 
 function placeholderOf({ flags }: { readonly flags: string }): string {
-  return /<(.*)>/.exec(flags)?.[1] ?? ''
+  return /<([^<>]*)>/.exec(flags)?.[1] ?? ''
 }
 
 /** The message for an error of Commander. */

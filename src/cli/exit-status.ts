@@ -5,7 +5,10 @@ import { escapeControls } from '../formats/wire/request-fields.js'
 import { hideSecrets } from '../secrets.js'
 import { UsageError } from './command.js'
 
-/** Prints the error of the command with that name, and returns the exit status; 2 of `apply` means differences. */
+/**
+ * Prints the error of the command with that name, and returns the exit status. 2 of `sluice apply` means
+ * differences, not wrong usage.
+ */
 export function printFailure(error: unknown, name: string): 1 | 2 {
   const isUsage = error instanceof UsageError
   const message = error instanceof Error ? error.message : String(error)

@@ -2,6 +2,7 @@
  * `sluice keys`: creates, lists, edits, rotates and revokes the keys of an account, beside a running gateway.
  * `accounts/` has the rules.
  */
+import type { Command } from '@commander-js/extra-typings'
 import type { Account, ApiKey, KeyLimits } from '../accounts/account.js'
 import { keyChange, keyRotation, type AuditChange } from '../accounts/audit-changes.js'
 import { newSecret } from '../accounts/key-secret.js'
@@ -210,29 +211,8 @@ uses the lists of the upstreams again, and --label NAME= removes a label; other 
     example:
       'SLUICE_KEY=$(sluice keys create --config config/gateway.yaml --account team@example.com --name ci)',
   })
-  const withLimits = (action: string) =>
-    keys
-      .command(action)
-      .requiredOption('--account <ACCOUNT>', ACCOUNT)
-      .option('--rpm <N>', 'requests per minute')
-      .option('--tpm <N>', 'tokens per minute, of prompts and replies together')
-      .option('--concurrent <N>', 'concurrent requests')
-      .option('--usd-per-day <USD>', 'a budget per calendar day (UTC)')
-      .option('--usd-per-week <USD>', 'a budget per week, from Monday (UTC)')
-      .option('--usd-per-month <USD>', 'a budget per calendar month (UTC)')
-      .option('--expires <WHEN>', 'when it expires: 12h, 30d, 2027-01-31 or 2027-01-31T12:00:00Z')
-      .option('--models <LIST>', "the models that it may use: 'gpt-5.5,claude-*' (default: all)")
-      .option(
-        '--allow-tools <LIST>',
-        "tools and options of providers that it may use, instead of the lists of the upstreams: 'web_search,mcp', '*' for all, '' for none",
-      )
-      .option(
-        '--label <NAME=VALUE>',
-        'a label for routes, limits, priorities and sums; may be repeated, at most 16',
-        repeated,
-      )
   keys.command('generate').action(() => processTerminal.out(newSecret()))
-  withLimits('create')
+  withLimits(keys.command('create'))
     .requiredOption('--name <NAME>', NAME)
     .addOption(configOption())
     .action(async (options) => {
@@ -246,7 +226,7 @@ uses the lists of the upstreams again, and --label NAME= removes a label; other 
     .action(async ({ config, account, json }) => {
       process.exitCode = await open(config, (session) => list(session, account, json === true))
     })
-  withLimits('edit')
+  withLimits(keys.command('edit'))
     .requiredOption('--key <ID>', KEY)
     .option('--name <NAME>', NAME)
     .addOption(configOption())
@@ -275,6 +255,29 @@ uses the lists of the upstreams again, and --label NAME= removes a label; other 
       process.exitCode = await open(options.config, (session) => revoke(session, options))
     })
   return keys
+}
+
+/** Adds the account and the options that set what a key may do. */
+function withLimits(action: Command) {
+  return action
+    .requiredOption('--account <ACCOUNT>', ACCOUNT)
+    .option('--rpm <N>', 'requests per minute')
+    .option('--tpm <N>', 'tokens per minute, of prompts and replies together')
+    .option('--concurrent <N>', 'concurrent requests')
+    .option('--usd-per-day <USD>', 'a budget per calendar day (UTC)')
+    .option('--usd-per-week <USD>', 'a budget per week, from Monday (UTC)')
+    .option('--usd-per-month <USD>', 'a budget per calendar month (UTC)')
+    .option('--expires <WHEN>', 'when it expires: 12h, 30d, 2027-01-31 or 2027-01-31T12:00:00Z')
+    .option('--models <LIST>', "the models that it may use: 'gpt-5.5,claude-*' (default: all)")
+    .option(
+      '--allow-tools <LIST>',
+      "tools and options of providers that it may use, instead of the lists of the upstreams: 'web_search,mcp', '*' for all, '' for none",
+    )
+    .option(
+      '--label <NAME=VALUE>',
+      'a label for routes, limits, priorities and sums; may be repeated, at most 16',
+      repeated,
+    )
 }
 
 const ACCOUNT = "the account's id or e-mail address"
