@@ -28,7 +28,6 @@ const ROWS: readonly (readonly string[])[] = [
     'emulator',
     'policy/rules',
     'observe/log-fields',
-    'observe/log-sink',
     'observe/notification',
     'observe/sign-webhook',
   ],
@@ -133,7 +132,7 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   // Loaded only if mails are configured.
   nodemailer: [/^observe\/mails\.ts$/],
   'openid-client': [/^dashboard\/server\/sign-in\/identity-provider\.ts$/],
-  pino: [/^observe\/(?:log|log-sink)\.ts$/],
+  pino: [/^observe\/log\.ts$/],
   re2js: [/^policy\/rules\/expressions\.ts$/],
   'prom-client': [/^observe\/metrics\//],
   undici: [
