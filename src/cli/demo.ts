@@ -4,8 +4,8 @@
  */
 import { generateKeyPairSync } from 'node:crypto'
 import { existsSync, rmSync } from 'node:fs'
-import type { IncomingHttpHeaders } from 'node:http'
 import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import type { IncomingHttpHeaders } from 'node:http'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -28,8 +28,13 @@ import { configPage, followConfig, lastRefusal } from '../process/ops/configurat
 import { onSignals } from '../process/signals.js'
 import { openStore } from '../store/open-store.js'
 import { declare, UsageError } from './command.js'
-import { ADMIN, createDemoAccounts, DEMO_USERS, type SampleKey } from './demo-accounts.js'
-import { sendDemoRequests } from './demo-requests.js'
+import {
+  ADMIN,
+  createDemoAccounts,
+  DEMO_USERS,
+  type SampleKey,
+  type SampleName,
+} from './demo-accounts.js'
 import { limitDemoKey, writeDemoTraffic } from './demo-traffic.js'
 
 /** `sluice demo`. */
@@ -392,4 +397,42 @@ Ctrl-C ends the demo${isKept ? '; its files stay' : ' and removes its files'}.
 /** One word of a shell. */
 function quoted(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+}
+
+// Requests that the demo sends to its own gateway, so that the state of now is as in a gateway in use: an
+// upstream whose circuit breaker is open, a limit and a budget that refuse requests.
+
+/** The keys, the models that they ask for (null: the only one of the key), and the number of requests. */
+const REQUESTS: readonly (readonly [key: SampleName, model: string | null, count: number])[] = [
+  ['sample-web-app', 'claude-sonnet-5-5', 3],
+  ['sample-support-bot', 'unreliable', 8],
+  ['sample-support-bot', 'resilient', 3],
+  ['sample-reports', null, 2],
+  ['sample-nightly-batch', 'gpt-5.4-mini', 5],
+  ['sample-evaluation', 'gpt-5.4-mini', 2],
+]
+const TIMEOUT_MS = 10_000
+
+/** Sends the requests. Some fail on purpose; none rejects. */
+async function sendDemoRequests(port: number, keys: readonly SampleKey[]): Promise<void> {
+  const sent = REQUESTS.flatMap(([name, model, count]) => {
+    const key = keys.find((each) => each.name === name)
+    const asked = model ?? key?.model
+    if (key === undefined || asked === undefined) return []
+    return Array.from({ length: count }, () => send(port, key.secret, asked))
+  })
+  await Promise.allSettled(sent)
+}
+
+async function send(port: number, secret: string, model: string): Promise<void> {
+  const reply = await fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+    body: JSON.stringify({
+      ...{ model, max_completion_tokens: 100 },
+      messages: [{ role: 'user', content: 'A sample request.' }],
+    }),
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+  })
+  await reply.arrayBuffer()
 }

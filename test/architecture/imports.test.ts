@@ -143,7 +143,7 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   zod: [
     /^cli\/(?:restart|demo)\.ts$/,
     /^config\//,
-    /^cli\/plan\/fetch-recent-heads\.ts$/,
+    /^cli\/plan\/plan\.ts$/,
     /^dashboard\/server\/schema\//,
     /^ledger\/entry\.ts$/,
     /^store\/records\//,

@@ -5,7 +5,7 @@
 import t from 'tap'
 import { CLIENTS } from '../../../src/cli/dialect-matrix/messages-clients.js'
 import { COLUMNS } from '../../../src/cli/dialect-matrix/page.js'
-import { translateRequestConcept } from '../../../src/cli/dialect-matrix/translate-concept.js'
+import { translateRequestConcept } from '../../../src/cli/dialect-matrix/page.js'
 import { resolveEndpoint } from '../../../src/formats/index.js'
 import { factsFor } from '../../../src/config/catalogue.js'
 import { loadConfig } from '../../../src/config/load-config.js'

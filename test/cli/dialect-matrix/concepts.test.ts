@@ -17,7 +17,7 @@ import {
 import {
   translateReplyConcept,
   translateRequestConcept,
-} from '../../../src/cli/dialect-matrix/translate-concept.js'
+} from '../../../src/cli/dialect-matrix/page.js'
 import { REPLY_CONCEPTS, PLAIN_REPLY } from '../../../src/cli/dialect-matrix/reply-concepts.js'
 import { REQUEST_GROUPS } from '../../../src/cli/dialect-matrix/request-concepts.js'
 import { factsFor } from '../../../src/config/catalogue.js'
