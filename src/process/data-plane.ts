@@ -6,7 +6,12 @@ import { randomUUID } from 'node:crypto'
 import { roleOf, type Account } from '../accounts/account.js'
 import { accountPart } from '../accounts/authentication/authentication-result.js'
 import { NO_LABELS } from '../accounts/labels.js'
-import type { ServerConfig, Snapshot } from '../config/config.js'
+import {
+  type ServerConfig,
+  type Snapshot,
+  type TelemetryConfig,
+  shownHash,
+} from '../config/config.js'
 import { remoteConfigControl, type ConfigControl } from '../dashboard/server/config-control.js'
 import type { GatewayStatus } from '../dashboard/server/gateway-status.js'
 import { causeOf, rowOf, type ErrorKind } from '../errors.js'
@@ -32,11 +37,9 @@ import type { Logger } from '../observe/log.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
 import type { Notify } from '../observe/notification.js'
 import { loadPlugins } from '../policy/plugins.js'
-import type { Store } from '../store/store.js'
-import { FleetWatch } from './fleet-watch.js'
+import type { Store, Fleet, FleetMember } from '../store/store.js'
 import { LazyAdminApi } from './lazy-admin-api.js'
 import { LazyDashboard } from './lazy-dashboard.js'
-import { openTracing } from './open-tracing.js'
 import { WorkloadIdentities } from './workload-identities.js'
 import { readinessOf, type Readiness } from './ops/readiness.js'
 import {
@@ -47,6 +50,8 @@ import {
   removingEndedKeys,
   type Observers,
 } from './store-services.js'
+import { packageVersion } from '../config/package-file.js'
+import type { Tracing } from '../gateway/report/request-spans.js'
 
 /** One running data plane. */
 export interface DataPlane {
@@ -366,5 +371,134 @@ function watchFor(
   return {
     budgets: new BudgetWatch({ attempts: store.throttle, notify, isWanted, ownersOf }),
     notify,
+  }
+}
+
+// Opens the export of traces if the configuration or the environment names a receiver; otherwise loads
+// nothing.
+
+/** The variables that name a receiver. */
+const ENDPOINTS = ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT']
+/** Minimum time between log lines about a failing receiver. */
+const LOG_EVERY_MS = 60_000
+
+/** Null if no traces are exported. */
+async function openTracing(
+  { otlp }: TelemetryConfig,
+  log: Pick<Logger, 'warn'>,
+  metrics: Pick<Metrics, 'traceSpans'>,
+): Promise<Tracing | null> {
+  if (!isEnabled(otlp, process.env)) return null
+  warnProtocol(process.env, log)
+  const [{ openTraceExport }, { Traces }] = await Promise.all([
+    import('../observe/export-spans.js'),
+    import('../gateway/report/request-spans.js'),
+  ])
+  let loggedMs = Number.NEGATIVE_INFINITY
+  const opened = await openTraceExport({
+    otlp,
+    version: packageVersion(),
+    onSpans: (result, count) => metrics.traceSpans(result, count),
+    onFailure: (reason) => {
+      const nowMs = performance.now()
+      if (nowMs - loggedMs < LOG_EVERY_MS) return
+      loggedMs = nowMs
+      log.warn('traces are not exported: the receiver refuses them', { reason })
+    },
+  })
+  return new Traces(opened.tracer, () => opened.close())
+}
+
+/** OTEL_SDK_DISABLED and OTEL_TRACES_EXPORTER=none turn traces off even if a receiver is named. */
+function isEnabled(otlp: string | null, env: NodeJS.ProcessEnv): boolean {
+  if (env['OTEL_SDK_DISABLED']?.toLowerCase() === 'true') return false
+  if (env['OTEL_TRACES_EXPORTER'] === 'none') return false
+  return otlp !== null || ENDPOINTS.some((name) => (env[name] ?? '') !== '')
+}
+
+function warnProtocol(env: NodeJS.ProcessEnv, log: Pick<Logger, 'warn'>): void {
+  const protocol = env['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL'] ?? env['OTEL_EXPORTER_OTLP_PROTOCOL']
+  if (protocol === undefined || protocol === 'http/protobuf' || protocol === 'http/json') return
+  const variable = 'OTEL_EXPORTER_OTLP_PROTOCOL'
+  log.warn('traces are exported as http/protobuf: the protocol that is set is not supported', {
+    variable,
+  })
+}
+
+// Publishes the configuration of this gateway to the fleet, and compares it with those of the other gateways.
+// All workers of a gateway publish the same member, so the loss of one worker leaves no gap.
+
+const PUBLISH_MS = 5_000
+/** Longer than two rounds, so that two failures do not remove this gateway from the fleet. */
+const TTL_MS = 16_000
+
+/** Options of a `FleetWatch`. */
+interface FleetWatchOptions {
+  /** Null if the store is for one machine. */
+  readonly fleet: Fleet | null
+  /** The gateway, the same for all its workers. */
+  readonly id: string
+  readonly snapshot: () => Snapshot
+  readonly metrics: Metrics
+}
+
+/** Runs until `close`. Does not keep the process running. */
+class FleetWatch {
+  private readonly options: FleetWatchOptions
+  private readonly timer: NodeJS.Timeout | null
+  private known: readonly FleetMember[] | null = null
+  private publishing: Promise<void> = Promise.resolve()
+
+  constructor(options: FleetWatchOptions) {
+    this.options = options
+    this.timer = options.fleet === null ? null : setInterval(() => this.publish(), PUBLISH_MS)
+    this.timer?.unref()
+    this.publish()
+  }
+
+  /** The gateways of the fleet with this one; null without a fleet, or while the store is unavailable. */
+  get members(): readonly FleetMember[] | null {
+    return this.known
+  }
+
+  /** `ok`, or the gateways with another configuration. */
+  get state(): string {
+    const others = this.differing()
+    if (others.length === 0) return 'ok'
+    const all = this.known?.length ?? 0
+    const names = others.slice(0, 5).map(({ host, hash }) => `${host} (${shownHash(hash)})`)
+    const more = others.length > names.length ? ', …' : ''
+    return `${others.length} of ${all} gateways have another configuration: ${names.join(', ')}${more}`
+  }
+
+  /** Publishes at once, for a new generation. */
+  publish(): void {
+    const { fleet, id, snapshot } = this.options
+    if (fleet === null) return
+    this.publishing = this.publishing.then(async () => {
+      const { generation, fileHash: hash, config } = snapshot()
+      const { name: host } = config.server
+      try {
+        this.known = await fleet.publish({ id, host, generation, hash }, TTL_MS)
+      } catch {
+        // The probe of the store reports the failure.
+        this.known = null
+      }
+      const { metrics } = this.options
+      metrics.fleet(this.known?.length ?? 0, this.differing().length)
+    })
+  }
+
+  /** Leaves the fleet. Other workers of this gateway publish it again. */
+  async close(): Promise<void> {
+    if (this.timer !== null) clearInterval(this.timer)
+    await this.publishing
+    await this.options.fleet?.leave(this.options.id).catch(() => undefined)
+  }
+
+  private differing(): FleetMember[] {
+    const { id, snapshot } = this.options
+    const { fileHash } = snapshot()
+    return (this.known ?? []).filter((member) => member.id !== id && member.hash !== fileHash)
   }
 }
