@@ -6,7 +6,6 @@ import { resolve } from 'node:path'
 import { isRedisUrl, parseRedisUrl, parseSqliteAddress } from '../store/store-address.js'
 import { BUILT_IN_PLANS, isPlanOf } from '../accounts/plans.js'
 import type { Config, PlanConfig } from './config.js'
-import { checkIdentities, identitiesOf } from './resolve-identities.js'
 import { amountsOf, checkLimits, limitingOf, limitsOf } from './resolve-limits.js'
 import type { Finding, Path, ReportFinding } from './problem.js'
 import { checkGuardrails, guardrailsOf, pluginsOf } from './resolve-guardrails.js'
@@ -29,6 +28,9 @@ import {
   upstreamOf,
   type UpstreamContext,
 } from './resolve-upstream.js'
+import { isObject } from '../formats/chat/json.js'
+import { isSecureAddress } from '../http/private-addresses.js'
+import type { IdentityValues, WorkloadIdentity } from './schema/identity-schema.js'
 
 /** Inputs for resolving the values, besides the values themselves. */
 export interface ResolveContext extends UpstreamContext, ServerContext {}
@@ -171,3 +173,74 @@ function plansOf(values: FileValues['plans']): Record<string, PlanConfig> {
 }
 
 const FREE: PlanConfig = { priceUsd: 0, maxKeys: null, limits: {} }
+
+// Resolves `identity:` and checks the rules that the schema cannot express.
+
+/** Inputs for checking the section. */
+interface IdentityContext {
+  readonly folder: string
+  /** Null if the file is not readable. */
+  readonly readFile: (path: string) => string | null
+  readonly whyUnreadable: (path: string) => string
+}
+
+/** Reports problems that span several keys, addresses that are not allowed, and unreadable files. */
+function checkIdentities(
+  identities: readonly IdentityValues[],
+  context: IdentityContext,
+  report: ReportFinding,
+): void {
+  identities.forEach((each, index) => {
+    const path: Path = ['identity', index]
+    checkKeySource(each, path, context, report)
+    for (const other of identities.slice(0, index)) {
+      if (other.name === each.name) report([...path, 'name'], 'is a duplicate')
+      if (other.issuer !== each.issuer) continue
+      const common = each.audience.findIndex((audience) => other.audience.includes(audience))
+      if (common === -1) continue
+      const problem = `is also an audience of "${other.name}", which has the same issuer`
+      report([...path, 'audience', common], problem)
+    }
+  })
+}
+
+function checkKeySource(
+  { issuer, jwks_uri: address, jwks_file: file }: IdentityValues,
+  path: Path,
+  { readFile, whyUnreadable }: IdentityContext,
+  report: ReportFinding,
+): void {
+  if (address !== undefined && file !== undefined) {
+    report([...path, 'jwks_file'], 'must not be set together with jwks_uri')
+  }
+  if (address !== undefined && !isSecureAddress(address)) {
+    report([...path, 'jwks_uri'], ADDRESS_RULE)
+  }
+  if (file !== undefined) {
+    const content = readFile(file)
+    if (content === null) report([...path, 'jwks_file'], whyUnreadable(file))
+    else if (!isKeySet(content)) report([...path, 'jwks_file'], 'must be a JSON object with keys')
+  } else if (address === undefined && !isSecureAddress(issuer)) {
+    report([...path, 'issuer'], `${ADDRESS_RULE}, unless jwks_uri or jwks_file is set`)
+  }
+}
+
+const ADDRESS_RULE = 'must be a URL that starts with https:// (http:// is allowed for loopback)'
+
+function isKeySet(content: string): boolean {
+  try {
+    const value: unknown = JSON.parse(content)
+    return isObject(value) && Array.isArray(value['keys'])
+  } catch {
+    return false
+  }
+}
+
+/** The resolved section. */
+function identitiesOf(identities: readonly IdentityValues[], folder: string): WorkloadIdentity[] {
+  return identities.map(({ limits, jwks_file: file, ...each }) => ({
+    ...each,
+    limits: amountsOf(limits),
+    ...(file === undefined ? {} : { jwks_file: resolve(folder, file) }),
+  }))
+}
