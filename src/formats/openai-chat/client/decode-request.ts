@@ -3,10 +3,35 @@
  *
  * Source: OpenAI API reference, "Create chat completion", and the SDK's types, read 2026-11-20.
  */
-import { EFFORTS, type ChatRequest } from '../../chat/request.js'
+import {
+  EFFORTS,
+  type ChatRequest,
+  type ResponseFormat,
+  type Tool,
+  type ToolChoice,
+  type AssistantPart,
+  type Message,
+  type ToolCall,
+  type TextPart,
+  type ThinkingPart,
+  type UserPart,
+  type MediaSource,
+} from '../../chat/request.js'
 import { isObject, type JsonObject, type JsonValue, objectOf } from '../../chat/json.js'
 import { addHosted, hostedToolName } from '../../chat/hosted-tools.js'
 import * as check from '../../wire/json/check-fields.js'
+import {
+  array,
+  boolean,
+  finiteObject,
+  given,
+  number,
+  object,
+  oneOf,
+  refuse,
+  string,
+  text,
+} from '../../wire/json/check-fields.js'
 import {
   applyRules,
   COMMON_RULES,
@@ -16,17 +41,25 @@ import {
   type FieldRules,
 } from '../../wire/openai/field-rules.js'
 import { modelOf, streamOf } from '../../wire/request-fields.js'
-import { decodeMessages } from './decode-messages.js'
-import {
-  decodeFunctionCall,
-  decodeFunctions,
-  decodeResponseFormat,
-  decodeToolChoice,
-  decodeTools,
-} from './decode-tools.js'
 import { FIELDS } from '../fields.js'
-
-const { array, boolean, finiteObject, given, number, object, oneOf } = check
+import { cacheMark } from '../../wire/prompt-cache-markers.js'
+import {
+  toolName,
+  decodeFunctionTool,
+  decodeNamedTool,
+  MAX_TOOLS,
+  namesInChoice,
+} from '../../wire/openai/tools.js'
+import { decodeFormat, formatType } from '../../wire/openai/response-format.js'
+import { decodeMediaUrl } from '../../wire/inline-media.js'
+import {
+  contentOf,
+  decodeParts,
+  decodeTextPart,
+  decodeUserParts,
+  type Content,
+} from '../../wire/openai/content-parts.js'
+import { decodeReasoning, attachSignatures, thoughtSignature } from '../reasoning-state.js'
 
 /** Throws `malformed_request` naming the field that breaks a rule. */
 export function decodeRequest(body: JsonObject): ChatRequest {
@@ -124,4 +157,392 @@ function modalities(value: JsonValue): void {
   array(value, 'modalities', 8).forEach((item, at) => {
     oneOf(item, `modalities[${at}]`, ['text', 'audio'])
   })
+}
+
+// Decodes `tools`, `tool_choice`, their legacy forms, and `response_format`.
+
+/** Decodes `tools`. Throws `malformed_request` naming the tool that breaks a rule. */
+function decodeTools(value: JsonValue | undefined): Tool[] {
+  return array(value, 'tools', MAX_TOOLS).map((item, at) => decodeTool(item, `tools[${at}]`))
+}
+
+/** Decodes the legacy `functions`. */
+function decodeFunctions(value: JsonValue | undefined): Tool[] {
+  return array(value, 'functions', MAX_TOOLS).map((item, at) => {
+    const path = `functions[${at}]`
+    return decodeFunctionTool(object(item, path), path)
+  })
+}
+
+function decodeTool(value: JsonValue, path: string): Tool {
+  const item = object(value, path)
+  // Mistral's clients omit the type (recorded).
+  const type = given(item['type'])
+    ? oneOf(item['type'], `${path}.type`, ['function', 'custom'])
+    : 'function'
+  const inner = `${path}.${type}`
+  const body = object(item[type], inner)
+  const tool = type === 'function' ? decodeFunctionTool(body, inner) : decodeCustom(body, inner)
+  const cache = cacheMark(item, path)
+  if (cache !== undefined) tool.cache = cache
+  return tool
+}
+
+function decodeCustom(body: JsonObject, path: string): Tool {
+  const tool = decodeNamedTool(body, path)
+  tool.custom = {}
+  if (given(body['format'])) {
+    const format = object(body['format'], `${path}.format`)
+    oneOf(format['type'], `${path}.format.type`, ['text', 'grammar'])
+    tool.custom = { format }
+  }
+  return tool
+}
+
+/** Decodes `tool_choice`. A choice that forces a call requires tools; a choice by name requires that tool. */
+function decodeToolChoice(value: JsonValue, tools: readonly Tool[]): ToolChoice {
+  const choice = readToolChoice(value)
+  if (choice.mode === 'auto' || choice.mode === 'none') return choice
+  if (tools.length === 0) refuse('tool_choice', 'needs at least one tool in tools')
+  const known = new Set(tools.map((tool) => tool.name))
+  for (const name of namesInChoice(choice)) {
+    if (!known.has(name)) {
+      refuse('tool_choice', `names ${JSON.stringify(name)}, which is not in tools`)
+    }
+  }
+  return choice
+}
+
+function readToolChoice(value: JsonValue): ToolChoice {
+  if (typeof value === 'string') {
+    const mode = oneOf(value, 'tool_choice', ['auto', 'none', 'required', 'any'])
+    // Mistral's clients send `any` for `required` (recorded).
+    return { mode: mode === 'any' ? 'required' : mode }
+  }
+  const item = object(value, 'tool_choice')
+  const type = oneOf(item['type'], 'tool_choice.type', ['function', 'custom', 'allowed_tools'])
+  const inner = object(item[type], `tool_choice.${type}`)
+  if (type !== 'allowed_tools') {
+    return { mode: 'named', name: toolName(inner['name'], `tool_choice.${type}.name`) }
+  }
+  const path = 'tool_choice.allowed_tools'
+  const mode = oneOf(inner['mode'], `${path}.mode`, ['auto', 'required'])
+  const names = array(inner['tools'], `${path}.tools`, MAX_TOOLS).map((tool, at) => {
+    const entry = object(tool, `${path}.tools[${at}]`)
+    const kind = oneOf(entry['type'], `${path}.tools[${at}].type`, ['function', 'custom'])
+    const named = object(entry[kind], `${path}.tools[${at}].${kind}`)
+    return toolName(named['name'], `${path}.tools[${at}].${kind}.name`)
+  })
+  if (names.length === 0) refuse(`${path}.tools`, 'must name at least one tool')
+  return { mode: 'allowed', required: mode === 'required', names }
+}
+
+/** Decodes the legacy `function_call`. */
+function decodeFunctionCall(value: JsonValue, tools: readonly Tool[]): ToolChoice {
+  if (typeof value === 'string') {
+    return { mode: oneOf(value, 'function_call', ['auto', 'none']) }
+  }
+  const name = toolName(object(value, 'function_call')['name'], 'function_call.name')
+  if (!tools.some((tool) => tool.name === name)) {
+    refuse('function_call', `names ${JSON.stringify(name)}, which is not in functions`)
+  }
+  return { mode: 'named', name }
+}
+
+/** Decodes `response_format`. */
+function decodeResponseFormat(value: JsonValue): ResponseFormat {
+  const item = object(value, 'response_format')
+  const type = formatType(item['type'], 'response_format.type')
+  const path = 'response_format.json_schema'
+  return decodeFormat(type, () => object(item['json_schema'], path), path)
+}
+
+// Decodes `messages` and checks that every tool call has exactly one result. System messages keep their
+// position and arguments their text.
+
+type ToolMessage = Extract<Message, { role: 'tool' }>
+
+/** Longer conversations do not fit any model's context window. */
+const MAX_MESSAGES = 10_000
+const MAX_CALLS = 1_024
+const MAX_ID = 512
+const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const
+
+/** An assistant turn with tool calls, and the results received for them. */
+interface Turn {
+  path: string
+  calls: ToolCall[]
+  ids: Set<string>
+  results: Map<string, ToolMessage>
+  /** The call is a legacy `function_call`. */
+  legacy: boolean
+}
+
+/** An entry of `messages`. */
+interface Entry {
+  readonly item: JsonObject
+  readonly path: string
+  readonly index: number
+}
+
+/** Decodes `messages`; the results of a turn are returned in the order of its calls. */
+function decodeMessages(value: JsonValue | undefined): Message[] {
+  if (!Array.isArray(value) || value.length === 0) refuse('messages', 'must be a non-empty array')
+  array(value, 'messages', MAX_MESSAGES)
+  const out: Message[] = []
+  let turn: Turn | null = null
+  for (const [index, member] of value.entries()) {
+    const path = `messages[${index}]`
+    const item = object(member, path)
+    const entry = { item, path, index }
+    const role = oneOf(item['role'], `${path}.role`, ROLES)
+    if (given(item['name']) && role !== 'function') text(item['name'], `${path}.name`, 256)
+    if (role === 'tool' || role === 'function') {
+      if (turn === null) refuse(path, 'must follow an assistant message with tool_calls')
+      addResult(turn, toolMessage(entry, role, turn), path)
+      continue
+    }
+    if (turn !== null) out.push(...resultsOf(turn))
+    turn = null
+    const message = roleMessage(entry, role)
+    if (message === null) continue
+    out.push(message)
+    if (message.role === 'assistant' && message.toolCalls.length > 0) {
+      const legacy = !given(item['tool_calls'])
+      const ids = new Set(message.toolCalls.map((call) => call.id))
+      turn = { path, calls: message.toolCalls, ids, results: new Map(), legacy }
+    }
+  }
+  if (turn !== null) out.push(...resultsOf(turn))
+  if (out.length === 0) refuse('messages', 'must have at least one message with content')
+  return out
+}
+
+/** A message that is not a tool result; null for an assistant or system message without content. */
+function roleMessage(
+  entry: Entry,
+  role: 'system' | 'developer' | 'user' | 'assistant',
+): Message | null {
+  const { item, path, index } = entry
+  const at = `${path}.content`
+  switch (role) {
+    case 'system':
+    case 'developer': {
+      const parts = textParts(contentOf(item, 'content'), at)
+      messageMark(item, path, parts)
+      return parts.length === 0 ? null : { role, index, parts }
+    }
+    case 'user': {
+      const parts = userParts(contentOf(item, 'content'), at)
+      if (parts.length === 0) refuse(at, 'must not be empty')
+      messageMark(item, path, parts)
+      return { role, index, parts }
+    }
+    case 'assistant':
+      return assistant(entry)
+    default:
+      return role satisfies never
+  }
+}
+
+/** A `cache_control` on a message applies to its last text part. */
+function messageMark(item: JsonObject, path: string, parts: Message['parts']): void {
+  const cache = cacheMark(item, path)
+  const last = parts.at(-1)
+  if (cache !== undefined && last?.type === 'text') last.cache ??= cache
+}
+
+function assistant({ item, path, index }: Entry): Message | null {
+  const toolCalls = given(item['tool_calls'])
+    ? array(item['tool_calls'], `${path}.tool_calls`, MAX_CALLS).map((call, at) =>
+        toolCall(call, `${path}.tool_calls[${at}]`),
+      )
+    : []
+  distinct(toolCalls, path)
+  if (toolCalls.length === 0 && given(item['function_call'])) {
+    toolCalls.push(functionCall(item['function_call'], `${path}.function_call`, index))
+  }
+  const state = decodeReasoning(item, path)
+  const parts: AssistantPart[] = state.thoughts
+  const content = contentOf(item, 'content')
+  if (given(content)) parts.push(...assistantParts(content, `${path}.content`))
+  const other = otherContent(item, path)
+  if (other !== null) parts.push(other)
+  messageMark(item, path, parts)
+  attachSignatures(state, parts, toolCalls)
+  if (parts.length > 0 || toolCalls.length > 0) {
+    return { role: 'assistant', index, parts, toolCalls }
+  }
+  if (given(item['content']) || given(item['refusal'])) return null
+  return refuse(`${path}.content`, 'is required unless the message has tool_calls')
+}
+
+function distinct(calls: readonly ToolCall[], path: string): void {
+  const ids = new Set<string>()
+  for (const [at, { id }] of calls.entries()) {
+    if (ids.has(id)) refuse(`${path}.tool_calls[${at}].id`, "must differ from the other calls' ids")
+    ids.add(id)
+  }
+}
+
+/** Members beside `content`: a refusal, or audio that only OpenAI can refer to. */
+function otherContent(item: JsonObject, path: string): AssistantPart | null {
+  if (given(item['refusal'])) {
+    const refusal = string(item['refusal'], `${path}.refusal`)
+    if (refusal !== '') return { type: 'text', text: refusal }
+  }
+  if (!given(item['audio'])) return null
+  const id = text(object(item['audio'], `${path}.audio`)['id'], `${path}.audio.id`, MAX_ID)
+  return { type: 'opaque', provider: 'openai-chat', block: { type: 'audio', id } }
+}
+
+function toolCall(value: JsonValue, path: string): ToolCall {
+  const item = object(value, path)
+  const id = text(item['id'], `${path}.id`, MAX_ID)
+  // Mistral and Google's OpenAI-compatible endpoint omit the type (recorded).
+  const type = given(item['type'])
+    ? oneOf(item['type'], `${path}.type`, ['function', 'custom'])
+    : 'function'
+  const inner = object(item[type], `${path}.${type}`)
+  const name = toolName(inner['name'], `${path}.${type}.name`)
+  const key = type === 'function' ? 'arguments' : 'input'
+  const call: ToolCall = { id, name, arguments: string(inner[key], `${path}.${type}.${key}`) }
+  if (type === 'custom') call.custom = true
+  const signature = thoughtSignature(item)
+  if (signature !== undefined) call.signature = signature
+  const cache = cacheMark(item, path)
+  if (cache !== undefined) call.cache = cache
+  return call
+}
+
+/**
+ * The legacy form has no ids. The id derives from the message's index, which is the same on every later turn.
+ */
+function functionCall(value: JsonValue | undefined, path: string, index: number): ToolCall {
+  const item = object(value, path)
+  const name = toolName(item['name'], `${path}.name`)
+  return { id: `call_fn_${index}`, name, arguments: string(item['arguments'], `${path}.arguments`) }
+}
+
+function toolMessage(
+  { item, path, index }: Entry,
+  role: 'tool' | 'function',
+  turn: Turn,
+): ToolMessage {
+  const callId = role === 'tool' ? toolCallId(item, path) : callNamed(item, path, turn)
+  // In the legacy form, a function without a result has `content: null`.
+  const parts =
+    role === 'function' && item['content'] === null
+      ? []
+      : userParts(contentOf(item, 'content'), `${path}.content`)
+  const message: ToolMessage = { role: 'tool', index, callId, parts }
+  const cache = cacheMark(item, path)
+  if (cache !== undefined) message.cache = cache
+  return message
+}
+
+function toolCallId(item: JsonObject, path: string): string {
+  return text(item['tool_call_id'], `${path}.tool_call_id`, MAX_ID)
+}
+
+function callNamed(item: JsonObject, path: string, turn: Turn): string {
+  const name = toolName(item['name'], `${path}.name`)
+  const call = turn.calls.find(
+    (candidate) => candidate.name === name && !turn.results.has(candidate.id),
+  )
+  return call?.id ?? refuse(`${path}.name`, 'must name a function call without a result')
+}
+
+function addResult(turn: Turn, message: ToolMessage, path: string): void {
+  const at = `${path}.tool_call_id`
+  if (!turn.ids.has(message.callId)) {
+    refuse(at, 'matches no call of the assistant message before it')
+  }
+  if (turn.results.has(message.callId)) refuse(at, 'already has a result')
+  turn.results.set(message.callId, message)
+}
+
+/** The results in the order of the calls. Throws `malformed_request` for a call without a result. */
+function resultsOf(turn: Turn): ToolMessage[] {
+  return turn.calls.map((call, at) => {
+    const message = turn.results.get(call.id)
+    if (message !== undefined) return message
+    const path = turn.legacy ? `${turn.path}.function_call` : `${turn.path}.tool_calls[${at}]`
+    const role = turn.legacy ? 'function' : 'tool'
+    return refuse(path, `must be followed by a ${role} message with its result`)
+  })
+}
+
+/**
+ * The text parts of a system or developer message. Empty text is dropped.
+ *
+ * Decodes the content of a message: text, images, audio, files, refusals and reasoning. The caller chooses
+ * the parts that a role may hold.
+ */
+function textParts(value: Content, path: string): TextPart[] {
+  return decodeParts(value, path, (item, at) => {
+    oneOf(item['type'], `${at}.type`, ['text'])
+    return decodeTextPart(item, 'text', at)
+  })
+}
+
+/** The parts of a user message or a tool result. Empty text is dropped. */
+function userParts(value: Content, path: string): UserPart[] {
+  return decodeUserParts(value, path, {
+    text: 'text',
+    image: ['image_url', decodeImage],
+    file: ['file', decodeFile],
+  })
+}
+
+/** The parts of an assistant message: text, refusals (text for the next turn) and Mistral's thinking. */
+function assistantParts(value: Content, path: string): AssistantPart[] {
+  return decodeParts<AssistantPart>(value, path, (item, at) => {
+    const type = oneOf(item['type'], `${at}.type`, ['text', 'refusal', 'thinking'])
+    if (type === 'text') return decodeTextPart(item, 'text', at)
+    if (type === 'thinking') return thinkingPart(item, at)
+    return { type: 'text', text: string(item['refusal'], `${at}.refusal`) }
+  })
+}
+
+/** Mistral sends thinking as a list of text parts (recorded). */
+function thinkingPart(item: JsonObject, path: string): ThinkingPart {
+  const value = item['thinking']
+  const text =
+    typeof value === 'string' ? value : textParts(value, `${path}.thinking`).map((t) => t.text)
+  return { type: 'thinking', text: [text].flat().join(''), origin: 'openai-chat' }
+}
+
+/** An `image_url` part. */
+function decodeImage(item: JsonObject, path: string): Extract<UserPart, { type: 'image' }> {
+  const at = `${path}.image_url`
+  const value = item['image_url']
+  // Mistral's clients send the URL itself in place of an object (recorded).
+  if (typeof value === 'string') return { type: 'image', source: decodeMediaUrl(value, at) }
+  const inner = object(value, at)
+  const part: Extract<UserPart, { type: 'image' }> = {
+    type: 'image',
+    source: decodeMediaUrl(string(inner['url'], `${at}.url`), `${at}.url`),
+  }
+  if (given(inner['detail'])) {
+    part.detail = oneOf(inner['detail'], `${at}.detail`, ['auto', 'low', 'high', 'original'])
+  }
+  return part
+}
+
+/** A `file` part. */
+function decodeFile(item: JsonObject, path: string): Extract<UserPart, { type: 'file' }> {
+  const at = `${path}.file`
+  const inner = object(item['file'], at)
+  const part: Extract<UserPart, { type: 'file' }> = { type: 'file', source: fileSource(inner, at) }
+  if (given(inner['filename'])) part.filename = text(inner['filename'], `${at}.filename`, 1_024)
+  return part
+}
+
+function fileSource(inner: JsonObject, path: string): MediaSource {
+  if (given(inner['file_id'])) {
+    return { kind: 'file-id', id: text(inner['file_id'], `${path}.file_id`, 512) }
+  }
+  if (!given(inner['file_data'])) refuse(path, 'must have file_data or file_id')
+  return decodeMediaUrl(string(inner['file_data'], `${path}.file_data`), `${path}.file_data`)
 }
