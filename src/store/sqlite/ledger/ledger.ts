@@ -1,6 +1,6 @@
 /**
  * The ledger in SQLite: admissions, settlements and entries. All of one turn of the event loop share a
- * transaction (transactions.ts), in which the arithmetic of limits runs, so that limits hold across
+ * transaction (engine.ts), in which the arithmetic of limits runs, so that limits hold across
  * processes. Queries run in the background thread.
  */
 import type { LedgerEntry } from '../../../ledger/entry.js'
