@@ -16,6 +16,7 @@ import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/formats/
 import { COMMANDS } from '../../src/cli/commands.js'
 import { processTerminal } from '../../src/cli/with-store.js'
 import { openStore } from '../../src/store/open-store.js'
+import { exitStatus } from '../cli/session.js'
 import { newAuthority, newPair } from '../helpers/certificates.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { rowsOf } from '../helpers/ledger.js'
@@ -49,7 +50,7 @@ async function sluice([name = '', ...args]: readonly string[]) {
   processTerminal.ready = () => Promise.resolve()
   processTerminal.err = (line) => void lines.push(line)
   const command = await COMMANDS[name]?.()
-  const status = await command?.run(args)
+  const status = command === undefined ? undefined : await exitStatus(command, args)
   return { status, out: lines.join('\n') }
 }
 
