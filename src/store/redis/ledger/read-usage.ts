@@ -43,6 +43,8 @@ import type { RedisPropertySums } from './property-sums.js'
 
 /** Entries read in one batch. */
 const BATCH = 250
+/** The same for reading all entries: fewer commands for each, and about 10 ms of work. */
+const EXPORT_BATCH = 500
 /** Entries scanned for one page; if no more match, the page is short and its cursor continues there. */
 const MAX_SCANNED = 10_000
 /** Sums read concurrently. */
@@ -181,13 +183,19 @@ export class RedisUsage {
   }
 
   async *export(sinceMs: number): AsyncGenerator<readonly LedgerEntry[]> {
-    let from = `[${timePrefix(sinceMs)}`
-    for (;;) {
-      const names = await this.order(null, { from, to: `[${AFTER_ALL}`, isDescending: false })
+    // In a Cluster each account has an index of its own.
+    const limit = this.names.isCluster ? BATCH : EXPORT_BATCH
+    const namesFrom = (from: string): Promise<IndexedEntry[]> => {
+      return this.order(null, { from, to: `[${AFTER_ALL}`, isDescending: false }, limit)
+    }
+    for (let reading = namesFrom(`[${timePrefix(sinceMs)}`); ;) {
+      const names = await reading
       const last = names.at(-1)
       if (last === undefined) return
-      // After the entry and its account's name, which follows it in the index of all accounts.
-      from = `(${last.name}\0${AFTER_ALL}`
+      // After the entry and its account's name, which follows it in the index of all accounts. Read while the
+      // entries are read; nobody waits for it if the caller stops.
+      reading = namesFrom(`(${last.name}\0${AFTER_ALL}`)
+      reading.catch(() => undefined)
       const found = await this.readAll('exporting entries', names)
       const entries = found.filter((entry) => entry !== null)
       if (entries.length > 0) yield entries
@@ -269,12 +277,13 @@ export class RedisUsage {
   private async order(
     accountId: string | null,
     { from, to, isDescending }: TimeRange,
+    limit = BATCH,
   ): Promise<IndexedEntry[]> {
     const command = isDescending ? 'zrevrangebylex' : 'zrangebylex'
     const { allOrder } = this.names
     const read = async (account: string | null): Promise<IndexedEntry[]> => {
       const index = account === null ? (allOrder ?? '') : this.names.order(account)
-      const range = [index, from, to, 'LIMIT', 0, BATCH]
+      const range = [index, from, to, 'LIMIT', 0, limit]
       return stringsOf(await this.link.send('reading entries', command, range)).map((member) => {
         const [name = '', owner = account ?? ''] = member.split('\0')
         return { name, accountId: owner }
@@ -289,7 +298,7 @@ export class RedisUsage {
     return found
       .flat()
       .sort((a, b) => (a.name < b.name ? -sign : a.name > b.name ? sign : 0))
-      .slice(0, BATCH)
+      .slice(0, limit)
   }
 
   /** In the order of the names; null for an entry that was pruned in between. */
