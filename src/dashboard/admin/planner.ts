@@ -97,7 +97,7 @@ export interface Group {
   readonly prunedMembers: readonly string[]
 }
 
-/** Groups that are decided at the same time: so many, or fewer with so many objects. */
+/** Groups that are decided at the same time; fewer, if they have more than `OBJECTS_AT_ONCE` together. */
 const AT_ONCE = 16
 const OBJECTS_AT_ONCE = 100
 /** Objects whose references are checked in one turn. */

@@ -152,7 +152,7 @@ async function formerRedis(redis: RedisServer, url: string): Promise<string[]> {
   return ids
 }
 
-/** Opens the store in another process, which kills itself after so many steps; its steps, if it does not. */
+/** Opens the store in another process, which kills itself after these steps; its steps, if it does not. */
 async function killedAfter(url: string, steps: number | null): Promise<number | null> {
   const args = steps === null ? [url] : [url, String(steps)]
   const child = fork(KILLED, args, { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })

@@ -193,7 +193,7 @@ export class RedisUsage {
       const last = names.at(-1)
       if (last === undefined) return
       // After the entry and its account's name, which follows it in the index of all accounts. Read while the
-      // entries are read; nobody waits for it if the caller stops.
+      // entries are read; if the caller stops, the reply is ignored.
       reading = namesFrom(`(${last.name}\0${AFTER_ALL}`)
       reading.catch(() => undefined)
       const found = await this.readAll('exporting entries', names)
