@@ -388,31 +388,47 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
 
   /** Takes an event for the client. */
   private send(event: ChatEvent): void {
-    if (!this.content) this.content = isContent(event)
-    switch (event.type) {
-      case 'error':
-        this.fail(event.error)
-        this.reason = event.reason ?? null
-        return
-      case 'start':
-        this.model = event.model
-        break
-      case 'usage':
-        if (this.guard === null) this.usage = mergeUsage(this.usage, event.usage)
-        break
-      case 'finish':
-        this.outcome = 'complete'
-        this.reason = event.reason
-        this.tier = event.serviceTier ?? null
-        note(this.clientCodec, event, this.losses)
-        break
-      case 'citation':
-      case 'image':
-      case 'opaque':
-        note(this.clientCodec, event, this.losses)
-        break
-      default:
+    if (event.type === 'error') {
+      this.fail(event.error)
+      this.reason = event.reason ?? null
+      return
     }
+    if (event.type === 'usage' && this.guard === null) {
+      this.usage = mergeUsage(this.usage, event.usage)
+    }
+    noteSent(this, event, this.clientCodec, this.losses)
     this.encoder.event(event)
+  }
+}
+
+/** The members of a result that the events of the reply state. */
+type SentReply = {
+  -readonly [Name in 'outcome' | 'reason' | 'model' | 'tier' | 'content']: Translation[Name]
+}
+
+/** Notes what an event states about the reply to its client. */
+export function noteSent(
+  reply: SentReply,
+  event: ChatEvent,
+  clientCodec: ClientCodec,
+  losses: LossList,
+): void {
+  if (!reply.content) reply.content = isContent(event)
+  switch (event.type) {
+    case 'start':
+      reply.model = event.model
+      return
+    case 'finish':
+      reply.outcome = 'complete'
+      reply.reason = event.reason
+      reply.tier = event.serviceTier ?? null
+      note(clientCodec, event, losses)
+      return
+    case 'citation':
+    case 'image':
+    case 'opaque':
+      note(clientCodec, event, losses)
+      return
+    default:
   }
 }

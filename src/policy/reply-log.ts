@@ -2,7 +2,7 @@
  * The canonical events of one reply: collected while it is read, kept in the cache, and replayed for clients
  * of any format.
  */
-import { isContent, type ChatEvent, type EventSink } from '../formats/chat/event.js'
+import { fragmentOf, type ChatEvent, type EventSink } from '../formats/chat/event.js'
 import { Fold, type Reply } from '../formats/chat/fold.js'
 import { Grammar } from '../formats/chat/grammar.js'
 import type { JsonObject } from '../formats/chat/json.js'
@@ -17,8 +17,8 @@ import type {
   StreamEncoder,
   UpstreamCodec,
 } from '../formats/dialect.js'
-import { LossList, note } from '../formats/losses.js'
-import type { Translation } from '../formats/translated-stream.js'
+import { LossList } from '../formats/losses.js'
+import { noteSent, type Translation } from '../formats/translated-stream.js'
 import { newFramer } from '../formats/wire/aws/event-stream.js'
 import type { SseFramer } from '../formats/wire/frames/sse-framer.js'
 import type { WireError } from '../errors.js'
@@ -110,12 +110,6 @@ export class ReplyLog implements EventSink {
 
 function sizeOf(event: ChatEvent): number {
   switch (event.type) {
-    case 'text-delta':
-    case 'refusal-delta':
-    case 'thinking-delta':
-      return event.text.length
-    case 'tool-delta':
-      return event.json.length
     case 'image':
       return event.url.length
     case 'opaque':
@@ -131,7 +125,7 @@ function sizeOf(event: ChatEvent): number {
     case 'logprobs':
       return event.tokens.length * EVENT_BYTES
     default:
-      return 0
+      return fragmentOf(event)?.length ?? 0
   }
 }
 
@@ -208,7 +202,7 @@ export function joinedEvents(events: readonly ChatEvent[]): ChatEvent[] {
     fragments = []
   }
   for (const event of events) {
-    const text = deltaOf(event)
+    const text = fragmentOf(event)
     if (text === null) {
       flush()
       joined.push(event)
@@ -220,19 +214,6 @@ export function joinedEvents(events: readonly ChatEvent[]): ChatEvent[] {
   }
   flush()
   return joined
-}
-
-function deltaOf(event: ChatEvent): string | null {
-  switch (event.type) {
-    case 'text-delta':
-    case 'refusal-delta':
-    case 'thinking-delta':
-      return event.text
-    case 'tool-delta':
-      return event.json
-    default:
-      return null
-  }
 }
 
 /** The whole reply of complete events; null for others. */
@@ -325,28 +306,9 @@ export class ReplayedStream implements Translation {
   }
 
   private take(event: ChatEvent): void {
-    if (!this.content) this.content = isContent(event)
     this.outputSize.add(event)
-    switch (event.type) {
-      case 'start':
-        this.model = event.model
-        break
-      case 'usage':
-        this.usage = mergeUsage(this.usage, event.usage)
-        break
-      case 'finish':
-        this.outcome = 'complete'
-        this.reason = event.reason
-        this.tier = event.serviceTier ?? null
-        note(this.clientCodec, event, this.losses)
-        break
-      case 'citation':
-      case 'image':
-      case 'opaque':
-        note(this.clientCodec, event, this.losses)
-        break
-      default:
-    }
+    if (event.type === 'usage') this.usage = mergeUsage(this.usage, event.usage)
+    noteSent(this, event, this.clientCodec, this.losses)
     this.encoder.event(event)
   }
 }

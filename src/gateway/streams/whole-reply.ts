@@ -3,7 +3,7 @@
  * stream. Pure and synchronous. The reply arrives in one body, or in several if the upstream pauses.
  */
 import type { ErrorKind } from '../../errors.js'
-import { isContent, type ChatEvent, type EventSink } from '../../formats/chat/event.js'
+import { fragmentOf, isContent, type ChatEvent, type EventSink } from '../../formats/chat/event.js'
 import { Fold, type Reply } from '../../formats/chat/fold.js'
 import { Grammar } from '../../formats/chat/grammar.js'
 import { JoinedReply } from '../../formats/chat/join-replies.js'
@@ -206,12 +206,6 @@ const ITEM_CHARS = 100
 
 function sizeOf(event: ChatEvent): number {
   switch (event.type) {
-    case 'text-delta':
-    case 'refusal-delta':
-    case 'thinking-delta':
-      return event.text.length
-    case 'tool-delta':
-      return event.json.length
     case 'logprobs':
       return event.tokens.reduce((sum, { top }) => sum + ITEM_CHARS * (1 + top.length), 0)
     case 'text-start':
@@ -223,7 +217,7 @@ function sizeOf(event: ChatEvent): number {
     case 'opaque':
       return ITEM_CHARS
     default:
-      return 0
+      return fragmentOf(event)?.length ?? 0
   }
 }
 
