@@ -28,10 +28,12 @@ export interface Stage {
 export const MAX_ARGUMENTS = 1_048_576
 
 type Start = Extract<ChatEvent, { type: 'text-start' | 'refusal-start' | 'thinking-start' }>
+/** A fragment of a text block. */
 export type TextEvent = Extract<
   ChatEvent,
   { type: 'text-delta' | 'refusal-delta' | 'thinking-delta' }
 >
+/** The end of a text block. */
 export type TextEnd = Extract<ChatEvent, { type: 'text-end' | 'refusal-end' | 'thinking-end' }>
 type Attached = Extract<ChatEvent, { type: 'citation' | 'logprobs' }>
 

@@ -10,7 +10,13 @@ import type { EventGuard } from '../../src/formats/translated-stream.js'
 import { guardrailsOf } from '../../src/config/resolve-guardrails.js'
 import { guardrailSchema } from '../../src/config/schema/guardrails-schema.js'
 import { GuardNotes } from '../../src/policy/guard-notes.js'
-import { GuardBreaker, Guardrail, type JudgedRequest } from '../../src/policy/guardrail.js'
+import {
+  GuardBreaker,
+  Guardrail,
+  PASS,
+  type Judge,
+  type JudgedRequest,
+} from '../../src/policy/guardrail.js'
 import { replyJudge } from '../../src/policy/reply-guard.js'
 import { atOnce } from '../../src/formats/wire/steps.js'
 import { dice } from '../helpers/seeded-random.js'
@@ -77,7 +83,7 @@ void t.test('one result in every pair of formats, whole and as a stream', async 
 
 const METRICS = { verdict: () => undefined, duration: () => undefined, breaker: () => undefined }
 
-function guardOf(settings: object): EventGuard {
+function guardOf(settings: object, judge: Judge | null = null): EventGuard {
   const [config] = guardrailsOf({ own: guardrailSchema.parse(settings) })
   if (config === undefined) throw new Error('no guardrail')
   const breaker = new GuardBreaker(config.breaker, () => undefined)
@@ -92,10 +98,10 @@ function guardOf(settings: object): EventGuard {
     signal: new AbortController().signal,
     log: () => undefined,
   }
-  const guardrails = [new Guardrail(config, null, breaker)]
-  const judge = replyJudge({ guardrails, of, observed: null, estimate: () => ({}) })
-  if (judge === null) throw new Error('it does not judge replies')
-  return judge.open(false)
+  const guardrails = [new Guardrail(config, judge, breaker)]
+  const replies = replyJudge({ guardrails, of, observed: null, estimate: () => ({}) })
+  if (replies === null) throw new Error('it does not judge replies')
+  return replies.open(false)
 }
 
 function released(guard: EventGuard, events: readonly ChatEvent[]): readonly ChatEvent[] {
@@ -157,4 +163,59 @@ void t.test('a masked stream has no character of a match up to the window', (t) 
   }
   t.equal(leaks, 0)
   t.end()
+})
+
+/** A guard server that knows one word. */
+function judgeOfWord(word: string, action: 'block' | 'mask', maxChars: number): Judge {
+  return {
+    judge: ([part]) => {
+      const text = part?.text ?? ''
+      if (Array.from(text).length > maxChars) throw new Error('the window is too large')
+      if (!text.includes(word)) return Promise.resolve(PASS)
+      const texts = [text.replaceAll(word, '#'.repeat(word.length))]
+      return Promise.resolve(
+        action === 'mask' ? { kind: 'mask', texts } : { kind: 'block', reason: null, index: null },
+      )
+    },
+    close: () => Promise.resolve(),
+  }
+}
+
+void t.test('guard servers see a match of up to overlap_chars whole, in any stream', async (t) => {
+  if (IS_LONG) t.setTimeout(0)
+  const random = dice(7)
+  const streams = IS_LONG ? 20_000 : 600
+  const word = 'FORBIDDEN'
+  let wrong = 0
+  let masked = 0
+  for (let stream = 0; stream < streams; stream += 1) {
+    const text = textOf(random, [...WORDS, word, '😀😀😀', 'FORBID', 'FORFORBIDDEN'])
+    const window = 16 + Math.floor(random() * 40)
+    const settings = { url: 'http://127.0.0.1:1', protocol: 'webhook', window_chars: window }
+    const action = random() < 0.5 ? 'block' : 'mask'
+    // What is left of the last window is judged with its overlap.
+    const judge = judgeOfWord(word, action, window)
+    const guard = guardOf({ ...settings, overlap_chars: word.length }, judge)
+    let sent = ''
+    const take = async (events: readonly ChatEvent[]): Promise<void> => {
+      await guard.take(events, (released) => {
+        for (const event of released) if (event.type === 'text-delta') sent += event.text
+      })
+    }
+    // Emoji are divided, too.
+    const parts = random() < 0.5 ? divisionBy(random)(text) : text.split('')
+    const start: ChatEvent = { type: 'text-start', index: 0 }
+    const deltas = parts.map((part): ChatEvent => ({ type: 'text-delta', index: 0, text: part }))
+    const end: ChatEvent = { type: 'text-end', index: 0 }
+    if (random() < 0.5) await take([start, ...deltas, end])
+    else for (const event of [start, ...deltas, end]) await take([event])
+    const at = text.indexOf(word)
+    const isMask = action === 'mask'
+    if (at >= 0 && isMask) masked += 1
+    const expected = isMask ? text.replaceAll(word, '#'.repeat(word.length)) : text
+    const isRight = at < 0 || isMask ? sent === expected : text.slice(0, at).startsWith(sent)
+    if (!isRight) wrong += 1
+  }
+  t.equal(wrong, 0, `${streams} streams`)
+  t.ok(masked > streams / 20, `${masked} masked`)
 })
