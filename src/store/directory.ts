@@ -111,6 +111,14 @@ export interface SortedPage<Item> {
 export interface Directory {
   keys(query: KeyQuery): Promise<SortedPage<ListedKey>>
   accounts(query: AccountQuery): Promise<SortedPage<ListedAccount>>
+  /** Name and maker of each key of the account, or of all accounts (null), by the key's id. */
+  keyNames(accountId: string | null): Promise<ReadonlyMap<string, KeyName>>
+}
+
+/** What reports show of a key. */
+export interface KeyName {
+  readonly name: string
+  readonly createdBy?: string
 }
 
 /** Nothing used. */

@@ -5,6 +5,7 @@
  */
 import { csvCell, usd } from '../../ledger/export-columns.js'
 import { monthOf } from '../../store/limit-arithmetic.js'
+import type { KeyName } from '../../store/directory.js'
 import type { Store } from '../../store/store.js'
 import type { AccountUse } from '../../store/usage-queries.js'
 
@@ -284,18 +285,16 @@ export class AccountPaths {
   }
 }
 
-interface KeyName {
-  readonly name: string
-  readonly createdBy?: string
-}
-
 /** Names and makers of keys. */
 export class KeyNames {
   private readonly store: Source
+  private readonly all: ReadonlyMap<string, KeyName> | null
   private readonly keys = new Map<string, KeyName | null>()
 
-  constructor(store: Source) {
+  /** `all`: those of every key, if they are read already. */
+  constructor(store: Source, all: ReadonlyMap<string, KeyName> | null = null) {
     this.store = store
+    this.all = all
   }
 
   async of({ accountId, keyId }: Pick<AccountUse, 'accountId' | 'keyId'>): Promise<KeyName | null> {
@@ -303,7 +302,9 @@ export class KeyNames {
     const known = this.keys.get(id)
     if (known !== undefined) return known
     const found = keyId.startsWith('key_')
-      ? await this.store.keyById(accountId, keyId)
+      ? this.all === null
+        ? await this.store.keyById(accountId, keyId)
+        : (this.all.get(keyId) ?? null)
       : // The playground, or `NAME/KEY_NAME` of a workload identity.
         { name: keyId.slice(keyId.indexOf('/') + 1) }
     this.keys.set(id, found)

@@ -5,6 +5,7 @@
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import { monthOf } from '../../store/limit-arithmetic.js'
+import type { KeyName } from '../../store/directory.js'
 import type { GroupUse, GroupUseQuery, SumQuery, UsageSum } from '../../store/usage-queries.js'
 import { AccountPaths, KeyNames, monthText } from './account-reports.js'
 import type { Services } from './services.js'
@@ -96,7 +97,7 @@ export async function groupsIn(services: Services, query: GroupsQuery): Promise<
     services.ledger.groupUse({ ...span, by }),
     services.ledger.groupUse({ ...span, by: 'model' }),
   ])
-  const nameOf = namer(services, query.group)
+  const nameOf = await namer(services, { group: query.group, accountId, count: uses.length })
   const groups = new Map<
     string,
     { accountId: string | null; total: GroupTotals; sources: SumSource[] }
@@ -128,13 +129,30 @@ function storedAs(group: Exclude<Grouping, 'month'>): GroupUseQuery['by'] {
   return `label=${group.slice('label:'.length)}=`
 }
 
-/** The function that names the group of a use. */
-function namer(
+/** Names of more keys are read together. */
+const FEW_KEYS = 100
+
+/** The names of all keys if so many are needed, else null. */
+export async function manyKeyNames(
   { store }: Services,
-  group: Exclude<Grouping, 'month'>,
-): (use: GroupUse) => string | Promise<string> {
+  accountId: string | null,
+  count: number,
+): Promise<ReadonlyMap<string, KeyName> | null> {
+  return count > FEW_KEYS ? store.directory.keyNames(accountId) : null
+}
+
+/** The function that names the group of a use. */
+async function namer(
+  services: Services,
+  {
+    group,
+    accountId,
+    count,
+  }: { group: Exclude<Grouping, 'month'>; accountId: string | null; count: number },
+): Promise<(use: GroupUse) => string | Promise<string>> {
+  const { store } = services
   if (group === 'member') {
-    const keys = new KeyNames(store)
+    const keys = new KeyNames(store, await manyKeyNames(services, accountId, count))
     return async (use) => (await keys.of(use))?.createdBy ?? NONE
   }
   if (group === 'account' || group === 'parent' || group === 'root') {

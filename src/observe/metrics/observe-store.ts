@@ -72,6 +72,7 @@ export function observeStore(store: Store, metrics: Metrics, onFailure: OnFailur
     directory: {
       keys: (query) => timed('keys', () => store.directory.keys(query)),
       accounts: (query) => timed('accounts', () => store.directory.accounts(query)),
+      keyNames: (accountId) => timed('keys', () => store.directory.keyNames(accountId)),
     },
     cache: {
       put: (item, room, nowMs) => timed('shelf_put', () => store.cache.put(item, room, nowMs)),

@@ -6,6 +6,7 @@ import { buildStore } from '../build-store.js'
 import { unavailable } from '../errors.js'
 import { STORE_CAPACITY, type Store, type StoreOptions } from '../store.js'
 import { SqliteAccounts } from './keys/accounts.js'
+import type { DirectoryTables } from './keys/directory.js'
 import { SqliteDenials } from './keys/denials.js'
 import { SqliteAdminTokens } from './keys/admin-tokens.js'
 import { SqliteNotifications } from './keys/notifications.js'
@@ -56,6 +57,16 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
     directory: {
       keys: (query) => engine.background.run('listing keys', 'listKeys', query),
       accounts: (query) => engine.background.run('listing accounts', 'listAccounts', query),
+      keyNames: async (accountId) => {
+        const text = await engine.background.run('reading names of keys', 'keyNames', accountId)
+        const names = JSON.parse(text) as ReturnType<DirectoryTables['keyNames']>
+        return new Map(
+          names.map(([id, name, createdBy]) => [
+            id,
+            createdBy === undefined ? { name } : { name, createdBy },
+          ]),
+        )
+      },
     },
     accounts,
     keys,

@@ -18,6 +18,7 @@ import { figuresOf, OTHER, MAX_GROUPS, pointsOf, remainingSums } from '../usage-
 import {
   groupsIn,
   labelOfId,
+  manyKeyNames,
   modelIn,
   NONE,
   shownId,
@@ -194,9 +195,17 @@ function bySpend(a: Group, b: Group): number {
   )
 }
 
+/** The names of all keys, if they are read already. */
+type AllNames = Awaited<ReturnType<typeof manyKeyNames>>
+
 /** The name of a key, and the id of every other group. */
-async function labelOf({ store }: Services, { id, accountId }: Group): Promise<string> {
+async function labelOf(
+  { store }: Services,
+  { id, accountId }: Group,
+  names: AllNames = null,
+): Promise<string> {
   if (id === PLAYGROUND || accountId === null || accountId === '') return labelOfId(id)
+  if (names !== null) return names.get(id)?.name ?? id
   return (await store.keyById(accountId, id))?.name ?? id
 }
 
@@ -256,7 +265,10 @@ async function usageGroups(
     ...{ keyId: query.keyId, model: modelIn(query.model) },
   })
   const needsNames = search !== '' || sort.endsWith('name')
-  const all = needsNames || group !== 'key' ? await withNames(services, found) : found.map(asNamed)
+  const count = needsNames ? found.length : 0
+  const names = await keyNamesFor(services, query.group, scopeOf(session), count)
+  const all =
+    needsNames || group !== 'key' ? await withNames(services, found, names) : found.map(asNamed)
   const text = search.toLowerCase()
   const matching = all.filter(({ id, label }) => `${label} ${id}`.toLowerCase().includes(text))
   const page = pageOfRows(matching, query, GROUPS)
@@ -274,11 +286,25 @@ function asNamed(group: Group): NamedGroup {
 /** Groups named without giving way to other work. */
 const NAMED_AT_ONCE = 100
 
-async function withNames(services: Services, groups: readonly Group[]): Promise<NamedGroup[]> {
+/** The names of all keys if there are many groups of keys, else null. */
+async function keyNamesFor(
+  services: Services,
+  group: string,
+  accountId: string | null,
+  count: number,
+): Promise<AllNames> {
+  return group === 'key' ? manyKeyNames(services, accountId, count) : null
+}
+
+async function withNames(
+  services: Services,
+  groups: readonly Group[],
+  names: AllNames,
+): Promise<NamedGroup[]> {
   const named: NamedGroup[] = []
   for (let at = 0; at < groups.length; at += NAMED_AT_ONCE) {
     const some = groups.slice(at, at + NAMED_AT_ONCE)
-    const labels = await Promise.all(some.map((group) => labelOf(services, group)))
+    const labels = await Promise.all(some.map((group) => labelOf(services, group, names)))
     named.push(...some.map((group, index) => ({ ...group, label: labels[index] ?? group.id })))
     await new Promise(setImmediate)
   }
@@ -330,6 +356,7 @@ async function* csvParts(
   const { per, period, ...of } = query
   yield `${per === 'range' ? '' : `${per},`}${CSV_COLUMNS}\r\n`
   const starts = per === 'range' ? [period.fromMs] : [...period.starts.values()]
+  let names: AllNames = null
   for (const [at, fromMs] of starts.entries()) {
     const toMs = starts[at + 1] ?? period.toMs
     if (fromMs > services.now()) return
@@ -337,8 +364,9 @@ async function* csvParts(
       of.group === 'month' ? (a, b) => (a.id < b.id ? -1 : 1) : bySpend,
     )
     const start = per === 'range' ? '' : `${new Date(fromMs).toISOString()},`
+    names ??= await keyNamesFor(services, of.group, of.accountId, groups.length)
     for (let line = 0; line < groups.length; line += CSV_LINES) {
-      const named = await withNames(services, groups.slice(line, line + CSV_LINES))
+      const named = await withNames(services, groups.slice(line, line + CSV_LINES), names)
       yield named.map((group) => `${start}${csvLine(group)}\r\n`).join('')
     }
   }

@@ -12,6 +12,7 @@ import {
   type AccountQuery,
   type Directory,
   type KeyFigures,
+  type KeyName,
   type KeyQuery,
   type KeyRow,
   type ListedAccount,
@@ -85,6 +86,11 @@ export class RedisDirectory implements Directory {
       lastUsedAtMs: own.lastUsedAtMs(key) ?? null,
     }))
     return { ...page, items }
+  }
+
+  async keyNames(accountId: string | null): Promise<ReadonlyMap<string, KeyName>> {
+    const rows = await this.rowsOf(await this.accountsNow('reading names of keys', accountId))
+    return new Map(rows.map(({ key }) => [key.id, key]))
   }
 
   async accounts(query: AccountQuery): Promise<SortedPage<ListedAccount>> {

@@ -57,6 +57,16 @@ export class DirectoryTables {
     return { ...page, items }
   }
 
+  /** Id, name and maker of each key. */
+  keyNames(accountId: string | null): [id: string, name: string, createdBy?: string][] {
+    const names: [id: string, name: string, createdBy?: string][] = []
+    for (const { key } of this.keyRows(accountId)) {
+      const { id, name, createdBy } = key
+      names.push(createdBy === undefined ? [id, name] : [id, name, createdBy])
+    }
+    return names
+  }
+
   /** `uses` must include every entry. */
   accounts(query: AccountQuery, uses: GroupUses): SortedPage<ListedAccount> {
     const records = this.db
