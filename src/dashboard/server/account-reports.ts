@@ -3,14 +3,18 @@
  * member, key, label, model and month. Each request counts under the tree at its own time, so that a closed
  * month never changes, and every sum is exact to the nano-dollar.
  */
+import { setImmediate as turn } from 'node:timers/promises'
 import { csvCell, usd } from '../../ledger/export-columns.js'
 import { monthOf } from '../../store/limit-arithmetic.js'
 import type { KeyName } from '../../store/directory.js'
 import type { Store } from '../../store/store.js'
 import type { AccountUse } from '../../store/usage-queries.js'
 
+/** Uses that are added up without giving way to other work. */
+const AT_ONCE = 500
+
 /** The parts of the store that reports read. */
-type Source = Pick<Store, 'ledger' | 'accountById' | 'ancestorsOf' | 'keyById'>
+type Source = Pick<Store, 'ledger' | 'accountById' | 'ancestorsOf' | 'keyById' | 'directory'>
 
 /** Figures in the spelling of the API. */
 export interface ReportFigures {
@@ -70,10 +74,11 @@ export async function statementOf(
   const range = monthRange(month) ?? { fromMs: 0, toMs: 1 }
   const uses = await store.ledger.accountUse(range)
   const paths = new AccountPaths(store)
-  const keys = new KeyNames(store)
+  const keys = await KeyNames.for(store, uses.length)
   const groups = new Map<string, { use: AccountUse; name: string; sum: Sum }>()
   const total = new Sum()
-  for (const use of uses) {
+  for (const [at, use] of uses.entries()) {
+    if (at % AT_ONCE === AT_ONCE - 1) await turn()
     if (use.month !== monthOf(range.fromMs)) continue
     const path = await paths.of(use)
     if (!path.includes(account)) continue
@@ -85,7 +90,9 @@ export async function statementOf(
     groups.set(id, group)
   }
   const lines: StatementLine[] = []
-  for (const [, { use, name, sum }] of [...groups].sort(([a], [b]) => (a < b ? -1 : 1))) {
+  const sorted = [...groups].sort(([a], [b]) => (a < b ? -1 : 1))
+  for (const [at, [, { use, name, sum }]] of sorted.entries()) {
+    if (at % AT_ONCE === AT_ONCE - 1) await turn()
     const { keyId, model } = use
     const key = (await keys.of(use))?.name ?? null
     lines.push({ account: name, key, key_id: keyId, model, ...sum.figures() })
@@ -160,10 +167,12 @@ export interface Report {
 export async function accountReport(store: Source, query: ReportQuery): Promise<Report> {
   const { by, account, tree } = query
   const paths = new AccountPaths(store)
-  const keys = new KeyNames(store)
+  const uses = await store.ledger.accountUse(query)
+  const keys = await KeyNames.for(store, by === 'member' ? uses.length : 0)
   const groups = new Map<string, Sum>()
   const total = new Sum()
-  for (const use of await store.ledger.accountUse(query)) {
+  for (const [at, use] of uses.entries()) {
+    if (at % AT_ONCE === AT_ONCE - 1) await turn()
     const path = await paths.of(use)
     const isMeant = account === null || (tree ? path.includes(account) : path.at(-1) === account)
     if (!isMeant) continue
@@ -285,11 +294,19 @@ export class AccountPaths {
   }
 }
 
+/** Names of more keys are read together. */
+const FEW_KEYS = 100
+
 /** Names and makers of keys. */
 export class KeyNames {
   private readonly store: Source
   private readonly all: ReadonlyMap<string, KeyName> | null
   private readonly keys = new Map<string, KeyName | null>()
+
+  /** Reads the names of all keys at once if many are needed. */
+  static async for(store: Source, count: number): Promise<KeyNames> {
+    return new KeyNames(store, count > FEW_KEYS ? await store.directory.keyNames(null) : null)
+  }
 
   /** `all`: those of every key, if they are read already. */
   constructor(store: Source, all: ReadonlyMap<string, KeyName> | null = null) {

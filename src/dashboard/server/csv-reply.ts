@@ -43,6 +43,8 @@ export async function sendCsv(
     await turn()
     part = await iterator.next()
   }
+  // Nothing more is read for a client that has disconnected.
+  if (part.done !== true) await iterator.return?.()
   out.end()
   return SELF_REPLIED
 }
