@@ -4,10 +4,12 @@
  * Method: a real browser, a real gateway, and the emulator as all providers.
  */
 import type { Page } from 'playwright-core'
-import t, { type Test } from 'tap'
+import file, { type Test } from 'tap'
 import { PASSWORD, startStage, type Stage } from '../fixtures/stage.js'
 import { until } from '../../helpers/upstream.js'
-import { launch, open, overflow, SKIP, violations } from './browser.js'
+import { chromiumOf, open, overflow, SKIP, violations } from './browser.js'
+
+file.setTimeout(300_000)
 
 const EMAIL = 'owner@example.com'
 const PIXEL = Buffer.from(
@@ -38,9 +40,10 @@ interface Table {
 async function sitDown(t: Test, query = ''): Promise<Table> {
   const stage = await startStage(t)
   await stage.account(EMAIL)
-  const { page, complaints } = await open(await launch(t), {
+  const { page, complaints } = await open(await chromiumOf(file), {
     viewport: { width: 1440, height: 900 },
   })
+  t.teardown(() => page.context().close())
   await page.goto(`${stage.origin}/dashboard/playground${query}`)
   await page.getByLabel('E-mail').fill(EMAIL)
   await page.getByLabel('Password').fill(PASSWORD)
@@ -58,7 +61,7 @@ function turnOf(page: Page, number: number) {
   return page.getByRole('article', { name: `Turn ${number}`, exact: true })
 }
 
-void t.test(
+void file.test(
   'tools are called, and the user answers, in every format',
   { skip: SKIP },
   async (t) => {
@@ -88,7 +91,7 @@ void t.test(
   },
 )
 
-void t.test('files are sent with the message, in every format', { skip: SKIP }, async (t) => {
+void file.test('files are sent with the message, in every format', { skip: SKIP }, async (t) => {
   const { page, stage, complaints } = await sitDown(t)
   for (const [at, format] of FORMATS.entries()) {
     await page.getByLabel('Client format').selectOption(format)
@@ -116,34 +119,38 @@ void t.test('files are sent with the message, in every format', { skip: SKIP }, 
   t.strictSame(complaints, [])
 })
 
-void t.test('a schema gives JSON, in every format, from two models', { skip: SKIP }, async (t) => {
-  const { page, complaints } = await sitDown(t, '?model=gpt-5.4-mini&with=claude-sonnet-5-5')
-  await page.getByLabel('JSON schema of the reply').fill(SCHEMA)
-  for (const [at, format] of FORMATS.entries()) {
-    await page.getByLabel('Client format').selectOption(format)
-    await ask(page, 'Name a river.')
-    for (const model of ['gpt-5.4-mini', 'claude-sonnet-5-5']) {
-      const reply = turnOf(page, at + 1).getByRole('group', { name: `Reply of ${model}` })
-      await reply.locator('.bill').waitFor()
-      const json = JSON.parse(await reply.locator('pre').innerText()) as object
-      t.same(Object.keys(json), ['river', 'km'], `${format}: ${model}`)
+void file.test(
+  'a schema gives JSON, in every format, from two models',
+  { skip: SKIP },
+  async (t) => {
+    const { page, complaints } = await sitDown(t, '?model=gpt-5.4-mini&with=claude-sonnet-5-5')
+    await page.getByLabel('JSON schema of the reply').fill(SCHEMA)
+    for (const [at, format] of FORMATS.entries()) {
+      await page.getByLabel('Client format').selectOption(format)
+      await ask(page, 'Name a river.')
+      for (const model of ['gpt-5.4-mini', 'claude-sonnet-5-5']) {
+        const reply = turnOf(page, at + 1).getByRole('group', { name: `Reply of ${model}` })
+        await reply.locator('.bill').waitFor()
+        const json = JSON.parse(await reply.locator('pre').innerText()) as object
+        t.same(Object.keys(json), ['river', 'km'], `${format}: ${model}`)
+      }
     }
-  }
-  for (const [width, colorScheme] of [
-    [1440, 'light'],
-    [1440, 'dark'],
-    [390, 'light'],
-    [390, 'dark'],
-  ] as const) {
-    await page.setViewportSize({ width, height: 900 })
-    await page.emulateMedia({ colorScheme })
-    t.strictSame(await violations(page), [], `${width} px, ${colorScheme}`)
-    t.equal(await overflow(page), 0, `${width} px: no sideways scrolling`)
-  }
-  t.strictSame(complaints, [])
-})
+    for (const [width, colorScheme] of [
+      [1440, 'light'],
+      [1440, 'dark'],
+      [390, 'light'],
+      [390, 'dark'],
+    ] as const) {
+      await page.setViewportSize({ width, height: 900 })
+      await page.emulateMedia({ colorScheme })
+      t.strictSame(await violations(page), [], `${width} px, ${colorScheme}`)
+      t.equal(await overflow(page), 0, `${width} px: no sideways scrolling`)
+    }
+    t.strictSame(complaints, [])
+  },
+)
 
-void t.test('a reply is Markdown that loads nothing', { skip: SKIP }, async (t) => {
+void file.test('a reply is Markdown that loads nothing', { skip: SKIP }, async (t) => {
   const { page, stage, complaints } = await sitDown(t)
   const text = [
     '## Rivers',
@@ -175,7 +182,7 @@ void t.test('a reply is Markdown that loads nothing', { skip: SKIP }, async (t) 
   t.strictSame(complaints, [])
 })
 
-void t.test('stopped, failed, reloaded', { skip: SKIP }, async (t) => {
+void file.test('stopped, failed, reloaded', { skip: SKIP }, async (t) => {
   const { page, stage, complaints } = await sitDown(t)
   await ask(page, '[[words: 400]] [[pace: 30]] Name rivers.')
   await turnOf(page, 1).locator('.growing').filter({ hasText: /\w/ }).waitFor()

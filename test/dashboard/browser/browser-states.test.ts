@@ -11,7 +11,7 @@ import { objectOf } from '../../../src/formats/chat/json.js'
 import { emptyReplyTo, replyTo, SIGNED_OUT } from '../fixtures/replies.js'
 import { ORIGIN, standIn, type Answer, type Api } from '../fixtures/fake-api.js'
 
-t.setTimeout(420_000)
+t.setTimeout(600_000)
 
 const PAGES = [
   '/',

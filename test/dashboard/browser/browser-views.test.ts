@@ -2,15 +2,15 @@
  * Goal: filters, causes, limits, lost connections and the queue of the playground work as shown.
  * Method: Chromium with the built page; the test is the server and records the page's requests.
  */
-import t, { type Test } from 'tap'
+import file, { type Test } from 'tap'
 import { objectOf } from '../../../src/formats/chat/json.js'
 import type { Page } from 'playwright-core'
 import { requestRow } from '../../../src/dashboard/server/schema/schema.js'
-import { launch, open, overflow, SKIP, violations } from './browser.js'
+import { chromiumOf, open, overflow, SKIP, violations } from './browser.js'
 import { replyTo } from '../fixtures/replies.js'
 import { ORIGIN, standIn, type Answer, type Api } from '../fixtures/fake-api.js'
 
-t.setTimeout(300_000)
+file.setTimeout(300_000)
 
 const busy: Api = (_, path, query) => ({ body: replyTo(path, query) })
 
@@ -25,7 +25,8 @@ async function visit(
   path: string,
   { api = busy, width = 1280 }: { api?: Api; width?: number } = {},
 ): Promise<Visit> {
-  const { page } = await open(await launch(t), { viewport: { width, height: 860 } })
+  const { page } = await open(await chromiumOf(file), { viewport: { width, height: 860 } })
+  t.teardown(() => page.context().close())
   const asked: string[] = []
   await standIn(page, (method, called, query) => {
     asked.push(`${method} ${called}?${query.toString()}`)
@@ -41,7 +42,7 @@ function lastOf(asked: readonly string[], path: string): URLSearchParams {
   return new URLSearchParams(found.slice(found.indexOf('?')))
 }
 
-void t.test(
+void file.test(
   'filters are in the address, in the query and in the CSV file',
   { skip: SKIP },
   async (t) => {
@@ -98,7 +99,7 @@ void t.test(
   },
 )
 
-void t.test('errors by cause lead to their requests', { skip: SKIP }, async (t) => {
+void file.test('errors by cause lead to their requests', { skip: SKIP }, async (t) => {
   const { page } = await visit(t, '/')
   const chart = page.getByRole('figure').filter({ hasText: 'by cause' })
   await chart.getByRole('img', { name: /^Errors: .*Client up to/ }).waitFor()
@@ -111,7 +112,7 @@ void t.test('errors by cause lead to their requests', { skip: SKIP }, async (t) 
   await page.getByRole('button', { name: 'Cause: Provider', exact: true }).waitFor()
 })
 
-void t.test(
+void file.test(
   'limits: a bar, amounts, the reset, and a warning from 80 %',
   { skip: SKIP },
   async (t) => {
@@ -136,7 +137,7 @@ void t.test(
   },
 )
 
-void t.test(
+void file.test(
   'the account can be chosen on the pages that show its data',
   { skip: SKIP },
   async (t) => {
@@ -161,7 +162,7 @@ void t.test(
   },
 )
 
-void t.test('a lost connection shows how old the figures are', { skip: SKIP }, async (t) => {
+void file.test('a lost connection shows how old the figures are', { skip: SKIP }, async (t) => {
   let isDown = false
   const down: Answer = { status: 503, body: { error: { message: 'down', code: 503, kind: 'x' } } }
   const { page } = await visit(t, '/', {
@@ -181,7 +182,7 @@ void t.test('a lost connection shows how old the figures are', { skip: SKIP }, a
   await page.getByText('live', { exact: true }).waitFor()
 })
 
-void t.test(
+void file.test(
   'why a request failed: two clicks; one found by its id: one',
   { skip: SKIP },
   async (t) => {
@@ -204,7 +205,7 @@ void t.test(
   },
 )
 
-void t.test('what a request names is a link', { skip: SKIP }, async (t) => {
+void file.test('what a request names is a link', { skip: SKIP }, async (t) => {
   const { page, asked } = await visit(t, '/requests')
   await page
     .getByRole('button', { name: /open request to/ })
@@ -236,28 +237,32 @@ void t.test('what a request names is a link', { skip: SKIP }, async (t) => {
   t.ok(asked.includes('DELETE /recordings/req_0?account=acc_1'))
 })
 
-void t.test('long and unknown names, and a reply that was cut off', { skip: SKIP }, async (t) => {
-  const name = 'a-key-of-the-nightly-batch-'.repeat(3)
-  const first = requestRow.parse({
-    ...objectOf(objectOf(replyTo('/requests/req_0', new URLSearchParams()))['row']),
-    ...{ keyName: name, model: 'other', modelAsked: 'no-such-model' },
-    ...{ outcome: 'upstream_truncated', cause: 'provider' },
-  })
-  for (const width of [1440, 390]) {
-    const { page } = await visit(t, '/requests', {
-      width,
-      api: (_, path, query) => ({
-        body: path === '/requests' ? { rows: [first], next: null } : replyTo(path, query),
-      }),
+void file.test(
+  'long and unknown names, and a reply that was cut off',
+  { skip: SKIP },
+  async (t) => {
+    const name = 'a-key-of-the-nightly-batch-'.repeat(3)
+    const first = requestRow.parse({
+      ...objectOf(objectOf(replyTo('/requests/req_0', new URLSearchParams()))['row']),
+      ...{ keyName: name, model: 'other', modelAsked: 'no-such-model' },
+      ...{ outcome: 'upstream_truncated', cause: 'provider' },
     })
-    const row = page.getByRole('row', { name: /no-such-model/ })
-    t.match(await row.innerText(), /200 truncated/)
-    t.equal(await overflow(page), 0, `${width} wide`)
-    if (width > 1_000) t.equal(await row.getByTitle(name).count(), 1, 'the whole name on hover')
-  }
-})
+    for (const width of [1440, 390]) {
+      const { page } = await visit(t, '/requests', {
+        width,
+        api: (_, path, query) => ({
+          body: path === '/requests' ? { rows: [first], next: null } : replyTo(path, query),
+        }),
+      })
+      const row = page.getByRole('row', { name: /no-such-model/ })
+      t.match(await row.innerText(), /200 truncated/)
+      t.equal(await overflow(page), 0, `${width} wide`)
+      if (width > 1_000) t.equal(await row.getByTitle(name).count(), 1, 'the whole name on hover')
+    }
+  },
+)
 
-void t.test('one endpoint that fails is no lost connection', { skip: SKIP }, async (t) => {
+void file.test('one endpoint that fails is no lost connection', { skip: SKIP }, async (t) => {
   const { page, asked } = await visit(t, '/', {
     api: (_, path, query) =>
       path === '/usage'
@@ -271,7 +276,7 @@ void t.test('one endpoint that fails is no lost connection', { skip: SKIP }, asy
   t.equal(await page.getByText('Reconnecting…').count(), 0)
 })
 
-void t.test(
+void file.test(
   'a failure is shown at its turn; an edit sends no request',
   { skip: SKIP },
   async (t) => {
@@ -324,7 +329,7 @@ void t.test(
   },
 )
 
-void t.test('on a phone the composer comes first', { skip: SKIP }, async (t) => {
+void file.test('on a phone the composer comes first', { skip: SKIP }, async (t) => {
   const { page } = await visit(t, '/playground', { api: busy, width: 360 })
   const top = async (name: string): Promise<number> => {
     const box = await page.getByLabel(name, { exact: true }).boundingBox()
@@ -337,7 +342,7 @@ void t.test('on a phone the composer comes first', { skip: SKIP }, async (t) => 
   t.equal(order, 0, 'and first for the keyboard')
 })
 
-void t.test('a model has one colour in all charts', { skip: SKIP }, async (t) => {
+void file.test('a model has one colour in all charts', { skip: SKIP }, async (t) => {
   const { page } = await visit(t, '/')
   const colours = async (chart: string): Promise<unknown> => {
     const figure = page.getByRole('figure').filter({ hasText: chart })

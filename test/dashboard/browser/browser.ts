@@ -45,6 +45,14 @@ export async function launch(t: Test): Promise<Browser> {
   return browser
 }
 
+let shared: Promise<Browser> | undefined
+
+/** The Chromium that the tests of a file share: it starts with the first of them, and ends with the file. */
+export function chromiumOf(file: Test): Promise<Browser> {
+  shared ??= launch(file)
+  return shared
+}
+
 /**
  * A page in a browser context of its own. The console message of a refused call is not recorded as an error.
  */
@@ -157,7 +165,7 @@ export class Task {
     return this.click(rail.getByRole('link', { name, exact: true }))
   }
 
-  /** The task is done: it may have taken so many clicks. */
+  /** The task is done, with at most this number of clicks. */
   end(t: Test, name: string, most: number): void {
     const seconds = ((performance.now() - this.startMs) / 1_000).toFixed(1)
     t.comment(`${name}: ${this.clicks} clicks, ${seconds} s`)

@@ -300,7 +300,7 @@ function move(event: KeyboardEvent<HTMLElement>, body: HTMLElement | null): void
 }
 
 const PLACES = 'sluice.places'
-/** Cursors that are kept: older ones give way. */
+/** Cursors that are kept; the oldest are dropped. */
 const MAX_PLACES = 200
 
 /** The cursors of the pages that the user has left forwards, each after the one that it led to. */

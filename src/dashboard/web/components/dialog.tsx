@@ -12,8 +12,8 @@ interface DialogProps {
   readonly onClose: () => void
   /** False if closing would lose data: Esc and clicks outside do not close it. */
   readonly closable?: boolean
-  /** It asks a question: clicks outside do not close it. */
-  readonly asks?: boolean
+  /** A question: clicks outside do not close it. */
+  readonly isQuestion?: boolean
   readonly side?: boolean
   readonly wide?: boolean
   /** A selector of what has focus at first; the first control by default. */
@@ -24,13 +24,13 @@ interface DialogProps {
 /** An open dialog. The caller removes it when it closes. */
 export function Dialog(props: DialogProps) {
   const { title, description, onClose, closable = true, side = false, wide = false, focus } = props
-  const { asks = false } = props
+  const { isQuestion = false } = props
   useState(saveFocusOrigin)
   const className = side ? 'drawer' : wide ? 'dialog wide stack gap-16' : 'dialog stack gap-16'
   return (
     <Base.Root
       open
-      disablePointerDismissal={!closable || asks}
+      disablePointerDismissal={!closable || isQuestion}
       onOpenChange={(open, details) => {
         if (open) return
         if (closable) onClose()
@@ -41,7 +41,7 @@ export function Dialog(props: DialogProps) {
         <Base.Backdrop className="veil" />
         <Base.Popup
           className={className}
-          role={asks ? 'alertdialog' : 'dialog'}
+          role={isQuestion ? 'alertdialog' : 'dialog'}
           finalFocus={originOfFocus}
           initialFocus={() =>
             focus === undefined ? true : document.querySelector<HTMLElement>(focus)
@@ -49,7 +49,7 @@ export function Dialog(props: DialogProps) {
         >
           <header className="dialog-head row line spread gap-12">
             <Base.Title>{title}</Base.Title>
-            {closable && !asks ? (
+            {closable && !isQuestion ? (
               <Base.Close render={<IconButton icon="close" label="Close" />} />
             ) : null}
           </header>
@@ -72,8 +72,8 @@ interface FormDialogProps<Values extends object> extends Pick<
   /** The verb of the title, as the text of the button. */
   readonly verb: string
   readonly tone?: 'primary' | 'danger'
-  /** It asks about an action that cannot be undone: Cancel has the focus, and clicks outside do nothing. */
-  readonly asks?: boolean
+  /** A question about an action that cannot be undone: clicks outside do not close it. */
+  readonly isQuestion?: boolean
   readonly initial: Values
   /** Resolves with what the dialog becomes, or with nothing, which closes it. */
   readonly send:
@@ -93,7 +93,7 @@ export function FormDialog<Values extends object>(props: FormDialogProps<Values>
     focus,
     verb,
     tone,
-    asks = false,
+    isQuestion = false,
     initial,
     send,
     check,
@@ -109,10 +109,13 @@ export function FormDialog<Values extends object>(props: FormDialogProps<Values>
   const form = useForm(initial, act, check)
   if (made !== null) return made
   return (
-    <Dialog {...{ title, description, asks, onClose }} {...(focus === undefined ? {} : { focus })}>
+    <Dialog
+      {...{ title, description, isQuestion, onClose }}
+      {...(focus === undefined ? {} : { focus })}
+    >
       <Form
         {...{ form, verb, advice }}
-        tone={tone ?? (asks ? 'danger' : 'primary')}
+        tone={tone ?? (isQuestion ? 'danger' : 'primary')}
         noValidate={check !== undefined}
         className={check === undefined ? '' : 'long'}
         onCancel={onClose}
@@ -123,11 +126,11 @@ export function FormDialog<Values extends object>(props: FormDialogProps<Values>
   )
 }
 
-type ConfirmProps = Omit<FormDialogProps<object>, 'initial' | 'asks' | 'children'>
+type ConfirmProps = Omit<FormDialogProps<object>, 'initial' | 'isQuestion' | 'children'>
 
 /** Confirms an action. The title is a question with the object's name, the description is the effect. */
 export function Confirm(props: ConfirmProps) {
-  return <FormDialog {...props} asks initial={{}} />
+  return <FormDialog {...props} isQuestion initial={{}} />
 }
 
 interface ShownOnceProps extends Pick<DialogProps, 'title' | 'description' | 'onClose'> {
@@ -153,6 +156,15 @@ export function ShownOnce({ what, secret, children, ...rest }: ShownOnceProps) {
       </footer>
     </Dialog>
   )
+}
+
+/** Opens the dialog that `make` makes; it gets the function that closes it. */
+export type OpenDialog = (make: (onClose: () => void) => ReactElement) => void
+
+/** The open dialog of a page, and the function that opens one. */
+export function useDialog(): readonly [dialog: ReactElement | null, open: OpenDialog] {
+  const [dialog, setDialog] = useState<ReactElement | null>(null)
+  return [dialog, (make) => setDialog(make(() => setDialog(null)))]
 }
 
 let origin: HTMLElement | null = null

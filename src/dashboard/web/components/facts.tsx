@@ -1,4 +1,4 @@
-/** What is known about a thing: names and values, in drawers and blocks. */
+/** Facts, as names with values, in drawers and blocks. */
 import type { ReactNode } from 'react'
 import type { GenerationReply } from '../../server/schema/schema.js'
 

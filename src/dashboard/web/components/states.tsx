@@ -90,14 +90,17 @@ export function Failed({ what, problem, retry, holds }: FailedProps) {
 
 interface LoadedProps<Reply> extends Pick<FailedProps, 'what' | 'holds'> {
   readonly resource: Resource<Reply>
+  /** Shown while it loads; default: a block. */
+  readonly skeleton?: ReactNode
   readonly children: (data: Reply) => ReactNode
 }
 
 /** The content of a loaded reply; a skeleton while it loads, or the problem with a retry button. */
-export function Loaded<Reply>({ resource, children, ...about }: LoadedProps<Reply>) {
+export function Loaded<Reply>(props: LoadedProps<Reply>) {
+  const { resource, skeleton = <BlockSkeleton />, children, ...about } = props
   const { data, problem, reload } = resource
   if (data !== null) return <>{children(data)}</>
-  if (problem === null) return <BlockSkeleton />
+  if (problem === null) return <>{skeleton}</>
   return <Failed {...about} problem={problem} retry={reload} />
 }
 

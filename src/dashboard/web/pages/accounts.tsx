@@ -1,11 +1,10 @@
 /** The accounts with their plans and actions, for administrators. */
-import { useState } from 'react'
 import type { AccountRow, CreatedAccountReply, PlanName } from '../../server/schema/schema.js'
 import { change, read } from '../api/endpoints.js'
 import { useList, useResource } from '../api/cache.js'
 import { CreateButton, IconButton } from '../components/button.js'
 import { Menu } from '../components/menu.js'
-import { Confirm, FormDialog, ShownOnce } from '../components/dialog.js'
+import { Confirm, FormDialog, ShownOnce, useDialog, type OpenDialog } from '../components/dialog.js'
 import { FilterBar, NoMatches, type ListFilter } from '../components/filter-bar.js'
 import { SelectField, type Option } from '../components/form.js'
 import { report } from '../components/notices.js'
@@ -46,7 +45,7 @@ const PAGE_ACCOUNTS = 50
 /** The page of accounts. */
 export function AccountsPage() {
   const { query } = useLocation()
-  const [act, setAct] = useState<AccountAct | null>(null)
+  const [dialog, open] = useDialog()
   const { isAdmin } = useRights()
   const filters: readonly ListFilter[] = [
     { name: 'plan', label: 'Plan', options: usePlans() },
@@ -68,7 +67,12 @@ export function AccountsPage() {
       title="Accounts"
       purpose="The accounts of this gateway, their plans and their usage."
       action={
-        isAdmin && <CreateButton text="Create account" onClick={() => setAct({ act: 'create' })} />
+        isAdmin && (
+          <CreateButton
+            text="Create account"
+            onClick={() => open((onClose) => <Create onClose={onClose} />)}
+          />
+        )
       }
       filters={
         <FilterBar
@@ -85,9 +89,9 @@ export function AccountsPage() {
         empty={<NoMatches what="accounts" filters={filters} />}
         keyOf={({ id }) => id}
         faded={({ disabled }) => disabled}
-        actions={(account) => <RowMenu account={account} open={setAct} />}
+        actions={(account) => <RowMenu account={account} open={open} />}
       />
-      {act === null ? null : <AccountDialog act={act} onClose={() => setAct(null)} />}
+      {dialog}
     </Page>
   )
 }
@@ -102,16 +106,18 @@ async function accountsLike(search: string): Promise<readonly Option[]> {
   return accounts.map(({ name }) => ({ value: name, label: name }))
 }
 
-interface RowMenuProps {
-  readonly account: AccountRow
-  readonly open: (act: AccountAct) => void
-}
-
-function RowMenu({ account, open }: RowMenuProps) {
+function RowMenu({ account, open }: { readonly account: AccountRow; readonly open: OpenDialog }) {
   const me = useAccount()
   const { isAdmin } = useRights()
-  const isMe = account.id === me.id
+  const { disabled } = account
   const look = (path: string) => () => go(`${path}?account=${account.id}`)
+  const show = (Shown: typeof Reset) => () =>
+    open((onClose) => <Shown account={account} onClose={onClose} />)
+  const changes = [
+    { label: 'Change plan', choose: show(ChangePlan) },
+    { label: 'Password link', choose: show(Reset) },
+    { label: disabled ? 'Enable' : 'Disable', danger: !disabled, choose: show(Switch) },
+  ]
   return (
     <Menu
       trigger={<IconButton icon="more" label={`Actions for ${account.email}`} />}
@@ -119,51 +125,11 @@ function RowMenu({ account, open }: RowMenuProps) {
         { label: 'Usage', choose: look('/usage') },
         { label: 'Keys', choose: look('/keys') },
         { label: 'Members', choose: look('/members') },
-        ...(isAdmin
-          ? [
-              { label: 'Change plan', choose: () => open({ act: 'plan', account }) },
-              { label: 'Password link', choose: () => open({ act: 'reset', account }) },
-            ]
-          : []),
-        ...(isMe || !isAdmin
-          ? []
-          : [
-              account.disabled
-                ? { label: 'Enable', choose: () => open({ act: 'enable', account }) }
-                : {
-                    label: 'Disable',
-                    danger: true,
-                    choose: () => open({ act: 'disable', account }),
-                  },
-            ]),
+        // An administrator cannot disable the own account.
+        ...changes.slice(0, isAdmin ? (account.id === me.id ? 2 : 3) : 0),
       ]}
     />
   )
-}
-
-/** An open dialog and its account. */
-type AccountAct =
-  | { readonly act: 'create' }
-  | { readonly act: 'plan' | 'reset' | 'disable' | 'enable'; readonly account: AccountRow }
-
-interface DialogProps {
-  readonly act: AccountAct
-  readonly onClose: () => void
-}
-
-/** The dialog of an action. */
-function AccountDialog({ act, onClose }: DialogProps) {
-  switch (act.act) {
-    case 'create':
-      return <Create onClose={onClose} />
-    case 'plan':
-      return <ChangePlan account={act.account} onClose={onClose} />
-    case 'reset':
-      return <Reset account={act.account} onClose={onClose} />
-    case 'disable':
-    case 'enable':
-      return <Switch account={act.account} onClose={onClose} />
-  }
 }
 
 interface LinkProps {

@@ -13,7 +13,7 @@ import { Changes, Fact, Facts } from '../components/facts.js'
 import { Dialog, FormDialog } from '../components/dialog.js'
 import { SelectField, TextField } from '../components/form.js'
 import { report } from '../components/notices.js'
-import { Loaded, BlockSkeleton, ProblemLine } from '../components/states.js'
+import { Loaded } from '../components/states.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { Name, Time } from '../components/values.js'
 import { setQuery, useLocation } from '../routing.js'
@@ -238,57 +238,55 @@ function GenerationDrawer(props: DrawerProps) {
   const { generation, configuration, from, rollBack, onClose } = props
   const { generations: others, inForce } = configuration
   const { isAdmin } = useRights()
-  const { data, problem } = useResource('/configuration/{id}', { id: generation, from })
+  const resource = useResource('/configuration/{id}', { id: generation, from })
   // From the generation in force, the way back is the one that it is compared with.
-  const back = generation === String(inForce) ? data?.comparedWith : Number(generation)
+  const back = generation === String(inForce) ? resource.data?.comparedWith : Number(generation)
   const target = others.find((record) => record.generation === back)
   return (
     <Dialog side title={`Generation ${generation}`} onClose={onClose}>
-      {problem !== null && data === null ? (
-        <ProblemLine problem={problem} />
-      ) : data === null ? (
-        <BlockSkeleton />
-      ) : (
-        <>
-          <Facts>
-            <Fact name="Since">
-              <Time ms={data.record.atMs} />
-            </Fact>
-            <Fact name="Author">{data.record.author}</Fact>
-            <Fact name="Reason">{reasonOf(data.record)}</Fact>
-          </Facts>
-          <SelectField
-            label="Compare with"
-            value={String(data.comparedWith ?? '')}
-            options={[
-              ...(data.comparedWith === null
-                ? [{ value: '', label: 'no earlier generation' }]
-                : []),
-              ...others
-                .map((other) => String(other.generation))
-                .filter((other) => other !== generation)
-                .map((other) => ({ value: other, label: `generation ${other}` })),
-            ]}
-            onChange={(event) => setQuery({ from: event.currentTarget.value })}
-          />
-          {data.changes.length === 0 ? (
-            <p className="soft">
-              {data.comparedWith === null
-                ? 'There is no earlier generation to compare with.'
-                : 'No value differs.'}
-            </p>
-          ) : (
-            <Changes changes={data.changes} />
-          )}
-          {target === undefined || !isAdmin ? null : (
-            <p className="row">
-              <Button tone="danger" onClick={() => rollBack(target)}>
-                Roll back to generation {target.generation}
-              </Button>
-            </p>
-          )}
-        </>
-      )}
+      <Loaded resource={resource} what="The generation" holds="Requests are served.">
+        {(data) => (
+          <>
+            <Facts>
+              <Fact name="Since">
+                <Time ms={data.record.atMs} />
+              </Fact>
+              <Fact name="Author">{data.record.author}</Fact>
+              <Fact name="Reason">{reasonOf(data.record)}</Fact>
+            </Facts>
+            <SelectField
+              label="Compare with"
+              value={String(data.comparedWith ?? '')}
+              options={[
+                ...(data.comparedWith === null
+                  ? [{ value: '', label: 'no earlier generation' }]
+                  : []),
+                ...others
+                  .map((other) => String(other.generation))
+                  .filter((other) => other !== generation)
+                  .map((other) => ({ value: other, label: `generation ${other}` })),
+              ]}
+              onChange={(event) => setQuery({ from: event.currentTarget.value })}
+            />
+            {data.changes.length === 0 ? (
+              <p className="soft">
+                {data.comparedWith === null
+                  ? 'There is no earlier generation to compare with.'
+                  : 'No value differs.'}
+              </p>
+            ) : (
+              <Changes changes={data.changes} />
+            )}
+            {target === undefined || !isAdmin ? null : (
+              <p className="row">
+                <Button tone="danger" onClick={() => rollBack(target)}>
+                  Roll back to generation {target.generation}
+                </Button>
+              </p>
+            )}
+          </>
+        )}
+      </Loaded>
     </Dialog>
   )
 }

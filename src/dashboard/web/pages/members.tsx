@@ -1,14 +1,14 @@
 /** The members of an account: their roles, and invitations with one-time links. */
-import { useId, useState } from 'react'
+import { useId } from 'react'
 import type { Member } from '../../server/schema/schema.js'
 import { change } from '../api/endpoints.js'
 import { useResource } from '../api/cache.js'
 import { CreateButton, IconButton } from '../components/button.js'
-import { Confirm, FormDialog } from '../components/dialog.js'
+import { Confirm, FormDialog, useDialog, type OpenDialog } from '../components/dialog.js'
 import { SelectField, TextField, type Bound } from '../components/form.js'
 import { Menu } from '../components/menu.js'
 import { report } from '../components/notices.js'
-import { Empty, Failed, TableSkeleton } from '../components/states.js'
+import { Empty, Loaded, TableSkeleton } from '../components/states.js'
 import { CREATED } from '../components/columns.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { Page } from '../shell/page.js'
@@ -44,18 +44,13 @@ const COLUMNS: readonly Column<Member>[] = [
   CREATED,
 ]
 
-/** An open dialog. */
-type Act =
-  { readonly act: 'invite' } | { readonly act: 'role' | 'link' | 'remove'; readonly member: Member }
-
 /** The page of members. */
 export function MembersPage() {
   const scope = useScope()
   const { changesMembers, isAdmin } = useRights()
-  const [act, setAct] = useState<Act | null>(null)
+  const [dialog, open] = useDialog()
   const enabled = scope !== 'all'
-  const { data, problem, reload } = useResource('/members', { account: scope }, { enabled })
-  const members = data?.members ?? null
+  const resource = useResource('/members', { account: scope }, { enabled })
   return (
     <Page
       title="Members"
@@ -63,7 +58,10 @@ export function MembersPage() {
       scoped="one"
       action={
         (changesMembers || isAdmin) && (
-          <CreateButton text="Add member" onClick={() => setAct({ act: 'invite' })} />
+          <CreateButton
+            text="Add member"
+            onClick={() => open((onClose) => <RoleForm member={null} onClose={onClose} />)}
+          />
         )
       }
     >
@@ -74,78 +72,54 @@ export function MembersPage() {
             {isAdmin ? ' Add a member to any account by its name.' : ''}
           </p>
         </Empty>
-      ) : problem !== null && members === null ? (
-        <Failed what="The list of members" problem={problem} retry={() => reload()} />
-      ) : members === null ? (
-        <TableSkeleton />
-      ) : members.length === 0 ? (
-        <Empty title="No members yet">
-          <p>Administrators see this account. Add a member who may use it.</p>
-        </Empty>
       ) : (
-        <DataTable
-          caption="Members"
-          columns={COLUMNS}
-          rows={members}
-          keyOf={({ email }) => email}
-          faded={({ state }) => state === 'invited'}
-          actions={(member) => (changesMembers ? <RowMenu member={member} open={setAct} /> : null)}
-        />
+        <Loaded resource={resource} what="The list of members" skeleton={<TableSkeleton />}>
+          {({ members }) =>
+            members.length === 0 ? (
+              <Empty title="No members yet">
+                <p>Administrators see this account. Add a member who may use it.</p>
+              </Empty>
+            ) : (
+              <DataTable
+                caption="Members"
+                columns={COLUMNS}
+                rows={members}
+                keyOf={({ email }) => email}
+                faded={({ state }) => state === 'invited'}
+                actions={(member) =>
+                  changesMembers ? <RowMenu member={member} open={open} /> : null
+                }
+              />
+            )
+          }
+        </Loaded>
       )}
-      {act === null ? null : (
-        <MemberDialog
-          act={act}
-          onClose={() => {
-            setAct(null)
-            reload()
-          }}
-        />
-      )}
+      {dialog}
     </Page>
   )
 }
 
-interface RowMenuProps {
-  readonly member: Member
-  readonly open: (act: Act) => void
-}
-
-function RowMenu({ member, open }: RowMenuProps) {
+function RowMenu({ member, open }: { readonly member: Member; readonly open: OpenDialog }) {
+  const show = (Shown: typeof NewLink) => () =>
+    open((onClose) => <Shown member={member} onClose={onClose} />)
   return (
     <Menu
       trigger={<IconButton icon="more" label={`Actions for ${member.email}`} />}
       items={[
-        { label: 'Change role', choose: () => open({ act: 'role', member }) },
-        { label: 'New link', choose: () => open({ act: 'link', member }) },
-        { label: 'Remove', danger: true, choose: () => open({ act: 'remove', member }) },
+        { label: 'Change role', choose: show(RoleForm) },
+        { label: 'New link', choose: show(NewLink) },
+        { label: 'Remove', danger: true, choose: show(Remove) },
       ]}
     />
   )
 }
 
-interface DialogProps {
-  readonly act: Act
+interface MemberProps {
+  readonly member: Member
   readonly onClose: () => void
 }
 
-function MemberDialog({ act, onClose }: DialogProps) {
-  switch (act.act) {
-    case 'invite':
-      return <RoleForm member={null} onClose={onClose} />
-    case 'role':
-      return <RoleForm member={act.member} onClose={onClose} />
-    case 'link':
-      return <NewLink member={act.member} onClose={onClose} />
-    case 'remove':
-      return <Remove member={act.member} onClose={onClose} />
-  }
-}
-
-interface MemberProps extends Pick<DialogProps, 'onClose'> {
-  readonly member: Member
-}
-
-interface RoleProps extends Pick<DialogProps, 'onClose'> {
+interface RoleProps extends Omit<MemberProps, 'member'> {
   /** Null: a new member. */
   readonly member: Member | null
 }

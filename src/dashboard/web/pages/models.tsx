@@ -9,7 +9,7 @@ import { DrawerSection, Fact, Facts } from '../components/facts.js'
 import { Dialog } from '../components/dialog.js'
 import { Filter, Search } from '../components/form.js'
 import { RequestCode } from '../components/request-code.js'
-import { Empty, Failed, TableSkeleton, BlockSkeleton } from '../components/states.js'
+import { Empty, Loaded, TableSkeleton } from '../components/states.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { Absent } from '../components/values.js'
 import { percent, price, exactCount, price as dollars } from '../format/number.js'
@@ -169,7 +169,8 @@ function Target({ target }: { readonly target: RouteTarget }) {
 /** The page of models. */
 export function ModelsPage() {
   const { query } = useLocation()
-  const { data, problem, reload } = useResource('/models')
+  const resource = useResource('/models')
+  const { data } = resource
   const [family, search] = [query.get('family') ?? '', query.get('search') ?? '']
   const [families] = useState(() => new Set<string>())
   for (const model of data?.models ?? []) families.add(model.family)
@@ -220,14 +221,16 @@ export function ModelsPage() {
     >
       {isEnding ? (
         <DeprecatedModels />
-      ) : problem !== null && data === null ? (
-        <Failed what="The catalogue" problem={problem} retry={() => reload()} />
-      ) : data === null ? (
-        <TableSkeleton rows={12} />
-      ) : shown.length === 0 && aliases.length === 0 ? (
-        <NoModels search={search} />
       ) : (
-        <Lists aliases={aliases} models={shown} />
+        <Loaded resource={resource} what="The catalogue" skeleton={<TableSkeleton rows={12} />}>
+          {() =>
+            shown.length === 0 && aliases.length === 0 ? (
+              <NoModels search={search} />
+            ) : (
+              <Lists aliases={aliases} models={shown} />
+            )
+          }
+        </Loaded>
       )}
       {id === null ? null : (
         <ModelDrawer
@@ -302,7 +305,7 @@ function ModelDrawer({ id, model, onClose }: DrawerProps) {
   const { session } = useSession()
   const rights = useRights()
   const account = useScope() ?? (rights.readsGateway ? 'all' : null)
-  const { data, problem, reload } = useResource('/models/explain', { model: id })
+  const route = useResource('/models/explain', { model: id })
   return (
     <Dialog title={id} side onClose={onClose}>
       <p className="row">
@@ -317,13 +320,9 @@ function ModelDrawer({ id, model, onClose }: DrawerProps) {
           Who uses it
         </Button>
       </p>
-      {problem !== null ? (
-        <Failed what="The route" problem={problem} retry={() => reload()} />
-      ) : data === null ? (
-        <BlockSkeleton />
-      ) : (
-        <RouteFacts explained={data} />
-      )}
+      <Loaded resource={route} what="The route">
+        {(explained) => <RouteFacts explained={explained} />}
+      </Loaded>
       {model === null ? null : <ModelFacts model={model} />}
       <RequestCode target={{ base: baseOf(session.publicUrl), model: id, key: KEY_PLACEHOLDER }} />
     </Dialog>

@@ -1,10 +1,10 @@
 /** The overview: figures, limits and budgets, errors by cause, spend by model, the latest requests. */
 import type { Figures, UsagePoint, UsageReply } from '../../server/schema/schema.js'
-import { useLive, useOnTraffic, useResource, type Resource } from '../api/cache.js'
+import { useLive, useOnTraffic, useResource } from '../api/cache.js'
 import { coloursOf, Chart, groupName } from '../components/chart.js'
 import { Limits, useLimits } from '../components/limits.js'
 import { FirstCall } from '../components/request-code.js'
-import { Pulse, BlockSkeleton, Failed, TableSkeleton } from '../components/states.js'
+import { Loaded, Pulse, TableSkeleton } from '../components/states.js'
 import { RangePicker, useRange } from '../components/time-range.js'
 import { count, dollars, duration, exactCount, exactDollars, percent } from '../format/number.js'
 import { barsOf, bucketsOf, DAY_MS, sumsOf, valuesOf, perText } from '../format/time-buckets.js'
@@ -49,12 +49,16 @@ export function OverviewPage() {
         </>
       }
     >
-      <Cards usage={usage} />
+      <Loaded resource={usage} what="The figures">
+        {(data) => <Cards data={data} stale={usage.stale} />}
+      </Loaded>
       <Limits limits={limits} />
       {usage.data === null || usage.data.total.errors === 0 ? null : (
         <ErrorsChart usage={usage.data} words={range.words} />
       )}
-      <SpendByModel month={month} />
+      <Loaded resource={month} what="Spend by model">
+        {(data) => <SpendByModel month={data} />}
+      </Loaded>
       <Block
         title="Latest requests"
         action={<Link to={withScope('/requests', scope)}>See all requests</Link>}
@@ -120,15 +124,16 @@ const CARDS: readonly Card[] = [
   },
 ]
 
-function Cards({ usage }: { readonly usage: Resource<UsageReply> }) {
-  const { data, problem, reload } = usage
-  if (problem !== null && data === null) {
-    return <Failed what="The figures" problem={problem} retry={() => reload()} />
-  }
-  if (data === null) return <BlockSkeleton />
+interface CardsProps {
+  readonly data: UsageReply
+  /** The figures belong to another range. */
+  readonly stale: boolean
+}
+
+function Cards({ data, stale }: CardsProps) {
   const [bars, buckets] = [barsOf(data), bucketsOf(data)]
   return (
-    <dl className={usage.stale ? 'cards panel stale' : 'cards panel'}>
+    <dl className={stale ? 'cards panel stale' : 'cards panel'}>
       {CARDS.map(({ name, text, exact, pick, isQuantile }) => (
         <div key={name} className="card">
           <dt className="note">{name}</dt>
@@ -147,13 +152,8 @@ function Cards({ usage }: { readonly usage: Resource<UsageReply> }) {
 }
 
 /** Nothing if there was no request. */
-function SpendByModel({ month }: { readonly month: Resource<UsageReply> }) {
-  const { data, problem, reload } = month
-  const colourOf = coloursOf((data?.groups ?? []).map(({ id }) => id))
-  if (problem !== null && data === null) {
-    return <Failed what="Spend by model" problem={problem} retry={() => reload()} />
-  }
-  if (data === null) return <BlockSkeleton />
+function SpendByModel({ month: data }: { readonly month: UsageReply }) {
+  const colourOf = coloursOf(data.groups.map(({ id }) => id))
   if (data.total.requests === 0) return null
   const buckets = bucketsOf(data)
   return (

@@ -96,7 +96,13 @@ export function UsagePage() {
             <div className={resource.stale ? 'stale' : undefined}>
               <Unpriced usage={data} />
               <UsageCharts usage={data} colourOf={colourOf} words={wordsOf(range, data)} />
-              <UsageTable asked={asked} usage={data} group={group} colourOf={colourOf} />
+              <UsageTable
+                key={group}
+                asked={asked}
+                usage={data}
+                group={group}
+                colourOf={colourOf}
+              />
             </div>
           )
         }

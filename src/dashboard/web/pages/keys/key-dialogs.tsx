@@ -85,7 +85,7 @@ function RotateKey({ detail: { key, plan, liveKeys }, onClose }: KeyProps) {
   const isFull = plan.maxKeys !== null && liveKeys >= plan.maxKeys
   return (
     <FormDialog
-      asks
+      isQuestion
       title={`Rotate ${key.name}?`}
       description={
         <>
@@ -115,7 +115,7 @@ function RotateKey({ detail: { key, plan, liveKeys }, onClose }: KeyProps) {
 function RevokeKey({ detail: { key }, onClose }: KeyProps) {
   return (
     <FormDialog
-      asks
+      isQuestion
       title={`Revoke ${key.name}?`}
       description={
         <>

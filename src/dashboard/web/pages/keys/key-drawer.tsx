@@ -6,7 +6,7 @@ import { CopyButton } from '../../components/copy-button.js'
 import { DrawerSection, Fact, Facts } from '../../components/facts.js'
 import { Dialog } from '../../components/dialog.js'
 import { LimitBar } from '../../components/limits.js'
-import { BlockSkeleton, Failed } from '../../components/states.js'
+import { Loaded } from '../../components/states.js'
 import { Money, Name, Time } from '../../components/values.js'
 import { plural } from '../../format/number.js'
 import { until } from '../../format/time.js'
@@ -33,17 +33,13 @@ interface DrawerProps {
 
 /** The drawer. The key's id is in the address, so that the view can be shared. */
 export function KeyDrawer({ id, account, act, onClose }: DrawerProps) {
-  const { data, problem, stale, reload } = useKey(id, account)
-  const detail = stale ? null : data
+  const resource = useKey(id, account)
+  const data = resource.stale ? null : resource.data
   return (
-    <Dialog title={detail === null ? 'Key' : detail.key.name} side onClose={onClose}>
-      {detail !== null ? (
-        <Detail detail={detail} act={act} />
-      ) : problem !== null ? (
-        <Failed what="The key" problem={problem} holds="Keys keep working." retry={reload} />
-      ) : (
-        <BlockSkeleton />
-      )}
+    <Dialog title={data === null ? 'Key' : data.key.name} side onClose={onClose}>
+      <Loaded resource={{ ...resource, data }} what="The key" holds="Keys keep working.">
+        {(detail) => <Detail detail={detail} act={act} />}
+      </Loaded>
     </Dialog>
   )
 }

@@ -116,12 +116,7 @@ function PageActions({ conversation: { turns, clear }, copy }: ActionsProps) {
   )
 }
 
-interface TurnsProps {
-  readonly conversation: Conversation
-  readonly run: Run
-}
-
-function Turns({ conversation, run }: TurnsProps) {
+function Turns({ conversation, run }: { readonly conversation: Conversation; readonly run: Run }) {
   const { turns, isRunning, rerun, edit, remove, answer } = conversation
   return (
     <div className="turns stack" aria-busy={isRunning}>
