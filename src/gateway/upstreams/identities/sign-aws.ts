@@ -49,7 +49,7 @@ export function signatureHeaders(
 ): string[] {
   const time = timeText(nowMs)
   const { keyId, sessionToken } = keys
-  const signed = signedHeaders(request, time, sessionToken)
+  const signed = signedHeaders(request, time, keys)
   const { scope: inScope, signature } = signatureOf(request, signed, keys, scope, time)
   const authorization = `${ALGORITHM} Credential=${keyId}/${inScope}, SignedHeaders=${signed.names}, Signature=${signature}`
   const own = ['x-amz-date', time, 'x-amz-content-sha256', request.bodyHash]
@@ -128,8 +128,9 @@ function escaped(text: string): string {
 function signedHeaders(
   { host, headers, bodyHash }: UnsignedRequest,
   time: string,
-  sessionToken: string | null,
+  keys: AwsKeys,
 ): SignedHeaders {
+  const { sessionToken } = keys
   let type: string | null = null
   for (let index = 0; index < headers.length; index += 2) {
     const name = (headers[index] ?? '').toLowerCase()
@@ -140,7 +141,7 @@ function signedHeaders(
     }
   }
   // The usual headers in their order, without a list to sort.
-  const session = sessionToken === null ? '' : `x-amz-security-token:${trimmed(sessionToken)}\n`
+  const { sessionLine: session } = signerOf(keys)
   const start = type === null ? '' : `content-type:${trimmed(type)}\n`
   const lines = `${start}host:${host}\nx-amz-content-sha256:${bodyHash}\nx-amz-date:${time}\n${session}`
   return { names: USUAL_NAMES[type === null ? 0 : 1][sessionToken === null ? 0 : 1], lines }
@@ -227,13 +228,31 @@ const HASH_BYTES = 32
 /** The text that is signed, without its scope. */
 const TEXT_BYTES = `${ALGORITHM}\n20261126T101500Z\n\n`.length + HASH_BYTES * 2
 
-/** The keys that were derived from credentials, for the scopes of one day. */
-const derivedKeys = new WeakMap<AwsKeys, SigningKey[]>()
+/** What is computed once for credentials. */
+interface Signer {
+  /** The canonical line of the session token; empty without one. */
+  readonly sessionLine: string
+  /** For the scopes of one day. */
+  derived: readonly SigningKey[]
+}
+
+const signers = new WeakMap<AwsKeys, Signer>()
+
+function signerOf(keys: AwsKeys): Signer {
+  let signer = signers.get(keys)
+  if (signer === undefined) {
+    const { sessionToken } = keys
+    const line = sessionToken === null ? '' : `x-amz-security-token:${trimmed(sessionToken)}\n`
+    signer = { sessionLine: line, derived: [] }
+    signers.set(keys, signer)
+  }
+  return signer
+}
 
 function signingKey(keys: AwsKeys, date: string, { region, service }: SigningScope): SigningKey {
   const scope = `${date}/${region}/${service}/aws4_request`
-  const known = derivedKeys.get(keys) ?? []
-  for (const each of known) if (each.scope === scope) return each
+  const signer = signerOf(keys)
+  for (const each of signer.derived) if (each.scope === scope) return each
   let secret: string | Buffer = `AWS4${keys.secret}`
   for (const part of scope.split('/')) {
     secret = createHmac('sha256', secret).update(part).digest()
@@ -244,8 +263,8 @@ function signingKey(keys: AwsKeys, date: string, { region, service }: SigningSco
     inner: padded(key, 0x36, TEXT_BYTES + scope.length),
     outer: padded(key, 0x5c, HASH_BYTES),
   }
-  const sameDay = known.filter((each) => each.scope.startsWith(date))
-  derivedKeys.set(keys, [...sameDay, derived])
+  const sameDay = signer.derived.filter((each) => each.scope.startsWith(date))
+  signer.derived = [...sameDay, derived]
   return derived
 }
 
