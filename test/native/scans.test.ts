@@ -1,6 +1,6 @@
 /** Goal: forms and WebSocket frames are read in chunks of any size, and paths name the right object. */
 import t from 'tap'
-import { FormScan } from '../../src/gateway/native/form-scan.js'
+import { FormScan } from '../../src/gateway/native/inspect-body.js'
 import { FrameReader } from '../../src/gateway/native/frame-reader.js'
 import { idInValue, objectInPath } from '../../src/gateway/objects/object-ids.js'
 

@@ -6,7 +6,7 @@ import { isConfigured, type QuirksConfig } from '../../config/config.js'
 import { GatewayError, type WireError } from '../../errors.js'
 import type { JsonObject } from '../../formats/chat/json.js'
 import type { ChatRequest, Message, UserPart } from '../../formats/chat/request.js'
-import type { UpstreamCodec, WireFormat } from '../../formats/dialect.js'
+import type { UpstreamCodec, WireFormat, ClientCodec } from '../../formats/dialect.js'
 import { assertLossesAllowed, LossList } from '../../formats/losses.js'
 import type { MarkedBody, Marks } from '../../policy/cache-marks.js'
 import type { HeldMemory } from '../body-memory.js'
@@ -14,7 +14,6 @@ import type { RequestContext } from '../client-exchange.js'
 import type { Target } from '../generation.js'
 import type { Candidate } from '../phases/choose-route.js'
 import type { Call } from '../phases/receive.js'
-import { withRestoredReasoning, type Memory } from '../restore-reasoning.js'
 import { inTurns } from '../streams/in-turns.js'
 import { LARGE_BYTES } from '../streams/join-chunks.js'
 import { MediaError, type Media, type MediaFetcher } from '../upstreams/media-fetcher.js'
@@ -29,6 +28,9 @@ import {
   type Outgoing,
   type Rendered,
 } from './render-for-upstream.js'
+import type { Reply } from '../../formats/chat/fold.js'
+import type { Escrow, Scope } from '../reasoning/escrow.js'
+import { observedFormat } from '../streams/observe-reply.js'
 
 /** The request, and the services that preparing it uses. */
 export interface Request {
@@ -445,4 +447,51 @@ function withBytes(part: UserPart, fetched: ReadonlyMap<string, Media>): UserPar
   if (item === undefined || (part.type !== 'image' && part.type !== 'file')) return part
   const { mediaType, bytes } = item
   return { ...part, source: { kind: 'base64', mediaType, data: bytes.toString('base64') } }
+}
+
+// Keeps reasoning state between turns: restores stored state in the history that the upstream gets, and
+// stores the state of its reply before the client gets the end.
+
+/** The account that the reasoning state belongs to, and the store for the state of the reply. */
+interface Memory {
+  readonly escrow: Escrow
+  readonly accountId: string
+  /** Gets the promise of each write; null: the state of the reply is not stored. */
+  readonly hold: ((written: Promise<void>) => void) | null
+}
+
+/**
+ * The call with restored state in its history. Returns the call itself if there can be no state: the client's
+ * own bytes pass, or the store of reasoning state is off.
+ */
+function withRestoredReasoning(
+  call: Call,
+  { target, model }: Candidate,
+  { escrow, accountId, hold }: Memory,
+  { generation }: Pick<RequestContext, 'generation'>,
+): Call | Promise<Call> {
+  if (target.wire === call.wire || !escrow.enabled) return call
+  if (call.request.embedding !== undefined) return call
+  const family = target.upstreamCodec.stateOrigin ?? target.dialect
+  // Claude's signatures are valid at all clouds, whose ids of a model differ.
+  const name = family === 'anthropic' ? generation.facts(model).id : model
+  const scope: Scope = { accountId, family, model: name }
+  const keep = (reply: Reply): void => {
+    const written = escrow.keep(call.request, reply, scope)
+    if (written !== null) hold?.(written)
+  }
+  const clientCodec =
+    hold === null ? call.clientCodec : observedFormat(call.clientCodec, { onReply: keep })
+  const turns = call.raw.length > LARGE_BYTES ? escrow.turnsOf(call.request, scope) : null
+  const request =
+    turns === null
+      ? escrow.restore(call.request, scope)
+      : inTurns(turns).then((named) => escrow.restore(call.request, scope, named))
+  return request instanceof Promise
+    ? request.then((restored) => withHistory(call, clientCodec, restored))
+    : withHistory(call, clientCodec, request)
+}
+
+function withHistory(call: Call, clientCodec: ClientCodec, request: ChatRequest): Call {
+  return { ...call, clientCodec, request }
 }
