@@ -3,7 +3,7 @@
  * read, sent again and replayed.
  * Method: a gateway in this process before an emulated provider; the commands run in this process, too.
  */
-import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -63,6 +63,12 @@ async function json(args: readonly string[]): Promise<unknown> {
 await t.test('a recording has both sides, and commands read it', async (t) => {
   const gateway = await startGateway(t, settings('{ sample: 1 }'))
   const config = ['--config', gateway.configFile]
+  const store = await openStore(gateway.store)
+  t.teardown(() => store.close())
+  const owner = { accountId: 'a', keyId: 'k', model: 'm' }
+  const times = { atMs: Date.now() - 1_000, expiresAtMs: Date.now() }
+  const ended = { kind: 'recording', id: 'ended', ...owner, ...times, info: '{}' } as const
+  await store.sealedRecords.put({ ...ended, value: new Uint8Array(9) }, 1e9, Date.now())
   const whole = await ask(gateway)
   const streamed = await ask(gateway, { stream: true, model: 'claude-haiku-4-5', max_tokens: 99 })
   await until(async () => (await idsOf(gateway)).length === 2, 'both are stored')
@@ -136,6 +142,11 @@ await t.test('a recording has both sides, and commands read it', async (t) => {
   t.equal((await sluice(['recordings', 'show', whole, '--json', ...config])).status, 1)
   const audit = await sluice(['audit', 'export', '--format', 'jsonl', ...config])
   t.match(audit.out, `"action":"recording.read"`)
+  // Those whose time has passed are in this list, too.
+  await until(async () => {
+    const stored = await store.sealedRecords.list('recording', {}, 0)
+    return !stored.some(({ id }) => id === 'ended')
+  }, 'the store has nothing whose time has passed')
 })
 
 function textOf(shown: JsonObject, side: 'client' | 'upstream'): string {
@@ -161,8 +172,8 @@ await t.test('only the requests that the settings name are recorded', async (t) 
   t.equal(await recorded('{ when: { models: [gpt-4o] } }'), null)
   t.equal(await recorded('{ when: { models: [gpt-4o-mini] } }'), true)
   t.equal(await recorded('{ when: { accounts: [Test@Example.com] } }'), true)
-  const accountId = (await rowsOf(gateway))[0]?.accountId ?? ''
-  t.equal(await recorded(`{ when: { accounts: [${accountId}] } }`), true, 'an id')
+  const [entry] = await rowsOf(gateway)
+  t.equal(await recorded(`{ when: { accounts: [${entry?.accountId ?? ''}] } }`), true, 'an id')
   t.equal(await recorded('{ when: { accounts: [other, test] } }'), true, 'a name')
   t.equal(await recorded('{ when: { accounts: [other@example.com, other] } }'), null)
   t.equal(await recorded("{ when: { labels: { debug: 'true' } } }"), null)
@@ -175,6 +186,10 @@ await t.test('only the requests that the settings name are recorded', async (t) 
 
 await t.test('files, expiry and settings that are refused', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-recordings-'))
+  // Of a process that was killed while it wrote, and of one that writes.
+  const [killed, writing] = ['a.recording.new', 'b.recording.new']
+  for (const name of [killed, writing]) writeFileSync(join(folder, name), '')
+  utimesSync(join(folder, killed), 0, Date.now() / 1000 - 61)
   // About two seconds.
   const gateway = await startGateway(
     t,
@@ -185,7 +200,8 @@ await t.test('files, expiry and settings that are refused', async (t) => {
   t.notOk(readFileSync(join(folder, `${id}.recording`)).includes('secret plan'))
   const config = ['--config', gateway.configFile]
   t.match(await json(['recordings', 'list', '--json', ...config]), [{ id }])
-  await until(() => Promise.resolve(readdirSync(folder).length === 0), 'it is removed')
+  const isAlone = (): boolean => readdirSync(folder).join(' ') === writing
+  await until(() => Promise.resolve(isAlone()), 'it is removed, and what the killed process left')
   for (const [record, more, problem] of [
     ['{}', KEY, /must have when .* or sample/],
     ['{ when: {} }', KEY, /must have when/],
