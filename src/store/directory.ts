@@ -3,6 +3,7 @@
  * record, this file filters and sorts them, so that all engines have the same order.
  */
 import { namesModel, type Account, type ApiKey } from '../accounts/account.js'
+import type { SortValue } from './entry-order.js'
 import { damaged } from './errors.js'
 import type { KeyUse } from './usage-queries.js'
 
@@ -33,9 +34,6 @@ export const ACCOUNT_COLUMNS = [
 ] as const
 /** One of them. */
 export type AccountColumn = (typeof ACCOUNT_COLUMNS)[number]
-
-/** A value by which a list is sorted; null, the unknown value, comes last in both directions. */
-export type SortValue = string | number | null
 
 /** A part of a sorted list. */
 export interface SortedQuery<Column extends string> {

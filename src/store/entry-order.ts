@@ -3,7 +3,9 @@
  * Unknown values come last in both directions; entries of the same value are newest first. Pure.
  */
 import type { LedgerEntry } from '../ledger/entry.js'
-import type { SortValue } from './directory.js'
+
+/** A value by which a list is sorted; null, the unknown value, comes last in both directions. */
+export type SortValue = string | number | null
 
 /** The columns by which entries can be sorted. `key` and `account`: by name, else by id. */
 export const ENTRY_COLUMNS = [

@@ -3,7 +3,8 @@
  * or `sort=-COLUMN` for descending, and `after`, which belongs to one order.
  */
 import { GatewayError } from '../../../errors.js'
-import type { SortedQuery, SortValue } from '../../../store/directory.js'
+import type { SortedQuery } from '../../../store/directory.js'
+import type { SortValue } from '../../../store/entry-order.js'
 
 /** The members of a query that select a page. */
 export interface ListQuery {

@@ -1,5 +1,5 @@
 /** A page of a list whose rows are all in memory. Pure. */
-import type { SortValue } from '../../../store/directory.js'
+import type { SortValue } from '../../../store/entry-order.js'
 import { cursorOf, orderOf, type ListQuery } from './list-page.js'
 
 /** What a list offers. */
