@@ -165,7 +165,7 @@ void t.test('a masked stream has no character of a match up to the window', (t) 
   t.end()
 })
 
-/** A guard server that knows one word. */
+/** A guard server that judges one word. */
 function judgeOfWord(word: string, action: 'block' | 'mask', maxChars: number): Judge {
   return {
     judge: ([part]) => {

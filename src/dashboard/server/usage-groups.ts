@@ -132,7 +132,7 @@ function storedAs(group: Exclude<Grouping, 'month'>): GroupUseQuery['by'] {
 /** Names of more keys are read together. */
 const FEW_KEYS = 100
 
-/** The names of all keys if so many are needed, else null. */
+/** The names of all keys if more than `FEW_KEYS` are needed, else null. */
 export async function manyKeyNames(
   { store }: Services,
   accountId: string | null,

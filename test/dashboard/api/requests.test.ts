@@ -180,7 +180,7 @@ async function filters(t: Test, root: Browser, { all, top, below }: Rows): Promi
     [`parent=${top}`, ({ accountName }) => accountName !== 'apart'],
     ['parent=below', ({ accountName }) => accountName === 'below'],
     ['member=ada@example.com', ({ keyId }) => hers.has(keyId)],
-    ['member=nobody@example.com', () => false],
+    ['member=other@example.com', () => false],
     [`member=ada@example.com&keyId=${one}`, ({ keyId }) => hers.has(keyId) && keyId === one],
   ]
   for (const [query, keeps] of cases) {

@@ -421,8 +421,8 @@ function chunkIn(payload: Buffer): Buffer | null {
 /** The base64 text of a large chunk, in parts that can be decoded alone. */
 function* base64In(parts: readonly Buffer[]): Generator<string> {
   let rest = ''
-  for (const piece of base64Pieces(parts)) {
-    const text = rest + (piece.includes('\\') ? piece.replaceAll('\\', '') : piece)
+  for (const part of base64Parts(parts)) {
+    const text = rest + (part.includes('\\') ? part.replaceAll('\\', '') : part)
     const whole = text.length - (text.length % 4)
     yield text.slice(0, whole)
     rest = text.slice(whole)
@@ -430,7 +430,7 @@ function* base64In(parts: readonly Buffer[]): Generator<string> {
   yield rest
 }
 
-function* base64Pieces(parts: readonly Buffer[]): Generator<string> {
+function* base64Parts(parts: readonly Buffer[]): Generator<string> {
   const start = CHUNK_START.length
   if (between(parts, 0, start).toString('latin1') === CHUNK_START) {
     for (const part of smallParts(partsBetween(parts, start, Infinity))) {

@@ -276,7 +276,7 @@ export class Identity {
   }
 }
 
-/** Characters that no header has: undici would mark the connection as busy for good. */
+/** Characters that no header has: undici would mark the connection as busy until it ends. */
 const UNSENDABLE = /[^\x20-\x7e]/
 
 /** Tokens and access keys in messages of libraries. */

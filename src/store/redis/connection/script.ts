@@ -34,7 +34,7 @@ export function loadScript(...names: readonly string[]): Script {
   return { lua, sha: createHash('sha1').update(lua).digest('hex') }
 }
 
-/** Commands that are run in one step, if hashes of the same slot are still as they were read. */
+/** Commands that are run in one step, if hashes of the same slot are unchanged since they were read. */
 export interface GuardedChange {
   /** The fields of hashes, each with the values that it may have; `''` is none. */
   readonly if: readonly (readonly [key: string, field: string, ...allowed: string[]])[]

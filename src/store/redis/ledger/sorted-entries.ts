@@ -1,7 +1,7 @@
 /**
  * Pages of entries in an order other than that of time. Redis has no index of these orders, which would cost
  * every request and as much memory as the entries: up to `MOST` entries of the range are read and sorted
- * here, in batches. Accounts are read one after another in the order of their names.
+ * here, in batches. Accounts are read in the order of their names.
  */
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import {
@@ -20,7 +20,7 @@ import { matchesEntry, type EntryPage, type EntryQuery } from '../../usage-queri
 const MOST = 20_000
 /** Accounts whose names are read at once. */
 const AT_ONCE = 200
-/** Time after which a page of accounts is returned as it is, short. */
+/** Time after which a page of accounts is returned short. */
 const WALK_MS = 150
 /** Sorts before every entry of an account. */
 const NEWEST = Number.MAX_SAFE_INTEGER

@@ -37,7 +37,7 @@ const FEW = 100_000
 const SOME = 500_000
 /** Entries that are read in the order of the file. */
 const MOST = 2_000_000
-/** Time after which a page of keys or accounts is returned as it is, short. */
+/** Time after which a page of keys or accounts is returned short. */
 const WALK_MS = 150
 
 /** The value of each column, null for unknown; as `valueOfEntry`. */

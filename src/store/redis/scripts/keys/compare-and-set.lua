@@ -1,4 +1,4 @@
--- Makes changes of hashes that are still as they were read (`GuardedChange` in script.ts). KEYS: what they read and
+-- Makes changes of hashes that are unchanged since they were read (`GuardedChange` in script.ts). KEYS: what they read and
 -- write, last the hash of audit entries. ARGV: the changes as JSON, audit entries. Returns the number of changes made.
 local made = 0
 for _, change in ipairs(cjson.decode(ARGV[1])) do
