@@ -96,6 +96,10 @@ void t.test('native requests and replies are judged', async (t) => {
   t.match(cut, /content_filter/)
   t.match(cut, /\[DONE\]\n\n$/)
   t.notMatch(cut, /FORB/)
+  // Chunks that have arrived together with the refusal.
+  const rest = `${'long '.repeat(8)}FORBIDDEN ${'rest '.repeat(9)}`
+  provider.reply = { text: rest, split: (text) => Array.from(text) }
+  t.match((await ask('hi', true))[1], /content_filter[^]*\[DONE\]\n\n$/)
   const [messages, text] = await ask('hi', false, 'messages')
   t.equal(messages.status, 400)
   t.match(text, /guardrail_blocked/)

@@ -204,6 +204,11 @@ function sendStream(x: Exchange, reply: IncomingMessage, { call, owner, options 
       res.end()
     })
   }
+  /** Ends the upstream's reply, of which more chunks may have arrived. */
+  const leave = (): void => {
+    reply.unpipe(stream)
+    reply.destroy()
+  }
   const failed = (error: WireError): void => {
     if (owner.drains()) {
       stream.drain()
@@ -211,7 +216,7 @@ function sendStream(x: Exchange, reply: IncomingMessage, { call, owner, options 
       owner.refused(gatewayError(error))
       return
     }
-    reply.destroy()
+    leave()
     if (!hasBegun) owner.failed(gatewayError(error))
     else {
       x.endedWithError = true
@@ -239,7 +244,7 @@ function sendStream(x: Exchange, reply: IncomingMessage, { call, owner, options 
         stream.meter()
         return
       }
-      reply.destroy()
+      leave()
       stream.end()
     }
   }
