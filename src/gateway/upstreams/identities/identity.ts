@@ -227,8 +227,8 @@ export class Identity {
     const nowMs = this.clock.now()
     const isEmpty = 'token' in credentials ? credentials.token === '' : credentials.keyId === ''
     if (isEmpty) throw new Error('the reply has no token')
-    const isSendable = Object.values(credentials).every((text) => !UNSENDABLE.test(text ?? ''))
-    if (!isSendable) throw new Error('the token has characters that a header cannot have')
+    if (UNSENDABLE.test(sentOf(credentials)))
+      throw new Error('the token has characters that a header cannot have')
     if (expiresAtMs === null) {
       const never = { expiresAtMs: Infinity, usableUntilMs: Infinity, dueAtMs: Infinity }
       return { credentials, receivedAtMs: nowMs, ...never }
@@ -276,7 +276,13 @@ export class Identity {
   }
 }
 
-/** Characters that no header has: undici would mark the connection as busy until it ends. */
+/** What headers have of the credentials. */
+function sentOf(credentials: Credentials): string {
+  if ('token' in credentials) return credentials.token + (credentials.quotaProject ?? '')
+  return credentials.keyId + (credentials.sessionToken ?? '')
+}
+
+/** Characters that no header has: undici would mark the connection as busy for good. */
 const UNSENDABLE = /[^\x20-\x7e]/
 
 /** Tokens and access keys in messages of libraries. */
