@@ -29,7 +29,7 @@ import { arePluginsLoaded, loadPlugins, Plugins, type CalledFor } from '../polic
 import { policyOf, type Policy } from '../policy/policy.js'
 import { hideSecrets } from '../secrets.js'
 import { startHealthProbes, type HealthProbe } from './health-probe.js'
-import { UpstreamStates } from './attempts/health/upstream-state.js'
+import { UpstreamStates } from './attempts/upstream-state.js'
 import { BudgetPrices } from './charges/budget-price.js'
 import { traitsOf } from './routing/match-route-conditions.js'
 import { stickyKeyOf, orderTargets } from './routing/order-targets.js'

@@ -9,8 +9,8 @@ import type { RequestQueue } from './upstreams/request-queue.js'
 import { requestPathAt } from './upstreams/upstream-address.js'
 import type { ReplyHandler, UpstreamCall } from './upstreams/upstream-call.js'
 import type { Upstream, Upstreams } from './upstreams/upstreams.js'
-import type { Breaker } from './attempts/health/breaker.js'
-import type { UpstreamStates } from './attempts/health/upstream-state.js'
+import type { Breaker } from './attempts/breaker.js'
+import type { UpstreamStates } from './attempts/upstream-state.js'
 
 /** The settings of one probe. */
 export interface ProbeOptions {

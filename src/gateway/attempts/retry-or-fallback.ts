@@ -8,8 +8,8 @@ import type { RequestContext } from '../client-exchange.js'
 import type { Candidate, Handling } from '../phases/choose-route.js'
 import type { Clock } from '../rolling-sums.js'
 import type { AttemptResult } from './attempt-result.js'
-import type { BreakerAttempt } from './health/breaker.js'
-import type { UpstreamState, UpstreamStates } from './health/upstream-state.js'
+import type { BreakerAttempt } from './breaker.js'
+import type { UpstreamState, UpstreamStates } from './upstream-state.js'
 import type { PreparedRequest, Preparation } from './prepare-candidate.js'
 
 /** The next step of the candidate loop. */

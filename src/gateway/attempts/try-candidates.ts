@@ -18,7 +18,7 @@ import {
   type StartedReply,
 } from './attempt.js'
 import { AttemptResult, type Occasion } from './attempt-result.js'
-import { CandidateQueue } from './health/breaker.js'
+import { CandidateQueue } from './breaker.js'
 import type { PreparedRequest } from './prepare-candidate.js'
 import {
   CandidateTurn,

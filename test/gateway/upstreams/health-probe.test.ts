@@ -6,7 +6,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
-import { Breaker } from '../../../src/gateway/attempts/health/breaker.js'
+import { Breaker } from '../../../src/gateway/attempts/breaker.js'
 import { SYSTEM_CLOCK } from '../../../src/gateway/rolling-sums.js'
 import { HealthProbe } from '../../../src/gateway/health-probe.js'
 import { openPool } from './fixtures.js'

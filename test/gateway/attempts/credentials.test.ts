@@ -4,8 +4,8 @@
  * Method: a clock that the test sets.
  */
 import t from 'tap'
-import { Credentials } from '../../../../src/gateway/attempts/health/upstream-state.js'
-import { TestClock } from '../clock.js'
+import { Credentials } from '../../../src/gateway/attempts/upstream-state.js'
+import { TestClock } from './clock.js'
 
 const NONE: ReadonlySet<number> = new Set()
 

@@ -3,16 +3,16 @@
  * and of routes: the spending on hedges. Each part survives a reload if the settings that it depends on did
  * not change.
  */
-import type { Config, UpstreamConfig, RouteConfig } from '../../../config/config.js'
-import { expiryOf } from '../../../http/read-tls-files.js'
-import { PeakEwma } from '../../routing/latency-average.js'
-import type { RouteTarget } from '../../routing/router.js'
-import type { UpstreamGauges } from '../../../observe/metrics/gauges.js'
+import type { Config, UpstreamConfig, RouteConfig } from '../../config/config.js'
+import { expiryOf } from '../../http/read-tls-files.js'
+import { PeakEwma } from '../routing/latency-average.js'
+import type { RouteTarget } from '../routing/router.js'
+import type { UpstreamGauges } from '../../observe/metrics/gauges.js'
 import { Breaker, BREAKER_LEVELS, type BreakerState } from './breaker.js'
-import { SYSTEM_CLOCK, type Clock } from '../../rolling-sums.js'
-import { HedgeBudget, RetryBudget } from '../retry-and-hedge-budgets.js'
-import { pointOf } from '../../routing/order-targets.js'
-import { REPORT_INTERVAL_MS } from '../../../observe/notification.js'
+import { SYSTEM_CLOCK, type Clock } from '../rolling-sums.js'
+import { HedgeBudget, RetryBudget } from './retry-and-hedge-budgets.js'
+import { pointOf } from '../routing/order-targets.js'
+import { REPORT_INTERVAL_MS } from '../../observe/notification.js'
 
 /** A key of an upstream that the provider refused with 401 or 403. */
 export interface DeniedKey {

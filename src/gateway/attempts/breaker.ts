@@ -3,8 +3,8 @@
  * when `open_seconds` have passed, and closes with a slow start. The breaker is advisory: `CandidateQueue`
  * sends a request to an upstream with an open breaker if there is no other upstream.
  */
-import type { BreakerConfig } from '../../../config/config.js'
-import { RollingSums, type Clock } from '../../rolling-sums.js'
+import type { BreakerConfig } from '../../config/config.js'
+import { RollingSums, type Clock } from '../rolling-sums.js'
 
 /** Closed: requests are sent. Open: none. Half-open: one at a time, as a test. */
 export type BreakerState = 'closed' | 'half_open' | 'open'

@@ -3,9 +3,9 @@
  * Method: states of loaded configurations.
  */
 import t from 'tap'
-import { UpstreamStates } from '../../../../src/gateway/attempts/health/upstream-state.js'
-import { loadText } from '../../../config/sample.js'
-import { TestClock } from '../clock.js'
+import { UpstreamStates } from '../../../src/gateway/attempts/upstream-state.js'
+import { loadText } from '../../config/sample.js'
+import { TestClock } from './clock.js'
 
 function statesOf(
   { keys = '[k1, k2]', failures = 5, route = '' },

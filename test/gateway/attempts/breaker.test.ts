@@ -4,9 +4,9 @@
  * Method: a clock that the test sets.
  */
 import t from 'tap'
-import type { BreakerConfig } from '../../../../src/config/config.js'
-import { Breaker, CandidateQueue } from '../../../../src/gateway/attempts/health/breaker.js'
-import { TestClock } from '../clock.js'
+import type { BreakerConfig } from '../../../src/config/config.js'
+import { Breaker, CandidateQueue } from '../../../src/gateway/attempts/breaker.js'
+import { TestClock } from './clock.js'
 
 const CONFIG: BreakerConfig = {
   failures: 5,
