@@ -282,7 +282,7 @@ function sentOf(credentials: Credentials): string {
   return credentials.keyId + (credentials.sessionToken ?? '')
 }
 
-/** Characters that no header has: undici would mark the connection as busy for good. */
+/** Characters that no header has: undici would mark the connection as busy until it ends. */
 const UNSENDABLE = /[^\x20-\x7e]/
 
 /** Tokens and access keys in messages of libraries. */
