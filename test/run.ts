@@ -22,7 +22,12 @@ const LINT_LIMIT_MS = 1_500_000
 const FIRST = [
   LINT,
   ...['grafana/alerts', 'docs/snippets', 'hostile/replies-memory', 'hostile/stalls'],
-  ...['process/broken-file', 'gateway/report/ledger-entry', 'dashboard/browser/browser-states'],
+  ...[
+    'process/broken-file',
+    'gateway/report/ledger-entry',
+    'dashboard/browser/browser-states',
+    'dashboard/browser/browser-dialogs',
+  ],
   ...[
     'conformance/recordings/',
     'conformance/gemini-replies',

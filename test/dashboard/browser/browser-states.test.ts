@@ -5,13 +5,12 @@
  * schemas.
  */
 import t, { type Test } from 'tap'
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { busy, goTo, settle, visit } from './visit.js'
 import { launch, looks, open, SKIP, type Watched } from './browser.js'
-import { objectOf } from '../../../src/formats/chat/json.js'
 import { emptyReplyTo, replyTo, SIGNED_OUT } from '../fixtures/replies.js'
 import { ORIGIN, standIn, type Answer, type Api } from '../fixtures/fake-api.js'
 
-t.setTimeout(600_000)
+t.setTimeout(235_000)
 
 const PAGES = [
   '/',
@@ -40,63 +39,8 @@ const PAGES = [
   '/no-such-page',
 ]
 
-/** Dialogs and menus: the page, and what is pressed there until they are open. */
-const DIALOGS: readonly (readonly [path: string, ...presses: string[]])[] = [
-  ['/keys', 'Actions for ci-runner'],
-  ['/keys', 'Actions for ci-runner', 'Rotate'],
-  ['/keys', 'Actions for ci-runner', 'Rotate', 'Rotate'],
-  ['/keys', 'Actions for ci-runner', 'Revoke'],
-  ['/keys?key=key_0', 'Edit'],
-  ['/keys?key=key_0&edit=limits'],
-  ['/requests', 'Add filter'],
-  ['/usage', 'Account: All accounts'],
-  ['/usage', 'Saved views'],
-  ['/accounts', 'Create account'],
-  ['/accounts', 'Actions for grace@example.com', 'Change plan'],
-  ['/accounts', 'Actions for grace@example.com', 'Password link'],
-  ['/accounts', 'Actions for grace@example.com', 'Disable'],
-  ['/members', 'Add member'],
-  ['/members?account=acc_1', 'Actions for bo@example.com', 'Change role'],
-  ['/members?account=acc_1', 'Actions for bo@example.com', 'New link'],
-  ['/members?account=acc_1', 'Actions for bo@example.com', 'Remove'],
-  ['/configuration', 'Roll back to 1'],
-  ['/requests?request=req_0', 'Show conversation'],
-  ['/requests?request=req_0', 'Delete recording'],
-  ['/settings', 'Sign out everywhere'],
-  ['/playground', 'Copy as code'],
-]
-
-const busy: Api = (method, path, query) => {
-  const body = replyTo(method === 'GET' ? path : path.replace('/rotate', ''), query)
-  // The only reply that a scene gets for a change: the new key.
-  if (!path.endsWith('/rotate')) return { body }
-  return { body: { ...objectOf(body), secret: `sk_${'0'.repeat(40)}`, oldEndsAtMs: null } }
-}
-
 function refusal(status: number, kind: string, message: string): Answer {
   return { status, body: { error: { message, type: 'x', code: status, kind } } }
-}
-
-async function visit(
-  browser: Browser,
-  path: string,
-  { api, options = {} }: { api: Api; options?: BrowserContextOptions },
-): Promise<Watched> {
-  const watched = await open(browser, options)
-  await standIn(watched.page, api)
-  await goTo(watched.page, path)
-  return watched
-}
-
-async function goTo(page: Page, path: string): Promise<void> {
-  await page.goto(`${ORIGIN}/dashboard${path}`)
-  // Under an open dialog the page is hidden from screen readers, so it has no role.
-  await page.locator('h1').first().waitFor()
-}
-
-/** The heading is shown before the content. */
-async function settle(page: Page): Promise<void> {
-  while ((await page.locator('.late').count()) > 0) await page.waitForTimeout(20)
 }
 
 async function look(t: Test, watched: Watched, name: string): Promise<void> {
@@ -116,37 +60,6 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
       await looks(t, watched.page, path)
       t.strictSame(watched.complaints.splice(0), [], `${path}: console`)
     }
-  })
-
-  await t.test('every dialog', async (t) => {
-    const { page, complaints } = await visit(browser, '/', { api: busy })
-    for (const [path, ...presses] of DIALOGS) {
-      await goTo(page, path)
-      for (const name of presses) {
-        const button = page.getByRole('button', { name, exact: true })
-        await button
-          .or(page.getByRole('menuitem', { name, exact: true }))
-          .last()
-          .click()
-      }
-      await page.locator('[role=dialog], [role=alertdialog], [role=menu]').last().waitFor()
-      await looks(t, page, [path, ...presses].join(' '))
-    }
-    await goTo(page, '/audit')
-    for (const [keys, name] of [
-      ['Control+k', 'Find'],
-      ['?', 'Keyboard'],
-    ] as const) {
-      await page.keyboard.press(keys)
-      const dialog = page.getByRole('dialog', { name })
-      await dialog.waitFor()
-      if (name === 'Find') await dialog.getByRole('searchbox').fill('grace')
-      if (name === 'Find') await dialog.getByRole('link', { name: 'grace' }).waitFor()
-      await looks(t, page, name)
-      await page.keyboard.press('Escape')
-      await dialog.waitFor({ state: 'detached' })
-    }
-    t.strictSame(complaints, [])
   })
 
   await t.test('an empty page explains its content and shows a command to create it', async (t) => {

@@ -1,0 +1,68 @@
+/**
+ * Goal: each dialog and menu, in light and dark, wide and narrow: axe has no findings, the console is empty,
+ * and nothing is wider than the window.
+ * Method: as for the pages (`browser-states.test.ts`).
+ */
+import t from 'tap'
+import { launch, looks, SKIP } from './browser.js'
+import { busy, goTo, visit } from './visit.js'
+
+t.setTimeout(235_000)
+
+/** Dialogs and menus: the page, and what is pressed there until they are open. */
+const DIALOGS: readonly (readonly [path: string, ...presses: string[]])[] = [
+  ['/keys', 'Actions for ci-runner'],
+  ['/keys', 'Actions for ci-runner', 'Rotate'],
+  ['/keys', 'Actions for ci-runner', 'Rotate', 'Rotate'],
+  ['/keys', 'Actions for ci-runner', 'Revoke'],
+  ['/keys?key=key_0', 'Edit'],
+  ['/keys?key=key_0&edit=limits'],
+  ['/requests', 'Add filter'],
+  ['/usage', 'Account: All accounts'],
+  ['/usage', 'Saved views'],
+  ['/accounts', 'Create account'],
+  ['/accounts', 'Actions for grace@example.com', 'Change plan'],
+  ['/accounts', 'Actions for grace@example.com', 'Password link'],
+  ['/accounts', 'Actions for grace@example.com', 'Disable'],
+  ['/members', 'Add member'],
+  ['/members?account=acc_1', 'Actions for bo@example.com', 'Change role'],
+  ['/members?account=acc_1', 'Actions for bo@example.com', 'New link'],
+  ['/members?account=acc_1', 'Actions for bo@example.com', 'Remove'],
+  ['/configuration', 'Roll back to 1'],
+  ['/requests?request=req_0', 'Show conversation'],
+  ['/requests?request=req_0', 'Delete recording'],
+  ['/settings', 'Sign out everywhere'],
+  ['/playground', 'Copy as code'],
+]
+
+void t.test('every dialog', { skip: SKIP }, async (t) => {
+  const browser = await launch(t)
+  const { page, complaints } = await visit(browser, '/', { api: busy })
+  for (const [path, ...presses] of DIALOGS) {
+    await goTo(page, path)
+    for (const name of presses) {
+      const button = page.getByRole('button', { name, exact: true })
+      await button
+        .or(page.getByRole('menuitem', { name, exact: true }))
+        .last()
+        .click()
+    }
+    await page.locator('[role=dialog], [role=alertdialog], [role=menu]').last().waitFor()
+    await looks(t, page, [path, ...presses].join(' '))
+  }
+  await goTo(page, '/audit')
+  for (const [keys, name] of [
+    ['Control+k', 'Find'],
+    ['?', 'Keyboard'],
+  ] as const) {
+    await page.keyboard.press(keys)
+    const dialog = page.getByRole('dialog', { name })
+    await dialog.waitFor()
+    if (name === 'Find') await dialog.getByRole('searchbox').fill('grace')
+    if (name === 'Find') await dialog.getByRole('link', { name: 'grace' }).waitFor()
+    await looks(t, page, name)
+    await page.keyboard.press('Escape')
+    await dialog.waitFor({ state: 'detached' })
+  }
+  t.strictSame(complaints, [])
+})
