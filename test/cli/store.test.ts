@@ -180,7 +180,7 @@ void t.test(
         const edit = { labels: { team, since: 'é' } }
         const of = { accountId: 'acc_ada', id: 'key_1' }
         await store.changeKey(of, edit, (before, after) => {
-          const fields = { before: { labels: { ...before.labels } }, after: { ...after?.labels } }
+          const fields = { before: { labels: { ...before.labels } }, after: { ...after.labels } }
           const what = {
             action: 'key.change',
             before: fields.before,
