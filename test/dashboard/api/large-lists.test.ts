@@ -57,8 +57,8 @@ const REQUEST_VALUES = `WITH listed AS (
       lower(keys.record ->> 'name') || ' ' || keys.id AS key,
       input_tokens + output_tokens AS tokens, cost_nano_usd AS costNanoUsd,
       first_content_ms AS firstTokenMs, duration_ms AS durationMs
-    FROM ledger_entries JOIN keys ON keys.id = key_id
-    JOIN accounts ON accounts.id = keys.account_id WHERE ?1 > 0)`
+    FROM ledger_entries JOIN keys ON keys.id = key_id JOIN accounts ON accounts.id = keys.account_id
+    AND ?1 > 0)`
 const VALUES = { keys: KEY_VALUES, accounts: ACCOUNT_VALUES, requests: REQUEST_VALUES } as const
 
 /** The first ids in the order of a column. */
