@@ -94,7 +94,7 @@ export async function exitStatus(
   process.exitCode = 0
   try {
     await runCommand(command, argv)
-    return Number(process.exitCode)
+    return process.exitCode
   } finally {
     process.exitCode = exitCode
   }

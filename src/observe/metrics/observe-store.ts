@@ -81,21 +81,23 @@ export function observeStore(store: Store, metrics: Metrics, onFailure: OnFailur
     },
     providerObjects: observedObjects(store.providerObjects, timed, now),
     denials: observedDenials(store.denials, timed, now),
-    sealedRecords: {
-      put: (record, maxBytes, nowMs) =>
-        timed('objects', () => store.sealedRecords.put(record, maxBytes, nowMs)),
-      find: (kind, id, nowMs) => timed('objects', () => store.sealedRecords.find(kind, id, nowMs)),
-      list: (kind, filter, nowMs) =>
-        timed('objects', () => store.sealedRecords.list(kind, filter, nowMs)),
-      remove: (kind, filter) => timed('objects', () => store.sealedRecords.remove(kind, filter)),
-      sweep: (nowMs) => timed('sweep', () => store.sealedRecords.sweep(nowMs)),
-    },
+    sealedRecords: observedRecords(store.sealedRecords, timed),
     ledger: observedLedger(store.ledger, timed),
   }
 }
 
 type Timed = <Value>(op: string, call: () => Promise<Value>) => Promise<Value>
 type Now = <Value>(op: string, call: () => Value | Promise<Value>) => Value | Promise<Value>
+
+function observedRecords(records: Store['sealedRecords'], timed: Timed): Store['sealedRecords'] {
+  return {
+    put: (record, maxBytes, nowMs) => timed('objects', () => records.put(record, maxBytes, nowMs)),
+    find: (kind, id, nowMs) => timed('objects', () => records.find(kind, id, nowMs)),
+    list: (kind, filter, nowMs) => timed('objects', () => records.list(kind, filter, nowMs)),
+    remove: (kind, filter) => timed('objects', () => records.remove(kind, filter)),
+    sweep: (nowMs) => timed('sweep', () => records.sweep(nowMs)),
+  }
+}
 
 function observedDenials(denials: Store['denials'], timed: Timed, now: Now): Store['denials'] {
   return {

@@ -63,7 +63,7 @@ const WRITES = new Set(['eval', 'evalsha', 'set', 'del', 'hset', 'sadd', 'zadd',
 
 /** Counts the replies to commands that write, of all connections of this process. */
 function countReplies(): void {
-  const { prototype } = Redis
+  const prototype = Redis.prototype as Redis
   const send = Reflect.get<Redis, 'sendCommand'>(prototype, 'sendCommand')
   prototype.sendCommand = function (this: Redis, command: Command, stream) {
     if (WRITES.has(command.name.toLowerCase())) void command.promise.then(step, step)
