@@ -2,8 +2,8 @@
 import { csvCell } from '../ledger/export-columns.js'
 import { withReason, type AuditEntry } from '../store/audit-trail.js'
 import type { Store } from '../store/store.js'
-import { configOption, declare, formatOption, TIME_FORMS } from './command.js'
-import { rangeOf } from './usage.js'
+import { configOption, declare, formatOption } from './command.js'
+import { rangeOf, TIME_FORMS } from './time-range.js'
 import { namedAccount, withStore, type OpenStore, type StoreSession } from './with-store.js'
 
 /** `sluice audit`. */

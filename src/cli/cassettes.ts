@@ -2,7 +2,8 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { cassetteOf } from '../policy/recording.js'
-import { configOption, declare, repeated, TIME_FORMS } from './command.js'
+import { configOption, declare, repeated } from './command.js'
+import { TIME_FORMS } from './time-range.js'
 import {
   missing,
   readRecording,

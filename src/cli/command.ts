@@ -66,10 +66,6 @@ export function formatOption() {
     .makeOptionMandatory()
 }
 
-/** The forms of `--since` and similar options. */
-export const TIME_FORMS =
-  'a date or time (2026-11-20, 2026-11-20T08:00:00Z), or a duration before now (90m, 24h, 7d)'
-
 /** Adds a value to those of an option that may be repeated. */
 export function repeated(value: string, former: string[] | undefined): string[] {
   return [...(former ?? []), value]

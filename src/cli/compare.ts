@@ -7,9 +7,9 @@ import {
   type ComparedName,
 } from '../ledger/compare-upstreams.js'
 import { didYouMean } from '../config/problem.js'
-import { configOption, declare, TIME_FORMS, UsageError } from './command.js'
+import { configOption, declare, UsageError } from './command.js'
+import { rangeOf, TIME_FORMS } from './time-range.js'
 import { entriesOf } from './usage-summary.js'
-import { rangeOf } from './usage.js'
 import { withStore, type OpenStore, type StoreSession } from './with-store.js'
 import { table } from './print-table-or-json.js'
 

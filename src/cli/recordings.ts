@@ -8,8 +8,8 @@ import {
   type Recordings,
 } from '../policy/recording.js'
 import { commandEntry } from './accounts.js'
-import { configOption, declare, TIME_FORMS } from './command.js'
-import { rangeOf } from './usage.js'
+import { configOption, declare } from './command.js'
+import { rangeOf, TIME_FORMS } from './time-range.js'
 import {
   configInForce,
   namedAccount,

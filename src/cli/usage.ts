@@ -4,7 +4,8 @@
  */
 import { Option } from '@commander-js/extra-typings'
 import { csvHeader, csvLine, jsonLine } from '../ledger/export-columns.js'
-import { configOption, declare, formatOption, TIME_FORMS, UsageError } from './command.js'
+import { configOption, declare, formatOption, UsageError } from './command.js'
+import { rangeOf, TIME_FORMS, type TimeOptions } from './time-range.js'
 import { entriesOf, filterOf, summarise, type FilterOptions, groupingOf } from './usage-summary.js'
 import { withStore, type OpenStore, type StoreSession } from './with-store.js'
 import { findAccount } from '../accounts/accounts.js'
@@ -114,11 +115,6 @@ function csvOption() {
     .conflicts('json')
 }
 
-interface TimeOptions {
-  readonly since?: string | undefined
-  readonly until?: string | undefined
-}
-
 function summary(
   session: StoreSession,
   options: ReportOptions & TimeOptions,
@@ -130,35 +126,6 @@ function summary(
     return report(session, options, { fromMs, toMs: untilMs ?? nowMs })
   }
   return summarise(session, { ...options, ...range }, nowMs)
-}
-
-const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 }
-
-/** Ms since 1970. Throws `UsageError` naming the option if the text is not a time. */
-export function sinceOf(text: string, nowMs: number, option = '--since'): number {
-  const [, count = '', unit = ''] = /^(\d{1,6})([mhd])$/.exec(text) ?? []
-  if (unit !== '') return nowMs - Number(count) * (UNIT_MS[unit] ?? 0)
-  const atMs = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN
-  if (Number.isNaN(atMs)) {
-    throw new UsageError(
-      `${option} must be a date (2026-11-20), a time, or a duration before now: 90m, 24h, 7d`,
-    )
-  }
-  return atMs
-}
-
-/** The range of `--since` and `--until`; its end is exclusive, and null for now. Throws `UsageError`. */
-export function rangeOf(
-  { since, until }: TimeOptions,
-  from: string,
-  nowMs: number,
-): { fromMs: number; untilMs: number | null } {
-  const fromMs = sinceOf(since ?? from, nowMs)
-  const untilMs = until === undefined ? null : sinceOf(until, nowMs, '--until')
-  if (since !== undefined && untilMs !== null && untilMs <= fromMs) {
-    throw new UsageError(`--until ${until ?? ''} must be later than --since ${since}`)
-  }
-  return { fromMs, untilMs }
 }
 
 async function exportRows(

@@ -16,7 +16,7 @@ import {
   type Tool,
   type ToolCall,
 } from './emulated-exchange.js'
-import { directionsOf } from './faults/fault-table.js'
+import { directionsOf } from './prompt-directives.js'
 import { seededRandom, type RandomSource } from './seeded-random.js'
 
 /** The output for an input; `seed` determines all random values. */

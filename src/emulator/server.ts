@@ -26,7 +26,8 @@ import {
   type Recording,
   type ScriptEntry,
 } from './faults/fault-script.js'
-import { directionsOf, type Fault } from './faults/fault-table.js'
+import type { Fault } from './faults/fault-table.js'
+import { directionsOf } from './prompt-directives.js'
 import { needsTime, sendAtOnce, sendPaced, type Chunking } from './faults/timing-faults.js'
 import { Ledger, maskedHeaders, type LedgerEntry } from './ledger.js'
 import { endpointOf, replyTo, framesOf, type Endpoint } from './route-request.js'

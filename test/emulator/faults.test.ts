@@ -5,12 +5,8 @@
 import { gunzipSync } from 'node:zlib'
 import t from 'tap'
 import { GatewayError } from '../../src/errors.js'
-import {
-  FAULTS,
-  directionsOf,
-  faultFromWords,
-  faultOf,
-} from '../../src/emulator/faults/fault-table.js'
+import { FAULTS, faultOf } from '../../src/emulator/faults/fault-table.js'
+import { directionsOf, faultFromWords } from '../../src/emulator/prompt-directives.js'
 import { chunksOf, eventsOf, rawPost } from '../helpers/collect.js'
 import { startUpstream, until } from '../helpers/upstream.js'
 import type { Fault } from '../../src/emulator/faults/fault-table.js'

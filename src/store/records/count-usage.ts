@@ -208,12 +208,12 @@ export function byCost(a: KeyUse, b: KeyUse): number {
   return b.costNanoUsd - a.costNanoUsd || b.requests - a.requests
 }
 
-/** What each key, model or value of a property used. */
+/** What each key, model or value of a property used; adds to `uses`, which has them by name. */
 export function useByGroup(
   sums: readonly UsageSum[],
   by: 'key' | 'model' | 'property',
+  uses = new Map<string, GroupUse>(),
 ): GroupUse[] {
-  const uses = new Map<string, GroupUse>()
   for (const sum of sums) {
     const accountId = by === 'key' ? sum.accountId : ''
     const value = sum.keyId.slice(sum.keyId.indexOf('=') + 1)

@@ -4,7 +4,7 @@
  * Method: entries in a gateway's store; the successor is chosen from small catalogues.
  */
 import t from 'tap'
-import { healthOf } from '../../../src/dashboard/server/api/operations.js'
+import { healthOf } from '../../../src/dashboard/server/upstream-health.js'
 import { successorOf } from '../../../src/dashboard/server/deprecated-models.js'
 import {
   deprecatedReply,

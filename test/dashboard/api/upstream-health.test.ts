@@ -3,7 +3,7 @@
  * Method: ledger entries with attempts of each kind.
  */
 import t from 'tap'
-import { upstreamHealth } from '../../../src/dashboard/server/api/operations.js'
+import { upstreamHealth } from '../../../src/dashboard/server/upstream-health.js'
 import { aRow } from '../fixtures/stage.js'
 
 void t.test('each attempt counts for its upstream', (t) => {

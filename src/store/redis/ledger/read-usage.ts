@@ -1,6 +1,7 @@
 /**
  * Queries of the ledger in Redis. Long reads are split into batches, on a connection that no request uses.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   matchesEntry,
   type EntryPage,
@@ -49,6 +50,8 @@ const EXPORT_BATCH = 500
 const MAX_SCANNED = 10_000
 /** Sums read concurrently. */
 const BUCKETS = 50
+/** Accounts whose groups are added up at once: each takes some ms of CPU. */
+const GROUPED_AT_ONCE = 4
 
 /**
  * A part of the order of time: names of entries as bounds of `ZRANGEBYLEX`, or of `ZREVRANGEBYLEX` if
@@ -231,7 +234,7 @@ export class RedisUsage {
     return this.uses.of(query)
   }
 
-  /** Of whole days, and of the hours before and after them. */
+  /** Of whole days, and of the hours before and after them; some accounts in each turn of the event loop. */
   async groupUse({ by, fromMs, toMs, ...query }: GroupUseQuery): Promise<GroupUse[]> {
     const { hour, day } = BUCKET_MS
     const first = Math.floor(fromMs / hour) * hour
@@ -245,13 +248,21 @@ export class RedisUsage {
     ] as const
     const per = by === 'key' ? 'key' : 'model'
     const grouping = by === 'key' || by === 'model' ? { per } : { property: by }
-    const sums: UsageSum[] = []
-    for (const [length, from, to] of spans) {
-      if (from >= to) continue
-      const span = { by: length, fromMs: from, toMs: to - 1 }
-      sums.push(...(await this.sums({ ...query, ...grouping, ...span } as SumQuery)))
+    const uses = new Map<string, GroupUse>()
+    const add = async (accountId: string): Promise<void> => {
+      for (const [length, from, to] of spans) {
+        if (from >= to) continue
+        const span = { accountId, by: length, fromMs: from, toMs: to - 1 }
+        const sums = await this.sums({ ...query, ...grouping, ...span } as SumQuery)
+        useByGroup(sums, by === 'key' || by === 'model' ? by : 'property', uses)
+      }
     }
-    return useByGroup(sums, by === 'key' || by === 'model' ? by : 'property')
+    const accounts = query.accountId === null ? await this.accounts() : [query.accountId]
+    for (let at = 0; at < accounts.length; at += GROUPED_AT_ONCE) {
+      await Promise.all(accounts.slice(at, at + GROUPED_AT_ONCE).map(add))
+      await nextTurn()
+    }
+    return [...uses.values()]
   }
 
   async lastUse(
