@@ -7,7 +7,7 @@ import type { Page } from 'playwright-core'
 import file, { type Test } from 'tap'
 import { PASSWORD, startStage, type Stage } from '../fixtures/stage.js'
 import { until } from '../../helpers/upstream.js'
-import { chromiumOf, open, overflow, SKIP, violations } from './browser.js'
+import { chromiumOf, looks, open, SKIP, violations } from './browser.js'
 
 file.setTimeout(300_000)
 
@@ -135,17 +135,7 @@ void file.test(
         t.same(Object.keys(json), ['river', 'km'], `${format}: ${model}`)
       }
     }
-    for (const [width, colorScheme] of [
-      [1440, 'light'],
-      [1440, 'dark'],
-      [390, 'light'],
-      [390, 'dark'],
-    ] as const) {
-      await page.setViewportSize({ width, height: 900 })
-      await page.emulateMedia({ colorScheme })
-      t.strictSame(await violations(page), [], `${width} px, ${colorScheme}`)
-      t.equal(await overflow(page), 0, `${width} px: no sideways scrolling`)
-    }
+    await looks(t, page, 'two replies with a schema')
     t.strictSame(complaints, [])
   },
 )
