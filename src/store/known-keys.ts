@@ -24,6 +24,8 @@ const MAX_AGE_MS = 3_600_000
 const BUSY_MS = 5
 const OPEN_BUSY_MS = 2_000
 const RETRY_MS = 50
+/** In sequence. */
+const REPORTED_FAILURES = 10
 /** Old records are removed with the first of this many writes. */
 const TRIM_EVERY = 256
 const SECRET_BYTES = 32
@@ -78,6 +80,8 @@ export class KnownKeys {
   private isScheduled = false
   private writes = 0
   private hasWarned = false
+  /** Failures since the last step that succeeded. */
+  private failures = 0
   private isClosed = false
 
   private constructor(db: Connection, seal: KeySeal, { gatewayId, warn }: KnownKeysOptions) {
@@ -208,11 +212,16 @@ export class KnownKeys {
     }
   }
 
+  /** A process that is not scheduled may hold the file for long, so only several failures are reported. */
   private attempt<T>(step: () => T): T | null {
     try {
-      return step()
+      const done = step()
+      this.failures = 0
+      return done
     } catch (error) {
-      if (!this.hasWarned) this.warn(`keys cannot be shared for outages: ${messageOf(error)}`)
+      this.failures += 1
+      if (this.failures < REPORTED_FAILURES || this.hasWarned) return null
+      this.warn(`keys cannot be shared for outages: ${messageOf(error)}`)
       this.hasWarned = true
       return null
     }
