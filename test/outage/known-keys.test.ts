@@ -75,7 +75,11 @@ for (const [name, skip] of [
     const unused = await makeKey(outage.url)
     for (const key of keys) t.equal(await status(served, key), 200)
     await revoke(outage.url, revoked)
-    await until(async () => (await status(served, revoked)) === 401)
+    // By every worker: requests are distributed in turn.
+    await until(async () => {
+      const all = Array.from({ length: REQUESTS }, () => status(served, revoked))
+      return (await Promise.all(all)).every((each) => each === 401)
+    })
 
     await outage.begin()
     await allServed(t, served, used)
