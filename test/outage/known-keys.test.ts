@@ -7,6 +7,7 @@
  */
 import { readdirSync, readFileSync, renameSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { digestOf } from '../../src/accounts/key-secret.js'
 import { revokeKey } from '../../src/accounts/keys.js'
@@ -28,6 +29,8 @@ const WORKERS = process.env['SLUICE_LONG'] === '1' ? 4 : 2
 const KEYS = 8
 /** Of each key in the outage: enough to reach every worker. */
 const REQUESTS = 12
+/** Within this time, every process has heard of a change (`Store.subscribe`). */
+const CHANGE_MS = 1_000
 
 t.setTimeout(400_000)
 
@@ -73,14 +76,21 @@ for (const [name, skip] of [
     while (keys.length < KEYS) keys.push(await makeKey(outage.url))
     const [revoked = '', revokedLater = '', ...used] = keys
     const unused = await makeKey(outage.url)
+    // A worker that hears of a new key after its first use forgets it for all, because it may have changed.
+    await sleep(CHANGE_MS)
     for (const key of keys) t.equal(await status(served, key), 200)
     await revoke(outage.url, revoked)
-    // By every worker: requests are distributed in turn.
-    await until(async () => {
-      const all = Array.from({ length: REQUESTS }, () => status(served, revoked))
-      return (await Promise.all(all)).every((each) => each === 401)
-    })
-
+    // The system chooses the worker of a connection, so one that has not heard of it may be asked late.
+    let refusals = 0
+    await until(
+      async () => {
+        const all = Array.from({ length: 4 }, () => status(served, revoked))
+        refusals = (await Promise.all(all)).includes(200) ? 0 : refusals + 1
+        return refusals === 5
+      },
+      20_000,
+      200,
+    )
     await outage.begin()
     await allServed(t, served, used)
     await neverServed(t, served, revoked)

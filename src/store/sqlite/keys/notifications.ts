@@ -9,7 +9,7 @@ import { numberOf } from '../read-records.js'
 
 /** Rows kept: 4,096 in 200 ms is 20,000 key changes a second. */
 const MOST_ROWS = 4_096
-/** Changes between two removals of old rows. */
+/** Old rows are removed with each change of this many. */
 const TRIM_EVERY = 64
 /** Less than half of the time that `Store.subscribe` promises, so that one late timer does not exceed it. */
 const POLL_MS = 200
@@ -24,7 +24,6 @@ export class SqliteNotifications {
   private timer: NodeJS.Timeout | null = null
   /** The last change that the listeners received. */
   private received = 0
-  private noted = 0
   private hasFailed = false
   private isClosed = false
 
@@ -35,9 +34,11 @@ export class SqliteNotifications {
 
   /** Writes a change; null means that any key may have changed. Only inside a transaction. */
   note(digest: string | null): void {
-    this.engine.prepare('INSERT INTO changes (digest) VALUES (?)').run(digest)
-    this.noted += 1
-    if (this.noted % Math.min(TRIM_EVERY, this.mostRows) !== 0) return
+    const { lastInsertRowid } = this.engine
+      .prepare('INSERT INTO changes (digest) VALUES (?)')
+      .run(digest)
+    // By the number of the row: a command writes one change and ends.
+    if (Number(lastInsertRowid) % Math.min(TRIM_EVERY, this.mostRows) !== 0) return
     this.engine.prepare(TRIM).run(this.mostRows)
   }
 
