@@ -42,37 +42,34 @@ them.`,
     example:
       'sluice usage export --config config/gateway.yaml --format csv --since 24h > usage.csv',
   })
-  usage
-    .command('export')
+  const selecting = (name: string) => {
+    return usage
+      .command(name)
+      .option('--since <TIME>', `a ${TIME_FORMS}; default: export everything, summary 30d`)
+      .option(
+        '--until <TIME>',
+        'the end, in the same forms; requests that arrived before it are included (default: now)',
+      )
+      .option('--status <N>', 'the HTTP status, such as 429')
+      .option('--upstream <NAME>', 'the upstream of the last attempt')
+      .option('--model <MODEL>', 'the requested model; must match exactly')
+      .option('--key <ID>', 'the id of the API key')
+      .option('--account <NAME>', ACCOUNT)
+      .option('--request-id <ID>', 'the request id, as in the reply header x-request-id')
+  }
+  selecting('export')
     .addOption(formatOption())
-    .option('--since <TIME>', SINCE)
-    .option('--until <TIME>', UNTIL)
-    .option('--status <N>', STATUS)
-    .option('--upstream <NAME>', UPSTREAM)
-    .option('--model <MODEL>', MODEL)
-    .option('--key <ID>', KEY)
-    .option('--account <NAME>', ACCOUNT)
-    .option('--request-id <ID>', REQUEST)
     .addOption(configOption())
     .action(async (options) => {
       process.exitCode = await open(options.config, (session) => {
         return exportRows(session, options, now())
       })
     })
-  usage
-    .command('summary')
+  selecting('summary')
     .option(
       '--by <WHAT>',
       'group by model (the default), key, account, upstream or label:NAME; or by parent (for the parent of the account, or for the account if it has none), root (for the top of its tree), member (who made the key) or month',
     )
-    .option('--since <TIME>', SINCE)
-    .option('--until <TIME>', UNTIL)
-    .option('--status <N>', STATUS)
-    .option('--upstream <NAME>', UPSTREAM)
-    .option('--model <MODEL>', MODEL)
-    .option('--key <ID>', KEY)
-    .option('--account <NAME>', ACCOUNT)
-    .option('--request-id <ID>', REQUEST)
     .option(
       '--tree',
       'with --account: with all accounts below it (summary by parent, root, member, month, or csv)',
@@ -99,15 +96,7 @@ them.`,
   return usage
 }
 
-const SINCE = `a ${TIME_FORMS}; default: export everything, summary 30d`
-const UNTIL =
-  'the end, in the same forms; requests that arrived before it are included (default: now)'
-const STATUS = 'the HTTP status, such as 429'
-const UPSTREAM = 'the upstream of the last attempt'
-const MODEL = 'the requested model; must match exactly'
-const KEY = 'the id of the API key'
 const ACCOUNT = 'the name, id or e-mail address of the account'
-const REQUEST = 'the request id, as in the reply header x-request-id'
 
 function csvOption() {
   return new Option('--format <FORMAT>', 'csv: with a line of names first')

@@ -21,7 +21,7 @@ import { continuation, mayOmitCall } from './upstream/continue-paused-turn.js'
 import { decodeError } from './upstream/decode-error.js'
 import { readsUrl } from './upstream/encode-messages.js'
 import { decodeReply, newDecoder } from './upstream/decode-reply.js'
-import { BINDING_BETA } from '../wire/bound-thinking.js'
+import { BINDING_BETA } from '../wire/claude-thinking.js'
 import { VERSION, VERSION_WITH_SAMPLING } from './constants.js'
 import { FIELDS } from './fields.js'
 

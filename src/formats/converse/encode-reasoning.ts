@@ -9,7 +9,13 @@ import { acceptsSampling } from '../chat/model.js'
 import { demandsCall } from '../chat/must-call.js'
 import type { ChatRequest, ReasoningEffort } from '../chat/request.js'
 import type { EncodeContext, Losses } from '../dialect.js'
-import { BINDING_BETA, withoutBoundThinking } from '../wire/bound-thinking.js'
+import {
+  BUDGET_MIN,
+  BUDGETS,
+  EFFORTS,
+  BINDING_BETA,
+  withoutBoundThinking,
+} from '../wire/claude-thinking.js'
 import { isClaude, reasoningOf, type WireMessage } from './constants.js'
 
 /** Members of the body. */
@@ -19,20 +25,6 @@ export interface ReasoningFields {
   /** For `outputConfig.effort`. */
   readonly effort?: string
 }
-
-/** Claude's minimum thinking budget, in tokens; also the minimum reserved for the reply. */
-const BUDGET_MIN = 1024
-
-const BUDGETS: Readonly<Record<Exclude<ReasoningEffort, 'none'>, number>> = {
-  minimal: 1024,
-  low: 2048,
-  medium: 8192,
-  high: 24576,
-  xhigh: 32768,
-  max: 49152,
-}
-
-const EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max']
 
 /** The reasoning that the client requests. */
 export function reasoningFields(

@@ -207,7 +207,7 @@ export class RequestQueue {
   private dispatch(request: QueuedRequest, headers: readonly string[]): void {
     const { dispatcher, origin } = this.options
     const { path, body, method = 'POST' } = request.request
-    // Those of the authorizer are valid.
+    // Those of the authorizer were checked when the credential arrived.
     const problem = this.isDestroyed ? DESTROYED : problemOf(path, request.request.headers)
     if (problem !== null) {
       request.onResponseError(null, problem)

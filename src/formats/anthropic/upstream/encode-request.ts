@@ -11,7 +11,7 @@ import type { ChatRequest, ReasoningEffort } from '../../chat/request.js'
 import { tokenCount } from '../../chat/usage.js'
 import type { EncodeContext, Losses, TokenCounter } from '../../dialect.js'
 import { TextSizer, type SizedText } from '../../wire/frames/sized-text.js'
-import { withoutBoundThinking } from '../../wire/bound-thinking.js'
+import { BUDGET_MIN, BUDGETS, EFFORTS, withoutBoundThinking } from '../../wire/claude-thinking.js'
 import { refused } from '../../wire/json/check-fields.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import { hasNoEffect } from '../../wire/request-fields.js'
@@ -378,20 +378,6 @@ interface ThinkingFields {
   /** For `output_config.effort`. */
   effort?: string
 }
-
-/** The API's minimum thinking budget, in tokens; also the minimum reserved for the reply. */
-const BUDGET_MIN = 1024
-
-const BUDGETS: Readonly<Record<Exclude<ReasoningEffort, 'none'>, number>> = {
-  minimal: 1024,
-  low: 2048,
-  medium: 8192,
-  high: 24576,
-  xhigh: 32768,
-  max: 49152,
-}
-
-const EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max']
 
 /** The encoded members that a thinking budget depends on. */
 interface EncodedTurns {

@@ -500,12 +500,9 @@ const COUNTS: ReadonlySet<string> = new Set([
 ])
 
 /**
- * The JSON Schema. Throws `malformed_request` if the value is not an object or has numbers that are not
- * finite.
- *
- * Decodes Google's schema language (`parameters`, `responseSchema`) to JSON Schema: types in lower case,
- * `nullable` as a type, counts as numbers. Keeps every keyword that both languages have. Linear in the size
- * of the schema.
+ * Google's schema language (`parameters`, `responseSchema`) as JSON Schema: types in lower case, `nullable`
+ * as a type, counts as numbers; keywords of both languages are kept. Linear in the size of the schema.
+ * Throws `malformed_request` if the value is not an object or has numbers that are not finite.
  *
  * Source: ai.google.dev/api/caching#Schema, read 2026-11-20.
  */

@@ -473,12 +473,7 @@ function resultsOf(turn: Turn): ToolMessage[] {
   })
 }
 
-/**
- * The text parts of a system or developer message. Empty text is dropped.
- *
- * Decodes the content of a message: text, images, audio, files, refusals and reasoning. The caller chooses
- * the parts that a role may hold.
- */
+/** The text parts of a system or developer message. Empty text is dropped. */
 function textParts(value: Content, path: string): TextPart[] {
   return decodeParts(value, path, (item, at) => {
     oneOf(item['type'], `${at}.type`, ['text'])

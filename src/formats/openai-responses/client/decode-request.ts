@@ -453,12 +453,7 @@ function textsIn(value: JsonValue | undefined, path: string): string {
     .join('\n\n')
 }
 
-/**
- * The text parts of a system or developer message. Empty text is dropped.
- *
- * Decodes the content of an input item: text, images, files and audio. The caller chooses the parts that a
- * role may hold.
- */
+/** The text parts of a system or developer message. Empty text is dropped. */
 function textParts(value: Content, path: string): TextPart[] {
   return decodeParts(value, path, (item, at) => {
     oneOf(item['type'], `${at}.type`, ['input_text'])

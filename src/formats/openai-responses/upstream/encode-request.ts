@@ -427,11 +427,9 @@ function encodeResult(
 }
 
 /**
- * One part. `index` is the index of its message, for errors. `marks`: the model accepts the breakpoints of
- * OpenAI's prompt cache. Throws `GatewayError(untranslatable)`.
- *
- * Encodes the parts of user messages and tool results as content parts of an input item. Media that the
- * format has no part for is refused.
+ * A part of a user message or a tool result. `index` is that of its message, for errors. `marks`: the model
+ * accepts the breakpoints of OpenAI's prompt cache. Throws `GatewayError(untranslatable)` for media that the
+ * format has no part for.
  */
 function encodePart(part: UserPart, index: number, marks: boolean): JsonObject {
   const encoded = encodeContent(part, index)

@@ -63,13 +63,13 @@ export function signatureOf(
   request: Pick<UnsignedRequest, 'method' | 'path' | 'bodyHash'>,
   signed: SignedHeaders,
   keys: AwsKeys,
-  scope: SigningScope,
+  signingScope: SigningScope,
   time: string,
 ): { readonly scope: string; readonly signature: string } {
-  const key = signingKey(keys, time.slice(0, 8), scope)
+  const { scope, key } = signingKey(keys, time.slice(0, 8), signingScope)
   const canonical = hash('sha256', canonicalRequest(request, signed))
-  const signature = hmac(key, `${ALGORITHM}\n${time}\n${key.scope}\n${canonical}`)
-  return { scope: key.scope, signature }
+  const text = `${ALGORITHM}\n${time}\n${scope}\n${canonical}`
+  return { scope, signature: createHmac('sha256', key).update(text).digest('hex') }
 }
 
 function canonicalRequest(
@@ -83,16 +83,11 @@ function canonicalRequest(
 }
 
 const UNRESERVED_PATH = /^[A-Za-z0-9\-._~/]*$/
-/** The latest path, which most requests repeat, and its canonical form. */
-let lastUri = ''
-let lastCanonicalUri = '/'
 
 /** The path as sent, escaped a second time: `%3A` becomes `%253A`. */
 function canonicalUri(uri: string): string {
-  if (uri === lastUri) return lastCanonicalUri
-  lastUri = uri
-  lastCanonicalUri = UNRESERVED_PATH.test(uri) ? uri : uri.split('/').map(escaped).join('/')
-  return lastCanonicalUri
+  if (uri === '') return '/'
+  return UNRESERVED_PATH.test(uri) ? uri : uri.split('/').map(escaped).join('/')
 }
 
 /** Sorted by name, then by value. */
@@ -213,20 +208,12 @@ function timeText(nowMs: number): string {
   return lastText
 }
 
-/** The key of a day and a scope, as the two blocks of HMAC-SHA-256 that begin with it. */
+/** The derived key of a day and a scope; four hashes. */
 interface SigningKey {
   /** `20261126/eu-west-1/bedrock/aws4_request`. */
   readonly scope: string
-  /** With room for the text. */
-  readonly inner: Buffer
-  /** With room for the hash of `inner`. */
-  readonly outer: Buffer
+  readonly key: Buffer
 }
-
-const BLOCK_BYTES = 64
-const HASH_BYTES = 32
-/** The text that is signed, without its scope. */
-const TEXT_BYTES = `${ALGORITHM}\n20261126T101500Z\n\n`.length + HASH_BYTES * 2
 
 /** What is computed once for credentials. */
 interface Signer {
@@ -253,33 +240,12 @@ function signingKey(keys: AwsKeys, date: string, { region, service }: SigningSco
   const scope = `${date}/${region}/${service}/aws4_request`
   const signer = signerOf(keys)
   for (const each of signer.derived) if (each.scope === scope) return each
-  let secret: string | Buffer = `AWS4${keys.secret}`
-  for (const part of scope.split('/')) {
-    secret = createHmac('sha256', secret).update(part).digest()
-  }
-  const key = Buffer.from(secret)
-  const derived = {
-    scope,
-    inner: padded(key, 0x36, TEXT_BYTES + scope.length),
-    outer: padded(key, 0x5c, HASH_BYTES),
-  }
+  let key: string | Buffer = `AWS4${keys.secret}`
+  for (const part of scope.split('/')) key = createHmac('sha256', key).update(part).digest()
+  const derived = { scope, key: Buffer.from(key) }
   const sameDay = signer.derived.filter((each) => each.scope.startsWith(date))
   signer.derived = [...sameDay, derived]
   return derived
-}
-
-/** A block with the key in each of whose bytes these bits differ, and room after it. */
-function padded(key: Buffer, bits: number, roomBytes: number): Buffer {
-  const block = Buffer.alloc(BLOCK_BYTES + roomBytes)
-  for (let at = 0; at < BLOCK_BYTES; at += 1) block[at] = (key[at] ?? 0) ^ bits
-  return block
-}
-
-/** HMAC-SHA-256, hex. Two hashes take half the time of `createHmac`, which makes a stream for each. */
-function hmac({ inner, outer }: SigningKey, text: string): string {
-  const end = BLOCK_BYTES + inner.write(text, BLOCK_BYTES, 'latin1')
-  outer.write(hash('sha256', inner.subarray(0, end)), BLOCK_BYTES, 'hex')
-  return hash('sha256', outer)
 }
 
 /** Larger bodies are hashed in several turns of the event loop, a part of this size in each. */
