@@ -29,7 +29,7 @@ const WORKERS = process.env['SLUICE_LONG'] === '1' ? 4 : 2
 const KEYS = 8
 /** Of each key in the outage: enough to reach every worker. */
 const REQUESTS = 12
-/** Within this time, every process has heard of a change (`Store.subscribe`). */
+/** Within this time, every process receives a change (`Store.subscribe`). */
 const CHANGE_MS = 1_000
 
 t.setTimeout(400_000)
@@ -76,11 +76,11 @@ for (const [name, skip] of [
     while (keys.length < KEYS) keys.push(await makeKey(outage.url))
     const [revoked = '', revokedLater = '', ...used] = keys
     const unused = await makeKey(outage.url)
-    // A worker that hears of a new key after its first use forgets it for all, because it may have changed.
+    // A worker that receives the creation of a key after its first use drops it from the shared file.
     await sleep(CHANGE_MS)
     for (const key of keys) t.equal(await status(served, key), 200)
     await revoke(outage.url, revoked)
-    // The system chooses the worker of a connection, so one that has not heard of it may be asked late.
+    // The system chooses the worker of a connection: the one that receives the change last may serve late.
     let refusals = 0
     await until(
       async () => {
