@@ -3,7 +3,7 @@
  * client formats have one key, because it is made from the canonical request. What the canonical request does
  * not contain (fields that only the client's own format has) is added as the client sent it.
  */
-import { createHash, type Hash } from 'node:crypto'
+import { createHash, hash, type Hash } from 'node:crypto'
 import type { Config, RouteConfig, UpstreamConfig } from '../config/config.js'
 import { isObject, stringOf, type JsonObject, type JsonValue } from '../formats/chat/json.js'
 import type { ModelFacts } from '../formats/chat/model.js'
@@ -80,7 +80,8 @@ export function* keySteps(parts: KeyParts): Steps<string> {
 
 /** Hashes values in sequence: those of one step together, because each call costs more than a short text. */
 class Digest {
-  private readonly hash: Hash = createHash('sha256')
+  /** The hash of earlier steps; null in the first one. */
+  private earlier: Hash | null = null
   private text = ''
 
   /** JSON has no line break, which therefore separates values. */
@@ -91,13 +92,15 @@ class Digest {
   /** Whether other requests should be served before more is hashed. */
   isStepOver(): boolean {
     if (this.text.length < STEP_CHARS) return false
-    this.hash.update(this.text)
+    this.earlier ??= createHash('sha256')
+    this.earlier.update(this.text)
     this.text = ''
     return true
   }
 
   end(): string {
-    return this.hash.update(this.text).digest('base64url')
+    if (this.earlier === null) return hash('sha256', this.text, 'base64url')
+    return this.earlier.update(this.text).digest('base64url')
   }
 }
 

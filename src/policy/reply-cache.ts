@@ -2,6 +2,7 @@
  * The stored replies of one process, within a limit of bytes: the least recently used are dropped first. The
  * store, if it keeps replies too, is in `shared-replies.ts`.
  */
+import { storedReplyIn, type StoredReply } from './cache-rules.js'
 
 /** Bytes that an entry needs beside its text and names. */
 const ENTRY_BYTES = 256
@@ -16,13 +17,39 @@ export interface EntryOwner {
   readonly route: string
 }
 
-/** A stored reply. */
-export interface CacheEntry {
-  readonly owner: EntryOwner
-  /** As `storedText` wrote it. */
-  readonly text: Buffer
+/** The times of an entry. */
+export interface EntryTimes {
   readonly storedAtMs: number
   readonly expiresAtMs: number
+}
+
+/** A stored reply, which is parsed at its first use. */
+export class CacheEntry implements EntryTimes {
+  readonly owner: EntryOwner
+  readonly storedAtMs: number
+  readonly expiresAtMs: number
+  /** The size of its text. */
+  readonly bytes: number
+  private text: Buffer | null
+  private parsed: StoredReply | null = null
+
+  /** `text` is as `storedText` wrote it. */
+  constructor(owner: EntryOwner, text: Buffer, { storedAtMs, expiresAtMs }: EntryTimes) {
+    this.owner = owner
+    this.storedAtMs = storedAtMs
+    this.expiresAtMs = expiresAtMs
+    this.bytes = text.length
+    this.text = text
+  }
+
+  /** The reply, which several requests read; null if it is damaged. */
+  get reply(): StoredReply | null {
+    if (this.text !== null) {
+      this.parsed = storedReplyIn(this.text.toString('utf8'))
+      this.text = null
+    }
+    return this.parsed
+  }
 }
 
 /** Which entries to drop; an absent member matches all. */
@@ -114,12 +141,12 @@ export class ReplyMemory {
   }
 }
 
-function bytesOf(key: string, { owner, text }: CacheEntry): number {
+function bytesOf(key: string, { owner, bytes }: CacheEntry): number {
   const { accountId, keyId, model, route } = owner
   return (
     ENTRY_BYTES +
     key.length +
-    text.length +
+    bytes +
     accountId.length +
     keyId.length +
     model.length +

@@ -8,7 +8,7 @@ import { isObject, numberOf, objectOf, stringOf } from '../formats/chat/json.js'
 import { Seal } from '../gateway/reasoning/encrypt-state.js'
 import type { RecordFilter, RecordHead } from '../store/sealed-records.js'
 import type { KeyChange, Store } from '../store/store.js'
-import { matches, type CacheEntry, type EntryFilter, type ReplyMemory } from './reply-cache.js'
+import { CacheEntry, matches, type EntryFilter, type ReplyMemory } from './reply-cache.js'
 
 /** Time between two looks for orders; a gateway follows within a second. */
 const POLL_MS = 400
@@ -69,20 +69,20 @@ export class SharedReplies {
       const { accountId, keyId, model, atMs, expiresAtMs, info } = record
       const route = stringOf(objectOf(JSON.parse(info))['route']) ?? ''
       const owner = { accountId, keyId, model, route }
-      return { owner, text: Buffer.from(text), storedAtMs: atMs, expiresAtMs }
+      return new CacheEntry(owner, Buffer.from(text), { storedAtMs: atMs, expiresAtMs })
     } catch {
       return null
     }
   }
 
-  /** Stores an entry; null if replies are not kept in the store. Never rejects. */
-  put(key: string, entry: CacheEntry): Promise<void> | null {
+  /** Stores an entry with its text; null if replies are not kept in the store. Never rejects. */
+  put(key: string, entry: CacheEntry, text: string): Promise<void> | null {
     const { store, maxBytes } = this.settings()
     if (!store) return null
     const id = this.nameOf(key)
-    const { owner, text, storedAtMs: atMs, expiresAtMs } = entry
+    const { owner, storedAtMs: atMs, expiresAtMs } = entry
     const { accountId, keyId, model, route } = owner
-    const value = this.seal.seal(id, text.toString('utf8'))
+    const value = this.seal.seal(id, text)
     const info = JSON.stringify({ route })
     const record = { kind: 'reply' as const, id, accountId, keyId, model, atMs, expiresAtMs }
     // The store counts its failures.

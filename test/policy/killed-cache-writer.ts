@@ -1,5 +1,5 @@
 /** Stores replies of the cache until it is killed: `node killed-cache-writer.js STORE SECRET`. */
-import { ReplyMemory } from '../../src/policy/reply-cache.js'
+import { CacheEntry, ReplyMemory } from '../../src/policy/reply-cache.js'
 import { SharedReplies } from '../../src/policy/shared-replies.js'
 import { openStore } from '../../src/store/open-store.js'
 
@@ -12,8 +12,9 @@ const replies = new SharedReplies({ store, secret }, new ReplyMemory(() => undef
 const owner = { accountId: 'a', keyId: 'k', model: 'm', route: 'r' }
 for (let at = 0; ; at += 1) {
   const key = `key ${at % 20}`
-  const text = Buffer.from(JSON.stringify({ at, text: `${at} `.repeat(20_000) }))
+  const text = JSON.stringify({ events: [], at, text: `${at} `.repeat(20_000) })
   const storedAtMs = Date.now()
-  await replies.put(key, { owner, text, storedAtMs, expiresAtMs: storedAtMs + 3_600_000 })
+  const times = { storedAtMs, expiresAtMs: storedAtMs + 3_600_000 }
+  await replies.put(key, new CacheEntry(owner, Buffer.from(text), times), text)
   process.stdout.write(`${at}\n`)
 }

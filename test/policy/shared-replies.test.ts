@@ -153,7 +153,7 @@ async function killWriters(t: Test, url: string): Promise<void> {
       const entry = await replies.find(`key ${at}`, Date.now())
       if (entry === null) continue
       found += 1
-      const reply = objectOf(JSON.parse(entry.text.toString('utf8')))
+      const reply = objectOf(JSON.parse(JSON.stringify(entry.reply)))
       t.equal(reply['text'], `${numberOf(reply['at'])} `.repeat(20_000))
     }
     for (const { id, bytes } of heads) {

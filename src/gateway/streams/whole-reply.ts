@@ -94,9 +94,10 @@ export class SingleWholeReply implements WholeReply, EventSink {
 
   /** `isStreamed`: the client gets the events of a stream. */
   constructor(
-    { upstreamCodec, clientCodec, request, seed, ...options }: TranslationOptions,
+    options: TranslationOptions,
     isStreamed: boolean,
   ) {
+    const { upstreamCodec, clientCodec, request, seed } = options
     const { mayPause = false, mayOmitCall = false, guard = null } = options
     this.guard = guard
     this.upstreamCodec = upstreamCodec
@@ -182,9 +183,15 @@ export class SingleWholeReply implements WholeReply, EventSink {
   /** Fold → the client's dialect. */
   encode(): TranslatedReply {
     const { losses, clientCodec, request, seed, encoder, wasCut } = this
-    const { guard, received } = this
-    const judged = guard === null ? {} : { blocked: guard.blocked, received }
-    const folded = { fold: this.fold, breach: this.grammar.breach, losses, wasCut, ...judged }
+    const { guard } = this
+    const folded = {
+      fold: this.fold,
+      breach: this.grammar.breach,
+      losses,
+      wasCut,
+      blocked: guard?.blocked,
+      received: guard === null ? undefined : this.received,
+    }
     return replyResultOf(folded, (reply) => {
       if (encoder !== null) return sizedText(encoder.take())
       if (violatesSchema(reply, request)) losses.drop('response_format.json_schema')
@@ -252,7 +259,7 @@ export interface FoldedReply {
   /** See `ReplyResult.blocked`. */
   readonly blocked?: ReplyResult['blocked']
   /** The size of the reply before it was judged. */
-  readonly received?: OutputSize
+  readonly received?: OutputSize | undefined
 }
 
 /** The reply for the client; `encode` is called only if the fold has a reply. */
