@@ -25,7 +25,7 @@ export function thisTree(): Tree {
 
 /**
  * The tree of a commit, checked out and built under `build/bench-trees` unless it is there already, or the
- * one in a folder that has been built with `npm run build:test`. Takes a minute or two the first time. Throws
+ * one in a folder that has been built with `npm run build`. Takes a minute or two the first time. Throws
  * if the commit does not exist or does not build.
  */
 export function treeOf(commitOrFolder: string): Tree {
@@ -36,7 +36,7 @@ export function treeOf(commitOrFolder: string): Tree {
     execFileSync('git', args, { cwd: packageFile('.'), encoding: 'utf8' }).trim()
   const commit = git('rev-parse', '--short=7', `${commitOrFolder}^{commit}`)
   const folder = packageFile(join('build', 'bench-trees', commit))
-  if (!existsSync(join(folder, 'build', 'src', 'main.js'))) build(folder, commit, git)
+  if (!existsSync(join(folder, 'dist', 'main.js'))) build(folder, commit, git)
   return treeIn(folder, `sluice-${commit}`)
 }
 
@@ -46,15 +46,15 @@ function build(folder: string, commit: string, git: (...args: string[]) => strin
   if (!existsSync(folder)) git('worktree', 'add', '--detach', folder, commit)
   for (const args of [
     ['ci', '--no-audit', '--no-fund'],
-    ['run', '--silent', 'build:test'],
+    ['run', '--silent', 'build'],
   ]) {
     execFileSync('npm', args, { cwd: folder, stdio: ['ignore', 2, 2] })
   }
 }
 
 function treeIn(root: string, name: string): Tree {
-  const main = join(root, 'build', 'src', 'main.js')
-  if (!existsSync(main)) throw new Error(`${root} has no build; run 'npm run build:test' there`)
+  const main = join(root, 'dist', 'main.js')
+  if (!existsSync(main)) throw new Error(`${root} has no build; run 'npm run build' there`)
   const hasSqlite = existsSync(join(root, 'src', 'store', 'sqlite'))
   return {
     name,

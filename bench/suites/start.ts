@@ -1,11 +1,12 @@
 /**
- * Start-up time and idle memory of `sluice serve` with one worker: this build, alternating with an older one.
+ * Start-up time and idle memory of `sluice serve` with one worker, on all cores: this build, alternating with
+ * an older one.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Children, freePorts } from '../processes/children.js'
 import { figure, ratios, type Figure, type Pace, type SuiteResult } from '../report/figures.js'
 import { startGateway } from '../processes/gateway.js'
-import { CORES, residentBytes } from '../processes/machine.js'
+import { residentBytes } from '../processes/machine.js'
 import { thisTree, treeOf, type Tree } from '../processes/builds.js'
 
 interface Sample {
@@ -32,7 +33,7 @@ async function measure(tree: Tree, seconds: number): Promise<Sample> {
   const children = new Children()
   try {
     const [upstreamPort = 0] = await freePorts(1)
-    const gateway = await startGateway(children, CORES.tested, { upstreamPort, tree })
+    const gateway = await startGateway(children, null, { upstreamPort, tree })
     await sleep(seconds * 1000)
     const idleMegabytes = residentBytes(gateway.pids()) / 2 ** 20
     return { readyMs: gateway.readyMs, idleMegabytes }
