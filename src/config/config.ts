@@ -2,195 +2,93 @@
  * The configuration as the code reads it: checked, with defaults and secrets, immutable.
  * `schema/config-file-schema.ts` declares the keys of the file, and `load-config.ts` reads it.
  */
-import type { AccountRole } from '../accounts/account.js'
 import type { KeyLimits, PlanName } from '../accounts/account.js'
 import type { ModelFacts, ModelPrice } from '../formats/chat/model.js'
 import type { DialectName } from '../formats/dialect.js'
-import type { OnLoss } from '../formats/losses.js'
-import type { TlsFiles } from '../http/read-tls-files.js'
-import type { LogLevel } from '../observe/log.js'
-import type { NotifyGroup } from '../observe/notification.js'
-import type { RecordConfig } from './schema/record-schema.js'
-import type { CacheConfig, CacheControlConfig, RouteCacheConfig } from './schema/cache-schema.js'
-import type { WorkloadIdentity } from './schema/identity-schema.js'
 import type { GuardrailConfig, PluginConfig } from './guardrail-config.js'
-
-/**
- * Thresholds for refusing requests that the process cannot serve in time. Lists have one threshold per level.
- */
-export interface OverloadConfig {
-  readonly enabled: boolean
-  /** Maximum requests in progress in one worker. */
-  readonly maxInflight: number
-  readonly delayMs: readonly number[]
-  readonly heapShare: readonly number[]
-  readonly openFilesShare: readonly number[]
-  readonly riseMs: number
-  readonly holdMs: number
-}
+import type { cacheControlOf, cacheSchema, routeCacheOf } from './schema/cache-schema.js'
+import type { dashboardOf } from './schema/dashboard-schema.js'
+import type {
+  adminApiSchema,
+  authSchema,
+  escrowSchema,
+  fetchMediaSchema,
+  logSchema,
+  onLossSchema,
+  responsesSchema,
+} from './schema/general-schema.js'
+import type { WorkloadIdentity } from './schema/identity-schema.js'
+import type { afterDisconnectSchema, ledgerOf } from './schema/ledger-schema.js'
+import type { limitingOf } from './schema/limits-schema.js'
+import type { RecordConfig } from './schema/record-schema.js'
+import type { hedgeSchema, retrySchema } from './schema/route-schema.js'
+import type { Section } from './schema/section.js'
+import type { serverOf } from './schema/server-schema.js'
+import type { metricsOf, notifyOf, smtpSchema, telemetrySchema } from './schema/telemetry-schema.js'
+import type { z } from 'zod'
 
 /** Listeners, processes and the limits of one request. */
-export interface ServerConfig {
-  /** The name of this gateway in the fleet, the ledger and the log; unique among gateways of a store. */
-  readonly name: string
-  readonly host: string
-  readonly port: number
-  readonly opsHost: string
-  readonly opsPort: number
-  /** Names that the Host header of a request to the ops port may have, besides addresses and `localhost`. */
-  readonly opsHosts: readonly string[]
-  /** Processes that share the port. */
-  readonly workers: number
-  readonly drainMs: number
-  readonly maxBodyBytes: number
-  /** Maximum client connections of one worker. */
-  readonly maxConnections: number
-  readonly headersTimeoutMs: number
-  readonly keepAliveMs: number
-  /** How long a client may read no byte of a reply. */
-  readonly clientStallMs: number
-  /** Addresses and networks of reverse proxies. */
-  readonly trustedProxies: readonly string[]
-  /** Origins whose pages may use the data plane, or `*`; empty for none. */
-  readonly cors: { readonly origins: readonly string[] }
-  readonly overload: OverloadConfig
-  /** Absolute paths of the PEM files; null for HTTP/1.1 without TLS. */
-  readonly tls: TlsFiles | null
-  /** Required for a rollback on the ops port; null if rollbacks are refused there. */
-  readonly adminToken: string | null
-}
+export type ServerConfig = Readonly<ReturnType<typeof serverOf>>
+
+/** Thresholds for refusing requests that the process cannot serve in time, one for each level. */
+export type OverloadConfig = ServerConfig['overload']
 
 /** How long a key is cached: before it is looked up again, and while the store is unavailable. */
-export interface AuthConfig {
-  readonly freshSeconds: number
-  readonly staleSeconds: number
-}
+export type AuthConfig = Section<z.output<typeof authSchema>>
 
 /** Storage of reasoning state between the turns of a conversation. */
-export interface EscrowConfig {
-  readonly enabled: boolean
-  /** The encryption key; null for a new one at every start. */
-  readonly key: string | null
-  readonly ttlSeconds: number
-  /** Maximum replies in the store. */
-  readonly maxEntries: number
-  /** Maximum size in the store. */
-  readonly maxBytes: number
-  /** Maximum size of the cache in each process. */
-  readonly memoryBytes: number
-}
-
-/** An OpenID Connect provider for signing in. */
-export interface OidcConfig {
-  readonly issuer: string
-  readonly clientId: string
-  /** Null for a public client. */
-  readonly clientSecret: string | null
-  /** The label of the button. */
-  readonly name: string
-  readonly createAccounts: boolean
-  /** Null: groups give no roles. */
-  readonly roles: GroupRolesConfig | null
-}
-
-/** The roles that groups of the identity provider give. */
-export interface GroupRolesConfig {
-  /** The claim with the groups. */
-  readonly claim: string
-  readonly admin: readonly string[]
-  readonly auditor: readonly string[]
-  /** By the name of an account, or the beginning of names and `*`. */
-  readonly accounts: Readonly<Record<string, AccountRole>>
-}
+export type EscrowConfig = Section<z.output<typeof escrowSchema>>
 
 /** The dashboard. */
-export interface DashboardConfig {
-  readonly enabled: boolean
-  /** An origin such as `https://llm.example.com`; null for the origin that the page was loaded from. */
-  readonly publicUrl: string | null
-  readonly selfSignUp: boolean
-  readonly grafanaUrl: string | null
-  readonly oidc: OidcConfig | null
-}
+export type DashboardConfig = Readonly<ReturnType<typeof dashboardOf>>
 
-/** Traces. */
-export interface TelemetryConfig {
-  /** Base URL of the receiver; null for the one in the environment. */
-  readonly otlp: string | null
-  readonly captureContent: boolean
-}
+/** An OpenID Connect provider for signing in; without a secret, a public client. */
+export type OidcConfig = NonNullable<DashboardConfig['oidc']>
+
+/** The roles that groups of the identity provider give. */
+export type GroupRolesConfig = NonNullable<OidcConfig['roles']>
+
+/** Traces; `otlp` is null for the receiver in the environment. */
+export type TelemetryConfig = Section<z.output<typeof telemetrySchema>>
 
 /** A receiver of webhooks. */
-export interface NotifyConfig {
-  readonly url: string
-  readonly events: readonly NotifyGroup[]
-  readonly secret: string
-  readonly allowPrivateAddress: boolean
-}
+export type NotifyConfig = Readonly<ReturnType<typeof notifyOf>[number]>
 
-/** The server that sends mails. */
-export interface SmtpConfig {
-  /** `smtp://` (STARTTLS if the server has it) or `smtps://`; may contain a password. */
-  readonly url: string
-  readonly from: string
-}
+/** The server that sends mails; `url` may contain a password. */
+export type SmtpConfig = Readonly<NonNullable<z.output<typeof smtpSchema>>>
 
-/** Rules for the lines of the log. */
-export interface LogConfig {
-  readonly level: LogLevel
-  /** Absolute path; null: standard output. */
-  readonly file: string | null
-  /** Share of successful requests that are logged, 0 to 1. */
-  readonly sampleSuccess: number
-  /** Slower successful requests are always logged. */
-  readonly slowMs: number
-}
+/** Rules for the lines of the log; `file` is an absolute path, null for standard output. */
+export type LogConfig = Section<z.output<typeof logSchema>>
 
 /** Metrics by labels of keys. */
-export interface MetricsConfig {
-  readonly labels: readonly {
-    /** The label of keys. */
-    readonly name: string
-    /** The label of the series: only letters, digits and underscores. */
-    readonly series: string
-    /** Number of values with series of their own. */
-    readonly values: number
-  }[]
-}
+export type MetricsConfig = Readonly<ReturnType<typeof metricsOf>>
 
 /** Limits on reading replies after the client has disconnected. */
-export interface AfterDisconnectConfig {
-  /** Maximum replies that are read in each process. */
-  readonly maxStreams: number
-  /** Maximum replies of one key among them. */
-  readonly maxStreamsPerKey: number
-  readonly maxMs: number
-}
+export type AfterDisconnectConfig = Section<z.output<typeof afterDisconnectSchema>>
 
-/** Retention of ledger entries, and the spool for entries while the store is unavailable. */
-export interface LedgerConfig {
-  readonly keepDays: number
-  readonly hoursDays: number
-  readonly daysDays: number
-  /** Absolute path of the spool folder. */
-  readonly spool: string
-  /** Maximum size of the spooled entries of each process. */
-  readonly spoolMaxBytes: number
-  /** Whether entries contain the error message that the client received. */
-  readonly errorMessages: boolean
-  readonly whenFull: 'serve' | 'refuse'
-}
+/** Retention of ledger entries, and the spool (an absolute path) while the store is unavailable. */
+export type LedgerConfig = Readonly<ReturnType<typeof ledgerOf>>
 
 /** Whether and how the gateway fetches images and files that a client names by URL. */
-export interface FetchMediaConfig {
-  readonly enabled: boolean
-  readonly maxBytes: number
-  readonly maxPerRequest: number
-  readonly timeoutMs: number
-  /** Maximum concurrent fetches in one process. */
-  readonly concurrency: number
-  readonly allowPrivateAddress: boolean
-}
+export type FetchMediaConfig = Section<z.output<typeof fetchMediaSchema>>
+
+/** Settings of limits and budgets. */
+export type LimitingConfig = Readonly<ReturnType<typeof limitingOf>>
+
+/** The storage of cached replies. */
+export type CacheConfig = Section<z.output<typeof cacheSchema>>
+
+/** The exact cache of a route. */
+export type RouteCacheConfig = Readonly<NonNullable<ReturnType<typeof routeCacheOf>>>
+
+/** Marks for the caches of providers. */
+export type CacheControlConfig = Readonly<NonNullable<ReturnType<typeof cacheControlOf>>>
+
+/** Retries of a request before its first content. */
+export type RetryConfig = Section<z.output<typeof retrySchema>>
+
+/** A second request when the first content is late. */
+export type HedgeConfig = Section<z.output<typeof hedgeSchema>>
 
 /** Price and limits of a plan. */
 export interface PlanConfig {
@@ -222,27 +120,6 @@ export interface LimitConfig {
   readonly amounts: KeyLimits
 }
 
-/** Settings of limits and budgets. */
-export interface LimitingConfig {
-  /** How a budget counts a model without a known price. */
-  readonly unknownPrice: 'assume' | 'allow' | 'refuse'
-  /** US dollars per million tokens, and per call of a tool that the provider runs, for `assume`. */
-  readonly assumedPrice: { readonly input: number; readonly output: number; readonly call: number }
-  /** How a budget counts input that the gateway cannot see: as the whole context window, or 403. */
-  readonly unseenInput: 'reserve' | 'refuse'
-  /** Reply tokens that a budget reserves if no maximum is known; null: the request is refused. */
-  readonly unknownLength: number | null
-  /** Tokens of a reply, for `tokens_per_minute`, if the request sets no maximum. */
-  readonly assumedOutputTokens: number
-  /** Used while the store is unavailable. */
-  readonly away: {
-    /** Processes that share the limits. */
-    readonly processes: number
-    readonly budgetShare: number
-    readonly budgetNanoUsd: number
-  }
-}
-
 export type { PluginConfig }
 
 /** The whole configuration of one generation. */
@@ -255,17 +132,16 @@ export interface Config {
   readonly identity: readonly WorkloadIdentity[]
   readonly escrow: EscrowConfig
   /** How long responses are stored that clients can continue by id; 0 if they are not stored. */
-  readonly responses: { readonly storeSeconds: number }
+  readonly responses: Section<z.output<typeof responsesSchema>>
   readonly dashboard: DashboardConfig
-  /** `listen`: the port that serves it. */
-  readonly adminApi: { readonly enabled: boolean; readonly listen: 'data' | 'ops' }
+  readonly adminApi: Section<z.output<typeof adminApiSchema>>
   readonly log: LogConfig
   readonly metrics: MetricsConfig
   readonly telemetry: TelemetryConfig
   readonly notify: readonly NotifyConfig[]
   /** Null: no mails. */
   readonly smtp: SmtpConfig | null
-  readonly onLoss: OnLoss
+  readonly onLoss: z.output<typeof onLossSchema>
   readonly afterDisconnect: AfterDisconnectConfig
   readonly ledger: LedgerConfig
   /** Whether a user message may be inserted before a leading assistant message. */
@@ -321,11 +197,7 @@ export interface Snapshot {
   readonly waitingForRestart: readonly string[]
 }
 
-/**
- * An upstream, and the model that is requested from it.
- *
- * A route as the code reads it: its models, conditions, targets and failure handling. Part of `config.ts`.
- */
+/** An upstream, and the model that is requested from it. */
 export interface TargetName {
   readonly upstream: string
   /** Null: the model that the client requested. */
@@ -368,24 +240,6 @@ export interface WhenConfig {
   readonly minPromptTokens: number | null
   /** `PLUGIN.NAME` */
   readonly plugin: string | null
-}
-
-/** Retries of a request before its first content. */
-export interface RetryConfig {
-  /** Maximum attempts on one target, the first included. */
-  readonly attempts: number
-  /** Retries as a share of the upstream's requests in the last 10 seconds. */
-  readonly budget: number
-  readonly maxWaitMs: number
-  /** Whether a request that may have been executed is sent to the next target. */
-  readonly nonIdempotent: boolean
-}
-
-/** A second request when the first content is late. */
-export interface HedgeConfig {
-  readonly afterMs: number
-  /** Estimated cost of hedges as a share of the cost of all requests of the route in the last 10 minutes. */
-  readonly extraSpend: number
 }
 
 /** Which model ids go to which upstreams. */
@@ -458,17 +312,6 @@ export type IdentityConfig =
 /** The wire format of an upstream; `openai` picks chat completions or Responses per model and request. */
 export type DialectChoice = DialectName | 'openai'
 
-/** Time limits of one attempt, in milliseconds. */
-interface TimeoutsConfig {
-  readonly connectMs: number
-  /** Maximum time to the first byte of a streamed reply. */
-  readonly firstByteMs: number
-  /** The same for a reply that is not streamed. */
-  readonly firstByteWholeMs: number
-  readonly idleMs: number
-  readonly totalMs: number
-}
-
 /** Edits to request bodies for an upstream that deviates from its dialect; data, not code. */
 export interface QuirksConfig {
   readonly drop: readonly string[]
@@ -517,6 +360,17 @@ export interface NativeConfig {
   readonly sharing: NativeSharing
   /** Names of guardrails for native requests; null: the upstream has no list. */
   readonly guardrails: readonly string[] | null
+}
+
+/** Time limits of one attempt, in milliseconds. */
+interface TimeoutsConfig {
+  readonly connectMs: number
+  /** Maximum time to the first byte of a streamed reply. */
+  readonly firstByteMs: number
+  /** The same for a reply that is not streamed. */
+  readonly firstByteWholeMs: number
+  readonly idleMs: number
+  readonly totalMs: number
 }
 
 /** When the circuit breaker of an upstream opens, and for how long. */
@@ -627,11 +481,7 @@ export function generationFields({
   return { generation, gateway: config.server.name, generation_hash: shownHash(fileHash) }
 }
 
-/**
- * Whether requests can be sent to the upstream: its key is set, or it needs none.
- *
- * The configuration of one upstream as the code reads it. Part of `config.ts`.
- */
+/** Whether requests can be sent to the upstream: its key is set, or it needs none. */
 export function isConfigured(upstream: UpstreamConfig): boolean {
   return upstream.apiKeys.length > 0 || upstream.apiKeySource === null
 }

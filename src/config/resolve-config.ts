@@ -6,22 +6,18 @@ import { resolve } from 'node:path'
 import { isRedisUrl, parseRedisUrl, parseSqliteAddress } from '../store/store-address.js'
 import { BUILT_IN_PLANS, isPlanOf } from '../accounts/plans.js'
 import type { Config, PlanConfig } from './config.js'
-import { amountsOf, checkLimits, limitingOf, limitsOf } from './resolve-limits.js'
+import { amountsOf, checkLimits, limitsOf } from './resolve-limits.js'
 import type { Finding, Path, ReportFinding } from './problem.js'
 import { checkGuardrails, guardrailsOf, pluginsOf } from './resolve-guardrails.js'
 import { checkRoutes, routesOf } from './resolve-routes.js'
 import { checkDashboard, dashboardOf } from './schema/dashboard-schema.js'
-import { afterDisconnectOf, ledgerOf } from './schema/ledger-schema.js'
-import type { FileValues } from './schema/config-file-schema.js'
+import { ledgerOf } from './schema/ledger-schema.js'
+import { limitingOf } from './schema/limits-schema.js'
+import { fileSchema, type FileValues } from './schema/config-file-schema.js'
+import { section } from './schema/section.js'
 import { checkRecord, recordOf } from './schema/record-schema.js'
 import { checkServer, serverOf, type ServerContext } from './schema/server-schema.js'
-import {
-  checkMetrics,
-  checkTelemetry,
-  metricsOf,
-  notifyOf,
-  telemetryOf,
-} from './schema/telemetry-schema.js'
+import { checkMetrics, checkTelemetry, metricsOf, notifyOf } from './schema/telemetry-schema.js'
 import {
   checkUpstream,
   isPrivateHost,
@@ -97,48 +93,33 @@ function configOf(
   store: string,
   context: ResolveContext,
 ): Omit<Config, 'plugins'> {
-  const { auth, escrow, plans, responses } = values
+  const { auth, escrow, log, plans, responses } = values
+  const { shape } = fileSchema
   const server = serverOf(values.server, context.folder)
   return {
     server,
     store,
-    auth: { freshSeconds: auth.fresh_seconds, staleSeconds: auth.stale_seconds },
+    auth: section(shape.auth.unwrap(), auth),
     identity: identitiesOf(values.identity, context.folder),
-    responses: { storeSeconds: responses.store_seconds },
-    escrow: {
-      enabled: escrow.enabled,
-      key: escrow.key ?? null,
-      ttlSeconds: escrow.ttl_seconds,
-      maxEntries: escrow.max_entries,
-      maxBytes: escrow.max_bytes,
-      memoryBytes: escrow.memory_bytes,
-    },
+    responses: section(shape.responses.unwrap(), responses),
+    escrow: section(shape.escrow.unwrap(), escrow),
     dashboard: dashboardOf(values.dashboard),
     adminApi: values.admin_api,
     log: {
-      level: values.log.level,
-      file: values.log.file === undefined ? null : resolve(context.folder, values.log.file),
-      sampleSuccess: values.log.sample_success,
-      slowMs: values.log.slow_ms,
+      ...section(shape.log.unwrap(), log),
+      file: log.file === undefined ? null : resolve(context.folder, log.file),
     },
     metrics: metricsOf(values.metrics),
-    telemetry: telemetryOf(values.telemetry),
+    telemetry: section(shape.telemetry.unwrap(), values.telemetry),
     notify: notifyOf(values.notify, isPrivateHost),
     smtp: values.smtp ?? null,
     onLoss: values.on_loss,
-    afterDisconnect: afterDisconnectOf(values.after_disconnect),
+    afterDisconnect: section(shape.after_disconnect.unwrap(), values.after_disconnect),
     ledger: ledgerOf(values.ledger, context.folder, store),
     allowSyntheticUser: values.allow_synthetic_user,
-    fetchMedia: {
-      enabled: values.fetch_media.enabled,
-      maxBytes: values.fetch_media.max_bytes,
-      maxPerRequest: values.fetch_media.max_per_request,
-      timeoutMs: values.fetch_media.timeout_ms,
-      concurrency: values.fetch_media.concurrency,
-      allowPrivateAddress: values.fetch_media.allow_private_address,
-    },
+    fetchMedia: section(shape.fetch_media.unwrap(), values.fetch_media),
     record: recordOf(values.record, context.folder),
-    cache: { memoryBytes: values.cache.memory_bytes, store: values.cache.store },
+    cache: section(shape.cache.unwrap(), values.cache),
     upstreams: Object.fromEntries(
       Object.entries(values.upstreams).map(([name, upstream]) => [
         name,
@@ -149,7 +130,7 @@ function configOf(
     guardrails: guardrailsOf(values.guardrails),
     plans: plansOf(plans),
     limits: limitsOf(values),
-    limiting: limitingOf(values, server.workers),
+    limiting: limitingOf(values.limiting, server.workers),
   }
 }
 

@@ -5,7 +5,7 @@
 import type { KeyLimits } from '../accounts/account.js'
 import { BUILT_IN_PLANS } from '../accounts/plans.js'
 import type { JsonObject } from '../formats/chat/json.js'
-import type { LimitConfig, LimitingConfig } from './config.js'
+import type { LimitConfig } from './config.js'
 import type { Path, ReportFinding } from './problem.js'
 import type { FileValues } from './schema/config-file-schema.js'
 import { reportUnknown } from './resolve-routes.js'
@@ -104,21 +104,4 @@ export function shownAmounts(amounts: KeyLimits): JsonObject {
     if (value !== undefined) shown[name] = value / unit
   }
   return shown
-}
-
-/** Settings of limits. `workers` is the number of this gateway's processes. */
-export function limitingOf({ limiting }: FileValues, workers: number): LimitingConfig {
-  const { away } = limiting
-  return {
-    unknownPrice: limiting.unknown_price,
-    assumedPrice: limiting.assumed_price,
-    unknownLength: limiting.unknown_length === 'refuse' ? null : limiting.unknown_length,
-    unseenInput: limiting.unseen_input,
-    assumedOutputTokens: limiting.assumed_output_tokens,
-    away: {
-      processes: away.processes ?? workers,
-      budgetShare: away.budget_share,
-      budgetNanoUsd: Math.round(away.budget_usd * 1e9),
-    },
-  }
 }

@@ -3,6 +3,7 @@
  * `route-schema.ts`.
  */
 import type {
+  RetryConfig,
   RouteConfig,
   ShadowConfig,
   TargetConfig,
@@ -14,7 +15,8 @@ import type {
 } from './config.js'
 import { nearest, type Path, type ReportFinding, type Finding } from './problem.js'
 import { cacheControlOf, routeCacheOf } from './schema/cache-schema.js'
-import type { RouteValues } from './schema/route-schema.js'
+import { hedgeSchema, retrySchema, type RouteValues } from './schema/route-schema.js'
+import { section } from './schema/section.js'
 
 /** Reports problems of the routes; `upstreams` are the names in the file. */
 export function checkRoutes(
@@ -139,14 +141,8 @@ export function routesOf(routes: readonly RouteValues[]): RouteConfig[] {
       sticky: route.sticky,
       balance: route.balance,
       fallback: route.fallback.map(({ upstream, model }) => ({ upstream, model: model ?? null })),
-      retry: {
-        attempts: retry?.attempts ?? 1,
-        budget: retry?.budget ?? 0,
-        maxWaitMs: retry?.max_wait_ms ?? 0,
-        nonIdempotent: retry?.non_idempotent ?? false,
-      },
-      hedge:
-        hedge === undefined ? null : { afterMs: hedge.after_ms, extraSpend: hedge.extra_spend },
+      retry: retry === undefined ? NO_RETRY : section(retrySchema, retry),
+      hedge: hedge === undefined ? null : section(hedgeSchema, hedge),
       shadow: shadowOf(route.shadow),
       cache: routeCacheOf(route.cache),
       cacheControl: cacheControlOf(route.cache_control),
@@ -154,6 +150,8 @@ export function routesOf(routes: readonly RouteValues[]): RouteConfig[] {
     }
   })
 }
+
+const NO_RETRY: RetryConfig = { attempts: 1, budget: 0, maxWaitMs: 0, nonIdempotent: false }
 
 function targetsOf({ upstream, targets = [] }: RouteValues): TargetConfig[] {
   if (upstream !== undefined) return [{ upstream, model: null, weight: 1, abort: null }]

@@ -18,12 +18,13 @@ import { PLAIN, PRESETS, type Preset } from './presets.js'
 import type { Path, ReportFinding } from './problem.js'
 import { priceFacts } from './schema/catalogue-schema.js'
 import type { FileValues } from './schema/config-file-schema.js'
-import { DIALECTS } from './schema/upstream-schema.js'
+import { DIALECTS, timeoutsSchema } from './schema/upstream-schema.js'
+import { section } from './schema/section.js'
 import {
   checkConnection,
   connectionOf,
   breakerOf,
-  probeOf,
+  probeSchema,
   checkListed,
   listedFacts,
   listedPrices,
@@ -191,11 +192,8 @@ export function upstreamOf(
     unsetKeyVariables: sources.flatMap(({ source, isSet }) => (isSet ? [] : [source])),
     headers,
     timeouts: {
-      connectMs: timeouts.connect_ms,
-      firstByteMs: timeouts.first_byte_ms,
+      ...section(timeoutsSchema, timeouts),
       firstByteWholeMs: timeouts.first_byte_whole_ms ?? wholeFirstByte(timeouts.first_byte_ms),
-      idleMs: timeouts.idle_ms,
-      totalMs: timeouts.total_ms,
     },
     maxConnections: values.max_connections,
     allowPrivateAddress: values.allow_private_address ?? isPrivateHost(new URL(baseUrl).hostname),
@@ -217,7 +215,7 @@ export function upstreamOf(
     },
     onDisconnect: values.on_disconnect ?? onDisconnect ?? null,
     breaker: breakerOf(values.breaker),
-    probe: probeOf(values.probe),
+    probe: values.probe === undefined ? null : section(probeSchema, values.probe),
   }
 }
 

@@ -11,13 +11,13 @@ import type {
   UpstreamConfig,
   UpstreamTlsConfig,
   BreakerConfig,
-  ProbeConfig,
   NativeConfig,
   NativeRule,
   NativeSharing,
 } from './config.js'
 import type { Path, ReportFinding } from './problem.js'
 import { familySchema, priceFacts, priceSchema } from './schema/catalogue-schema.js'
+import { section } from './schema/section.js'
 import { DAY_MS, share, whole } from './schema/value-types.js'
 
 const file = z.string().min(1).max(4_096)
@@ -184,28 +184,15 @@ export const probeSchema = z
     'An active health check by each worker. Connection failures, timeouts and status 500 and above open the circuit breaker after `breaker.failures` probes in a row; a probe that succeeds lets an open breaker test the upstream at once. Left out: no probes.',
   )
 
-type BreakerValues = z.output<typeof breakerSchema>
-type ProbeValues = z.output<typeof probeSchema>
-
 /**
  * The resolved form.
  *
  * The circuit breaker and the health probe of an upstream. Part of `config-file-schema.ts` and
  * `resolve-upstream.ts`.
  */
-export function breakerOf(values: BreakerValues): BreakerConfig {
-  return {
-    failures: values.failures,
-    errorRate: values.error_rate,
-    minRequests: values.min_requests,
-    windowMs: values.window_seconds * 1_000,
-    openMs: values.open_seconds * 1_000,
-  }
-}
-
-/** The resolved form; null without probes. */
-export function probeOf(values: ProbeValues | undefined): ProbeConfig | null {
-  return values === undefined ? null : { path: values.path, intervalMs: values.interval_ms }
+export function breakerOf(values: z.output<typeof breakerSchema>): BreakerConfig {
+  const { windowSeconds, openSeconds, ...thresholds } = section(breakerSchema.unwrap(), values)
+  return { ...thresholds, windowMs: windowSeconds * 1_000, openMs: openSeconds * 1_000 }
 }
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']

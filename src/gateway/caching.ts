@@ -4,7 +4,7 @@
  * cache.
  */
 import type { Identity } from '../accounts/account.js'
-import type { CacheConfig } from '../config/schema/cache-schema.js'
+import type { CacheConfig } from '../config/config.js'
 import { gatewayError, type GatewayError, type WireError } from '../errors.js'
 import type { Usage } from '../formats/chat/usage.js'
 import type { ReplyResult } from '../formats/translated-stream.js'

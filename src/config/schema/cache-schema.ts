@@ -1,5 +1,6 @@
 /** The keys of caches: the exact cache of replies, and marks for the caches of providers. */
 import { z } from 'zod'
+import { section } from './section.js'
 import { whole } from './value-types.js'
 
 /** Replies above this size take too long to replay in one turn. */
@@ -93,45 +94,15 @@ export const cacheSchema = z.strictObject({
     ),
 })
 
-/** The exact cache of a route. */
-export interface RouteCacheConfig {
-  readonly ttlSeconds: number
-  readonly scope: 'account' | 'key' | 'shared'
-  readonly maxBytes: number
-  readonly methods: readonly ('chat' | 'embeddings')[]
-  /** Null: any temperature. */
-  readonly temperatureMax: number | null
-  readonly collapse: boolean
-  readonly pace: boolean
-}
-
-/** Marks for the caches of providers. */
-export interface CacheControlConfig {
-  readonly ttl: '5m' | '1h'
-}
-
-/** The storage of cached replies. */
-export interface CacheConfig {
-  /** Of each process. */
-  readonly memoryBytes: number
-  /** Whether the store has them, too. */
-  readonly store: boolean
-}
-
-/** Null if the route has no cache. */
-export function routeCacheOf(
-  cache: z.output<typeof routeCacheSchema> | undefined,
-): RouteCacheConfig | null {
+/** Null if the route has no cache. `temperatureMax`: null for any temperature. */
+export function routeCacheOf(cache: z.output<typeof routeCacheSchema> | undefined) {
   if (cache === undefined) return null
-  const { ttl_seconds: ttlSeconds, max_bytes: maxBytes, scope, methods, collapse, pace } = cache
-  const temperatureMax = cache.when?.temperature_max ?? null
-  return { ttlSeconds, scope, maxBytes, methods, temperatureMax, collapse, pace }
+  const { when, ...settings } = section(routeCacheSchema, cache)
+  return { ...settings, temperatureMax: when?.temperature_max ?? null }
 }
 
 /** Null if the gateway adds no marks. */
-export function cacheControlOf(
-  control: z.output<typeof cacheControlSchema> | undefined,
-): CacheControlConfig | null {
+export function cacheControlOf(control: z.output<typeof cacheControlSchema> | undefined) {
   if (control === undefined) return null
-  return { ttl: control === 'auto' ? '5m' : control.ttl }
+  return { ttl: control === 'auto' ? ('5m' as const) : control.ttl }
 }

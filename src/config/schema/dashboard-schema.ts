@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { ACCOUNT_ROLES } from '../../accounts/account.js'
 import { isLoopback } from '../../http/private-addresses.js'
-import type { DashboardConfig } from '../config.js'
+import { section } from './section.js'
 
 const address = z.string().min(1).max(2_048)
 
@@ -116,24 +116,13 @@ export function checkDashboard(
 }
 
 /** The resolved section; only for values without findings of `checkDashboard`. */
-export function dashboardOf(values: DashboardValues): DashboardConfig {
-  const { public_url: publicUrl, grafana_url: grafanaUrl, oidc } = values
+export function dashboardOf(values: DashboardValues) {
+  const { public_url: publicUrl, oidc: provider } = values
   return {
-    enabled: values.enabled,
+    ...section(dashboardSchema, values),
+    /** An origin such as `https://llm.example.com`; null for the origin that the page was loaded from. */
     publicUrl: publicUrl === undefined ? null : new URL(publicUrl).origin,
-    selfSignUp: values.self_sign_up,
-    grafanaUrl: grafanaUrl ?? null,
-    oidc:
-      oidc === undefined
-        ? null
-        : {
-            issuer: oidc.issuer,
-            clientId: oidc.client_id,
-            clientSecret: oidc.client_secret ?? null,
-            name: oidc.name,
-            createAccounts: oidc.create_accounts,
-            roles: oidc.roles ?? null,
-          },
+    oidc: provider === undefined ? null : section(oidc, provider),
   }
 }
 

@@ -1,7 +1,7 @@
 /** The keys of the ledger and of the handling of client disconnects. Part of `config-file-schema.ts`. */
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
-import type { AfterDisconnectConfig, LedgerConfig } from '../config.js'
+import { section } from './section.js'
 import { whole } from './value-types.js'
 
 /** `ledger:` */
@@ -55,30 +55,11 @@ export const afterDisconnectSchema = z.strictObject({
 export const onDisconnectSchema = z.enum(['cancel', 'drain', 'drain_until_usage'])
 
 /** The resolved values; `store` is the resolved setting of that name. */
-export function ledgerOf(
-  values: z.output<typeof ledgerSchema>,
-  folder: string,
-  store: string,
-): LedgerConfig {
+export function ledgerOf(values: z.output<typeof ledgerSchema>, folder: string, store: string) {
   const beside = store.startsWith('sqlite:') ? dirname(store.slice('sqlite:'.length)) : folder
+  const { spool } = values
   return {
-    keepDays: values.keep_days,
-    hoursDays: values.hours_days,
-    daysDays: values.days_days,
-    spool: values.spool === undefined ? resolve(beside, 'spool') : resolve(folder, values.spool),
-    spoolMaxBytes: values.spool_max_bytes,
-    errorMessages: values.error_messages,
-    whenFull: values.when_full,
-  }
-}
-
-/** The resolved values. */
-export function afterDisconnectOf(
-  values: z.output<typeof afterDisconnectSchema>,
-): AfterDisconnectConfig {
-  return {
-    maxStreams: values.max_streams,
-    maxStreamsPerKey: values.max_streams_per_key,
-    maxMs: values.max_ms,
+    ...section(ledgerSchema, values),
+    spool: spool === undefined ? resolve(beside, 'spool') : resolve(folder, spool),
   }
 }

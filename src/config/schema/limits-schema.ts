@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { LABEL_NAME, LABEL_VALUE } from '../../accounts/labels.js'
 import { ACCOUNT_NAME } from '../../accounts/names.js'
+import { section } from './section.js'
 import { name, whole } from './value-types.js'
 
 /** Nano-dollars are integers; a million dollars is a ninth of the largest safe one. */
@@ -140,3 +141,19 @@ export const limitingSchema = z
   })
   .prefault({})
   .describe('Settings of limits and budgets.')
+
+/** Settings of limits. `workers` is the number of this gateway's processes. */
+export function limitingOf(limiting: z.output<typeof limitingSchema>, workers: number) {
+  const { away } = limiting
+  return {
+    ...section(limitingSchema.unwrap(), limiting),
+    /** Reply tokens that a budget reserves if no maximum is known; null: the request is refused. */
+    unknownLength: limiting.unknown_length === 'refuse' ? null : limiting.unknown_length,
+    away: {
+      /** Processes that share the limits. */
+      processes: away.processes ?? workers,
+      budgetShare: away.budget_share,
+      budgetNanoUsd: Math.round(away.budget_usd * 1e9),
+    },
+  }
+}

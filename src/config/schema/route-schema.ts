@@ -72,7 +72,8 @@ const when = z
     'Conditions. The route takes a request only if all of them hold. Of several routes with the same `model` or `prefix`, those with `when` are tried first, in file order, then the one without. If none fits, the next shorter prefix is tried.',
   )
 
-const retry = z
+/** `retry` of a route. */
+export const retrySchema = z
   .strictObject({
     attempts: whole(1, 10)
       .default(3)
@@ -98,7 +99,8 @@ const retry = z
     'Retries of a request before the first content of its reply. Default: one attempt on each target, then the next target and `fallback`.',
   )
 
-const hedge = z
+/** `hedge` of a route. */
+export const hedgeSchema = z
   .strictObject({
     after_ms: whole(1, DAY_MS)
       .default(1_500)
@@ -191,8 +193,8 @@ export const routeSchema = z.strictObject({
     .describe(
       'Further targets, tried in order when all `targets` failed or their circuit breakers are open.',
     ),
-  retry: retry.optional(),
-  hedge: hedge.optional(),
+  retry: retrySchema.optional(),
+  hedge: hedgeSchema.optional(),
   shadow: shadow.optional(),
   cache: routeCacheSchema.optional(),
   cache_control: cacheControlSchema.optional(),

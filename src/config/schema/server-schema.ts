@@ -4,8 +4,8 @@ import { availableParallelism, hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import type { TlsFiles } from '../../http/read-tls-files.js'
-import type { ServerConfig, OverloadConfig } from '../config.js'
 import type { ReportFinding } from '../problem.js'
+import { section } from './section.js'
 import { GUESSABLE, isGuessable, DAY_MS, whole } from './value-types.js'
 
 /** Three thresholds, one per level. */
@@ -59,24 +59,6 @@ const overloadSchema = z
   .describe(
     'Overload protection: level 1 closes connections after their reply and refuses keys with the label `priority=low` with 503, level 2 all keys without `priority=high`, level 3 all. Health and metrics are always served.',
   )
-
-/**
- * The resolved section.
- *
- * `server.overload`: thresholds for refusing requests that the process cannot serve in time. Part of
- * `config-file-schema.ts`.
- */
-function overloadOf(values: z.output<typeof overloadSchema>): OverloadConfig {
-  return {
-    enabled: values.enabled,
-    maxInflight: values.max_inflight,
-    delayMs: values.delay_ms,
-    heapShare: values.heap_share,
-    openFilesShare: values.open_files_share,
-    riseMs: values.rise_ms,
-    holdMs: values.hold_ms,
-  }
-}
 
 /** As browsers send it; apps have their own schemes. */
 const ORIGIN = /^[a-z][a-z0-9+.-]{0,63}:\/\/[^\s/?#@A-Z]{1,255}$/
@@ -243,27 +225,14 @@ export function checkServer(
   if (problem !== null) report(['server', 'tls', problem.setting], problem.message)
 }
 
-/** The resolved section. */
-export function serverOf(server: ServerValues, folder: string): ServerConfig {
+/** The resolved section; the certificate files have absolute paths. */
+export function serverOf(server: ServerValues, folder: string) {
   return {
+    ...section(serverSchema, server),
     name: server.name ?? hostname().slice(0, MAX_NAME_CHARS),
-    host: server.host,
-    port: server.port,
-    opsHost: server.ops_host,
-    opsPort: server.ops_port,
-    opsHosts: server.ops_hosts,
     workers: server.workers === 'auto' ? availableParallelism() : server.workers,
-    drainMs: server.drain_ms,
-    maxBodyBytes: server.max_body_bytes,
-    maxConnections: server.max_connections,
-    headersTimeoutMs: server.headers_timeout_ms,
-    keepAliveMs: server.keep_alive_ms,
-    clientStallMs: server.client_stall_ms,
-    trustedProxies: server.trusted_proxies,
-    cors: server.cors,
-    overload: overloadOf(server.overload),
+    overload: section(overloadSchema.unwrap(), server.overload),
     tls: tlsFilesOf(server, folder),
-    adminToken: server.admin_token ?? null,
   }
 }
 

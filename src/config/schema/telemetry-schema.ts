@@ -6,7 +6,6 @@ import { z } from 'zod'
 import { LABEL_NAME } from '../../accounts/labels.js'
 import { NOTIFY_GROUPS } from '../../observe/notification.js'
 import { secretProblem } from '../../observe/sign-webhook.js'
-import type { MetricsConfig, NotifyConfig, TelemetryConfig } from '../config.js'
 import type { Path, ReportFinding } from '../problem.js'
 import { whole } from './value-types.js'
 
@@ -146,8 +145,9 @@ export function checkMetrics(values: z.output<typeof metricsSchema>, report: Rep
 }
 
 /** The resolved section; only for values without findings of `checkMetrics`. */
-export function metricsOf({ labels }: z.output<typeof metricsSchema>): MetricsConfig {
+export function metricsOf({ labels }: z.output<typeof metricsSchema>) {
   return {
+    /** `series`: the name of the label in series; `values`: how many have series of their own. */
     labels: Object.entries(labels).map(([name, values]) => {
       return { name, series: seriesOf(name), values }
     }),
@@ -176,19 +176,11 @@ function checkUrl(text: string, path: Path, report: ReportFinding): void {
   } else if (url.hash !== '') report(path, 'must not have a fragment')
 }
 
-/** The resolved section; only for values without findings of `checkTelemetry`. */
-export function telemetryOf({
-  otlp,
-  capture_content,
-}: z.output<typeof telemetrySchema>): TelemetryConfig {
-  return { otlp: otlp ?? null, captureContent: capture_content }
-}
-
-/** The resolved section; `isPrivate` decides about a host name. */
+/** The resolved section, only for values without findings; `isPrivate` decides about a host name. */
 export function notifyOf(
   values: z.output<typeof notifySchema>,
   isPrivate: (hostname: string) => boolean,
-): NotifyConfig[] {
+) {
   return values.map(({ url, events, secret, allow_private_address }) => ({
     url,
     events: [...new Set(events)],

@@ -22,7 +22,8 @@ import { guardrailNames } from './guardrails-schema.js'
 import { onDisconnectSchema } from './ledger-schema.js'
 import { DAY_MS, modelText, text, whole } from './value-types.js'
 
-const timeouts = z.strictObject({
+/** `upstreams.NAME.timeouts:` */
+export const timeoutsSchema = z.strictObject({
   connect_ms: whole(1, DAY_MS)
     .default(3_000)
     .describe('Maximum time to open a connection, including TLS.'),
@@ -145,7 +146,7 @@ export const upstreamSchema = z.strictObject({
     )
     .default({})
     .describe('Headers added to every request.'),
-  timeouts: timeouts.prefault({}).describe('Time limits of one attempt.'),
+  timeouts: timeoutsSchema.prefault({}).describe('Time limits of one attempt.'),
   max_connections: whole(1, 65_535)
     .default(1_024)
     .describe(
