@@ -125,6 +125,7 @@ async function googleToken({ credentialsFile, project }: GoogleIdentity): Promis
   const auth = new GoogleAuth({
     scopes: GOOGLE_SCOPE,
     ...(project === null ? {} : { projectId: project }),
+    // eslint-disable-next-line @typescript-eslint/no-deprecated -- the file is the operator's own
     ...(credentialsFile === null ? {} : { keyFile: credentialsFile }),
   })
   const client = await auth.getClient()
