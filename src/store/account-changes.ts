@@ -5,6 +5,7 @@
  * state (`If-Match`), and no other change comes between the comparison and the write.
  */
 import { hasName, type Account, type ApiKey, type Member } from '../accounts/account.js'
+import type { Steps } from '../formats/wire/steps.js'
 import type { AuditEntry } from './audit-trail.js'
 
 /** What a change reads beside the account; nothing by default. */
@@ -51,6 +52,32 @@ export interface AccountWrites {
 export type AccountDecision<Reason> =
   { readonly write: AccountWrites } | { readonly refuse: Reason }
 
+/** A decision about many members and keys. */
+export type DecisionSteps<Reason> = Steps<AccountDecision<Reason>>
+
+/** The steps of any decision. */
+export function* decisionSteps<Reason>(
+  decision: AccountDecision<Reason> | DecisionSteps<Reason>,
+): DecisionSteps<Reason> {
+  return 'next' in decision ? yield* decision : decision
+}
+
+/** More members and keys than this are read, decided and written in several turns of the event loop. */
+const MOST_AT_ONCE = 100
+
+/** Whether a change reads more than that. */
+export function isLarge({ members = [], keys = [] }: AccountReads): boolean {
+  return (members === 'all' ? 0 : members.length) + keys.length > MOST_AT_ONCE
+}
+
+/** The state of an account that does not exist. */
+export const NO_ACCOUNT: AccountState = {
+  account: null,
+  members: new Map(),
+  keys: new Map(),
+  liveKeys: 0,
+}
+
 /**
  * A rule of the store that refuses the writes. `bad_name`: an id that an engine cannot store. `id_taken`: the
  * id or digest of a new key is in use. `name_taken`: another account, or another key of this account that has
@@ -79,7 +106,7 @@ export interface AccountChange<Reason> {
   readonly accountId: string
   readonly reads?: AccountReads
   /** Pure: an engine may call it several times, each time with the newest state. */
-  readonly decide: (state: AccountState) => AccountDecision<Reason>
+  readonly decide: (state: AccountState) => AccountDecision<Reason> | DecisionSteps<Reason>
   /** Ms since 1970, to find out whether the key with a name has expired. */
   readonly nowMs: number
 }

@@ -16,8 +16,9 @@ import { beyond, limitsAbove } from './keys.js'
 import { NO_SECRET, planApply, runApply, type Applied, type Plan } from './planner.js'
 import { faulty, Problem, type FieldFault } from './problem.js'
 import type { AdminReply, AdminRequest, AdminRoute } from './route.js'
-import { actorOf, inOwnTurns, nextTurn, sees, type AdminServices } from './services.js'
+import { actorOf, sees, type AdminServices } from './services.js'
 import { LABEL_VALUE } from '../../accounts/labels.js'
+import { inOwnTurns, nextTurn } from '../../store/own-turns.js'
 
 /** The most documents of one request. */
 const MAX_DOCUMENTS = 10_000
@@ -87,10 +88,11 @@ async function apply(services: AdminServices, request: AdminRequest): Promise<Ad
   await nextTurn()
   const references = [...plan.faults, ...withoutSecret(plan, objects)]
   refuseFaults([...read.faults, ...localSecrets(documents), ...references])
-  if (values['dry_run'] === true) return { status: 200, json: planJson(plan, false) }
   await nextTurn()
-  const applied = await runApply(options, plan)
-  return { status: 200, json: appliedJson(applied) }
+  const isDryRun = values['dry_run'] === true
+  const json = isDryRun ? planJson(plan, false) : appliedJson(await runApply(options, plan))
+  await nextTurn()
+  return { status: 200, json }
 }
 
 /** A token with an account would remove objects of accounts that it does not see. */

@@ -6,6 +6,7 @@ import { planNamed } from '../../accounts/plans.js'
 import { shownAmounts } from '../../config/resolve-limits.js'
 import type { JsonObject } from '../../formats/chat/json.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
+import { nextTurn } from '../../store/own-turns.js'
 import type { AccountDecision, AccountState } from '../../store/account-changes.js'
 import { keyPages } from '../../store/list-all.js'
 import { surplusLabels } from './accounts.js'
@@ -47,7 +48,6 @@ import {
   accountNamed,
   actorOf,
   cursorOf,
-  nextTurn,
   PAGE_PARAMETERS,
   pageOf,
   timeText,

@@ -9,9 +9,11 @@ import { maxKeysOf } from '../../accounts/keys.js'
 import { MAX_LABELS } from '../../accounts/labels.js'
 import type { Plans } from '../../accounts/plans.js'
 import { isObject, type JsonObject } from '../../formats/chat/json.js'
+import type { Steps } from '../../formats/wire/steps.js'
 import type { AccountDecision, AccountState, AccountWrites } from '../../store/account-changes.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
 import { everyAccount, keyPages } from '../../store/list-all.js'
+import { nextTurn } from '../../store/own-turns.js'
 import type { Store } from '../../store/store.js'
 import {
   changeEntry,
@@ -30,7 +32,7 @@ import {
 import { MANAGED_BY, titleOf, type DocumentFault, type WantedObject } from './documents.js'
 import { accountValues, keyValues, memberValues } from './objects.js'
 import { Problem, problemOf } from './problem.js'
-import { nextTurn, type Actor } from './services.js'
+import type { Actor } from './services.js'
 import { ensureUser, signOutWithoutRole } from './members.js'
 
 /** What to apply, and for whom. */
@@ -100,6 +102,8 @@ export interface Group {
 /** Groups that are decided at the same time; fewer, if they have more than `OBJECTS_AT_ONCE` together. */
 const AT_ONCE = 16
 const OBJECTS_AT_ONCE = 100
+/** Members and keys that are decided in one step. */
+const DECIDED_AT_ONCE = 20
 /** Objects whose references are checked in one turn. */
 const CHECKED_AT_ONCE = 200
 /** Repetitions of a group whose account another process has made in the meantime. */
@@ -112,9 +116,9 @@ export async function planApply(options: ApplyOptions): Promise<Plan> {
   const parents = parentNames(accounts, groups)
   const changes: PlannedChange[] = []
   let unchanged = 0
-  await inBatches(groups.flatMap(partsOf), async (part) => {
+  await inBatches(groups, async (group) => {
     const around = { parents, users: new Map(), fresh: new Map() }
-    const planned = await decidedGroup(options, part, around)
+    const planned = await decidedGroup(options, group, around)
     return () => {
       changes.push(...planned.changes)
       unchanged += planned.unchanged
@@ -122,26 +126,6 @@ export async function planApply(options: ApplyOptions): Promise<Plan> {
     }
   })
   return { changes, unchanged, faults, groups, accounts }
-}
-
-/** A group in parts, in the order of application; the plan of a part needs no other. */
-function partsOf(group: Group): Group[] {
-  const { account, isPruned, members, keys, prunedKeys, prunedMembers } = group
-  if (members.length + keys.length + prunedKeys.length <= OBJECTS_AT_ONCE) return [group]
-  const none = { account: null, isPruned: false, members: [], keys: [] }
-  const empty = { ...group, ...none, prunedKeys: [], prunedMembers: [] }
-  const cut = (name: 'members' | 'keys' | 'prunedKeys'): Group[] => {
-    const starts = group[name].map((_, at) => at).filter((at) => at % OBJECTS_AT_ONCE === 0)
-    return starts.map((at) => ({ ...empty, [name]: group[name].slice(at, at + OBJECTS_AT_ONCE) }))
-  }
-  const first = { ...empty, account, isPruned }
-  return [
-    first,
-    ...cut('members'),
-    { ...empty, prunedMembers },
-    ...cut('keys'),
-    ...cut('prunedKeys'),
-  ]
 }
 
 /**
@@ -409,7 +393,9 @@ async function decidedGroup(
   const nowMs = now()
   const result = await store.transact<GroupDecision>({
     ...{ accountId: group.id, nowMs, reads: readsOf(group) },
-    decide: (state) => ({ refuse: decideGroup(options, group, { ...around, state, nowMs }) }),
+    *decide(state) {
+      return { refuse: yield* decideGroup(options, group, { ...around, state, nowMs }) }
+    },
   })
   if (result.kind === 'refused') return result.reason
   throw new Problem('bug', 'a plan writes nothing')
@@ -439,11 +425,11 @@ function withManager(
 }
 
 /** Decides about a group from its state. Pure. */
-function decideGroup(
+function* decideGroup(
   options: ApplyOptions,
   group: Group,
   around: Surroundings & { readonly state: AccountState; readonly nowMs: number },
-): GroupDecision {
+): Steps<GroupDecision> {
   const { actor, managedBy } = options
   const { state, nowMs } = around
   const { account: former } = state
@@ -463,8 +449,8 @@ function decideGroup(
     }
     all.remove('Account', group.name, disabling(context))
   }
-  const members = decideMembers(group, { all, context, managedBy, ...around })
-  const keys = decideKeys(group, { all, context, managedBy, ...around })
+  const members = yield* decideMembers(group, { all, context, managedBy, ...around })
+  const keys = yield* decideKeys(group, { all, context, managedBy, ...around })
   const writes = {
     ...(account === undefined ? {} : { account }),
     ...members,
@@ -487,13 +473,14 @@ interface GroupContext extends Surroundings {
   readonly state: AccountState
 }
 
-function decideMembers(
+function* decideMembers(
   { members: wanted, prunedMembers }: Group,
   { all, context, managedBy, state, users }: GroupContext,
-): Pick<AccountWrites, 'members' | 'removedMembers'> {
+): Steps<Pick<AccountWrites, 'members' | 'removedMembers'>> {
   const members: Member[] = []
   const removedMembers: string[] = []
-  for (const object of wanted) {
+  for (const [at, object] of wanted.entries()) {
+    if (at % DECIDED_AT_ONCE === DECIDED_AT_ONCE - 1) yield
     const former = state.members.get(object.name) ?? null
     const values = withManager(object.values, former, managedBy)
     const userId = former?.userId ?? users.get(object.name) ?? ''
@@ -510,13 +497,14 @@ function decideMembers(
   return { members, removedMembers }
 }
 
-function decideKeys(
+function* decideKeys(
   { keys: wanted, prunedKeys }: Group,
   { all, context, managedBy, state, fresh: given }: GroupContext,
-): Pick<AccountWrites, 'keys' | 'newKeys'> {
+): Steps<Pick<AccountWrites, 'keys' | 'newKeys'>> {
   const keys: ApiKey[] = []
   const newKeys: ApiKey[] = []
-  for (const object of wanted) {
+  for (const [at, object] of wanted.entries()) {
+    if (at % DECIDED_AT_ONCE === DECIDED_AT_ONCE - 1) yield
     const { index, name, digest, newDigest } = object
     const former = state.keys.get(name) ?? null
     const fresh = given.get(index) ?? freshKey(digest ?? newDigest ?? 'planned')
@@ -528,7 +516,8 @@ function decideKeys(
     keys.push(...decided.keys)
     newKeys.push(...decided.newKeys)
   }
-  for (const name of prunedKeys) {
+  for (const [at, name] of prunedKeys.entries()) {
+    if (at % DECIDED_AT_ONCE === DECIDED_AT_ONCE - 1) yield
     const key = state.keys.get(name)
     if (key?.labels?.[MANAGED_BY] !== managedBy) continue
     const { key: revoked, audit } = revokedKey(key, context)
@@ -613,8 +602,9 @@ async function applyGroup(
       const made: { decision: GroupDecision | null } = { decision: null }
       const result = await store.transact<Problem | 'unchanged'>({
         ...{ accountId: group.id, nowMs, reads: readsOf(group) },
-        decide(state) {
-          const decision = decideGroup(options, group, { parents, users, fresh, state, nowMs })
+        *decide(state) {
+          const around = { parents, users, fresh, state, nowMs }
+          const decision = yield* decideGroup(options, group, around)
           made.decision = decision
           return writesOrRefusal(options, group, { decision, state })
         },
@@ -663,9 +653,11 @@ function writesOrRefusal(
   if (account === null) {
     return { refuse: new Problem('not_found', `there is no account "${group.name}"`) }
   }
+  const created = new Set(
+    changes.filter(({ action }) => action === 'create').map(({ index }) => index),
+  )
   const nameless = group.keys.find(({ index, digest, newDigest }) => {
-    if (digest !== null || newDigest !== null) return false
-    return changes.some((change) => change.index === index && change.action === 'create')
+    return digest === null && newDigest === null && created.has(index)
   })
   if (nameless !== undefined) {
     return { refuse: new Problem('invalid_field', `${titleOf(nameless)} ${NO_SECRET}`) }

@@ -1,7 +1,6 @@
 /**
  * What the handlers of the admin API depend on, and functions that several of them share.
  */
-import type { Steps } from '../../formats/wire/steps.js'
 import type { Account } from '../../accounts/account.js'
 import type { Snapshot } from '../../config/config.js'
 import type { HttpRequest } from '../../http/message.js'
@@ -111,18 +110,4 @@ function readCursor(cursor: string): string {
 /** A time in ms as text; null without one. */
 export function timeText(ms: number | undefined | null): string | null {
   return ms === undefined || ms === null ? null : new Date(ms).toISOString()
-}
-
-/** Ends the turn of the event loop, so that requests of the data plane are served in between. */
-export function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
-}
-
-/** Runs each step in a turn of its own. */
-export async function inOwnTurns<T>(steps: Steps<T>): Promise<T> {
-  for (;;) {
-    await nextTurn()
-    const { done, value } = steps.next()
-    if (done === true) return value
-  }
 }

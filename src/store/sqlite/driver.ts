@@ -21,6 +21,12 @@ export interface Statement {
   iterate(...values: readonly Value[]): Iterable<Row>
 }
 
+/** The statements of a connection. */
+export interface Statements {
+  /** The statement, prepared once for each SQL text. Throws the error of SQLite. */
+  prepare(sql: string): Statement
+}
+
 /** An open connection. */
 export interface Connection {
   exec(sql: string): void

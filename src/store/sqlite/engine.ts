@@ -11,7 +11,7 @@ import { createFolder } from '../private-files.js'
 import { CannotOpen, missing, storeReplaced, unavailable, LostStore } from '../errors.js'
 import type { StoreOptions } from '../store.js'
 import { Background } from './background/background.js'
-import { connect, type Connection, type Statement, isBusy } from './driver.js'
+import { connect, isBusy, type Connection, type Statement, type Statements } from './driver.js'
 import { migrate, OPEN_TIMEOUT_MS, type Identity } from './schema.js'
 
 /**
@@ -33,7 +33,7 @@ const PRAGMAS = `
 `
 
 /** Open until `close`. */
-export class Engine {
+export class Engine implements Statements {
   readonly id: string
   readonly isNew: boolean
   readonly background: Background
@@ -123,11 +123,15 @@ export class Engine {
   /** The same, but a write that resolved survives a crash of the machine, too. */
   async writeDurably<T>(what: string, job: () => T): Promise<T> {
     const result = await this.write(what, job)
-    try {
-      await this.sync()
-    } catch (cause) {
-      throw unavailable(`${what} failed`, cause)
-    }
+    await this.synced(what)
+    return result
+  }
+
+  /** The same for a task of the background thread that writes. */
+  async writeInBackground<T>(what: string, task: () => Promise<T>): Promise<T> {
+    if (this.file.lost !== null) throw unavailable(`${what} failed`, this.file.lost)
+    const result = await task()
+    await this.synced(what)
     return result
   }
 
@@ -151,6 +155,14 @@ export class Engine {
       this.db.close()
     } catch (cause) {
       throw unavailable('closing the store failed', cause)
+    }
+  }
+
+  private async synced(what: string): Promise<void> {
+    try {
+      await this.sync()
+    } catch (cause) {
+      throw unavailable(`${what} failed`, cause)
     }
   }
 

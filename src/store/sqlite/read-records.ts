@@ -3,8 +3,7 @@
  */
 import { damaged } from '../errors.js'
 import type { Page, PageQuery } from '../store.js'
-import { numberIn, type Row, type Value } from './driver.js'
-import type { Engine } from './engine.js'
+import { numberIn, type Row, type Statements, type Value } from './driver.js'
 
 const NAME = /^[^\0-\x20\x7f]{1,400}$/
 const CURSOR = /^\d{1,15}$/
@@ -33,7 +32,7 @@ export function numberOf(row: Row | undefined): number {
 
 /** The rows of a list: a query that ends with its condition, and the values of its parameters. */
 export interface ListRows {
-  readonly engine: Engine
+  readonly engine: Statements
   /** Selects `place`, the order of creation. */
   readonly sql: string
   readonly values: readonly Value[]

@@ -39,7 +39,10 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
   const users = new SqliteUsers(engine, auditTrail)
   const accounts = new SqliteAccounts({ engine, users, auditTrail, notifications })
   const keys = new SqliteKeys({ engine, accounts, auditTrail, notifications, capacity })
-  const tables = { engine, accounts, users, keys, auditTrail, notifications, capacity }
+  const tables = {
+    ...{ engine, statements: engine, accounts, keys, changes: notifications },
+    ...{ notifications, capacity },
+  }
   return buildStore({
     id: engine.id,
     isNew: engine.isNew,

@@ -9,6 +9,7 @@ import { command } from '../../../src/cli/apply/apply.js'
 import { command as exportCommand } from '../../../src/cli/export.js'
 import { withStore } from '../../../src/cli/with-store.js'
 import { isObject } from '../../../src/formats/chat/json.js'
+import { TurnWatch } from '../../hostile/turn-watch.js'
 import { argvOf, exitStatus, runOn } from '../../cli/session.js'
 import { onBothStores, startAdmin, type AdminStage } from './admin-stage.js'
 
@@ -338,6 +339,41 @@ onBothStores(t, 'many accounts, and many at once', async (t, settings) => {
   )
   const keys = (await stage.ask('GET', '/accounts/shared/keys')).json['items']
   t.equal(Array.isArray(keys) ? keys.filter(isObject).length : 0, limit, 'no update is lost')
+})
+
+onBothStores(t, 'many keys of one account', async (t, settings) => {
+  const stage = await startAdmin(t, settings)
+  const isLong = process.env['SLUICE_LONG'] === '1'
+  const count = isLong ? 2_000 : 300
+  const documents = (rpm: number) => [
+    { kind: 'Account', metadata: { name: 'large' }, spec: { plan: 'max' } },
+    ...Array.from({ length: count }, (_, at) => ({
+      ...{ kind: 'Key', metadata: { name: `k${at}`, account: 'large', labels: { app: 'a' } } },
+      spec: { limits: { requests_per_minute: rpm }, secret_sha256: `${at}`.padStart(64, 'b') },
+    })),
+  ]
+  const plans = stage.gateway.load().config.plans
+  t.equal(plans['max']?.maxKeys ?? null, null, 'the plan has no limit of keys')
+  const figures: number[] = []
+  const apply = async (body: object) => {
+    const watch = new TurnWatch()
+    const { status, json } = await stage.ask('POST', '/apply', { body })
+    figures.push(watch.end())
+    t.equal(status, 200)
+    t.same(json['errors'], [])
+    const of = (name: string) => (Array.isArray(json[name]) ? json[name].length : 0)
+    return [of('create'), of('change'), of('remove'), json['unchanged']]
+  }
+  t.same(await apply({ documents: documents(1), dry_run: true }), [count + 1, 0, 0, 0])
+  t.same(await apply({ documents: documents(1) }), [count + 1, 0, 0, 0])
+  t.same(await apply({ documents: documents(1) }), [0, 0, 0, count + 1])
+  t.same(await apply({ documents: documents(2) }), [0, count, 0, 1])
+  t.same(await apply({ documents: documents(2).slice(0, 1), prune: true }), [0, 0, count, 1])
+  t.equal((await stage.store.accountByName('large'))?.disabled, false)
+  const shown = figures.map((ms) => Math.round(ms)).join(', ')
+  t.comment(`${count} keys in one transaction: longest turns of ${shown} ms`)
+  // That of the test counts, too.
+  if (isLong) t.ok(Math.max(...figures) < 50, shown)
 })
 
 void t.test('the admin API takes documents of up to 4 MiB together', async (t) => {

@@ -293,3 +293,71 @@ async function purge(t: Test, store: Store, account: Account, key: ApiKey): Prom
   t.equal(await store.createAccount(anAccount({ name: account.name })), 'created', 'a free name')
   t.equal(await store.createAccount(anAccount({ parentId: account.id })), 'no_parent')
 }
+
+/** A change of more members and keys than are handled in one turn of the event loop. */
+export async function largeChanges(t: Test, newUrl: NewUrl): Promise<void> {
+  const url = await newUrl(t)
+  const [store, other] = [await openStore(url), await openStore(url)]
+  t.teardown(() => Promise.all([store.close(), other.close()]))
+  const [account, ada] = [anAccount(), aUser()]
+  await store.users.create(ada)
+  const keys = Array.from({ length: 150 }, (_, at) => aKey(account.id, { name: `k${at}` }))
+  const reads = { keys: keys.map(({ name }) => name), members: [ada.email] }
+  const entry = (action: string) => anEntry(account.id, { action, target: account.id })
+  // More than Lua passes to a function at once.
+  const audit = Array.from({ length: 4_200 }, () => entry('key.create'))
+  const notified: (string | null)[] = []
+  t.teardown(store.subscribe(({ digest }) => void notified.push(digest)))
+  const made = await store.transact({
+    ...{ accountId: account.id, reads, nowMs: NOW },
+    *decide(state) {
+      yield
+      t.same(state, { account: null, members: new Map(), keys: new Map(), liveKeys: 0 })
+      const members = [memberOf(account, ada)]
+      return { write: { account, members, newKeys: keys, audit } }
+    },
+  })
+  t.equal(made.kind, 'written')
+  t.equal(await store.countKeys(account.id), keys.length)
+  t.same(await allKeys(other, account.id), keys)
+  t.match(await other.memberOf(account.id, ada.email), { role: 'member' })
+  const page = { accountId: account.id, after: null, limit: 5_000 }
+  t.equal((await other.auditTrail.page(page)).length, audit.length)
+  t.ok(
+    notified.includes(null) || keys.every(({ digest }) => notified.includes(digest)),
+    'caches drop what they know of the keys',
+  )
+
+  const digest = keys[0]?.digest ?? ''
+  const conflict = async (newKey: ApiKey, name: string) => {
+    const decision = { write: { newKeys: [newKey], keys, audit: [entry('x')] } }
+    const answer = await change(store, account, () => decision, reads)
+    t.match(answer, { kind: 'conflict', conflict: name })
+  }
+  await conflict(aKey(account.id, { digest }), 'id_taken')
+  await conflict(aKey(account.id, { name: 'k1' }), 'name_taken')
+  const refused = await change(other, account, ({ keys: { size } }) => ({ refuse: size }), reads)
+  t.same(refused, { kind: 'refused', reason: keys.length })
+  t.equal(await store.countKeys(account.id), keys.length, 'a refused change leaves nothing')
+
+  // Each adds one to every key; changes of one key come between.
+  const addOne = (by: Store, which: AccountReads) =>
+    change(
+      by,
+      account,
+      ({ keys: found }) => {
+        const counted = [...found.values()].map((key) => {
+          return { ...key, labels: { count: String(Number(key.labels?.['count'] ?? 0) + 1) } }
+        })
+        return { write: { keys: counted, audit: [] } }
+      },
+      which,
+    )
+  const one = { keys: ['k7'] }
+  const all = [store, other, store, other].map((by) => addOne(by, reads))
+  const singles = [store, other, store].map((by) => addOne(by, one))
+  t.ok((await Promise.all([...all, ...singles])).every(({ kind }) => kind === 'written'))
+  for (const { name, labels } of await allKeys(store, account.id)) {
+    t.same(labels, { count: name === 'k7' ? '7' : '4' }, 'no update is lost')
+  }
+}

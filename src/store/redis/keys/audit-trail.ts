@@ -11,7 +11,9 @@ import { isName, type RedisEngine } from '../connection/engine.js'
 import { accountKey, emailKey, pendingAuditKey, TREE_KEYS, userKey } from './key-names.js'
 import { loadScript, type Argument, type Script } from '../connection/script.js'
 import { MISMATCH, parseRecord, listOf, stringsOf } from '../connection/parse-replies.js'
+import { inOwnTurns } from '../../own-turns.js'
 import type { StoreCapacity } from '../../store.js'
+import type { Steps } from '../../../formats/wire/steps.js'
 import {
   isPastFilter,
   matchesAudit,
@@ -37,6 +39,10 @@ const MAX_SCANNED = 10_000
 const SCANNED_AT_ONCE = 500
 /** Announcements that one reader handles. */
 const MAX_COLLECTED = 1_000
+/** Entries of one change that are announced, or moved, at the same time. */
+const MOVED_AT_ONCE = 250
+/** Entries that are encoded in one step. */
+const ENCODED_AT_ONCE = 100
 
 /** In place of an account in announcements of changes that belong to none, such as those of admin tokens. */
 export const GATEWAY_CHANGES = 'gateway'
@@ -91,10 +97,13 @@ export class RedisAuditTrail implements AuditTrail {
   ): Promise<T> {
     if (auditEntries.length === 0) return change([])
     const ids = auditEntries.map(({ id }) => id)
-    const announced = ids.flatMap((id) => [Date.now(), announcement(accountId, id)])
     const what = 'announcing a change'
-    await this.engine.changes.prepareDurably(what, 'zadd', { keys: [ANNOUNCED], args: announced })
-    const answer = await change(auditEntries.flatMap((entry) => [entry.id, writeAuditEntry(entry)]))
+    for (let at = 0; at < ids.length; at += MOVED_AT_ONCE) {
+      const some = ids.slice(at, at + MOVED_AT_ONCE)
+      const args = some.flatMap((id) => [Date.now(), announcement(accountId, id)])
+      await this.engine.changes.prepareDurably(what, 'zadd', { keys: [ANNOUNCED], args })
+    }
+    const answer = await change(await inOwnTurns(encodeEntries(auditEntries)))
     // If this fails, the next reader moves the entries.
     await this.collect(accountId, ids).catch(() => undefined)
     return answer
@@ -154,11 +163,15 @@ export class RedisAuditTrail implements AuditTrail {
     const what = 'moving an audit entry to the trail'
     const { admin } = this.engine
     const own = pendingAuditKey(accountId)
-    for (const text of listOf(await admin.send(what, 'hmget', [own, ...ids]))) {
-      if (typeof text !== 'string') continue
-      await this.add(parseRecord(what, 'an entry', () => readAuditEntry(text)))
+    for (let at = 0; at < ids.length; at += MOVED_AT_ONCE) {
+      const some = ids.slice(at, at + MOVED_AT_ONCE)
+      const texts = listOf(await admin.send(what, 'hmget', [own, ...some]))
+      const entries = texts
+        .filter((text) => typeof text === 'string')
+        .map((text) => parseRecord(what, 'an entry', () => readAuditEntry(text)))
+      await Promise.all(entries.map((entry) => this.add(entry)))
+      await this.forget(accountId, some)
     }
-    await this.forget(accountId, ids)
   }
 
   /** Deletes the entry beside the account first: without its announcement no reader would find it. */
@@ -196,6 +209,15 @@ export class RedisAuditTrail implements AuditTrail {
     const { email } = parseRecord(what, 'a user', () => readUser(text))
     return (await admin.send(what, 'get', [emailKey(email)])) === id
   }
+}
+
+function* encodeEntries(entries: readonly AuditEntry[]): Steps<string[]> {
+  const args: string[] = []
+  for (const [at, entry] of entries.entries()) {
+    if (at % ENCODED_AT_ONCE === ENCODED_AT_ONCE - 1) yield
+    args.push(entry.id, writeAuditEntry(entry))
+  }
+  return args
 }
 
 function announcement(accountId: string, id: string): string {

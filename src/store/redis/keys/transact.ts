@@ -15,8 +15,11 @@ import {
   type User,
 } from '../../../accounts/account.js'
 import { numberedNames, accountNameOf } from '../../../accounts/names.js'
+import type { Steps } from '../../../formats/wire/steps.js'
 import {
+  decisionSteps,
   isAnyNameHeld,
+  NO_ACCOUNT,
   type AccountChange,
   type AccountChangeResult,
   type AccountConflict,
@@ -33,6 +36,7 @@ import {
   writeUser,
 } from '../../records/account-and-key-records.js'
 import { renamedKeys } from '../../records/former-accounts.js'
+import { inOwnTurns } from '../../own-turns.js'
 import type { AccountOutcome } from '../../store.js'
 import { isAccountId, isName, type RedisEngine } from '../connection/engine.js'
 import { listOf, parseAccount, parseKey, parseRecord } from '../connection/parse-replies.js'
@@ -74,6 +78,10 @@ const WHAT = 'changing an account'
 /** After this time another process moves an account, because the one before was killed. */
 const MOVE_MS = 10_000
 const MOVE_POLL_MS = 20
+/** Keys that are read in one command. */
+const READ_AT_ONCE = 200
+/** Records that are encoded in one step. */
+const ENCODED_AT_ONCE = 100
 
 /** The changes of one store. */
 export class RedisTransactions {
@@ -93,7 +101,7 @@ export class RedisTransactions {
     if (!isAccountId(accountId)) return { kind: 'conflict', conflict: 'bad_name' }
     for (;;) {
       const { gen, state: before } = await this.read(accountId, reads)
-      const decision = decide(before)
+      const decision = await inOwnTurns(decisionSteps(decide(before)))
       if ('refuse' in decision) return { kind: 'refused', reason: decision.refuse }
       const writes = decision.write
       const outcome = await this.write(accountId, { gen, state: before }, writes, nowMs)
@@ -115,13 +123,8 @@ export class RedisTransactions {
     if (!isAccountId(id) || !isName(name)) return 'bad_name'
     const members = login === undefined ? [] : [ownerOf(account, login)]
     const writes = { account, members, audit, ...(login === undefined ? {} : { login }) }
-    const state: AccountState = {
-      account: null,
-      members: new Map(),
-      keys: new Map(),
-      liveKeys: 0,
-    }
-    const outcome = await this.write(id, { gen: '', state }, writes, account.createdAtMs)
+    const read = { gen: '', state: NO_ACCOUNT }
+    const outcome = await this.write(id, read, writes, account.createdAtMs)
     if (outcome !== 'changed') return outcome ?? 'created'
     // A process that was killed has left the account without a name.
     if ((await this.options.tree.nameOf(WHAT, id)) !== null) return 'id_taken'
@@ -153,7 +156,7 @@ export class RedisTransactions {
         keys: keys.map((key) => renamed.get(key.id) ?? key),
         audit: [],
       }
-      const args = this.argsOf(id, String(gen), writes)
+      const args = await this.argsOf(id, String(gen), writes)
       const parameters = { keys: keysOfAccount(id), args }
       const done = await engine.changes.runDurably(WHAT, KEY_SCRIPTS.changeAccount, parameters)
       if (done === 1) return account
@@ -190,6 +193,10 @@ export class RedisTransactions {
         keys: await this.namedKeys(accountId, name === null ? [] : names),
         liveKeys: Number(live ?? 0),
       }
+      if (names.length > READ_AT_ONCE) {
+        const [now] = await this.hash(accountId, ['gen'])
+        if (now !== gen) continue
+      }
       return { gen: typeof gen === 'string' ? gen : '', state }
     }
   }
@@ -212,18 +219,25 @@ export class RedisTransactions {
     accountId: string,
     names: readonly string[],
   ): Promise<ReadonlyMap<string, ApiKey>> {
+    const found = new Map<string, ApiKey>()
+    for (let at = 0; at < names.length; at += READ_AT_ONCE) {
+      const some = names.slice(at, at + READ_AT_ONCE)
+      for (const key of await this.someKeys(accountId, some)) found.set(key.name, key)
+    }
+    return found
+  }
+
+  private async someKeys(accountId: string, names: readonly string[]): Promise<ApiKey[]> {
     const { admin } = this.options.engine
-    if (names.length === 0) return new Map()
     const digests = listOf(await admin.send(WHAT, 'hmget', [layout.namesKey(accountId), ...names]))
     const found = digests.filter((digest) => typeof digest === 'string')
-    if (found.length === 0) return new Map()
+    if (found.length === 0) return []
     const fields = found.flatMap((digest) => [`key:${digest}`, `revoked:${digest}`])
     const texts = await this.hash(accountId, fields)
-    const keys = found.flatMap((digest, at) => {
-      const key = parseKey(WHAT, { digest, text: texts[2 * at], revoked: texts[2 * at + 1] })
-      return key === null || !hasName(key) ? [] : [key]
-    })
-    return new Map(keys.map((key) => [key.name, key]))
+    const keys = found.map((digest, at) =>
+      parseKey(WHAT, { digest, text: texts[2 * at], revoked: texts[2 * at + 1] }),
+    )
+    return keys.filter((key): key is ApiKey => key !== null && hasName(key))
   }
 
   private async hash(accountId: string, fields: readonly string[]): Promise<unknown[]> {
@@ -258,7 +272,7 @@ export class RedisTransactions {
     const { engine, trail } = this.options
     const { account } = writes
     return trail.withAuditEntries(accountId, writes.audit, async (entryArgs): Promise<Outcome> => {
-      const args = [...this.argsOf(accountId, read.gen, writes), ...entryArgs]
+      const args = [...(await this.argsOf(accountId, read.gen, writes)), ...entryArgs]
       const parameters = { keys: keysOfAccount(accountId), args }
       const isNew = read.state.account === null && account !== undefined
       const step = isNew ? 'prepareDurably' : 'runDurably'
@@ -314,7 +328,7 @@ export class RedisTransactions {
         if (parent !== undefined) account.parentId = parent
         const parameters = {
           keys: keysOfAccount(id),
-          args: this.argsOf(id, gen, { account, audit: [] }),
+          args: await this.argsOf(id, gen, { account, audit: [] }),
         }
         await engine.changes.runDurably(WHAT, KEY_SCRIPTS.changeAccount, parameters)
       }
@@ -346,7 +360,7 @@ export class RedisTransactions {
     const conflict = await tree.close(WHAT, accountId)
     if (conflict !== null) return conflict
     const done = await trail.withAuditEntries(accountId, writes.audit, async (entryArgs) => {
-      const args = [...this.argsOf(accountId, read.gen, writes), ...entryArgs]
+      const args = [...(await this.argsOf(accountId, read.gen, writes)), ...entryArgs]
       const parameters = { keys: keysOfAccount(accountId), args }
       const answer = await engine.changes.runDurably(WHAT, KEY_SCRIPTS.changeAccount, parameters)
       if (answer === 1) await tree.remove(WHAT, accountId)
@@ -381,24 +395,43 @@ export class RedisTransactions {
   }
 
   /** The arguments of the script, without audit entries. */
-  private argsOf(
-    id: string,
-    gen: string,
-    { account, members = [], removedMembers = [], newKeys = [], keys = [], login, purge }: Written,
-  ): string[] {
+  private async argsOf(id: string, gen: string, writes: Written): Promise<string[]> {
     const { engine, maxKeysPerAccount } = this.options
-    const writes = {
-      id,
-      purge: purge === true,
-      ...(account === undefined ? {} : { account: accountText(account) }),
-      ...(login === undefined ? {} : { user: writeUser(login) }),
-      members: members.map((member) => [member.email, writeMember(member)]),
-      removed: removedMembers,
-      keys: keys.map(encodeKey),
-      new: newKeys.map(encodeKey),
-    }
-    return [gen, engine.channel, String(maxKeysPerAccount), JSON.stringify(writes)]
+    const text = await inOwnTurns(encodeWrites(id, writes))
+    return [gen, engine.channel, String(maxKeysPerAccount), text]
   }
+}
+
+function* encodeWrites(
+  id: string,
+  { account, members = [], removedMembers = [], newKeys = [], keys = [], login, purge }: Written,
+): Steps<string> {
+  const own = JSON.stringify({
+    id,
+    purge: purge === true,
+    ...(account === undefined ? {} : { account: accountText(account) }),
+    ...(login === undefined ? {} : { user: writeUser(login) }),
+    removed: removedMembers,
+  })
+  const lists = {
+    members: yield* encodeList(members, (member) => [member.email, writeMember(member)]),
+    keys: yield* encodeList(keys, encodeKey),
+    new: yield* encodeList(newKeys, encodeKey),
+  }
+  const parts = Object.entries(lists).map(([name, list]) => `"${name}":${list}`)
+  return `${own.slice(0, -1)},${parts.join(',')}}`
+}
+
+function* encodeList<Item>(
+  items: readonly Item[],
+  encode: (item: Item) => string[],
+): Steps<string> {
+  const parts: string[] = []
+  for (let at = 0; at < items.length; at += ENCODED_AT_ONCE) {
+    parts.push(JSON.stringify(items.slice(at, at + ENCODED_AT_ONCE).map(encode)).slice(1, -1))
+    yield
+  }
+  return `[${parts.join(',')}]`
 }
 
 /** Id, digest, record, name, whether it has its name, and the time of its revocation, for the script. */

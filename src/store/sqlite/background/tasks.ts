@@ -10,12 +10,14 @@ import type {
   KeyUseQuery,
   SumQuery,
 } from '../../usage-queries.js'
+import type { AccountReads } from '../../account-changes.js'
 import type { AuditSearch } from '../../audit-trail.js'
 import type { AccountQuery, KeyQuery } from '../../directory.js'
 import { NEWEST_FIRST } from '../../entry-order.js'
 import { numberIn, type Connection } from '../driver.js'
 import { DirectoryTables } from '../keys/directory.js'
-import { auditPage } from '../keys/find-audit-entries.js'
+import { auditPage } from '../keys/audit-rows.js'
+import { accountTexts, writeLarge, type LargeChange } from '../keys/large-change.js'
 import { accountUseOf, prunedUseOf, putAccountUse } from '../ledger/account-use.js'
 import { GroupUses, lastUseOf, sumsOf } from '../ledger/read-sums.js'
 import { pruneUsage, putSums, RollUp, type Pruned, type SumsToPut } from '../ledger/roll-up.js'
@@ -72,6 +74,8 @@ export function tasksOf(db: Connection) {
     keyNames: (accountId: string | null) => JSON.stringify(tables.keyNames(accountId)),
     listAccounts: (query: AccountQuery) => tables.accounts(query, caughtUp().groupUses),
     auditPage: (query: AuditSearch) => auditPage(db, query),
+    readAccount: (accountId: string, reads: AccountReads) => accountTexts(db, accountId, reads),
+    changeAccount: (change: LargeChange) => writeLarge(db, change),
     exported: (after: ExportPlace) => exported(db, after),
     budgets: (after: readonly [accountId: string, subject: string]) => budgetsOf(db, after),
     close: () => db.close(),

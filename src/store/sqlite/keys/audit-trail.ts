@@ -1,7 +1,7 @@
 /**
  * The audit trail in SQLite, limited for each account and in total.
  */
-import { readAuditEntry, writeAuditEntry } from '../../records/account-and-key-records.js'
+import { readAuditEntry } from '../../records/account-and-key-records.js'
 import type { StoreCapacity } from '../../store.js'
 import type {
   AuditEntry,
@@ -12,7 +12,8 @@ import type {
 } from '../../audit-trail.js'
 import { textIn } from '../driver.js'
 import type { Engine } from '../engine.js'
-import { intact, isName, numberOf } from '../read-records.js'
+import { intact, isName } from '../read-records.js'
+import { addAuditEntries } from './audit-rows.js'
 
 /** Sorts after every id. */
 const LAST = '\uffff'
@@ -33,23 +34,7 @@ export class SqliteAuditTrail implements AuditTrail {
 
   /** Adds the entries of a change, in its transaction. */
   addAll(entries: readonly AuditEntry[]): void {
-    if (entries.length === 0) return
-    const { engine, capacity } = this
-    const insert = engine.prepare(
-      `INSERT INTO trail (id, account_id, record) VALUES (?, ?, ?)
-       ON CONFLICT (id) DO UPDATE SET account_id = excluded.account_id, record = excluded.record`,
-    )
-    for (const entry of entries) insert.run(entry.id, entry.accountId, writeAuditEntry(entry))
-    const countOf = engine.prepare('SELECT count(*) AS n FROM trail WHERE account_id = ?')
-    const drop = `DELETE FROM trail WHERE id IN (SELECT id FROM trail`
-    for (const accountId of new Set(entries.map((entry) => entry.accountId))) {
-      const surplus = numberOf(countOf.get(accountId)) - capacity.auditEntriesPerAccount
-      const dropOf = engine.prepare(`${drop} WHERE account_id = ? ORDER BY id LIMIT ?)`)
-      if (surplus > 0) dropOf.run(accountId, surplus)
-    }
-    const size = engine.prepare("SELECT entries AS n FROM sizes WHERE name = 'trail'").get()
-    const surplus = numberOf(size) - capacity.auditEntries
-    if (surplus > 0) engine.prepare(`${drop} ORDER BY id LIMIT ?)`).run(surplus)
+    addAuditEntries(this.engine, this.capacity, entries)
   }
 
   page({ accountId, after, limit }: AuditQuery): Promise<AuditEntry[]> {

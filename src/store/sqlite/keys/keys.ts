@@ -1,21 +1,20 @@
 /**
  * Keys in SQLite. The engine has the digest of a secret, never the secret.
  */
-import { hasName, type ApiKey, type KeyReference } from '../../../accounts/account.js'
+import type { ApiKey, KeyReference } from '../../../accounts/account.js'
 import type { KeyTable } from '../../build-store.js'
 import { damaged } from '../../errors.js'
-import { editedKey, readKey, writeKey } from '../../records/account-and-key-records.js'
+import { editedKey } from '../../records/account-and-key-records.js'
 import type { KeyEdit, KeyLookup, KeyOutcome, Page, PageQuery, StoreCapacity } from '../../store.js'
 import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
-import { recordIn, type SqliteAccounts } from './accounts.js'
+import { recordIn } from './account-rows.js'
+import type { SqliteAccounts } from './accounts.js'
+import { keyIn, keyOf, KeyRows, shown } from './key-rows.js'
 import type { SqliteNotifications } from './notifications.js'
-import { textIn, type Row } from '../driver.js'
+import { textIn } from '../driver.js'
 import type { Engine } from '../engine.js'
-import { intact, isName, numberOf, pageOf } from '../read-records.js'
+import { isName, pageOf } from '../read-records.js'
 import type { SqliteAuditTrail } from './audit-trail.js'
-
-/** Digits of a digest that an error message shows. */
-const SHOWN_DIGITS = 12
 
 /** The parts of the store that keys need. */
 export interface KeysOptions {
@@ -30,10 +29,11 @@ const LOOKUP = `SELECT keys.record AS key, accounts.id AS id, accounts.record AS
   FROM keys JOIN accounts ON accounts.id = keys.account_id WHERE keys.digest = ?`
 
 /** The part of `Store` that is about keys. */
-export class SqliteKeys implements KeyTable {
+export class SqliteKeys extends KeyRows implements KeyTable {
   private readonly options: KeysOptions
 
   constructor(options: KeysOptions) {
+    super(options.engine, options.notifications)
     this.options = options
   }
 
@@ -160,100 +160,12 @@ export class SqliteKeys implements KeyTable {
     return notifications.announced(engine.writeDurably(what, job))
   }
 
-  /** The key that has the name, in a transaction or not. */
-  named(accountId: string, name: string): ApiKey | null {
-    if (!isName(accountId)) return null
-    const byName = 'SELECT digest, record FROM keys WHERE account_id = ? AND name = ?'
-    const row = this.options.engine.prepare(byName).get(accountId, name)
-    return row === undefined ? null : keyOf(row)
-  }
-
-  /**
-   * Whether no other key has the name of this one; takes it from a key that has expired or that it replaces.
-   * Only inside a transaction.
-   */
-  takeName(key: ApiKey, nowMs: number): boolean {
-    if (!hasName(key)) return true
-    const other = this.named(key.accountId, key.name)
-    if (other === null || other.id === key.id) return true
-    const isReplaced = other.id === key.replaces
-    if (!isReplaced && (other.expiresAtMs ?? Infinity) > nowMs) return false
-    const without = 'UPDATE keys SET name = NULL WHERE digest = ?'
-    this.options.engine.prepare(without).run(other.digest)
-    return true
-  }
-
-  /** Whether its id or digest is in use. Only inside a transaction. */
-  isTaken({ id, digest }: ApiKey): boolean {
-    return this.exists(digest) || this.row(id) !== undefined
-  }
-
-  /** Only inside a transaction. */
-  insert(key: ApiKey): void {
-    this.options.engine
-      .prepare('INSERT INTO keys (digest, id, account_id, record, name) VALUES (?, ?, ?, ?, ?)')
-      .run(key.digest, key.id, key.accountId, writeKey(key), nameOf(key))
-    this.options.notifications.note(key.digest)
-  }
-
-  /** Only inside a transaction. */
-  update(key: ApiKey): void {
-    const { engine, notifications } = this.options
-    engine
-      .prepare('UPDATE keys SET record = ?, name = ? WHERE digest = ?')
-      .run(writeKey(key), nameOf(key), key.digest)
-    notifications.note(key.digest)
-  }
-
-  /** The number of keys of the account, revoked ones included. */
-  countAll(accountId: string): number {
-    const all = 'SELECT count(*) AS n FROM keys WHERE account_id = ?'
-    return numberOf(this.options.engine.prepare(all).get(accountId))
-  }
-
   private removeLive(accountId: string, keys: number): void {
     const { accounts } = this.options
     const owner = accounts.record(accountId)
     if (owner === null) throw damaged(`account '${accountId}'`, 'it is missing, and has a key')
     accounts.write({ ...owner, liveKeys: Math.max(0, owner.liveKeys - keys) })
   }
-
-  /** The key of the account (null: of any), in a transaction or not. */
-  own(accountId: string | null, keyId: string): ApiKey | null {
-    const row = this.row(keyId)
-    if (row === undefined) return null
-    return accountId === null || textIn(row, 'account_id') === accountId ? keyOf(row) : null
-  }
-
-  private row(keyId: string): Row | undefined {
-    const byId = 'SELECT digest, account_id, record FROM keys WHERE id = ?'
-    return isName(keyId) ? this.options.engine.prepare(byId).get(keyId) : undefined
-  }
-
-  private exists(digest: string): boolean {
-    const byDigest = this.options.engine.prepare('SELECT 1 FROM keys WHERE digest = ?')
-    return byDigest.get(digest) !== undefined
-  }
-}
-
-/** The value of the column `name`. */
-function nameOf(key: ApiKey): string | null {
-  return hasName(key) ? key.name : null
-}
-
-function keyOf(row: Row): ApiKey {
-  return keyIn(textIn(row, 'record'), textIn(row, 'digest'))
-}
-
-function keyIn(text: string, digest: string): ApiKey {
-  const key = intact(shown(digest), () => readKey(text))
-  // A look-up must never return another key, even if an index is damaged.
-  if (key.digest !== digest) throw damaged(`key '${key.id}'`, 'it has another digest')
-  return key
-}
-
-function shown(digest: string): string {
-  return `the key with the digest ${digest.slice(0, SHOWN_DIGITS)}…`
 }
 
 function hasEndedBefore({ revokedAtMs, expiresAtMs }: ApiKey, ms: number): boolean {

@@ -6,20 +6,14 @@ import type { KeyChange } from '../../store.js'
 import { textOrNull } from '../driver.js'
 import type { Engine } from '../engine.js'
 import { numberOf } from '../read-records.js'
+import { ChangeRows } from './change-rows.js'
 
-/** Rows kept: 4,096 in 200 ms is 20,000 key changes a second. */
-const MOST_ROWS = 4_096
-/** Old rows are removed with each change of this many. */
-const TRIM_EVERY = 64
 /** Less than half of the time that `Store.subscribe` promises, so that one late timer does not exceed it. */
 const POLL_MS = 200
 
-const TRIM = 'DELETE FROM changes WHERE place <= (SELECT max(place) FROM changes) - ?'
-
 /** The changes of one store, written and received by one process. */
-export class SqliteNotifications {
+export class SqliteNotifications extends ChangeRows {
   private readonly engine: Engine
-  private readonly mostRows: number
   private readonly listeners = new Set<(change: KeyChange) => void>()
   private timer: NodeJS.Timeout | null = null
   /** The last change that the listeners received. */
@@ -27,19 +21,9 @@ export class SqliteNotifications {
   private hasFailed = false
   private isClosed = false
 
-  constructor(engine: Engine, mostRows = MOST_ROWS) {
+  constructor(engine: Engine, mostRows?: number) {
+    super(engine, mostRows)
     this.engine = engine
-    this.mostRows = mostRows
-  }
-
-  /** Writes a change; null means that any key may have changed. Only inside a transaction. */
-  note(digest: string | null): void {
-    const { lastInsertRowid } = this.engine
-      .prepare('INSERT INTO changes (digest) VALUES (?)')
-      .run(digest)
-    // By the number of the row: a command writes one change and ends.
-    if (Number(lastInsertRowid) % Math.min(TRIM_EVERY, this.mostRows) !== 0) return
-    this.engine.prepare(TRIM).run(this.mostRows)
   }
 
   /** Waits for a write, and passes its change to the listeners of this process at once. */

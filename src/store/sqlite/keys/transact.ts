@@ -1,49 +1,45 @@
 /**
  * Changes of an account with its members and keys in one transaction (`account-changes.ts`).
  */
-import type { ApiKey } from '../../../accounts/account.js'
+import { atOnce } from '../../../formats/wire/steps.js'
 import {
-  isAnyNameHeld,
+  decisionSteps,
+  isLarge,
+  NO_ACCOUNT,
   type AccountChange,
   type AccountChangeResult,
-  type AccountConflict,
   type AccountReads,
   type AccountState,
-  type AccountWrites,
 } from '../../account-changes.js'
-import type { StoreCapacity } from '../../store.js'
+import { inOwnTurns } from '../../own-turns.js'
 import type { Engine } from '../engine.js'
-import { isName } from '../read-records.js'
-import type { SqliteAccounts } from './accounts.js'
-import type { SqliteAuditTrail } from './audit-trail.js'
-import type { SqliteKeys } from './keys.js'
+import { apply, conflictOf, type ChangeTables } from './account-writes.js'
+import { encoded, stateIn } from './large-change.js'
 import type { SqliteNotifications } from './notifications.js'
-import type { SqliteUsers } from './users.js'
 
-/** The parts of the store that a change writes. */
-export interface TransactOptions {
+/** The parts of the store that a change needs. */
+export interface TransactOptions extends ChangeTables {
   readonly engine: Engine
-  readonly accounts: SqliteAccounts
-  readonly users: SqliteUsers
-  readonly keys: SqliteKeys
-  readonly auditTrail: SqliteAuditTrail
   readonly notifications: SqliteNotifications
-  readonly capacity: StoreCapacity
 }
+
+const WHAT = 'changing an account'
 
 /** See `Store.transact`. */
 export function transact<Reason>(
   tables: TransactOptions,
-  { accountId, reads = {}, decide, nowMs }: AccountChange<Reason>,
+  change: AccountChange<Reason>,
 ): Promise<AccountChangeResult<Reason>> {
+  const { accountId, reads = {}, decide, nowMs } = change
+  if (isLarge(reads)) return transactLarge(tables, change)
   const { engine, notifications } = tables
   return notifications.announced(
-    engine.writeDurably<AccountChangeResult<Reason>>('changing an account', () => {
+    engine.writeDurably<AccountChangeResult<Reason>>(WHAT, () => {
       const before = stateOf(tables, accountId, reads)
-      const decision = decide(before)
+      const decision = atOnce(decisionSteps(decide(before)))
       if ('refuse' in decision) return { kind: 'refused', reason: decision.refuse }
       const writes = decision.write
-      const conflict = conflictOf(tables, before, writes, nowMs)
+      const conflict = conflictOf(tables, before.account, writes, nowMs)
       if (conflict !== null) return { kind: 'conflict', conflict }
       apply(tables, accountId, writes)
       return { kind: 'written', before, writes }
@@ -51,13 +47,37 @@ export function transact<Reason>(
   )
 }
 
+/** The same for many members and keys: the event loop neither reads nor writes their rows. */
+async function transactLarge<Reason>(
+  { engine, notifications, capacity }: TransactOptions,
+  { accountId, reads = {}, decide, nowMs }: AccountChange<Reason>,
+): Promise<AccountChangeResult<Reason>> {
+  for (;;) {
+    const texts = await engine.background.run(WHAT, 'readAccount', accountId, reads)
+    const before = await inOwnTurns(stateIn(texts))
+    const decision = await inOwnTurns(decisionSteps(decide(before)))
+    if ('refuse' in decision) return { kind: 'refused', reason: decision.refuse }
+    const change = {
+      ...{ accountId, reads, version: texts.version, nowMs },
+      ...{ capacity, changesKept: notifications.mostRows },
+      writes: await inOwnTurns(encoded(decision.write)),
+    }
+    const written = engine.writeInBackground(WHAT, () =>
+      engine.background.run(WHAT, 'changeAccount', change),
+    )
+    const outcome = await notifications.announced(written)
+    if (outcome === 'written') return { kind: 'written', before, writes: decision.write }
+    if (outcome !== 'changed') return { kind: 'conflict', conflict: outcome }
+  }
+}
+
 function stateOf(
-  { accounts, keys }: TransactOptions,
+  { accounts, keys }: ChangeTables,
   accountId: string,
   { members = [], keys: names = [] }: AccountReads,
 ): AccountState {
   const record = accounts.record(accountId)
-  if (record === null) return { account: null, members: new Map(), keys: new Map(), liveKeys: 0 }
+  if (record === null) return NO_ACCOUNT
   const found =
     members === 'all'
       ? accounts.members(accountId)
@@ -69,74 +89,4 @@ function stateOf(
     keys: new Map(named.flatMap(([name, key]) => (key === null ? [] : [[name, key]]))),
     liveKeys: record.liveKeys,
   }
-}
-
-/** The rule that the writes break; null for none. Changes the store only if it is null. */
-function conflictOf(
-  { accounts, users, keys, capacity }: TransactOptions,
-  before: AccountState,
-  {
-    account = before.account ?? undefined,
-    members = [],
-    newKeys = [],
-    keys: changed = [],
-    purge,
-  }: AccountWrites,
-  nowMs: number,
-): AccountConflict | null {
-  if (account === undefined) return null
-  if (purge === true) return accounts.children(account.id).length > 0 ? 'has_children' : null
-  const conflict = accounts.conflictOf(account)
-  if (conflict !== null) return conflict
-  if (members.some(({ userId }) => users.user(userId) === null)) return 'no_user'
-  if (keys.countAll(account.id) + newKeys.length > capacity.keysPerAccount) return 'account_full'
-  if (newKeys.some(({ id, digest }) => !isName(id) || !isName(digest))) return 'bad_name'
-  if (newKeys.some((key) => keys.isTaken(key))) return 'id_taken'
-  const holders = new Map<string, ApiKey>()
-  for (const { name } of before.account === null ? [] : newKeys) {
-    const holder = keys.named(account.id, name)
-    if (holder !== null) holders.set(name, holder)
-  }
-  return isAnyNameHeld(newKeys, changed, holders, nowMs) ? 'name_taken' : null
-}
-
-function apply(
-  { accounts, keys, auditTrail, notifications }: TransactOptions,
-  accountId: string,
-  {
-    account,
-    members = [],
-    removedMembers = [],
-    newKeys = [],
-    keys: changed = [],
-    purge,
-    audit,
-  }: AccountWrites,
-): void {
-  auditTrail.addAll(audit)
-  if (purge === true) {
-    accounts.purge(accountId)
-    return
-  }
-  const isNew = account !== undefined && accounts.record(accountId) === null
-  if (isNew) accounts.insert(account)
-  for (const member of members) accounts.putMember(member)
-  for (const email of removedMembers) accounts.removeMember(accountId, email)
-  let live = 0
-  for (const key of changed) {
-    const former = keys.own(accountId, key.id)
-    if (former === null) continue
-    if (former.revokedAtMs === undefined && key.revokedAtMs !== undefined) live -= 1
-    keys.update(key)
-  }
-  for (const key of newKeys) {
-    if (!isNew) keys.takeName(key, Number.POSITIVE_INFINITY)
-    keys.insert(key)
-    if (key.revokedAtMs === undefined) live += 1
-  }
-  const record = accounts.record(accountId)
-  if (record === null || (live === 0 && account === undefined)) return
-  const liveKeys = Math.max(0, record.liveKeys + live)
-  accounts.write({ ...record, account: account ?? record.account, liveKeys })
-  if (account !== undefined) notifications.note(null)
 }

@@ -1,0 +1,113 @@
+/**
+ * The rows of keys, read and written inside transactions: by the store's connection, or by that of its
+ * background thread.
+ */
+import { hasName, type ApiKey } from '../../../accounts/account.js'
+import { damaged } from '../../errors.js'
+import { readKey, writeKey } from '../../records/account-and-key-records.js'
+import { textIn, type Row, type Statements } from '../driver.js'
+import { intact, isName, numberOf } from '../read-records.js'
+import type { ChangeRows } from './change-rows.js'
+
+/** Digits of a digest that an error message shows. */
+const SHOWN_DIGITS = 12
+
+/** The rows of a connection. */
+export class KeyRows {
+  protected readonly statements: Statements
+  private readonly changes: ChangeRows
+
+  constructor(statements: Statements, changes: ChangeRows) {
+    this.statements = statements
+    this.changes = changes
+  }
+
+  /** The key that has the name, in a transaction or not. */
+  named(accountId: string, name: string): ApiKey | null {
+    if (!isName(accountId)) return null
+    const byName = 'SELECT digest, record FROM keys WHERE account_id = ? AND name = ?'
+    const row = this.statements.prepare(byName).get(accountId, name)
+    return row === undefined ? null : keyOf(row)
+  }
+
+  /**
+   * Whether no other key has the name of this one; takes it from a key that has expired or that it replaces.
+   * Only inside a transaction.
+   */
+  takeName(key: ApiKey, nowMs: number): boolean {
+    if (!hasName(key)) return true
+    const other = this.named(key.accountId, key.name)
+    if (other === null || other.id === key.id) return true
+    const isReplaced = other.id === key.replaces
+    if (!isReplaced && (other.expiresAtMs ?? Infinity) > nowMs) return false
+    const without = 'UPDATE keys SET name = NULL WHERE digest = ?'
+    this.statements.prepare(without).run(other.digest)
+    return true
+  }
+
+  /** Whether its id or digest is in use. Only inside a transaction. */
+  isTaken({ id, digest }: ApiKey): boolean {
+    return this.exists(digest) || this.row(id) !== undefined
+  }
+
+  /** Only inside a transaction. */
+  insert(key: ApiKey): void {
+    this.statements
+      .prepare('INSERT INTO keys (digest, id, account_id, record, name) VALUES (?, ?, ?, ?, ?)')
+      .run(key.digest, key.id, key.accountId, writeKey(key), nameOf(key))
+    this.changes.note(key.digest)
+  }
+
+  /** Only inside a transaction. */
+  update(key: ApiKey): void {
+    this.statements
+      .prepare('UPDATE keys SET record = ?, name = ? WHERE digest = ?')
+      .run(writeKey(key), nameOf(key), key.digest)
+    this.changes.note(key.digest)
+  }
+
+  /** The number of keys of the account, revoked ones included. */
+  countAll(accountId: string): number {
+    const all = 'SELECT count(*) AS n FROM keys WHERE account_id = ?'
+    return numberOf(this.statements.prepare(all).get(accountId))
+  }
+
+  /** The key of the account (null: of any), in a transaction or not. */
+  own(accountId: string | null, keyId: string): ApiKey | null {
+    const row = this.row(keyId)
+    if (row === undefined) return null
+    return accountId === null || textIn(row, 'account_id') === accountId ? keyOf(row) : null
+  }
+
+  protected row(keyId: string): Row | undefined {
+    const byId = 'SELECT digest, account_id, record FROM keys WHERE id = ?'
+    return isName(keyId) ? this.statements.prepare(byId).get(keyId) : undefined
+  }
+
+  protected exists(digest: string): boolean {
+    const byDigest = this.statements.prepare('SELECT 1 FROM keys WHERE digest = ?')
+    return byDigest.get(digest) !== undefined
+  }
+}
+/** The value of the column `name`. */
+function nameOf(key: ApiKey): string | null {
+  return hasName(key) ? key.name : null
+}
+
+/** The key in a row. */
+export function keyOf(row: Row): ApiKey {
+  return keyIn(textIn(row, 'record'), textIn(row, 'digest'))
+}
+
+/** The key in its text. Throws an Error if it is damaged, or the record of another key. */
+export function keyIn(text: string, digest: string): ApiKey {
+  const key = intact(shown(digest), () => readKey(text))
+  // A look-up must never return another key, even if an index is damaged.
+  if (key.digest !== digest) throw damaged(`key '${key.id}'`, 'it has another digest')
+  return key
+}
+
+/** A key in an error message. */
+export function shown(digest: string): string {
+  return `the key with the digest ${digest.slice(0, SHOWN_DIGITS)}…`
+}
