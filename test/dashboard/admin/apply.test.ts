@@ -13,7 +13,7 @@ import { TurnWatch } from '../../hostile/turn-watch.js'
 import { argvOf, exitStatus, runOn } from '../../cli/session.js'
 import { onBothStores, startAdmin, type AdminStage } from './admin-stage.js'
 
-if (process.env['SLUICE_LONG'] === '1') t.setTimeout(300_000)
+t.setTimeout(process.env['SLUICE_LONG'] === '1' ? 300_000 : 120_000)
 
 interface Ran {
   readonly status: number
