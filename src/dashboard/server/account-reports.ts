@@ -314,17 +314,20 @@ export class KeyNames {
     this.all = all
   }
 
-  async of({ accountId, keyId }: Pick<AccountUse, 'accountId' | 'keyId'>): Promise<KeyName | null> {
-    const id = `${accountId} ${keyId}`
-    const known = this.keys.get(id)
+  async of(key: Pick<AccountUse, 'accountId' | 'keyId'>): Promise<KeyName | null> {
+    const known = this.known(key)
     if (known !== undefined) return known
-    const found = keyId.startsWith('key_')
-      ? this.all === null
-        ? await this.store.keyById(accountId, keyId)
-        : (this.all.get(keyId) ?? null)
-      : // The playground, or `NAME/KEY_NAME` of a workload identity.
-        { name: keyId.slice(keyId.indexOf('/') + 1) }
-    this.keys.set(id, found)
+    const { accountId, keyId } = key
+    const found = await this.store.keyById(accountId, keyId)
+    this.keys.set(`${accountId} ${keyId}`, found)
     return found
+  }
+
+  /** The same without waiting; undefined for a key that must be read from the store. */
+  known({ accountId, keyId }: Pick<AccountUse, 'accountId' | 'keyId'>): KeyName | null | undefined {
+    // The playground, or `NAME/KEY_NAME` of a workload identity.
+    if (!keyId.startsWith('key_')) return { name: keyId.slice(keyId.indexOf('/') + 1) }
+    if (this.all !== null) return this.all.get(keyId) ?? null
+    return this.keys.get(`${accountId} ${keyId}`)
   }
 }

@@ -107,7 +107,9 @@ export async function groupsIn(services: Services, query: GroupsQuery): Promise<
   for (const [at, use] of uses.entries()) {
     if (at % NAMED_AT_ONCE === NAMED_AT_ONCE - 1) await turn()
     add(rest, use, -1)
-    const id = await nameOf(use)
+    const named = nameOf(use)
+    // Ten thousand promises would take longer than the sums.
+    const id = typeof named === 'string' ? named : await named
     const group = groups.get(id) ?? { accountId: use.accountId, total: newTotals(), sources: [] }
     if (group.accountId !== use.accountId) group.accountId = null
     add(group.total, use, 1)
@@ -153,17 +155,24 @@ async function namer(
   const { store } = services
   if (group === 'member') {
     const keys = new KeyNames(store, await manyKeyNames(services, accountId, count))
-    return async (use) => (await keys.of(use))?.createdBy ?? NONE
+    return (use) => {
+      const known = keys.known(use)
+      if (known !== undefined) return known?.createdBy ?? NONE
+      return keys.of(use).then((key) => key?.createdBy ?? NONE)
+    }
   }
   if (group === 'account' || group === 'parent' || group === 'root') {
     const paths = new AccountPaths(store)
-    return async ({ keyId }) => {
-      const at = keyId.indexOf(' ')
-      const [accountId, accountPath] = [keyId.slice(0, at), keyId.slice(at + 1)]
-      const path = await paths.of({ accountId, accountPath })
+    const nameIn = (path: readonly string[]): string => {
       const own = path.at(-1) ?? NONE
       if (group === 'account') return own
       return group === 'root' ? (path[0] ?? NONE) : (path.at(-2) ?? own)
+    }
+    return ({ keyId }) => {
+      const at = keyId.indexOf(' ')
+      const [accountId, accountPath] = [keyId.slice(0, at), keyId.slice(at + 1)]
+      if (accountPath !== '') return nameIn(accountPath.split('/'))
+      return paths.of({ accountId, accountPath }).then(nameIn)
     }
   }
   // The value of a label follows its name.

@@ -215,21 +215,33 @@ export function useByGroup(
   uses = new Map<string, GroupUse>(),
 ): GroupUse[] {
   for (const sum of sums) {
+    const { requests, errors, inputTokens, outputTokens, costNanoUsd, unpriced } = sum
     const accountId = by === 'key' ? sum.accountId : ''
     const value = sum.keyId.slice(sum.keyId.indexOf('=') + 1)
     const keyId = by === 'key' ? sum.keyId : by === 'model' ? sum.model : value
-    const name = `${accountId} ${keyId}`
-    const before = uses.get(name)
-    uses.set(name, {
-      accountId,
-      keyId,
-      requests: (before?.requests ?? 0) + sum.requests,
-      errors: (before?.errors ?? 0) + sum.errors,
-      inputTokens: (before?.inputTokens ?? 0) + sum.inputTokens,
-      outputTokens: (before?.outputTokens ?? 0) + sum.outputTokens,
-      costNanoUsd: Math.min(Number.MAX_SAFE_INTEGER, (before?.costNanoUsd ?? 0) + sum.costNanoUsd),
-      unpriced: (before?.unpriced ?? 0) + sum.unpriced,
-    })
+    const figures = { requests, errors, inputTokens, outputTokens, costNanoUsd, unpriced }
+    addUse(uses, { accountId, keyId, ...figures })
   }
   return [...uses.values()]
+}
+
+/** Adds the use of a group to `uses`, which has them by name. */
+export function addUse(uses: Map<string, GroupUse>, use: GroupUse): void {
+  const { accountId, keyId } = use
+  const name = `${accountId} ${keyId}`
+  const before = uses.get(name)
+  if (before === undefined) {
+    uses.set(name, use)
+    return
+  }
+  uses.set(name, {
+    accountId,
+    keyId,
+    requests: before.requests + use.requests,
+    errors: before.errors + use.errors,
+    inputTokens: before.inputTokens + use.inputTokens,
+    outputTokens: before.outputTokens + use.outputTokens,
+    costNanoUsd: Math.min(Number.MAX_SAFE_INTEGER, before.costNanoUsd + use.costNanoUsd),
+    unpriced: before.unpriced + use.unpriced,
+  })
 }

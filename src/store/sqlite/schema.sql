@@ -252,7 +252,10 @@ CREATE TABLE ledger_entries (
   cache_marks_saved_nano_usd INTEGER,
   recorded INTEGER
 );
-CREATE INDEX entries_by_time ON ledger_entries (at_ms);
+-- In the order of lists, with the values by which they can be sorted: another order of a million entries is read from
+-- this index alone, in half of the time that the rows take.
+CREATE INDEX entries_by_time ON ledger_entries (at_ms, request_id, status, model, model_asked, upstream, input_tokens,
+output_tokens, cost_nano_usd, first_content_ms, duration_ms);
 CREATE INDEX entries_failed ON ledger_entries (at_ms) WHERE outcome <> 'ok';
 
 -- An index of entries by account and by key, with two rows for each entry. It is a table because the roll-up fills it

@@ -1,5 +1,6 @@
 /** The tests of every engine for sums by property, and for the totals of groups. */
 import type { Test } from 'tap'
+import type { Ledger } from '../../../src/store/ledger.js'
 import type { GroupUseQuery, SumQuery, UsageSum } from '../../../src/store/usage-queries.js'
 import { aRow, DAY, HOUR, NOON, type LedgerUnderTest } from './sample-entries.js'
 
@@ -83,6 +84,25 @@ export async function summedByProperty(t: Test, { ledger }: LedgerUnderTest): Pr
   await groups(t, { ledger })
   await ledger.prune({ entriesBeforeMs: NOON + DAY, hoursBeforeMs: 0, daysBeforeMs: 0 })
   await checked()
+  await ofLaterEntries(t, ledger)
+}
+
+/** Uses that are in memory are those of the entries so far, also for entries of days that have ended. */
+async function ofLaterEntries(t: Test, ledger: Ledger): Promise<void> {
+  const nowMs = Date.now()
+  const used = async (by: GroupUseQuery['by']): Promise<number[]> => {
+    const span = { fromMs: NOON - HOUR, toMs: nowMs }
+    const [all, own] = await Promise.all(
+      [null, 'acc_bob'].map((accountId) => ledger.groupUse({ ...span, accountId, by })),
+    )
+    return [all, own].map((uses = []) => uses.reduce((sum, { requests }) => sum + requests, 0))
+  }
+  for (const by of ['key', 'model', 'account'] as const) t.same(await used(by), [6, 3], by)
+  const bob = { accountId: 'acc_bob', keyId: 'key_bob' }
+  await ledger.settle(aRow({ ...bob, atMs: NOON }))
+  for (const by of ['key', 'model', 'account'] as const) t.same(await used(by), [7, 4], by)
+  await ledger.settle(aRow({ ...bob, atMs: nowMs - 1 }))
+  for (const by of ['key', 'model', 'account'] as const) t.same(await used(by), [8, 5], by)
 }
 
 async function groups(t: Test, { ledger }: Pick<LedgerUnderTest, 'ledger'>): Promise<void> {

@@ -171,7 +171,7 @@ async function chartGroups(
   const shown = await Promise.all(
     largest.map(async (group, at) => {
       const found = own[at] ?? []
-      const label = await labelOf(services, group)
+      const label = await labelOf(services.store, group)
       return {
         id: shownId(group.id),
         label,
@@ -199,14 +199,16 @@ function bySpend(a: Group, b: Group): number {
 type AllNames = Awaited<ReturnType<typeof manyKeyNames>>
 
 /** The name of a key, and the id of every other group. */
-async function labelOf(
-  { store }: Services,
-  { id, accountId }: Group,
-  names: AllNames = null,
-): Promise<string> {
+async function labelOf(store: Services['store'], group: Group): Promise<string> {
+  const { id, accountId } = group
+  const known = knownLabel(group, null)
+  return known ?? (await store.keyById(accountId ?? '', id))?.name ?? id
+}
+
+/** The same without waiting; null for a key that must be read from the store. */
+function knownLabel({ id, accountId }: Group, names: AllNames): string | null {
   if (id === PLAYGROUND || accountId === null || accountId === '') return labelOfId(id)
-  if (names !== null) return names.get(id)?.name ?? id
-  return (await store.keyById(accountId, id))?.name ?? id
+  return names === null ? null : (names.get(id)?.name ?? id)
 }
 
 function groupingOf(group: string): Grouping {
@@ -303,9 +305,10 @@ async function withNames(
 ): Promise<NamedGroup[]> {
   const named: NamedGroup[] = []
   for (let at = 0; at < groups.length; at += NAMED_AT_ONCE) {
-    const some = groups.slice(at, at + NAMED_AT_ONCE)
-    const labels = await Promise.all(some.map((group) => labelOf(services, group, names)))
-    named.push(...some.map((group, index) => ({ ...group, label: labels[index] ?? group.id })))
+    for (const group of groups.slice(at, at + NAMED_AT_ONCE)) {
+      const label = knownLabel(group, names) ?? (await labelOf(services.store, group))
+      named.push({ ...group, label })
+    }
     await new Promise(setImmediate)
   }
   return named
@@ -317,7 +320,7 @@ async function groupView(services: Services, group: NamedGroup): Promise<schema.
     accountId === null || accountId === '' ? null : await services.store.accountById(accountId)
   return {
     id: shownId(group.id),
-    label: await labelOf(services, group),
+    label: await labelOf(services.store, group),
     accountId: accountId === '' ? null : accountId,
     accountName: account?.name ?? null,
     requests: total.requests,

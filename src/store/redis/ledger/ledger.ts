@@ -74,7 +74,7 @@ export class RedisLedger implements Ledger {
     this.context = { link: ledger, names, clock: nowMs ?? (() => ''), slices, processName }
     // Queries may take longer.
     const properties = new RedisPropertySums(admin, names)
-    this.usage = new RedisUsage(admin, names, { properties, entryNames })
+    this.usage = new RedisUsage(admin, names, { properties, entryNames, nowMs: nowMs ?? Date.now })
     this.uses = new RedisAccountUse(admin, names, this.usage)
     this.pruning = new UsagePruning({ link: admin, names }, this.uses, properties)
     this.admissions = new Admissions(this.context)

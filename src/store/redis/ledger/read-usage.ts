@@ -1,7 +1,6 @@
 /**
  * Queries of the ledger in Redis. Long reads are split into batches, on a connection that no request uses.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   matchesEntry,
   type EntryPage,
@@ -27,17 +26,16 @@ import {
   type LedgerKeys,
 } from './ledger-keys.js'
 import { NEWEST_FIRST } from '../../entry-order.js'
+import { RedisGroupUse } from './group-use.js'
 import { sortedPage, type EntryNames, type EntrySource } from './sorted-entries.js'
 import type { RedisConnection } from '../connection/redis-connection.js'
 import { parseRecord, listOf, stringsOf } from '../connection/parse-replies.js'
 import {
   selectSums,
-  useByGroup,
   newSum,
   setCounter,
   sumFromCounters,
   type SumCounters,
-  byCost,
 } from '../../records/count-usage.js'
 import { readEntry } from '../../records/entry-text.js'
 import type { RedisPropertySums } from './property-sums.js'
@@ -50,8 +48,6 @@ const EXPORT_BATCH = 500
 const MAX_SCANNED = 10_000
 /** Sums read concurrently. */
 const BUCKETS = 50
-/** Accounts whose groups are added up at once: each takes some ms of CPU. */
-const GROUPED_AT_ONCE = 4
 
 /**
  * A part of the order of time: names of entries as bounds of `ZRANGEBYLEX`, or of `ZREVRANGEBYLEX` if
@@ -69,23 +65,29 @@ interface IndexedEntry {
   readonly accountId: string
 }
 
+interface UsageParts {
+  readonly properties: RedisPropertySums
+  readonly entryNames: EntryNames
+  readonly nowMs: () => number
+}
+
 /** Queries on one connection. */
 export class RedisUsage {
   private readonly link: RedisConnection
   private readonly names: LedgerKeys
-  private readonly uses: RedisKeyUse
+  private readonly uses: RedisGroupUse
   private readonly properties: RedisPropertySums
   private readonly source: EntrySource
 
   constructor(
     link: RedisConnection,
     names: LedgerKeys,
-    { properties, entryNames }: { properties: RedisPropertySums; entryNames: EntryNames },
+    { properties, entryNames, nowMs }: UsageParts,
   ) {
     this.link = link
     this.names = names
     const sums = (query: SumQuery): Promise<UsageSum[]> => this.sums(query)
-    this.uses = new RedisKeyUse({ link, names, accounts: () => this.accounts(), sums })
+    this.uses = new RedisGroupUse({ link, names, nowMs, accounts: () => this.accounts(), sums })
     this.properties = properties
     this.source = {
       accounts: () => this.accounts(),
@@ -231,38 +233,11 @@ export class RedisUsage {
   }
 
   keyUse(query: KeyUseQuery): Promise<KeyUse[]> {
-    return this.uses.of(query)
+    return this.uses.ofKeys(query)
   }
 
-  /** Of whole days, and of the hours before and after them; some accounts in each turn of the event loop. */
-  async groupUse({ by, fromMs, toMs, ...query }: GroupUseQuery): Promise<GroupUse[]> {
-    const { hour, day } = BUCKET_MS
-    const first = Math.floor(fromMs / hour) * hour
-    const end = Math.max(first, Math.ceil(toMs / hour) * hour)
-    const [firstDay, lastDay] = [Math.ceil(first / day) * day, Math.floor(end / day) * day]
-    const isShort = firstDay >= lastDay
-    const spans = [
-      ['hour', first, isShort ? end : firstDay],
-      ['day', firstDay, isShort ? firstDay : lastDay],
-      ['hour', isShort ? end : lastDay, end],
-    ] as const
-    const per = by === 'key' ? 'key' : 'model'
-    const grouping = by === 'key' || by === 'model' ? { per } : { property: by }
-    const uses = new Map<string, GroupUse>()
-    const add = async (accountId: string): Promise<void> => {
-      for (const [length, from, to] of spans) {
-        if (from >= to) continue
-        const span = { accountId, by: length, fromMs: from, toMs: to - 1 }
-        const sums = await this.sums({ ...query, ...grouping, ...span } as SumQuery)
-        useByGroup(sums, by === 'key' || by === 'model' ? by : 'property', uses)
-      }
-    }
-    const accounts = query.accountId === null ? await this.accounts() : [query.accountId]
-    for (let at = 0; at < accounts.length; at += GROUPED_AT_ONCE) {
-      await Promise.all(accounts.slice(at, at + GROUPED_AT_ONCE).map(add))
-      await nextTurn()
-    }
-    return [...uses.values()]
+  groupUse(query: GroupUseQuery): Promise<GroupUse[]> {
+    return this.uses.of(query)
   }
 
   async lastUse(
@@ -379,105 +354,4 @@ function boundsOf({ fromMs = 0, toMs }: EntryQuery): readonly [oldest: string, n
 function pairsOf(reply: unknown): [string, string][] {
   if (typeof reply !== 'object' || reply === null) return []
   return Object.entries(reply).map(([name, value]) => [name, String(value)])
-}
-
-// The use of keys in Redis. Sums of ended days are added up once and kept in memory, because a thousand
-// accounts have tens of thousands of them; an account counts the entries that came late (`past`), so that
-// they are added up again when one of them has changed.
-
-/** Spans in memory; each has as many uses as the account has keys. */
-const MAX_SPANS = 20_000
-/** Accounts that are read at once. */
-const AT_ONCE = 50
-const WHAT = 'reading the use of keys'
-
-interface Span {
-  readonly late: string
-  readonly uses: readonly KeyUse[]
-}
-
-/** What the use is read from. */
-interface KeyUseParts {
-  readonly link: RedisConnection
-  readonly names: LedgerKeys
-  readonly accounts: () => Promise<string[]>
-  readonly sums: (query: SumQuery) => Promise<UsageSum[]>
-}
-
-/** The use of the keys of one store. */
-class RedisKeyUse {
-  private readonly parts: KeyUseParts
-  private readonly spans = new Map<string, Span>()
-
-  constructor(parts: KeyUseParts) {
-    this.parts = parts
-  }
-
-  /** See `Ledger.keyUse`. */
-  async of({ keyIds, most, ...query }: KeyUseQuery): Promise<KeyUse[]> {
-    const { accountId } = query
-    const accounts = accountId === null ? await this.parts.accounts() : [accountId]
-    const wanted = keyIds === undefined ? null : new Set(keyIds)
-    const found: KeyUse[] = []
-    for (let at = 0; at < accounts.length; at += AT_ONCE) {
-      const some = accounts.slice(at, at + AT_ONCE)
-      for (const uses of await Promise.all(some.map((account) => this.ofAccount(account, query)))) {
-        for (const use of uses) {
-          if (use.requests > 0 && wanted?.has(use.keyId) !== false) found.push(use)
-        }
-      }
-    }
-    return most === undefined ? found : found.sort(byCost).slice(0, most)
-  }
-
-  private async ofAccount(accountId: string, query: KeyUseQuery): Promise<readonly KeyUse[]> {
-    const { model, toMs } = query
-    const fromMs = dayOf(query.fromMs)
-    // The clocks of this process and of Redis may differ by some minutes at midnight.
-    const recentMs = dayOf(Date.now()) - BUCKET_MS.day
-    const read = async (from: number, to: number): Promise<KeyUse[]> => {
-      const of = { accountId, by: 'day', fromMs: from, toMs: to } as const
-      return useByGroup(
-        await this.parts.sums({ ...of, ...(model === undefined ? {} : { model }) }),
-        'key',
-      )
-    }
-    if (fromMs >= recentMs) return read(fromMs, toMs)
-    const pastMs = Math.min(toMs, recentMs - 1)
-    const name = JSON.stringify([accountId, model, fromMs, dayOf(pastMs)])
-    const { link, names } = this.parts
-    const late = String(await link.send(WHAT, 'get', [names.past(accountId)]))
-    let span = this.spans.get(name)
-    if (span?.late !== late) {
-      span = { late, uses: await read(fromMs, pastMs) }
-      this.keep(name, span)
-    }
-    return toMs < recentMs ? span.uses : added(span.uses, await read(recentMs, toMs))
-  }
-
-  private keep(name: string, span: Span): void {
-    this.spans.delete(name)
-    this.spans.set(name, span)
-    const [oldest] = this.spans.keys()
-    if (this.spans.size > MAX_SPANS && oldest !== undefined) this.spans.delete(oldest)
-  }
-}
-
-function dayOf(atMs: number): number {
-  return Math.floor(Math.max(0, atMs) / BUCKET_MS.day) * BUCKET_MS.day
-}
-
-/** The uses of one account together. */
-function added(some: readonly KeyUse[], more: readonly KeyUse[]): KeyUse[] {
-  const uses = new Map(some.map((use) => [use.keyId, use]))
-  for (const use of more) {
-    const before = uses.get(use.keyId)
-    uses.set(use.keyId, {
-      ...use,
-      requests: use.requests + (before?.requests ?? 0),
-      costNanoUsd: use.costNanoUsd + (before?.costNanoUsd ?? 0),
-      unpriced: use.unpriced + (before?.unpriced ?? 0),
-    })
-  }
-  return [...uses.values()]
 }

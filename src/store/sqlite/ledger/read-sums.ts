@@ -1,7 +1,7 @@
 /**
  * Queries for sums of usage. They run in the background thread.
  */
-import { byCost } from '../../records/count-usage.js'
+import { addUse, byCost } from '../../records/count-usage.js'
 import {
   PROPERTY_MARK,
   type GroupUse,
@@ -163,7 +163,7 @@ function bucketOf(atMs: number, lengthMs: number): number {
 }
 
 /** Spans cached in memory; each has as many entries as there are groups. */
-const MOST_SPANS = 8
+const MOST_SPANS = 16
 const FIGURES = ['requests', 'errors', 'input_tokens', 'output_tokens', 'cost_nano_usd', 'unpriced']
 const SUMS = FIGURES.map(added).join(', ')
 
@@ -207,47 +207,56 @@ export class GroupUses {
     const toMs = Math.max(fromMs, Math.ceil(query.toMs / hour) * hour)
     const firstDayMs = Math.ceil(fromMs / day) * day
     const afterLastMs = bucketOf(toMs, day)
-    if (firstDayMs >= afterLastMs) return this.ofHours({ ...query, fromMs, toMs })
+    if (firstDayMs >= afterLastMs) return [...this.ofHours({ ...query, fromMs, toMs })]
     const whole = this.ofDays({ ...query, fromMs: firstDayMs, toMs: afterLastMs - day })
-    const uses = new Map(whole.map((use) => [nameOf(use), use]))
-    addTo(uses, this.ofHours({ ...query, fromMs, toMs: firstDayMs }))
-    addTo(uses, this.ofHours({ ...query, fromMs: afterLastMs, toMs }))
+    const uses = byName(whole)
+    for (const use of this.ofHours({ ...query, fromMs, toMs: firstDayMs })) addUse(uses, use)
+    for (const use of this.ofHours({ ...query, fromMs: afterLastMs, toMs })) addUse(uses, use)
     return [...uses.values()]
   }
 
   /** The use in hours; `toMs` is exclusive. */
-  private ofHours(query: GroupUseQuery): GroupUse[] {
-    if (query.toMs <= query.fromMs) return []
+  private ofHours(query: GroupUseQuery): readonly GroupUse[] {
+    const { fromMs, toMs } = query
+    if (toMs <= fromMs) return []
     const { conditions, parameters, group } = conditionsOf(query, [])
     const columns = `account_id, key_id, model, ${FIGURES.join(', ')}`
     const sql = `SELECT ${group}, ${SUMS} FROM (${hourRows(conditions, columns)}) GROUP BY 1, 2`
     const [from = 0, , ...values] = parameters
-    return this.db
-      .prepare(sql)
-      .all(from, query.toMs - BUCKET_MS.hour, ...values)
-      .map(useIn)
+    const read = (): GroupUse[] =>
+      this.db
+        .prepare(sql)
+        .all(from, toMs - BUCKET_MS.hour, ...values)
+        .map(useIn)
+    return toMs <= this.runningMs() ? this.past('hours', query, read) : read()
   }
 
   private ofDays(span: Span): GroupUse[] {
-    const mark = this.db.prepare(`SELECT ${MARK_MS} AS at_ms`).get()
-    const runningMs = mark === undefined ? 0 : bucketOf(numberIn(mark, 'at_ms'), BUCKET_MS.day)
+    const runningMs = this.runningMs()
     if (span.fromMs >= runningMs) return this.read(span)
-    const past = this.ofPastDays({ ...span, toMs: Math.min(span.toMs, runningMs - BUCKET_MS.day) })
+    const ended = { ...span, toMs: Math.min(span.toMs, runningMs - BUCKET_MS.day) }
+    const past = this.past('days', ended, () => this.read(ended))
     if (span.toMs < runningMs) return [...past]
-    const uses = new Map(past.map((use) => [nameOf(use), use]))
-    addTo(uses, this.read({ ...span, fromMs: runningMs }))
+    const uses = byName(past)
+    for (const use of this.read({ ...span, fromMs: runningMs })) addUse(uses, use)
     return [...uses.values()]
   }
 
+  /** The start of the first day that has not ended, or whose hours are not all added up. */
+  private runningMs(): number {
+    const mark = this.db.prepare(`SELECT ${MARK_MS} AS at_ms`).get()
+    return mark === undefined ? 0 : bucketOf(numberIn(mark, 'at_ms'), BUCKET_MS.day)
+  }
+
   /** The use on past days, from the cache if no past day has changed. */
-  private ofPastDays(span: Span): readonly GroupUse[] {
+  private past(what: 'hours' | 'days', span: Span, read: () => GroupUse[]): readonly GroupUse[] {
     const version =
       this.db.prepare("SELECT value FROM meta WHERE name = 'days_changed'").get()?.['value'] ?? ''
     if (version !== this.version) this.cached.clear()
     this.version = version
     const { accountId, by, model, keyId, fromMs, toMs } = span
-    const name = JSON.stringify([accountId, by, model ?? '', keyId ?? '', fromMs, toMs])
-    const uses = this.cached.get(name) ?? this.read(span)
+    const name = JSON.stringify([what, accountId, by, model ?? '', keyId ?? '', fromMs, toMs])
+    const uses = this.cached.get(name) ?? read()
     this.cached.delete(name)
     this.cached.set(name, uses)
     const [oldest] = this.cached.keys()
@@ -350,27 +359,9 @@ function conditionsOf(
   }
 }
 
-function nameOf({ accountId, keyId }: GroupUse): string {
-  return `${accountId} ${keyId}`
-}
-
-function addTo(uses: Map<string, GroupUse>, more: readonly GroupUse[]): void {
-  for (const use of more) {
-    const before = uses.get(nameOf(use))
-    uses.set(nameOf(use), before === undefined ? use : sumOf(before, use))
-  }
-}
-
-function sumOf(one: GroupUse, other: GroupUse): GroupUse {
-  return {
-    ...one,
-    requests: one.requests + other.requests,
-    errors: one.errors + other.errors,
-    inputTokens: one.inputTokens + other.inputTokens,
-    outputTokens: one.outputTokens + other.outputTokens,
-    costNanoUsd: Math.min(MAX_COUNTER, one.costNanoUsd + other.costNanoUsd),
-    unpriced: one.unpriced + other.unpriced,
-  }
+/** The uses by name, as `addUse` names them. */
+function byName(uses: readonly GroupUse[]): Map<string, GroupUse> {
+  return new Map(uses.map((use) => [`${use.accountId} ${use.keyId}`, use]))
 }
 
 function useIn(row: Row): GroupUse {

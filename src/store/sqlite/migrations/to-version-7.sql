@@ -152,3 +152,8 @@ END;
 DROP INDEX usage_days_by_key;
 CREATE INDEX usage_days_by_key ON usage_days (account_id, key_id, start_ms, model, requests, errors, input_tokens,
 output_tokens, cost_nano_usd, unpriced) WHERE key_id >= '+';
+
+-- Lists in another order than that of time are read from this index alone.
+DROP INDEX entries_by_time;
+CREATE INDEX entries_by_time ON ledger_entries (at_ms, request_id, status, model, model_asked, upstream, input_tokens,
+output_tokens, cost_nano_usd, first_content_ms, duration_ms);
