@@ -20,7 +20,7 @@ import {
 import { readAccount, readKey, type AccountRecord } from '../../records/account-and-key-records.js'
 import type { KeyUse } from '../../usage-queries.js'
 import { textIn, type Connection, type Row } from '../driver.js'
-import { lastUseOf, lastUses, type GroupUses } from '../ledger/read-sums.js'
+import { lastUseOf, type GroupUses } from '../ledger/read-sums.js'
 
 const KEYS = `SELECT keys.id AS id, keys.account_id AS account_id, keys.record AS record, accounts.name AS name
   FROM keys JOIN accounts ON accounts.id = keys.account_id`
@@ -42,7 +42,7 @@ export class DirectoryTables {
     const span = { fromMs: sinceMs, toMs: nowMs }
     const isByUse = column === 'requests' || column === 'spend'
     const use = byKey(isByUse ? uses.ofKeys({ accountId, ...span }) : [])
-    const last = column === 'lastUsedAt' ? lastUses(this.db, accountId) : new Map<string, number>()
+    const last = column === 'lastUsedAt' ? uses.lastUses(accountId) : new Map<string, number>()
     const page = pageOfKeys(this.keyRows(accountId), query, {
       use: ({ id }) => use.get(id),
       lastUsedAtMs: ({ id }) => last.get(id),

@@ -167,6 +167,15 @@ const MOST_SPANS = 16
 const FIGURES = ['requests', 'errors', 'input_tokens', 'output_tokens', 'cost_nano_usd', 'unpriced']
 const SUMS = FIGURES.map(added).join(', ')
 
+const DAYS_MARK = 'SELECT * FROM days_mark'
+
+/** The last use of keys in the hours that their days include. */
+interface LastUses {
+  readonly version: string
+  readonly accountId: string | null
+  readonly rows: readonly Row[]
+}
+
 /** Days or hours from one to another (their starts, both included), grouped. */
 type Span = GroupUseQuery
 
@@ -180,6 +189,7 @@ export class GroupUses {
   private readonly db: Connection
   private readonly cached = new Map<string, readonly GroupUse[]>()
   private version: unknown = null
+  private lastInDays: LastUses | null = null
 
   constructor(db: Connection) {
     this.db = db
@@ -215,6 +225,38 @@ export class GroupUses {
     return [...uses.values()]
   }
 
+  /**
+   * The time of the last use of every key in the store of the account, or of all accounts (null). Those of
+   * hours that their days include are cached: they take one step in an index for each key.
+   */
+  lastUses(accountId: string | null): Map<string, number> {
+    const [owned, owner] = accountId === null ? ['', []] : [' WHERE account_id = ?1', [accountId]]
+    const version = JSON.stringify([this.daysChanged(), this.db.prepare(DAYS_MARK).get()])
+    if (this.lastInDays?.version !== version || this.lastInDays.accountId !== accountId) {
+      const ended = prepared(
+        this.db,
+        `SELECT id AS key_id, (SELECT max(last_at_ms) FROM usage_days WHERE start_ms = (
+             SELECT max(start_ms) FROM usage_days INDEXED BY usage_days_by_key WHERE
+             account_id = keys.account_id AND key_id = keys.id AND ${ONE_KEY})
+           AND account_id = keys.account_id AND key_id = keys.id) AS at_ms FROM keys${owned}`,
+      )
+      this.lastInDays = { version, accountId, rows: ended.all(...owner) }
+    }
+    const pending = prepared(
+      this.db,
+      `SELECT key_id, max(last_at_ms) AS at_ms FROM usage_pending WHERE
+       ${accountId === null ? "account_id <> ''" : 'account_id = ?1'} AND ${ONE_KEY} GROUP BY key_id`,
+    )
+    const uses = new Map<string, number>()
+    for (const row of [...this.lastInDays.rows, ...pending.all(...owner)]) {
+      const { at_ms: atMs } = row
+      if (typeof atMs !== 'number') continue
+      const keyId = textIn(row, 'key_id')
+      uses.set(keyId, Math.max(uses.get(keyId) ?? 0, atMs))
+    }
+    return uses
+  }
+
   /** The use in hours; `toMs` is exclusive. */
   private ofHours(query: GroupUseQuery): readonly GroupUse[] {
     const { fromMs, toMs } = query
@@ -248,10 +290,16 @@ export class GroupUses {
     return mark === undefined ? 0 : bucketOf(numberIn(mark, 'at_ms'), BUCKET_MS.day)
   }
 
+  /** A value that changes with the sums of past days. */
+  private daysChanged(): unknown {
+    return (
+      this.db.prepare("SELECT value FROM meta WHERE name = 'days_changed'").get()?.['value'] ?? ''
+    )
+  }
+
   /** The use on past days, from the cache if no past day has changed. */
   private past(what: 'hours' | 'days', span: Span, read: () => GroupUse[]): readonly GroupUse[] {
-    const version =
-      this.db.prepare("SELECT value FROM meta WHERE name = 'days_changed'").get()?.['value'] ?? ''
+    const version = this.daysChanged()
     if (version !== this.version) this.cached.clear()
     this.version = version
     const { accountId, by, model, keyId, fromMs, toMs } = span
@@ -410,30 +458,4 @@ export function lastUseOf(
     const atMs = last.get(accountId, keyId)?.['at_ms']
     return typeof atMs === 'number' ? [[keyId, atMs]] : []
   })
-}
-
-/** The time of the last use of every key in the store of the account, or of all accounts (null). */
-export function lastUses(db: Connection, accountId: string | null): Map<string, number> {
-  const [owned, owner] = accountId === null ? ['', []] : [' WHERE account_id = ?1', [accountId]]
-  // One step in an index for each key: there are a hundred times as many sums of days as keys.
-  const ended = prepared(
-    db,
-    `SELECT id AS key_id, (SELECT max(last_at_ms) FROM usage_days WHERE start_ms = (
-         SELECT max(start_ms) FROM usage_days INDEXED BY usage_days_by_key WHERE
-         account_id = keys.account_id AND key_id = keys.id AND ${ONE_KEY})
-       AND account_id = keys.account_id AND key_id = keys.id) AS at_ms FROM keys${owned}`,
-  )
-  const pending = prepared(
-    db,
-    `SELECT key_id, max(last_at_ms) AS at_ms FROM usage_pending WHERE
-     ${accountId === null ? "account_id <> ''" : 'account_id = ?1'} AND ${ONE_KEY} GROUP BY key_id`,
-  )
-  const uses = new Map<string, number>()
-  for (const row of [...ended.all(...owner), ...pending.all(...owner)]) {
-    const { at_ms: atMs } = row
-    if (typeof atMs !== 'number') continue
-    const keyId = textIn(row, 'key_id')
-    uses.set(keyId, Math.max(uses.get(keyId) ?? 0, atMs))
-  }
-  return uses
 }
