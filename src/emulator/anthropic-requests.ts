@@ -20,7 +20,7 @@ import {
 } from './emulated-exchange.js'
 import { textOf } from './openai-requests.js'
 import type { RandomSource } from './seeded-random.js'
-import { signState, verifyState } from './signature.js'
+import { signState, verifyState } from './state-signatures.js'
 
 /** A valid messages request. */
 export interface AnthropicRequest {

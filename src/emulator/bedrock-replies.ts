@@ -28,7 +28,7 @@ import {
 } from './emulated-exchange.js'
 import { generateOutput } from './model-output.js'
 import { lettersOf, seededRandom, type RandomSource } from './seeded-random.js'
-import { signState } from './signature.js'
+import { signState } from './state-signatures.js'
 
 /**
  * Bedrock answers so, with status 200, to a path that it does not have, such as one with a bare slash in the

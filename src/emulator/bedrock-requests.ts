@@ -20,7 +20,7 @@ import {
   type ParsedRequest,
   type ToolResult,
 } from './emulated-exchange.js'
-import { verifyState } from './signature.js'
+import { verifyState } from './state-signatures.js'
 
 /** What a path of the runtime does with a model. */
 export type BedrockAction =

@@ -4,7 +4,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { stringOf, type JsonObject } from '../formats/chat/json.js'
-import type { AuthorizedRequest, CloudTokens } from './cloud-tokens.js'
+import type { AuthorizedRequest, CloudTokens } from './cloud-credentials.js'
 import { errorReply, type Provider, type Reply } from './emulated-exchange.js'
 
 /** A request to a platform as the request to the vendor's own API. */

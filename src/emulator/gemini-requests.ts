@@ -21,7 +21,7 @@ import {
   type FrameWriter,
 } from './emulated-exchange.js'
 import type { RandomSource } from './seeded-random.js'
-import { signState, verifyState } from './signature.js'
+import { signState, verifyState } from './state-signatures.js'
 
 /** A valid generateContent request. */
 export interface GeminiRequest {

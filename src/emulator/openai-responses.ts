@@ -40,7 +40,7 @@ import {
   textOf,
 } from './openai-requests.js'
 import { seededRandom, lettersOf, type RandomSource } from './seeded-random.js'
-import { signState, verifyState } from './signature.js'
+import { signState, verifyState } from './state-signatures.js'
 
 function framed(event: JsonObject): string {
   const { type } = event

@@ -15,7 +15,7 @@ import {
   vendorHeaders,
   type CloudCall,
 } from './cloud-platforms.js'
-import { CloudTokens, type TokenState } from './cloud-tokens.js'
+import { CloudTokens, type TokenState } from './cloud-credentials.js'
 import { errorReply, type ParsedRequest, type Provider, type Reply } from './emulated-exchange.js'
 import { applyFaults } from './faults/content-faults.js'
 import {

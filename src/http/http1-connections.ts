@@ -7,15 +7,8 @@ import type { Duplex } from 'node:stream'
 import type { ErrorKind, WireError } from '../errors.js'
 import { newRequestId } from './request-id.js'
 import type { HttpRequest, HttpResponse, Upgrade } from './message.js'
-import {
-  breachOf,
-  interrupt,
-  refuseSocket,
-  TOO_MANY,
-  isBodyLate,
-  LATE_BODY,
-  type StallWatch,
-} from './refuse-request.js'
+import { breachOf, interrupt, refuseSocket, TOO_MANY } from './refuse-request.js'
+import { isBodyLate, LATE_BODY, type StallWatch } from './slow-clients.js'
 
 /** Time for the rest of an unread body before its connection closes. */
 const DRAIN_BODY_MS = 250

@@ -14,14 +14,8 @@ import type { ErrorKind } from '../errors.js'
 import type { Exchange } from './http1-connections.js'
 import { newRequestId } from './request-id.js'
 import type { HttpRequest } from './message.js'
-import {
-  interrupt,
-  refuseRequest,
-  TOO_MANY,
-  isBodyLate,
-  LATE_BODY,
-  type StallWatch,
-} from './refuse-request.js'
+import { interrupt, refuseRequest, TOO_MANY } from './refuse-request.js'
+import { isBodyLate, LATE_BODY, type StallWatch } from './slow-clients.js'
 
 /** What the sessions need from the listener. Times are in milliseconds. */
 export interface Http2SessionsOptions {

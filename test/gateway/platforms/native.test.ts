@@ -4,7 +4,7 @@
  * Method: a gateway in front of the emulated clouds, which verify signatures and tokens.
  */
 import t from 'tap'
-import { EMULATED_KEYS } from '../../../src/emulator/cloud-tokens.js'
+import { EMULATED_KEYS } from '../../../src/emulator/cloud-credentials.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { startUpstream } from '../../helpers/upstream.js'
 import { startCloud } from './capture.js'

@@ -9,7 +9,7 @@ import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { IdentityConfig } from '../../../../src/config/config.js'
-import { EMULATED_KEYS } from '../../../../src/emulator/cloud-tokens.js'
+import { EMULATED_KEYS } from '../../../../src/emulator/cloud-credentials.js'
 import { startEmulator, type Emulator } from '../../../../src/emulator/server.js'
 import {
   sourceOf,
