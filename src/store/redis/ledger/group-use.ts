@@ -71,7 +71,7 @@ export class RedisGroupUse {
     return most === undefined ? found : found.sort(byCost).slice(0, most)
   }
 
-  /** See `Ledger.groupUse`. Gives way to other work between accounts. */
+  /** See `Ledger.groupUse`. Lets other work run between accounts. */
   async of(query: GroupUseQuery): Promise<GroupUse[]> {
     const { accountId } = query
     const span = { ...query, ...wholeHours(query, this.parts.nowMs()) }

@@ -2,8 +2,8 @@
  * Pages of entries in an order other than that of time. No index has these orders, because each would cost
  * every request: the entries that match are read and SQLite keeps the first ones. They are read from the
  * smallest index, from that of time, which has the values of all orders (a million in an eighth of a second),
- * or in the order of the file (in twice that time). Keys and accounts are read one after another in the order
- * of their names. The queries run in the background thread.
+ * or in the order of the file (in twice that time). Keys and accounts are read in sequence, in the order of
+ * their names. The queries run in the background thread.
  */
 import {
   cursorOfPlace,
