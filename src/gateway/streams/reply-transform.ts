@@ -1,7 +1,7 @@
 /**
  * The stream of a reply to the client: the upstream's bytes in, the client's bytes out. A thin shell around a
  * pure translation (`formats/translated-stream.ts`, or a watcher if both sides use the same dialect). Has no
- * socket and no timer. Until it is piped to the client, its read buffer holds the output.
+ * socket and no timer. Until the client reads it, its read buffer holds the output.
  */
 import { Transform, type TransformCallback } from 'node:stream'
 import type { WireError } from '../../errors.js'
@@ -87,7 +87,6 @@ export class ReplyTransform extends Transform {
     this.isDrained = true
     // Others may get the events of the log.
     if (this.log === null) this.translation.unguard?.()
-    this.unpipe()
     this.removeAllListeners('data')
     this.resume()
   }

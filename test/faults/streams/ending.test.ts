@@ -9,6 +9,7 @@ import {
   checkAfter,
   eventually,
   isComplete,
+  openClient,
   question,
   recordingOf,
   series,
@@ -59,6 +60,30 @@ for (const { name, model } of UPSTREAMS) {
     }
     t.equal(upstream.connections.length, 1, 'one connection for all')
     t.equal(await series(gateway, `sluice_attempts_total{upstream="${name}",kind="ok"}`), 3)
+  })
+
+  void t.test(`${name}: a stream that arrives whole is sent in one write`, async (t) => {
+    watchProcess(t)
+    const probe = await startGateway(t)
+    const body = question(model, true, { max_tokens: 100 })
+    const recording = await recordingOf(probe, body)
+    const upstream = await startSocketUpstream(t, ({ socket }) => {
+      const head = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: '
+      socket.write(`${head}${Buffer.byteLength(recording.body)}\r\n\r\n${recording.body}`)
+    })
+    const key = name === 'google' ? 'gemini' : name
+    const gateway = await startGateway(t, { upstreams: { [key]: upstream.url } })
+    // The timer for heads that wait too long may split one of them.
+    const reads: number[] = []
+    while (reads.length < 5 && !reads.includes(1)) {
+      const client = openClient(t, gateway, { body })
+      let count = 0
+      client.socket.on('data', () => (count += 1))
+      await eventually(() => client.text().endsWith('\r\n0\r\n\r\n'), 'the end')
+      t.match(client.text(), 'data: [DONE]')
+      reads.push(count)
+    }
+    t.ok(reads.includes(1), `head, content and end together: in ${reads.join(', ')} writes`)
   })
 
   void t.test(`${name}: one attempt per failure`, async (t) => {
