@@ -62,6 +62,8 @@ interface WholeProps<Row> extends RowsProps<Row> {
   readonly name?: string
   /** The order without `sort` in the address: a column's id, with `-` for descending. */
   readonly usualSort?: string
+  /** They are a few of many, and are not sorted: the first of them would not be the first of all. */
+  readonly isPart?: boolean
 }
 
 interface ListProps<Row> extends RowsProps<Row> {
@@ -115,12 +117,13 @@ interface SortedProps<Row> extends RowsProps<Row> {
   /** `spend`, `-spend`. */
   readonly order: string | null
   readonly list?: List<Row>
+  readonly isPart?: boolean
 }
 
 function Sorted<Row extends object>(props: SortedProps<Row>) {
   const { caption, columns, rows, keyOf, open, actions, name, order, list } = props
   const isList = list !== undefined
-  const isSortable = list?.sortable ?? true
+  const isSortable = list?.sortable ?? props.isPart !== true
   const definitions = useMemo(
     () => columns.map((column) => define(column, isList, isSortable)),
     [columns, isList, isSortable],

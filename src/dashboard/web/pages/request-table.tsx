@@ -2,8 +2,9 @@
 import { lazy, Suspense, type ReactNode } from 'react'
 import type { RequestRow } from '../../server/schema/schema.js'
 import type { List } from '../api/cache.js'
+import { amounts, durations, names, times } from '../components/columns.js'
 import { DataTable, type Column } from '../components/data-table.js'
-import { Absent, Money, Name, Time, Took } from '../components/values.js'
+import { Absent } from '../components/values.js'
 import { kindText } from '../format/failure-texts.js'
 import { count } from '../format/number.js'
 import { setQuery, useLocation } from '../routing.js'
@@ -64,23 +65,12 @@ function Tokens({ usage, source }: Pick<RequestRow, 'usage' | 'source'>) {
 }
 
 /** Of all accounts, each row names its own. */
-const ACCOUNT: Column<RequestRow> = {
-  id: 'account',
-  head: 'Account',
-  cell: ({ accountName, accountId }) => <Name text={accountName ?? accountId} />,
-  sort: 'account',
-  text: true,
+const ACCOUNT = names<RequestRow>('account', 'Account', (row) => row.accountName ?? row.accountId, {
   minor: true,
-}
+})
 
 const COLUMNS: readonly Column<RequestRow>[] = [
-  {
-    id: 'when',
-    head: 'When',
-    cell: ({ atMs }) => <Time ms={atMs} />,
-    sort: 'atMs',
-    first: 'desc',
-  },
+  times('atMs', 'When', ({ atMs }) => atMs),
   {
     id: 'status',
     head: 'Status',
@@ -88,29 +78,9 @@ const COLUMNS: readonly Column<RequestRow>[] = [
     sort: 'status',
     first: 'desc',
   },
-  {
-    id: 'model',
-    head: 'Model',
-    cell: (row) => <Name text={modelOf(row)} strong />,
-    sort: 'model',
-    text: true,
-  },
-  {
-    id: 'upstream',
-    head: 'Upstream',
-    cell: ({ upstream }) => (upstream === null ? <Absent /> : <Name text={upstream} />),
-    sort: 'upstream',
-    text: true,
-    minor: true,
-  },
-  {
-    id: 'key',
-    head: 'Key',
-    cell: ({ keyName, keyId }) => <Name text={keyName ?? keyId} />,
-    sort: 'key',
-    text: true,
-    minor: true,
-  },
+  names('model', 'Model', modelOf, { strong: true }),
+  names('upstream', 'Upstream', ({ upstream }) => upstream, { minor: true }),
+  names('key', 'Key', ({ keyName, keyId }) => keyName ?? keyId, { minor: true }),
   {
     id: 'tokens',
     head: 'Tokens in · out',
@@ -119,29 +89,11 @@ const COLUMNS: readonly Column<RequestRow>[] = [
     numeric: true,
     minor: true,
   },
-  {
-    id: 'cost',
-    head: 'Cost',
-    cell: ({ costNanoUsd }) => <Money nano={costNanoUsd} />,
-    sort: 'costNanoUsd',
-    numeric: true,
-  },
-  {
-    id: 'first',
-    head: 'First token',
-    cell: ({ hops }) => <Took ms={hops.firstContent ?? null} />,
-    sort: 'firstTokenMs',
-    numeric: true,
+  amounts('costNanoUsd', 'Cost', ({ costNanoUsd }) => costNanoUsd),
+  durations('firstTokenMs', 'First token', ({ hops }) => hops.firstContent ?? null, {
     minor: true,
-  },
-  {
-    id: 'took',
-    head: 'Took',
-    cell: ({ durationMs }) => <Took ms={durationMs} />,
-    sort: 'durationMs',
-    numeric: true,
-    extra: true,
-  },
+  }),
+  durations('durationMs', 'Took', ({ durationMs }) => durationMs, { extra: true }),
 ]
 
 const ALL_COLUMNS = [...COLUMNS.slice(0, 3), ACCOUNT, ...COLUMNS.slice(3)]
@@ -166,6 +118,6 @@ export function RequestTable(props: RequestListProps | RequestRowsProps) {
     open: ({ requestId }: RequestRow) => setQuery({ request: requestId }),
     nameOf: (row: RequestRow) => `request to ${modelOf(row)}, ${row.status}`,
   }
-  if ('rows' in props) return <DataTable {...shared} rows={props.rows} />
+  if ('rows' in props) return <DataTable {...shared} rows={props.rows} isPart />
   return <DataTable {...shared} {...props} unit="request" holds="Requests are still recorded." />
 }

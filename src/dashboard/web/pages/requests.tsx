@@ -3,11 +3,11 @@ import type { Cause, Key, RequestRow } from '../../server/schema/schema.js'
 import { useList, useLive, useResource } from '../api/cache.js'
 import type { Query } from '../api/client.js'
 import { read } from '../api/endpoints.js'
-import { Button, SaveCsv } from '../components/button.js'
-import { FilterBar, type ListFilter } from '../components/filter-bar.js'
+import { SaveCsv } from '../components/button.js'
+import { FilterBar, NoMatches, type ListFilter } from '../components/filter-bar.js'
 import { type Option } from '../components/form.js'
 import { FirstCall } from '../components/request-code.js'
-import { Empty, Pulse } from '../components/states.js'
+import { Pulse } from '../components/states.js'
 import { CAUSE_NAMES, CAUSES, KINDS } from '../format/failure-texts.js'
 import { plural } from '../format/number.js'
 import { FORMAT_NAMES } from '../format/request-formats.js'
@@ -28,6 +28,7 @@ export function RequestsPage() {
   const scope = useScope()
   const nowMs = Math.floor(useNow() / STEP_MS) * STEP_MS
   const filters = filtersIn(query, nowMs)
+  const known = useFilters()
   const asked: Query = { account: scope, ...queryOf(filters) }
   return (
     <Page
@@ -35,21 +36,26 @@ export function RequestsPage() {
       purpose="Each request with its cost and timing. Prompts and replies are kept only where they are recorded."
       scoped
       action={<SaveCsv path="/requests.csv" query={asked} />}
-      filters={<RequestFilters filters={filters} />}
+      filters={<RequestFilters filters={filters} known={known} />}
     >
-      <List asked={asked} filters={filters} />
+      <List asked={asked} filters={filters} known={known} />
       <OpenedRequest />
     </Page>
   )
 }
 
-interface ListProps {
-  readonly asked: Query
+interface FiltersProps {
   readonly filters: Filters
+  /** Those that can be added. */
+  readonly known: readonly ListFilter[]
+}
+
+interface ListProps extends FiltersProps {
+  readonly asked: Query
 }
 
 /** One page of requests. The first page states how many newer ones there are, and shows them on demand. */
-function List({ asked, filters }: ListProps) {
+function List({ asked, filters, known }: ListProps) {
   const { query } = useLocation()
   const list = useList('/requests', { ...asked, limit: PAGE }, ({ rows }) => rows, {
     sortable: true,
@@ -74,7 +80,13 @@ function List({ asked, filters }: ListProps) {
       </button>
       <RequestTable
         list={list}
-        empty={waiting.length > 0 ? null : <NoRequests filters={filters} />}
+        empty={
+          waiting.length > 0 ? null : (
+            <NoMatches what="requests" filters={known}>
+              <FirstCall what="Each request with its cost and timing." />
+            </NoMatches>
+          )
+        }
       />
     </div>
   )
@@ -86,29 +98,12 @@ function isNew(row: RequestRow, shown: readonly RequestRow[]): boolean {
   return shown.every(({ requestId }) => requestId !== row.requestId)
 }
 
-function NoRequests({ filters }: { readonly filters: Filters }) {
-  if (!isFiltered(filters)) return <FirstCall what="Each request with its cost and timing." />
-  return (
-    <Empty title="No requests match these filters">
-      <p>Widen the time range or remove a filter.</p>
-      <p>
-        <Button onClick={clearFilters}>Clear filters</Button>
-      </p>
-    </Empty>
-  )
-}
-
-/** Removes all filters from the address. */
-function clearFilters(): void {
-  setFilter(Object.fromEntries(FILTER_NAMES.map((name) => [name, null])))
-}
-
-function RequestFilters({ filters }: { readonly filters: Filters }) {
+function RequestFilters({ filters, known }: FiltersProps) {
   const { outcome, toMs } = filters
   return (
     <FilterBar
       search={{ label: 'Search requests', hint: 'Request id or client request id' }}
-      filters={useFilters()}
+      filters={known}
     >
       <button
         type="button"
@@ -282,26 +277,6 @@ interface Filters {
   readonly toMs: string
 }
 
-/** The query parameters that are filters. */
-const FILTER_NAMES = [
-  'search',
-  'status',
-  'outcome',
-  'cause',
-  'upstream',
-  'model',
-  'deprecated',
-  'key',
-  'accountId',
-  'parent',
-  'member',
-  'label',
-  'format',
-  'since',
-  'fromMs',
-  'toMs',
-] as const
-
 /** Filters that only the server can apply to the latest requests. */
 const UNKNOWN_HERE = ['toMs', 'deprecated', 'parent', 'member'] as const
 
@@ -319,8 +294,8 @@ export const SINCE_MS: Readonly<Record<string, number>> = {
  * Filters of the page of requests: from the address to a query of the API, and applied to single rows. Pure.
  */
 function filtersIn(query: URLSearchParams, nowMs: number): Filters {
-  const text = (name: (typeof FILTER_NAMES)[number]): string => query.get(name) ?? ''
-  const matching = (name: (typeof FILTER_NAMES)[number], pattern: RegExp): string =>
+  const text = (name: keyof Filters | 'since'): string => query.get(name) ?? ''
+  const matching = (name: keyof Filters, pattern: RegExp): string =>
     pattern.test(text(name)) ? text(name) : ''
   const sinceMs = SINCE_MS[text('since')]
   return {
@@ -346,11 +321,6 @@ function filtersIn(query: URLSearchParams, nowMs: number): Filters {
 function queryOf(filters: Filters): Readonly<Record<string, string>> {
   const { search, key, format, ...same } = filters
   return { ...same, anyId: search, keyId: key, ingress: format }
-}
-
-/** Whether any filter is set. */
-function isFiltered(filters: Filters): boolean {
-  return Object.values(filters).some((value) => value !== '')
 }
 
 /** Whether a request matches the filters, as in the API. */
