@@ -181,7 +181,7 @@ export async function series(gateway: TestGateway, name: string): Promise<number
   return Number(line?.slice(name.length + 1) ?? 0)
 }
 
-/** Calls `isSo` every 5 ms until it returns true, and resolves with the elapsed time; rejects after `ms`. */
+/** Calls `isSo` until it returns true, and resolves with the elapsed time; rejects after `ms`. */
 export async function eventually(
   isSo: () => boolean | Promise<boolean>,
   what: string,
@@ -190,8 +190,10 @@ export async function eventually(
   const began = performance.now()
   const watch = stopwatch()
   while (!(await isSo())) {
-    if (performance.now() - began > ms) throw new Error(`still not so after ${ms} ms: ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 5))
+    const waitedMs = performance.now() - began
+    if (waitedMs > ms) throw new Error(`still not so after ${ms} ms: ${what}`)
+    // Many conditions ask the gateway: few questions while they wait for long.
+    await new Promise((resolve) => setTimeout(resolve, Math.max(5, Math.min(waitedMs / 20, 100))))
   }
   return watch()
 }
