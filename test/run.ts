@@ -43,7 +43,8 @@ const parts = process.argv.slice(2)
  * the lines of the sources.
  */
 const sourceMaps = parts.length === 0 ? [] : ['--enable-source-maps']
-const WITHOUT_HOOKS = ['-u', 'NODE_OPTIONS', process.execPath, ...sourceMaps]
+const WITHOUT_COVERAGE = ['-u', 'NODE_OPTIONS', process.execPath, ...sourceMaps]
+const WITHOUT_ASYNC_HOOKS = ['--import', `./${FOLDER}/without-async-hooks.js`]
 const files = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })
   .map((name) => join(FOLDER, name))
   .filter((path) => path.endsWith('.test.js'))
@@ -87,7 +88,7 @@ for (const name of files) {
   // Tap applies the same limit in the file, and then reports the subtest that did not end.
   const env = { ...process.env, TAP_TIMEOUT: String(timeout / 1000) }
   const options = { name, buffered: true, stdio: 'pipe' as const, env, timeout }
-  const spawned = t.spawn('env', [...WITHOUT_HOOKS, name], options)
+  const spawned = t.spawn('env', [...WITHOUT_COVERAGE, ...WITHOUT_ASYNC_HOOKS, name], options)
   const file = spawned.subtest
   if (file === null) continue
   let written = Promise.resolve(Buffer.alloc(0))
