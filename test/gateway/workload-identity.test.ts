@@ -24,6 +24,7 @@ import {
 } from '../helpers/issuer.js'
 import { rowsOf } from '../helpers/ledger.js'
 import { freshDatabases, redisMissing, startRedis } from '../helpers/redis.js'
+import { stopwatch } from '../helpers/stopwatch.js'
 
 interface Scene {
   readonly gateway: TestGateway
@@ -342,14 +343,14 @@ function denials(
     // `fetch` drops what it has not read when the connection is closed.
     const streaming = untilClosed(stream)
     const settings = { identity: 'kubernetes', reason: '', expiresAtMs: null }
-    const beganMs = performance.now()
+    const watch = stopwatch()
     const denial = await denyIdentity(store, { ...settings, sub: 'a', jti: null })
     await denyIdentity(store, { ...settings, sub: null, jti: 'j2' })
     await denyIdentity(store, { ...settings, identity: 'another', sub: 'c', jti: null })
     const past = { ...settings, expiresAtMs: Date.now() - 1 }
     await denyIdentity(store, { ...past, sub: 'c', jti: null })
     t.match(await streaming, /jwt_revoked/, 'a running request ends with the error')
-    t.ok(performance.now() - beganMs < 5_000, 'soon')
+    t.ok(watch() < 5_000, 'soon')
     for (const token of [bySub, byJti]) {
       const reply = await until401(all, token)
       t.equal(reply.kind, 'jwt_revoked')

@@ -6,6 +6,15 @@ const TICK_MS = 5
 /** Time between two ticks above this limit is not counted. */
 const MOST_MS = 2 * TICK_MS
 
+/** The milliseconds of CPU time that this process has used since the call. */
+export function cpuWatch(): () => number {
+  const began = process.cpuUsage()
+  return () => {
+    const { user, system } = process.cpuUsage(began)
+    return (user + system) / 1000
+  }
+}
+
 /** Starts the watch; the returned function stops it and returns the milliseconds. */
 export function stopwatch(): () => number {
   let countedMs = 0

@@ -16,6 +16,7 @@ import { rowsOf } from '../helpers/ledger.js'
 import { allKeys } from '../helpers/lists.js'
 import { BIG_BYTES } from './provider.js'
 import { openStage, type Stage } from './stage.js'
+import { stopwatch } from '../helpers/stopwatch.js'
 
 /** Sends bytes on a new connection and returns everything until its end. */
 async function raw(port: number, text: string): Promise<string> {
@@ -280,10 +281,11 @@ void t.test('a revoked key closes its WebSocket within a second', async (t) => {
   const account = await store.accountByEmail('test@example.com')
   const [key] = await allKeys(store, account?.id ?? '')
   const closed = once(socket, 'close')
-  const beganMs = performance.now()
+  const watch = stopwatch()
   await revokeKey(store, { accountId: account?.id ?? '', id: key?.id ?? '' })
   await closed
-  t.ok(performance.now() - beganMs < 1000, `${Math.round(performance.now() - beganMs)} ms`)
+  const tookMs = watch()
+  t.ok(tookMs < 1000, `${Math.round(tookMs)} ms`)
   await store.close()
   await eventually(() => stage.provider.sockets.size === 0, 'the upstream WebSocket is closed')
   await eventually(() => gateway.lines.length > 0, 'the line')
@@ -296,10 +298,12 @@ void t.test('a drain closes WebSockets at its deadline', async (t) => {
   await once(socket, 'message')
   const closed = once(socket, 'close')
   const beganMs = performance.now()
+  const watch = stopwatch()
   await stage.gateway.plane.drain()
   await closed
+  const ownMs = watch()
   const tookMs = performance.now() - beganMs
-  t.ok(tookMs > 300 && tookMs < 3000, `${Math.round(tookMs)} ms`)
+  t.ok(tookMs > 300 && ownMs < 3000, `${Math.round(tookMs)} ms`)
 })
 
 void t.test('refused upgrades get one error and a closed connection', async (t) => {

@@ -6,6 +6,7 @@ import t from 'tap'
 import { headersForClient, headersForUpstream } from '../../src/gateway/native/admit-native.js'
 import { isAllowed, nativePathOf, nativeUrl } from '../../src/gateway/native/native-path.js'
 import { usageIn } from '../../src/gateway/native/native-attempt.js'
+import { cpuWatch } from '../helpers/stopwatch.js'
 
 const segments = (path: string): readonly string[] => nativePathOf(path)?.segments ?? []
 
@@ -50,9 +51,9 @@ void t.test('* matches one or more segments', (t) => {
   t.notOk(open('v1/*/content', 'v1/files/a/contents'))
   t.notOk(isAllowed([{ method: 'GET', segments: ['v1'] }], 'POST', ['v1']))
   const long = Array.from({ length: 8000 }, () => 'a')
-  const beganMs = performance.now()
+  const watch = cpuWatch()
   t.notOk(isAllowed([{ method: 'GET', segments: ['*', 'a', '*', 'a', '*', 'b'] }], 'GET', long))
-  t.ok(performance.now() - beganMs < 50)
+  t.ok(watch() < 50)
   t.end()
 })
 

@@ -10,6 +10,7 @@ import { createSnapshot } from '../../../src/config/create-snapshot.js'
 import { ModelList } from '../../../src/gateway/generation.js'
 import { Prices } from '../../../src/ledger/find-price.js'
 import { createRouter } from '../../../src/gateway/routing/router.js'
+import { cpuWatch } from '../../helpers/stopwatch.js'
 
 void t.test('keys with long model lists count by their size', (t) => {
   const cache = new AuthCache(1_000, 10)
@@ -51,9 +52,9 @@ void t.test('a header above 512 characters is not cached', (t) => {
 
 void t.test('looking up the price of a very long model name takes less than 50 ms', (t) => {
   const prices = new Prices([], [])
-  const startMs = performance.now()
+  const watch = cpuWatch()
   t.equal(prices.find('one', 'gpt', 'a-'.repeat(5_000_000)), null)
-  t.ok(performance.now() - startMs < 50)
+  t.ok(watch() < 50)
   t.end()
 })
 

@@ -10,6 +10,7 @@ import { offerSetUp } from '../../../src/dashboard/server/sign-in/set-up.js'
 import { createLogger } from '../../../src/observe/log.js'
 import { Metrics } from '../../../src/observe/metrics/metrics.js'
 import { PASSWORD, startStage } from '../fixtures/stage.js'
+import { stopwatch } from '../../helpers/stopwatch.js'
 
 function secretIn(url: string): string {
   return url.slice(url.indexOf('#') + 1)
@@ -136,8 +137,8 @@ void t.test('K-175: a password may be long, of any script, and begin with a spac
     t.equal((await stage.browser().signIn(email, password)).status, 200)
     t.equal((await stage.browser().signIn(email, password.trim().slice(0, -1))).status, 401)
   }
-  const beganMs = performance.now()
+  const watch = stopwatch()
   const body = { email: 'big@example.com', password: 'x'.repeat(1_000_000) }
   t.equal((await stage.browser().ask('POST', '/sign-up', { body })).status, 413)
-  t.ok(performance.now() - beganMs < 1_000, 'and a megabyte is not hashed')
+  t.ok(watch() < 1_000, 'and a megabyte is not hashed')
 })

@@ -11,6 +11,7 @@ import type { Store } from '../../../src/store/store.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { allKeys } from '../../helpers/lists.js'
 import { series } from '../scene.js'
+import { stopwatch } from '../../helpers/stopwatch.js'
 
 type Change = (store: Store, accountId: string, keyId: string) => Promise<unknown>
 
@@ -51,9 +52,9 @@ for (const [what, change] of CHANGES) {
       const account = await store.accountByEmail('test@example.com')
       const [key] = await allKeys(store, account?.id ?? '')
       await change(store, account?.id ?? '', key?.id ?? '')
-      const changedMs = performance.now()
+      const watch = stopwatch()
       await reading
-      t.ok(performance.now() - changedMs < 5000)
+      t.ok(watch() < 5000)
       await store.close()
       t.match(text, /"kind":"unauthenticated"/)
       t.notMatch(text, /\[DONE\]/)
