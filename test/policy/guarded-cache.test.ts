@@ -101,7 +101,7 @@ async function exercise(t: Test, store?: string): Promise<void> {
       t.match(second.text, 'Write to [email].')
       const streamed = await ask('I am cyd@example.com', { stream: true })
       t.equal(streamed.cache, 'hit')
-      t.notMatch(streamed.text, 'eve')
+      t.notMatch(streamed.text, 'eve@')
       t.equal(count(), asked, 'no more upstream requests')
       const rows = await rowsOf(gateway)
       t.match(rows.at(-1), { cacheHit: true, costNanoUsd: 0, guardrails: 'pii:mask' })

@@ -29,7 +29,7 @@ void t.test('accounts: found, given a plan, disabled and enabled', async (t) => 
   const id = account?.id ?? ''
   await stage.store.ledger.settle(aRow(id))
 
-  const found = accountsReply.parse((await root.get('/accounts?search=ADA')).json)
+  const found = accountsReply.parse((await root.get('/accounts?search=ADA%40')).json)
   t.match(found, {
     next: null,
     accounts: [{ id, liveKeys: 1, requests: 1, spendNanoUsd: 1_500_000 }],
