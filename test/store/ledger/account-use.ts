@@ -68,3 +68,30 @@ function textOf(use: AccountUse): string {
   const key = [month, accountId, accountPath || '-', keyId, model, labels || '-']
   return [...key, requests, failed, inputTokens, outputTokens, costNanoUsd, unpriced].join(' ')
 }
+
+/** Days that ended long ago are read again if their entries changed. */
+export async function usedInEndedDays(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
+  const [from, to] = [Date.UTC(2020, 1), Date.UTC(2020, 2)]
+  const at = (day: number, ms = 0): number => from + (day - 1) * DAY + ms
+  const settle = (atMs: number, costNanoUsd: number) => ledger.settle(aRow({ atMs, costNanoUsd }))
+  for (let day = 1; day <= 29; day += 7) {
+    await Promise.all([settle(at(day), day), settle(at(day + 1) - 1, 100 * day)])
+  }
+  const cost = async (fromMs = from, toMs = to): Promise<number> => {
+    const uses = await ledger.accountUse({ fromMs, toMs })
+    return uses.reduce((sum, { costNanoUsd }) => sum + costNanoUsd, 0)
+  }
+  const days = 1 + 8 + 15 + 22 + 29
+  for (let reads = 0; reads < 2; reads += 1) {
+    t.equal(await cost(), 101 * days)
+    t.equal(await cost(at(8, 1)), 101 * (days - 1) - 8, 'from within a day')
+    t.equal(await cost(from, at(9, -1)), 1 + 100 + 8, 'until within a day')
+  }
+  await Promise.all([settle(at(8, 5), 7), settle(at(10), 3)])
+  t.equal(await cost(), 101 * days + 10, 'late entries are added')
+  const nothing = { hoursBeforeMs: 0, daysBeforeMs: 0 }
+  for (const entriesBeforeMs of [at(8, 3), at(16), to]) {
+    await ledger.prune({ ...nothing, entriesBeforeMs })
+    t.equal(await cost(), 101 * days + 10, 'removed entries stay in the month')
+  }
+}

@@ -12,7 +12,7 @@ import { crowds, exactness } from './races.js'
 import { expiry, jumps, renewal } from './leases.js'
 import { bounded, pages, sorted } from './pages.js'
 import { raised, raisedOverMidnight, raisedTogether } from './raises.js'
-import { usedByAccounts } from './account-use.js'
+import { usedByAccounts, usedInEndedDays } from './account-use.js'
 import { appended, exported, pruned, settled, summed } from './entries.js'
 import { narrowed } from './key-use.js'
 import { summedByProperty } from './property-use.js'
@@ -56,6 +56,7 @@ export function ledgerContract(engine: string, newUrl: NewUrl): void {
     'entries of settled requests': settled,
     'appended entries': appended,
     'use of accounts': usedByAccounts,
+    'use of accounts in ended days': usedInEndedDays,
     sums: summed,
     'sums of keys and models': narrowed,
     'sums by property': summedByProperty,

@@ -3,6 +3,7 @@
  * entries that it removes in the same script. A field is `MONTH\0PATH\0KEY\0MODEL\0LABELS`, its value the
  * figures of `ACCOUNT_FIGURES` with spaces between them.
  */
+import { nextTurn } from '../../own-turns.js'
 import { unavailable } from '../../errors.js'
 import { monthOf } from '../../limit-arithmetic.js'
 import {
@@ -15,19 +16,34 @@ import {
 import type { RedisConnection } from '../connection/redis-connection.js'
 import { listOf } from '../connection/parse-replies.js'
 import { readEntry } from '../../records/entry-text.js'
-import { LEDGER_SCRIPTS, type LedgerKeys } from './ledger-keys.js'
+import { BUCKET_MS, LEDGER_SCRIPTS, type LedgerKeys } from './ledger-keys.js'
 import type { RedisUsage } from './read-usage.js'
 
 /** Reads are repeated while a gateway prunes entries. */
 const MOST_READS = 20
 /** Fields written by one command. */
 const PUT_AT_ONCE = 500
+/** Uses of ended days that are kept: about 60 MB. */
+const MOST_KEPT = 200_000
+/** In a longer time, the days without entries would take long to count. */
+const MOST_DAYS = 400
+/** Uses that are added up in one turn of the event loop. */
+const ADDED_AT_ONCE = 2_000
+
+/** The entries of an ended day, added up. */
+interface EndedDay {
+  /** The day's entries then: another number means that they changed since. */
+  readonly entries: number
+  readonly uses: readonly AccountUse[]
+}
 
 /** Queries and writes on one connection. */
 export class RedisAccountUse {
   private readonly link: RedisConnection
   private readonly names: LedgerKeys
   private readonly usage: RedisUsage
+  private readonly days = new Map<number, EndedDay>()
+  private kept = 0
 
   constructor(link: RedisConnection, names: LedgerKeys, usage: RedisUsage) {
     this.link = link
@@ -42,18 +58,72 @@ export class RedisAccountUse {
     for (let reads = 0; reads < MOST_READS; reads += 1) {
       const uses = new AccountUses()
       for (const use of pruned) if (use.month >= first && use.month <= last) uses.add(use)
-      for await (const entries of this.usage.export(fromMs)) {
-        for (const entry of entries) {
-          if (entry.atMs >= fromMs && entry.atMs < toMs)
-            uses.add(useOfEntry(entry, monthOf(entry.atMs)))
+      for (let from = fromMs; from < toMs;) {
+        const isCached = this.isWholeDay(from, toMs)
+        const end = isCached ? from + BUCKET_MS.day : this.nextWholeDay(from, toMs)
+        const parts = isCached ? (await this.ofDay(from)).uses : await this.ofEntries(from, end)
+        for (const [at, use] of parts.entries()) {
+          if (at % ADDED_AT_ONCE === ADDED_AT_ONCE - 1) await nextTurn()
+          uses.add(use)
         }
-        if (entries.every(({ atMs }) => atMs >= toMs)) break
+        from = end
       }
       const after = await this.pruned()
       if (JSON.stringify(after) === JSON.stringify(pruned)) return uses.all()
       pruned = after
     }
     throw unavailable('reading the use of accounts failed', new Error('entries are being pruned'))
+  }
+
+  /**
+   * Whether a day that ended, by the clocks of all gateways, begins at this time. In a Cluster, entries are
+   * not counted: each account has an index of its own.
+   */
+  private isWholeDay(atMs: number, toMs: number): boolean {
+    const { day } = BUCKET_MS
+    const isShort = toMs - atMs <= MOST_DAYS * day
+    const isEnded = atMs + day <= Math.min(toMs, Date.now() - day)
+    return isShort && isEnded && atMs % day === 0 && !this.names.isCluster
+  }
+
+  private nextWholeDay(atMs: number, toMs: number): number {
+    const next = Math.ceil((atMs + 1) / BUCKET_MS.day) * BUCKET_MS.day
+    return this.isWholeDay(next, toMs) ? next : toMs
+  }
+
+  private async ofDay(dayMs: number): Promise<EndedDay> {
+    const range = { accountId: null, fromMs: dayMs, toMs: dayMs + BUCKET_MS.day }
+    const entries = await this.usage.count(range)
+    const known = this.days.get(dayMs)
+    if (known?.entries === entries) return known
+    const day = { entries, uses: await this.ofEntries(range.fromMs, range.toMs) }
+    this.forget(dayMs)
+    // Entries that came or went meanwhile are in none of both numbers, or in one.
+    if ((await this.usage.count(range)) !== entries) return day
+    for (const [oldest] of this.days) {
+      if (this.kept + day.uses.length <= MOST_KEPT) break
+      this.forget(oldest)
+    }
+    this.days.set(dayMs, day)
+    this.kept += day.uses.length
+    return day
+  }
+
+  private forget(dayMs: number): void {
+    this.kept -= this.days.get(dayMs)?.uses.length ?? 0
+    this.days.delete(dayMs)
+  }
+
+  private async ofEntries(fromMs: number, toMs: number): Promise<AccountUse[]> {
+    const uses = new AccountUses()
+    for await (const entries of this.usage.export(fromMs)) {
+      for (const entry of entries) {
+        if (entry.atMs >= fromMs && entry.atMs < toMs)
+          uses.add(useOfEntry(entry, monthOf(entry.atMs)))
+      }
+      if (entries.every(({ atMs }) => atMs >= toMs)) break
+    }
+    return uses.all()
   }
 
   /** See `Ledger.prunedUse`. */
@@ -85,7 +155,7 @@ export class RedisAccountUse {
   }
 
   /** The field and the figures of each entry; null for one that does not exist or cannot be read. */
-  async ofEntries(
+  async figuresOf(
     accountId: string,
     requestIds: readonly string[],
   ): Promise<(readonly [field: string, figures: string] | null)[]> {

@@ -354,7 +354,7 @@ class UsagePruning {
       const range = [order, '-', `(${timePrefix(beforeMs)}`, 'LIMIT', 0, BATCH]
       const names = stringsOf(await this.link.send(what, 'zrangebylex', range))
       if (names.length === 0) return count
-      const uses = await this.uses.ofEntries(account, names.map(requestIdIn))
+      const uses = await this.uses.figuresOf(account, names.map(requestIdIn))
       const args = names.flatMap((name, at) => [
         ...[requestIdIn(name), name, `${name}\0${account}`],
         ...(uses[at] ?? ['', '']),

@@ -42,8 +42,6 @@ import type { RedisPropertySums } from './property-sums.js'
 
 /** Entries read in one batch. */
 const BATCH = 250
-/** The same for reading all entries: fewer commands for each, and about 10 ms of work. */
-const EXPORT_BATCH = 500
 /** Entries scanned for one page; if no more match, the page is short and its cursor continues there. */
 const MAX_SCANNED = 10_000
 /** Sums read concurrently. */
@@ -155,7 +153,7 @@ export class RedisUsage {
   }
 
   /** The entries in the range of the query. */
-  private async count(query: EntryQuery): Promise<number> {
+  async count(query: Pick<EntryQuery, 'accountId' | 'fromMs' | 'toMs'>): Promise<number> {
     const { accountId } = query
     const [oldest, newest] = boundsOf(query)
     const { allOrder } = this.names
@@ -188,10 +186,8 @@ export class RedisUsage {
   }
 
   async *export(sinceMs: number): AsyncGenerator<readonly LedgerEntry[]> {
-    // In a Cluster each account has an index of its own.
-    const limit = this.names.isCluster ? BATCH : EXPORT_BATCH
     const namesFrom = (from: string): Promise<IndexedEntry[]> => {
-      return this.order(null, { from, to: `[${AFTER_ALL}`, isDescending: false }, limit)
+      return this.order(null, { from, to: `[${AFTER_ALL}`, isDescending: false })
     }
     for (let reading = namesFrom(`[${timePrefix(sinceMs)}`); ;) {
       const names = await reading
@@ -346,7 +342,10 @@ export class RedisUsage {
 }
 
 /** The range of a query: from the first (inclusive) to the second (exclusive) in the order of names. */
-function boundsOf({ fromMs = 0, toMs }: EntryQuery): readonly [oldest: string, newest: string] {
+function boundsOf({
+  fromMs = 0,
+  toMs,
+}: Pick<EntryQuery, 'fromMs' | 'toMs'>): readonly [oldest: string, newest: string] {
   return [timePrefix(fromMs), toMs === undefined ? AFTER_ALL : timePrefix(Math.max(0, toMs))]
 }
 

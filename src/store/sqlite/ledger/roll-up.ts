@@ -407,10 +407,12 @@ function pruneSums(rollUp: RollUp, by: Bucket, beforeMs: number): number {
        (SELECT ${SUM_KEY} FROM ${table} WHERE start_ms <= ? ${isIncluded} LIMIT ${BATCH})`,
   )
   return rollUp.write(() => {
-    rollUp.daysChanged()
     if (by === 'day') {
       rollUp.db.prepare('DELETE FROM usage_months WHERE month < ?').run(monthOf(beforeMs))
     }
-    return Number(remove.run(beforeMs - BUCKET_MS[by]).changes)
+    const removed = Number(remove.run(beforeMs - BUCKET_MS[by]).changes)
+    // Else what is cached of past days stays.
+    if (removed > 0) rollUp.daysChanged()
+    return removed
   })
 }
