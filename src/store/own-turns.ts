@@ -1,22 +1,80 @@
-/** Runs long work in several turns of the event loop, between which a gateway serves requests. */
+/**
+ * Runs long work in several turns of the event loop, between which a gateway serves requests. Reads and
+ * changes of the dashboard and the admin API share one queue: for any number of them, the requests of the
+ * data plane have most iterations and half of the time for themselves.
+ */
 import type { Steps } from '../formats/wire/steps.js'
 
 /** Steps run in one turn until they have taken this long together. */
 const TURN_MS = 4
+/** Iterations of the event loop from one turn to the next: the hops of a request that are served between. */
+const EVERY = 4
+/** A turn that waited for a core looks longer than it was. */
+const MOST_REST_MS = 25
 
-/** Ends the turn of the event loop. */
-export function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
+/** Long work that waits for its turns, in the order of arrival. */
+export class TurnQueue {
+  private readonly waiting: (() => void)[] = []
+  private readonly hasRests: boolean
+  private isScheduled = false
+
+  /** `hasRests`: the queue rests after each turn for as long as it took: half of the time is for others. */
+  constructor(hasRests: boolean) {
+    this.hasRests = hasRests
+  }
+
+  /** Resolves in an iteration of the event loop in which no other work of this queue runs. */
+  turn(): Promise<void> {
+    return new Promise((resolve) => {
+      this.waiting.push(resolve)
+      if (!this.isScheduled) this.schedule(1)
+    })
+  }
+
+  /** Runs the steps in as many turns as they need, the first one in the next turn. */
+  async run<T>(steps: Steps<T>): Promise<T> {
+    for (;;) {
+      await this.turn()
+      const untilMs = performance.now() + TURN_MS
+      do {
+        const { done, value } = steps.next()
+        if (done === true) return value
+      } while (performance.now() < untilMs)
+    }
+  }
+
+  private schedule(iteration: number): void {
+    this.isScheduled = true
+    setImmediate(() => {
+      if (iteration < EVERY) this.schedule(iteration + 1)
+      else this.resume()
+    })
+  }
+
+  private resume(): void {
+    const beganMs = performance.now()
+    this.waiting.shift()?.()
+    const proceed = (): void => {
+      this.isScheduled = this.waiting.length > 0
+      if (this.isScheduled) this.schedule(1)
+    }
+    // The work runs until then.
+    setImmediate(() => {
+      const restMs = this.hasRests ? Math.min(performance.now() - beganMs, MOST_REST_MS) : 0
+      if (restMs < 1) proceed()
+      else setTimeout(proceed, restMs)
+    })
+  }
 }
 
-/** Runs the steps in as many turns as they need, the first one in the next turn. */
-export async function inOwnTurns<T>(steps: Steps<T>): Promise<T> {
-  for (;;) {
-    await nextTurn()
-    const untilMs = performance.now() + TURN_MS
-    do {
-      const { done, value } = steps.next()
-      if (done === true) return value
-    } while (performance.now() < untilMs)
-  }
+const queue = new TurnQueue(true)
+
+/** Ends the turn of the event loop; the next one comes in its order. */
+export function nextTurn(): Promise<void> {
+  return queue.turn()
+}
+
+/** See `TurnQueue.run`. */
+export function inOwnTurns<T>(steps: Steps<T>): Promise<T> {
+  return queue.run(steps)
 }

@@ -17,7 +17,7 @@ import { readBody } from '../../http/read-body.js'
 import { newRequestId } from '../../http/request-id.js'
 import { abortReply, beginReply, isClosed, sendReply } from '../../http/respond.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
-import { inOwnTurns } from '../../store/own-turns.js'
+import { inOwnTurns, nextTurn } from '../../store/own-turns.js'
 import { GatewayError } from '../../errors.js'
 import { conditionsOf, isUnchanged } from './conditions.js'
 import { choiceType, Faults } from './fields.js'
@@ -95,7 +95,10 @@ export class AdminApi {
       address: this.services.addressOf(req),
       isCsv: format === undefined ? /\btext\/csv\b/i.test(accept) : format === 'csv',
     }
+    await nextTurn()
     const reply = await route.handle(request)
+    // The text of a large page takes some ms.
+    await nextTurn()
     if (isClosed(res)) return
     await answer(exchange, reply, request)
   }

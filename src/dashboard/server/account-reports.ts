@@ -3,7 +3,7 @@
  * member, key, label, model and month. Each request counts under the tree at its own time, so that a closed
  * month never changes, and every sum is exact to the nano-dollar.
  */
-import { setImmediate as turn } from 'node:timers/promises'
+import { nextTurn } from '../../store/own-turns.js'
 import { csvCell, usd } from '../../ledger/export-columns.js'
 import { monthOf } from '../../store/limit-arithmetic.js'
 import type { KeyName } from '../../store/directory.js'
@@ -78,7 +78,7 @@ export async function statementOf(
   const groups = new Map<string, { use: AccountUse; name: string; sum: Sum }>()
   const total = new Sum()
   for (const [at, use] of uses.entries()) {
-    if (at % AT_ONCE === AT_ONCE - 1) await turn()
+    if (at % AT_ONCE === AT_ONCE - 1) await nextTurn()
     if (use.month !== monthOf(range.fromMs)) continue
     const path = await paths.of(use)
     if (!path.includes(account)) continue
@@ -92,7 +92,7 @@ export async function statementOf(
   const lines: StatementLine[] = []
   const sorted = [...groups].sort(([a], [b]) => (a < b ? -1 : 1))
   for (const [at, [, { use, name, sum }]] of sorted.entries()) {
-    if (at % AT_ONCE === AT_ONCE - 1) await turn()
+    if (at % AT_ONCE === AT_ONCE - 1) await nextTurn()
     const { keyId, model } = use
     const key = (await keys.of(use))?.name ?? null
     lines.push({ account: name, key, key_id: keyId, model, ...sum.figures() })
@@ -172,7 +172,7 @@ export async function accountReport(store: Source, query: ReportQuery): Promise<
   const groups = new Map<string, Sum>()
   const total = new Sum()
   for (const [at, use] of uses.entries()) {
-    if (at % AT_ONCE === AT_ONCE - 1) await turn()
+    if (at % AT_ONCE === AT_ONCE - 1) await nextTurn()
     const path = await paths.of(use)
     const isMeant = account === null || (tree ? path.includes(account) : path.at(-1) === account)
     if (!isMeant) continue

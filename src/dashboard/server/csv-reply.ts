@@ -1,6 +1,6 @@
 /** Replies that are CSV files, written while they are read, so that memory use is constant. */
+import { nextTurn } from '../../store/own-turns.js'
 import type { Writable } from 'node:stream'
-import { setImmediate as turn } from 'node:timers/promises'
 import { createGzip } from 'node:zlib'
 import { headerOf, type HttpResponse } from '../../http/message.js'
 import { beginReply, isClosed } from '../../http/respond.js'
@@ -40,7 +40,7 @@ export async function sendCsv(
   while (part.done !== true && !isClosed(res)) {
     if (!out.write(part.value)) await drained(out, res)
     // Other requests are served between two parts.
-    await turn()
+    await nextTurn()
     part = await iterator.next()
   }
   // Nothing more is read for a client that has disconnected.

@@ -4,50 +4,23 @@
  * number of large bodies.
  */
 import type { Steps } from '../../formats/wire/steps.js'
+import { TurnQueue } from '../../store/own-turns.js'
 
-/** Steps run in one turn until they have taken this long together. */
-const TURN_MS = 4
-/** Iterations of the event loop from one turn to the next: the hops of a request that are served between. */
-const EVERY = 4
 /** Bytes that are copied in one step. */
 const STEP_BYTES = 4 * 1024 * 1024
 /** Characters that are encoded in one step. */
 const STEP_CHARS = 1024 * 1024
 
-/** The work that waits for its turn, in the order of arrival. */
-const waiting: (() => void)[] = []
-let isScheduled = false
+const queue = new TurnQueue(false)
 
-/** Resolves in an iteration of the event loop in which no other long work runs. */
+/** Resolves in an iteration of the event loop in which no other large body is processed. */
 export function turn(): Promise<void> {
-  return new Promise((resolve) => {
-    waiting.push(resolve)
-    if (isScheduled) return
-    isScheduled = true
-    setImmediate(next, 1)
-  })
-}
-
-function next(iteration: number): void {
-  if (iteration < EVERY) {
-    setImmediate(next, iteration + 1)
-    return
-  }
-  waiting.shift()?.()
-  isScheduled = waiting.length > 0
-  if (isScheduled) setImmediate(next, 1)
+  return queue.turn()
 }
 
 /** Runs the steps in as many turns as they need, the first one in the next turn. */
-export async function inTurns<T>(steps: Steps<T>): Promise<T> {
-  for (;;) {
-    await turn()
-    const untilMs = performance.now() + TURN_MS
-    do {
-      const { done, value } = steps.next()
-      if (done === true) return value
-    } while (performance.now() < untilMs)
-  }
+export function inTurns<T>(steps: Steps<T>): Promise<T> {
+  return queue.run(steps)
 }
 
 /** The text in UTF-8, which has `size` bytes. */
