@@ -3,8 +3,8 @@
  * the server, and neither a password nor an address reaches the log.
  * Method: a mail server of a few lines, and one that refuses at first.
  */
-import { createServer, type AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
+import { startMailServer } from '../helpers/mail-server.js'
 import { Mails, mailsOf } from '../../src/observe/mails.js'
 import type { Notification } from '../../src/observe/notification.js'
 
@@ -22,51 +22,6 @@ const NOTIFICATION: Notification = {
     account: 'research',
     owners: ['ada@example.com', 'bob@example.com'],
   },
-}
-
-interface MailServer {
-  readonly port: number
-  readonly received: string[]
-  /** Recipients that are refused once each. */
-  readonly refuse: Set<string>
-}
-
-async function startMailServer(t: Test): Promise<MailServer> {
-  const received: string[] = []
-  const refuse = new Set<string>()
-  const server = createServer((socket) => {
-    let buffer = ''
-    let isData = false
-    socket.on('error', () => undefined)
-    socket.write('220 test\r\n')
-    socket.on('data', (chunk) => {
-      buffer += chunk.toString()
-      for (;;) {
-        const end = isData ? '\r\n.\r\n' : '\r\n'
-        const at = buffer.indexOf(end)
-        if (at < 0) return
-        const line = buffer.slice(0, at)
-        buffer = buffer.slice(at + end.length)
-        if (isData) {
-          received.push(line)
-          isData = false
-          socket.write('250 ok\r\n')
-        } else if (line.startsWith('EHLO')) socket.write('250-test\r\n250 AUTH PLAIN\r\n')
-        else if (line.startsWith('AUTH')) socket.write('235 ok\r\n')
-        else if (line.startsWith('DATA')) {
-          isData = true
-          socket.write('354 go\r\n')
-        } else if (line.startsWith('QUIT')) socket.end('221 bye\r\n')
-        else {
-          const [, to = ''] = /^RCPT TO:<([^>]*)>/.exec(line) ?? []
-          socket.write(refuse.delete(to) ? '451 later\r\n' : '250 ok\r\n')
-        }
-      }
-    })
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  return { port: (server.address() as AddressInfo).port, received, refuse }
 }
 
 function open(t: Test, port: number, backOffMs: readonly number[]) {

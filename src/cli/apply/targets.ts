@@ -228,7 +228,9 @@ function refusalOf(status: number, body: JsonObject, address: string): ServerRef
     const message = text.startsWith(start) ? text.slice(start.length) : text
     return [{ index: Number(place[1]), path, atKey: message.startsWith('unknown field'), message }]
   })
-  const text = typeof detail === 'string' ? detail : `it replied ${status}`
+  const given = typeof detail === 'string' ? detail : `it replied ${status}`
+  // That of the API tells how to send a token.
+  const text = status === 401 ? 'the token is unknown, expired or revoked.' : given
   return new ServerRefused(`${address}: ${text}`, faults)
 }
 

@@ -185,6 +185,11 @@ void t.test('wrong documents', async (t) => {
   const away = { file: [file], server: 'http://127.0.0.1:1', token: 'sat_x' }
   writeFileSync(file, 'kind: Account\nmetadata: { name: a }\n')
   t.match(await ran(away, '', ''), { status: 1, err: /does not answer: bad port/ })
+  const unknown = { file: [file], server: stage.gateway.origin, token: 'sat_x' }
+  t.match(await ran(unknown, '', ''), {
+    status: 1,
+    err: /the token is unknown, expired or revoked/,
+  })
 })
 
 /** A text and the errors that it has, in order. */

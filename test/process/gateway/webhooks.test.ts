@@ -5,6 +5,7 @@
  * everywhere.
  */
 import { readFileSync } from 'node:fs'
+import { startMailServer } from '../../helpers/mail-server.js'
 import t from 'tap'
 import { CANARY, makeKey, startServe, until, type Served } from '../program.js'
 import { SECRETS, startReceiver, type WebhookReceiver } from '../../observe/webhooks/receiver.js'
@@ -34,8 +35,10 @@ for (const [workers, period, limit] of [
     `a budget of a ${period} is reported once at 50 %, at 80 % and at 100 %, workers: ${workers}`,
     async (t) => {
       const receiver = await startReceiver(t)
+      const mails = await startMailServer(t)
       const server = `workers: ${workers}, drain_ms: 5000`
-      const served = await startServe(t, { server, more: notify(receiver) })
+      const smtp = `smtp: { url: 'smtp://127.0.0.1:${mails.port}', from: sluice@example.com }\n`
+      const served = await startServe(t, { server, more: `${notify(receiver)}\n${smtp}` })
       const secret = await makeKey(storeOf(served), { [limit]: 1_000_000 })
       const ask = async (): Promise<number> => {
         const body = {
@@ -66,6 +69,8 @@ for (const [workers, period, limit] of [
       t.match(first?.data, { account: 'test', owners: [/@/] })
       t.match(second?.data, { threshold_percent: 80 })
       t.match(last?.data, { threshold_percent: 100 })
+      const subjects = mails.received.map((mail) => /^Subject: (\d+) %/m.exec(mail)?.[1])
+      t.same(subjects.sort(), ['100', '50', '80'], 'and each as one mail to the owner')
     },
   )
 }
