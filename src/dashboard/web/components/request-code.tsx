@@ -112,11 +112,11 @@ export function FirstCall({ what }: { readonly what: string }) {
 }
 
 /** A cheap model that most gateways serve. */
-const USUAL = 'gpt-5-mini'
+const USUAL = 'gpt-5.4-mini'
 
 /**
- * The usual model if it is served, otherwise the first served one, otherwise the usual one. `allowed`
- * contains ids and `*` patterns.
+ * The usual model if it is served, otherwise the first served one, if possible without an announced end,
+ * otherwise the usual one. `allowed` contains ids and `*` patterns.
  */
 export function exampleOf(
   models: readonly Model[],
@@ -124,6 +124,7 @@ export function exampleOf(
 ): string {
   const served = models
     .filter(({ id, route }) => route?.configured === true && isAllowed(id, allowed))
+    .sort((a, b) => Number(a.endsOn !== null) - Number(b.endsOn !== null))
     .map(({ id }) => id)
   const named = allowed?.find((pattern) => !pattern.endsWith('*'))
   return served.find((id) => id === USUAL) ?? served[0] ?? named ?? USUAL

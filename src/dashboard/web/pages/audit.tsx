@@ -21,7 +21,9 @@ const WHEN = times<AuditEntry>('atMs', 'When', ({ atMs }) => atMs)
 const ACCOUNT: Column<AuditEntry> = {
   id: 'account',
   head: 'Account',
-  cell: ({ accountName, accountId }) => accountName ?? accountId,
+  // A change of a user is one of no account.
+  cell: ({ accountName, accountId }) =>
+    accountName ?? (accountId.startsWith('usr_') ? '' : accountId),
   minor: true,
 }
 const COLUMNS: readonly Column<AuditEntry>[] = [

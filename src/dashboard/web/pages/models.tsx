@@ -1,5 +1,5 @@
 /** The catalogue with abilities, prices and routes, and the ids that the configuration adds. */
-import { useState } from 'react'
+import { useState, type ReactNode } from 'react'
 import type { Alias, Model, RouteTarget, ExplainReply, Price } from '../../server/schema/schema.js'
 import { urlOf } from '../api/client.js'
 import { useResource } from '../api/cache.js'
@@ -12,7 +12,7 @@ import { RequestCode } from '../components/request-code.js'
 import { Empty, Loaded, TableSkeleton } from '../components/states.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { Absent } from '../components/values.js'
-import { percent, price, exactCount, price as dollars } from '../format/number.js'
+import { exactCount, percent, price as dollars } from '../format/number.js'
 import { baseOf, KEY_PLACEHOLDER } from '../format/request-formats.js'
 import { date } from '../format/time.js'
 import { setQuery, useLocation, go } from '../routing.js'
@@ -31,20 +31,15 @@ function Size({ tokens }: { readonly tokens: number | null }) {
   return text === null ? <Absent /> : <span title={`${tokens} tokens`}>{text}</span>
 }
 
-function Usd({ value }: { readonly value: number | undefined }) {
-  if (value === undefined) return <Absent />
-  return <>{price(value)}</>
-}
-
-function abilities(model: Model): string[] {
-  const { tools, vision, audioInput, reasoning, structuredOutput } = model
+/** The abilities by name; null is unknown. */
+function abilitiesOf(model: Model): readonly (readonly [name: string, has: boolean | null])[] {
   return [
-    tools === true ? 'tools' : '',
-    vision === true ? 'images' : '',
-    audioInput === true ? 'audio' : '',
-    reasoning === true ? 'reasoning' : '',
-    structuredOutput === true ? 'schemas' : '',
-  ].filter((name) => name !== '')
+    ['tools', model.tools],
+    ['images', model.vision],
+    ['audio', model.audioInput],
+    ['reasoning', model.reasoning],
+    ['structured output', model.structuredOutput],
+  ]
 }
 
 function sizes(
@@ -63,7 +58,11 @@ function prices(
   pick: (model: Model) => number | undefined,
 ): Column<Model> {
   const value = (model: Model): number | null => pick(model) ?? null
-  return { id, head, cell: (model) => <Usd value={pick(model)} />, value, numeric: true }
+  const cell = (model: Model): ReactNode => {
+    const amount = pick(model)
+    return amount === undefined ? <Absent /> : dollars(amount)
+  }
+  return { id, head, cell, value, numeric: true }
 }
 
 const COLUMNS: readonly Column<Model>[] = [
@@ -82,7 +81,10 @@ const COLUMNS: readonly Column<Model>[] = [
   {
     id: 'abilities',
     head: 'Supports',
-    cell: (model) => abilities(model).join(', '),
+    cell: (model) =>
+      abilitiesOf(model)
+        .flatMap(([name, has]) => (has === true ? [name] : []))
+        .join(', '),
     className: 'soft small-cell',
     minor: true,
   },
@@ -134,37 +136,10 @@ const ALIAS_COLUMNS: readonly Column<Alias>[] = [
   {
     id: 'targets',
     head: 'Resolves to',
-    cell: ({ route }) => (
-      <ul className="stack gap-4">
-        {route.targets.map((target, at) => (
-          <li key={at}>
-            <Target target={target} />
-          </li>
-        ))}
-      </ul>
-    ),
+    cell: ({ route }) => <TargetList targets={route.targets} isBrief />,
     className: 'wide-cell',
   },
 ]
-
-function Target({ target }: { readonly target: RouteTarget }) {
-  const { upstream, model, share, isFallback, configured, price } = target
-  return (
-    <>
-      <b>{model}</b> <span className="soft">at {upstream}</span>
-      <span className="tag">{isFallback ? 'fallback' : percent(share)}</span>
-      {configured ? null : <span className="tag warn">no API key</span>}
-      {price === null ? (
-        <span className="tag">price unknown</span>
-      ) : (
-        <span className="soft">
-          {' '}
-          <Usd value={price.input} /> in · <Usd value={price.output} /> out per million tokens
-        </span>
-      )}
-    </>
-  )
-}
 
 /** The page of models. */
 export function ModelsPage() {
@@ -363,14 +338,25 @@ function RouteFacts({ explained }: { readonly explained: ExplainReply }) {
   )
 }
 
-function TargetList({ targets }: { readonly targets: readonly RouteTarget[] }) {
+interface TargetsProps {
+  readonly targets: readonly RouteTarget[]
+  /** Without the prices of caches and of long prompts. */
+  readonly isBrief?: boolean
+}
+
+function TargetList({ targets, isBrief = false }: TargetsProps) {
   return (
     <ul className="stack gap-4">
-      {targets.map(({ upstream, model, share, isFallback, price }, at) => (
+      {targets.map(({ upstream, model, share, isFallback, configured, price }, at) => (
         <li key={at}>
-          {model} <span className="soft">at {upstream}</span>{' '}
+          <b>{model}</b> <span className="soft">at {upstream}</span>
           <span className="tag">{isFallback ? 'fallback' : percent(share)}</span>
-          {price === null ? null : <Prices price={price} />}
+          {configured ? null : <span className="tag warn">no API key</span>}{' '}
+          {price === null ? (
+            <span className="tag">price unknown</span>
+          ) : (
+            <Prices price={isBrief ? { input: price.input, output: price.output } : price} />
+          )}
         </li>
       ))}
     </ul>
@@ -390,7 +376,11 @@ function ModelFacts({ model }: { readonly model: Model }) {
         <Fact name="Context">{known(model.contextWindow)}</Fact>
         <Fact name="Max. output">{known(model.maxOutputTokens)}</Fact>
         <Fact name="Abilities">
-          <Abilities model={model} />
+          {abilitiesOf(model).map(([name, has]) => (
+            <span key={name} className={has === true ? 'tag good' : 'tag'}>
+              {has === null ? `${name}: unknown` : has ? name : `no ${name}`}
+            </span>
+          ))}
         </Fact>
         {model.variants.length === 0 ? null : (
           <Fact name="Dated ids">{model.variants.join(', ')}</Fact>
@@ -400,25 +390,6 @@ function ModelFacts({ model }: { readonly model: Model }) {
         </Fact>
       </Facts>
     </DrawerSection>
-  )
-}
-
-function Abilities({ model }: { readonly model: Model }) {
-  const named = [
-    ['tools', model.tools],
-    ['images', model.vision],
-    ['audio', model.audioInput],
-    ['reasoning', model.reasoning],
-    ['structured output', model.structuredOutput],
-  ] as const
-  return (
-    <>
-      {named.map(([name, value]) => (
-        <span key={name} className={value === true ? 'tag good' : 'tag'}>
-          {value === null ? `${name}: unknown` : value ? name : `no ${name}`}
-        </span>
-      ))}
-    </>
   )
 }
 

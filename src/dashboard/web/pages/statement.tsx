@@ -82,7 +82,7 @@ type Line = StatementReply['lines'][number]
 const COLUMNS: readonly Column<Line>[] = [
   names('account', 'Account', ({ account }) => account),
   names('key', 'Key', ({ key, key_id }) => key ?? (key_id || null)),
-  names('model', 'Model', ({ model }) => model),
+  names('model', 'Model', ({ model }) => (model === 'other' ? 'unknown models' : model)),
   counts('requests', 'Requests', ({ requests }) => requests),
   counts('input', 'Input', (line) => line.input_tokens, { minor: true }),
   counts('output', 'Output', (line) => line.output_tokens, { minor: true }),
