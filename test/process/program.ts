@@ -96,7 +96,7 @@ function kill(pid: number): void {
   }
 }
 
-/** The most that a test waits between two calls of a condition. */
+/** Longest pause between two calls of a condition. */
 const LONGEST_PAUSE_MS = 100
 
 /**

@@ -37,15 +37,8 @@ import {
 } from './objects.js'
 import { faulty, invalid, notFound, Problem } from './problem.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
-import {
-  accountNamed,
-  actorOf,
-  cursorOf,
-  PAGE_PARAMETERS,
-  pageOf,
-  sees,
-  type AdminServices,
-} from './services.js'
+import { actorOf, cursorOf, PAGE_PARAMETERS, pageOf, type AdminServices } from './services.js'
+import { accountNamed, sees } from './token-access.js'
 import { withBelow } from './usage.js'
 
 const TEXT = textType((text) => text.length <= 400, { fix: 'Send a shorter text.' })

@@ -45,7 +45,6 @@ import {
 import { faulty, invalid, notFound, Problem } from './problem.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
 import {
-  accountNamed,
   actorOf,
   cursorOf,
   PAGE_PARAMETERS,
@@ -53,6 +52,7 @@ import {
   timeText,
   type AdminServices,
 } from './services.js'
+import { accountNamed } from './token-access.js'
 
 const TRUE_OR_FALSE = textType((text) => text === 'true' || text === 'false', {
   fix: 'Send true or false.',

@@ -15,15 +15,14 @@ import { MEMBER_FIELDS, memberObject, memberTag, memberValues } from './objects.
 import { faulty, invalid, notFound, Problem } from './problem.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
 import {
-  accountNamed,
   actorOf,
   cursorOf,
   PAGE_PARAMETERS,
   pageOf,
-  sees,
   timeText,
   type AdminServices,
 } from './services.js'
+import { accountNamed, sees } from './token-access.js'
 
 /** Lifetime of an invitation. */
 const INVITATION_MS = 86_400_000

@@ -1,17 +1,15 @@
 /**
  * What the handlers of the admin API depend on, and functions that several of them share.
  */
-import type { Account } from '../../accounts/account.js'
 import type { Snapshot } from '../../config/config.js'
 import type { HttpRequest } from '../../http/message.js'
 import { newRequestId } from '../../http/request-id.js'
 import type { Logger } from '../../observe/log.js'
-import type { AdminToken } from '../../store/admin-tokens.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
 import type { Store } from '../../store/store.js'
 import type { ConfigControl } from '../server/config-control.js'
 import { numberType, textType } from './fields.js'
-import { invalid, notFound } from './problem.js'
+import { invalid } from './problem.js'
 import type { AdminRequest, Parameters } from './route.js'
 
 /** The dependencies of the handlers. */
@@ -47,31 +45,6 @@ export function entryOf(
   what: Pick<AuditEntry, 'accountId' | 'action' | 'target' | 'detail' | 'before' | 'after'>,
 ): AuditEntry {
   return { id: newRequestId(nowMs), atMs: nowMs, ...actor, ...what }
-}
-
-/**
- * Whether the token sees the account: it has no account, or this account is its own or below it.
- */
-export async function sees(
-  { store }: Pick<AdminServices, 'store'>,
-  token: AdminToken,
-  account: Account,
-): Promise<boolean> {
-  const { accountId } = token
-  if (accountId === null || accountId === account.id) return true
-  const above = await store.ancestorsOf(account)
-  return above.some(({ id }) => id === accountId)
-}
-
-/** The account with the name, if the token sees it. Throws `not_found`. */
-export async function accountNamed(
-  services: Pick<AdminServices, 'store'>,
-  token: AdminToken,
-  name: string,
-): Promise<Account> {
-  const account = await services.store.accountByName(name)
-  if (account === null || !(await sees(services, token, account))) throw notFound()
-  return account
 }
 
 /** The parameters of a list. */

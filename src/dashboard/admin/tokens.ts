@@ -27,17 +27,16 @@ import {
 import { faulty, invalid, notFound, Problem } from './problem.js'
 import type { AdminRequest, AdminRoute } from './route.js'
 import {
-  accountNamed,
   actorOf,
   cursorOf,
   entryOf,
   PAGE_PARAMETERS,
   pageOf,
-  sees,
   timeText,
   type Actor,
   type AdminServices,
 } from './services.js'
+import { accountNamed, sees } from './token-access.js'
 
 const NAME = textType((text) => text.trim() === text && text !== '' && text.length <= 100, {
   fix: 'Send 1 to 100 characters without spaces at the ends.',

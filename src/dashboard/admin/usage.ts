@@ -18,15 +18,8 @@ import {
 import { numberType, textType, TIME } from './fields.js'
 import { invalid, notFound } from './problem.js'
 import type { AdminReply, AdminRequest, AdminRoute, Parameters } from './route.js'
-import {
-  accountNamed,
-  cursorOf,
-  PAGE_PARAMETERS,
-  pageOf,
-  sees,
-  timeText,
-  type AdminServices,
-} from './services.js'
+import { cursorOf, PAGE_PARAMETERS, pageOf, timeText, type AdminServices } from './services.js'
+import { accountNamed, sees } from './token-access.js'
 
 const GROUPINGS = [
   'account',
