@@ -81,9 +81,9 @@ export function apply(
   for (const email of removedMembers) accounts.removeMember(accountId, email)
   let live = 0
   for (const key of changed) {
-    const former = keys.own(accountId, key.id)
-    if (former === null) continue
-    if (former.revokedAtMs === undefined && key.revokedAtMs !== undefined) live -= 1
+    const wasRevoked = keys.isRevoked(accountId, key.id)
+    if (wasRevoked === null) continue
+    if (!wasRevoked && key.revokedAtMs !== undefined) live -= 1
     keys.update(key)
   }
   for (const key of newKeys) {

@@ -72,6 +72,13 @@ export class KeyRows {
     return numberOf(this.statements.prepare(all).get(accountId))
   }
 
+  /** Whether the key of the account is revoked; null if there is none. Reads no more of its record. */
+  isRevoked(accountId: string, keyId: string): boolean | null {
+    const sql = "SELECT record ->> 'revokedAtMs' AS at_ms FROM keys WHERE id = ? AND account_id = ?"
+    const row = isName(keyId) ? this.statements.prepare(sql).get(keyId, accountId) : undefined
+    return row === undefined ? null : row['at_ms'] !== null
+  }
+
   /** The key of the account (null: of any), in a transaction or not. */
   own(accountId: string | null, keyId: string): ApiKey | null {
     const row = this.row(keyId)
