@@ -1,7 +1,7 @@
 /**
- * Prompts of 1 MB, chat completions on both sides: CPU time of a request compared with nginx, the minimal proxy
- * `bare` and an older commit. The gateway changes at most a few bytes of such a body, so this is the cost of receiving and
- * checking it.
+ * Prompts of 1 MB, chat completions on both sides: CPU time of a request compared with nginx, the minimal
+ * proxy `bare` and an older commit. The gateway changes at most a few bytes of such a body, so this is the
+ * cost of receiving and checking it.
  */
 import { ANSWER, longQuestion, MODELS, PATHS, type Script } from '../load/sample-traffic.js'
 import { Children, freePorts } from '../processes/children.js'

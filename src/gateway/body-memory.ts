@@ -111,10 +111,12 @@ export class HeldMemory {
     this.budget.count(this.account, bytes)
   }
 
-  /** Takes the memory for parsing the body, and for its copies. Throws as `check`. */
+  /** Takes the memory for the strings during parsing, and for the copies of the body. Throws as `check`. */
   beginParsing(body: Buffer): void {
-    const textBytes = textsOf(body)
-    this.take(textBytes + copiesOf(body))
+    const isPlain = isAscii(body)
+    // The bytes as Latin-1, and decoded if they are not ASCII.
+    const textBytes = body.length * (isPlain ? 1 : 3)
+    this.take(textBytes + copiesOf(body, isPlain))
     this.textBytes = textBytes
   }
 
@@ -153,13 +155,8 @@ export class HeldMemory {
  * The memory of the copies of a JSON text: parsed, and encoded for the other side. V8 stores a string with
  * any character outside Latin-1 at two bytes a character.
  */
-export function copiesOf(bytes: Buffer): number {
-  return bytes.length * (isAscii(bytes) ? 2 : 4)
-}
-
-/** The memory of the strings during parsing: the bytes as Latin-1, and decoded if they are not ASCII. */
-function textsOf(bytes: Buffer): number {
-  return bytes.length * (isAscii(bytes) ? 1 : 3)
+export function copiesOf(bytes: Buffer, isPlain = isAscii(bytes)): number {
+  return bytes.length * (isPlain ? 2 : 4)
 }
 
 /** Memory of an object or array without its strings, in the parsed body and in the encoded one. */

@@ -124,8 +124,8 @@ class StreamRelay implements Timed, Delivery {
     this.deadlines = deadlines
     this.headMs = this.beganMs - x.startedMs
     beginReply(res, 200, ['content-type', stream.form.type, ...headers, ...streamHeaders(res)])
-    // The head is sent with the first chunk, if there is one or the reply is complete and waits for its ledger
-    // entry only; else the head is sent at once.
+    // The head is sent with the first chunk, if there is one or the reply is complete and waits for its
+    // ledger entry only; else the head is sent at once.
     this.holdsHead = stream.readableLength > 0 || stream.translation.outcome === 'complete'
     if (!this.holdsHead) res.flushHeaders?.()
     this.closed = new Promise<void>((resolve) => {
