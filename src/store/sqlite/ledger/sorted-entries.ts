@@ -54,6 +54,7 @@ const VALUES: Readonly<Record<OwnColumn, string>> = {
 }
 
 const FEW_VALUES: readonly OwnColumn[] = ['status', 'model', 'upstream']
+const NEWEST = 'ORDER BY entry.at_ms DESC, entry.request_id DESC LIMIT 20000'
 
 /** A page in the order of the query. */
 export function sortedPageOf(db: Connection, query: EntryQuery, order: EntryOrder): EntryPage {
@@ -73,17 +74,20 @@ export function sortedPageOf(db: Connection, query: EntryQuery, order: EntryOrde
     ...filterOf(query),
     ...(place === null ? [] : [isAfter(value, place, isDescending)]),
   ])
-  const matching = `SELECT entry.seq AS seq, ${source.at} AS at_ms, entry.request_id AS request_id,
-    ${value} AS value FROM ${source.from} WHERE ${conditions.sql}`
-  // Of many entries with the same value, SQLite keeps the first ones that it reads if these are the newest.
-  const isSame = source === BY_TIME && FEW_VALUES.includes(column)
-  const from = isSame
-    ? `SELECT * FROM (${matching} ORDER BY entry.at_ms DESC, entry.request_id DESC LIMIT -1)`
-    : matching
-  const rows = prepared(
-    db,
-    `${from} ORDER BY value ${isDescending ? 'DESC' : 'ASC'} NULLS LAST, at_ms DESC, request_id DESC LIMIT ?`,
-  ).all(...conditions.values, query.limit + 1)
+  const first = (from: Condition, rows: string): readonly Row[] =>
+    prepared(
+      db,
+      `SELECT * FROM (SELECT entry.seq AS seq, ${source.at} AS at_ms, entry.request_id AS request_id,
+         ${value} AS value FROM ${source.from} WHERE ${from.sql} ${rows})
+       ORDER BY value ${isDescending ? 'DESC' : 'ASC'} NULLS LAST, at_ms DESC, request_id DESC LIMIT ?`,
+    ).all(...from.values, query.limit + 1)
+  // Thousands of entries have the same value: most are excluded by the last of the page among the newest.
+  const newest = source === BY_TIME && FEW_VALUES.includes(column) ? first(conditions, NEWEST) : []
+  const least = newest.length > query.limit ? placeIn(newest.at(-1) ?? {}) : null
+  const rows =
+    least === null || least.value === null
+      ? first(conditions, '')
+      : first(both([conditions, isBefore(value, least, isDescending)]), '')
   const isLast = rows.length <= query.limit
   const page = isLast ? rows : rows.slice(0, -1)
   const last = isLast ? undefined : page.at(-1)
@@ -110,6 +114,17 @@ function isAfter(
   const isOlder = '(entry.at_ms, entry.request_id) < (?, ?)'
   if (last === null) return { sql: `${value} IS NULL AND ${isOlder}`, values: [atMs, requestId] }
   const sql = `${value} ${isDescending ? '<' : '>'} ? OR ${value} IS NULL OR (${value} = ? AND ${isOlder})`
+  return { sql, values: [last, last, atMs, requestId] }
+}
+
+/** The places up to a place whose value is known, itself included. */
+function isBefore(
+  value: string,
+  { value: last, atMs, requestId }: EntryPlace,
+  isDescending: boolean,
+): Condition {
+  const sql = `${value} ${isDescending ? '>' : '<'} ? OR (${value} = ?
+    AND (entry.at_ms, entry.request_id) >= (?, ?))`
   return { sql, values: [last, last, atMs, requestId] }
 }
 
