@@ -272,7 +272,8 @@ async function usageGroups(
   const all =
     needsNames || group !== 'key' ? await withNames(services, found, names) : found.map(asNamed)
   const text = search.toLowerCase()
-  const matching = all.filter(({ id, label }) => `${label} ${id}`.toLowerCase().includes(text))
+  const matching =
+    text === '' ? all : all.filter(({ id, label }) => `${label} ${id}`.toLowerCase().includes(text))
   const page = pageOfRows(matching, query, GROUPS)
   const json: schema.UsageGroupsReply = {
     ...{ fromMs, toMs, zone, next: page.next, total: matching.length },
