@@ -44,7 +44,8 @@ const parts = process.argv.slice(2)
  */
 const sourceMaps = parts.length === 0 ? [] : ['--enable-source-maps']
 const WITHOUT_COVERAGE = ['-u', 'NODE_OPTIONS', process.execPath, ...sourceMaps]
-const WITHOUT_ASYNC_HOOKS = ['--import', `./${FOLDER}/without-async-hooks.js`]
+/** By its whole path, because programs that a test forks inherit it. */
+const WITHOUT_ASYNC_HOOKS = ['--import', import.meta.resolve('./without-async-hooks.js')]
 const files = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })
   .map((name) => join(FOLDER, name))
   .filter((path) => path.endsWith('.test.js'))
