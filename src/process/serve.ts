@@ -328,7 +328,7 @@ function rollingRestarts(
 const V8_FLAGS = [
   '--no-parallel-scavenge',
   // V8 counts the bytes of buffers as growth of the heap, whose limit is only 1.2 times its size after
-  // several collections. Without these two, it marks the whole heap for every ten bodies of 1 MB, which costs
+  // several collections. Without these two, it marks the whole heap for every 25 bodies of 1 MB, which costs
   // more than all other work on them. Three times the size is less than V8 allows a quiet process (four).
   '--initial-old-space-size=128',
   '--heap-growing-percent=200',

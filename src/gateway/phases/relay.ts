@@ -84,7 +84,7 @@ const MAX_LAST_BYTES = 16_384
 
 /**
  * One streamed reply: writes it to the client, sends heartbeats, and ends it with its terminator or an error.
- * Without `pipe`, whose listeners cost a tenth of a paced fragment.
+ * Without `pipe`, which adds eight listeners, and makes each event copy their list.
  */
 class StreamRelay implements Timed, Delivery {
   listIndex = NOT_LISTED
