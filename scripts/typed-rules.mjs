@@ -7,11 +7,11 @@ import { Buffer } from 'node:buffer'
 import { spawnSync } from 'node:child_process'
 import { readdirSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 
 const PREFIX = '@typescript-eslint/'
 const SOURCE = /\.tsx?$/
-const SKIPPED = /(?:^|\/)(?:build|dist|node_modules|\.tap)\//
+const SKIPPED = new Set(['.git', '.tap', 'build', 'dist', 'node_modules'])
 const ERROR = 0
 
 /** The program for this platform, from an optional package; null where it is not installed. */
@@ -28,10 +28,17 @@ function findProgram() {
 function filesOfCommandLine() {
   return process.argv.slice(2).flatMap((path) => {
     const stats = statSync(path, { throwIfNoEntry: false })
-    if (stats?.isDirectory() !== true) return stats === undefined ? [] : [resolve(path)]
-    return readdirSync(path, { recursive: true, encoding: 'utf8' })
-      .filter((name) => SOURCE.test(name) && !SKIPPED.test(name))
-      .map((name) => resolve(path, name))
+    if (stats === undefined) return []
+    return stats.isDirectory() ? filesBelow(resolve(path)) : [resolve(path)]
+  })
+}
+
+/** Does not open the skipped folders, in which tests create and remove files. */
+function filesBelow(folder) {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name)
+    if (entry.isDirectory()) return SKIPPED.has(entry.name) ? [] : filesBelow(path)
+    return SOURCE.test(entry.name) ? [path] : []
   })
 }
 

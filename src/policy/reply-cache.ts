@@ -144,12 +144,6 @@ export class ReplyMemory {
 function bytesOf(key: string, { owner, bytes }: CacheEntry): number {
   const { accountId, keyId, model, route } = owner
   return (
-    ENTRY_BYTES +
-    key.length +
-    bytes +
-    accountId.length +
-    keyId.length +
-    model.length +
-    route.length
+    ENTRY_BYTES + key.length + bytes + accountId.length + keyId.length + model.length + route.length
   )
 }

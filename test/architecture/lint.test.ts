@@ -83,17 +83,16 @@ const Rules = z.record(
 )
 const Configuration = z.object({ rules: z.record(z.string(), z.tuple([z.number()], z.unknown())) })
 
-/** The exit code and the output of a development tool. */
+/** The exit code and the output of a development tool; if it fails, with what it writes to standard error. */
 async function run(...command: readonly string[]): Promise<[number | null, string]> {
   const [program = '', ...args] = command
-  const child = spawn(`node_modules/.bin/${program}`, args, {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const [output, [code]] = await Promise.all([
+  const child = spawn(`node_modules/.bin/${program}`, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+  const [output, errors, [code]] = await Promise.all([
     text(child.stdout),
+    text(child.stderr),
     once(child, 'close') as Promise<[number | null]>,
   ])
-  return [code, output]
+  return [code, code === 0 ? output : output + errors]
 }
 
 await t.test('every file has the format of Prettier', async (t) => {

@@ -93,10 +93,7 @@ export class SingleWholeReply implements WholeReply, EventSink {
   private readonly received = new OutputMeter()
 
   /** `isStreamed`: the client gets the events of a stream. */
-  constructor(
-    options: TranslationOptions,
-    isStreamed: boolean,
-  ) {
+  constructor(options: TranslationOptions, isStreamed: boolean) {
     const { upstreamCodec, clientCodec, request, seed } = options
     const { mayPause = false, mayOmitCall = false, guard = null } = options
     this.guard = guard
