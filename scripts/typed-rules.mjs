@@ -1,7 +1,8 @@
 /**
  * The rules of typescript-eslint that need types, in a tenth of their time: tsgolint has them on the compiler
  * of TypeScript 7. ESLint still decides which rules apply to a file, and applies its `eslint-disable` comments;
- * a rule here reports what tsgolint found. The text protocol is that of Oxlint, so the version is exact.
+ * a rule here reports what tsgolint found. The protocol is that of Oxlint, which may
+ * change it, so the version is exact.
  */
 import { Buffer } from 'node:buffer'
 import { spawnSync } from 'node:child_process'

@@ -16,7 +16,7 @@ import type {
   logSchema,
   onLossSchema,
   responsesSchema,
-} from './schema/general-schema.js'
+} from './schema/small-sections-schema.js'
 import type { WorkloadIdentity } from './schema/identity-schema.js'
 import type { afterDisconnectSchema, ledgerOf } from './schema/ledger-schema.js'
 import type { limitingOf } from './schema/limits-schema.js'

@@ -229,7 +229,7 @@ function refusalOf(status: number, body: JsonObject, address: string): ServerRef
     return [{ index: Number(place[1]), path, atKey: message.startsWith('unknown field'), message }]
   })
   const given = typeof detail === 'string' ? detail : `it replied ${status}`
-  // That of the API tells how to send a token.
+  // The text of the API tells how to write the header, which is the command's part.
   const text = status === 401 ? 'the token is unknown, expired or revoked.' : given
   return new ServerRefused(`${address}: ${text}`, faults)
 }

@@ -13,7 +13,7 @@ import {
   logSchema,
   onLossSchema,
   responsesSchema,
-} from './general-schema.js'
+} from './small-sections-schema.js'
 import { identitySchema } from './identity-schema.js'
 import { name, text, whole } from './value-types.js'
 import { limitingSchema, limitSchema, planLimitsSchema } from './limits-schema.js'

@@ -19,7 +19,7 @@ import type { AdminReply, AdminRequest, AdminRoute } from './route.js'
 import { actorOf, type AdminServices } from './services.js'
 import { sees } from './token-access.js'
 import { LABEL_VALUE } from '../../accounts/labels.js'
-import { inOwnTurns, nextTurn } from '../../store/own-turns.js'
+import { inOwnTurns, nextTurn } from '../../store/turn-queue.js'
 
 /** The most documents of one request. */
 const MAX_DOCUMENTS = 10_000

@@ -13,7 +13,7 @@ import type { Steps } from '../../formats/wire/steps.js'
 import type { AccountDecision, AccountState, AccountWrites } from '../../store/account-changes.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
 import { everyAccount, keyPages } from '../../store/list-all.js'
-import { nextTurn } from '../../store/own-turns.js'
+import { nextTurn } from '../../store/turn-queue.js'
 import type { Store } from '../../store/store.js'
 import {
   changeEntry,

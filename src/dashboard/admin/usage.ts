@@ -3,7 +3,7 @@ import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/js
 import type { LedgerEntry } from '../../ledger/entry.js'
 import { COLUMNS, csvCell, csvHeader, csvLine, usd } from '../../ledger/export-columns.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
-import { nextTurn } from '../../store/own-turns.js'
+import { nextTurn } from '../../store/turn-queue.js'
 import { withReason, type AuditEntry } from '../../store/audit-trail.js'
 import type { EntryFilter } from '../../store/usage-queries.js'
 import {

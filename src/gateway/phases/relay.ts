@@ -84,7 +84,8 @@ const MAX_LAST_BYTES = 16_384
 
 /**
  * One streamed reply: writes it to the client, sends heartbeats, and ends it with its terminator or an error.
- * Without `pipe`, which adds eight listeners, and makes each event copy their list.
+ * Writes the chunks itself, because `pipe` adds eight listeners, and a second listener of `data` makes Node
+ * copy the list at each event.
  */
 class StreamRelay implements Timed, Delivery {
   listIndex = NOT_LISTED
@@ -140,7 +141,8 @@ class StreamRelay implements Timed, Delivery {
 
   tick(nowMs: number): void {
     if (this.isEnding) return
-    // What a held head or chunk waits for follows at once, unless the store is slow.
+    // The first chunk follows a held head at once, and the end a held chunk, unless the store is slow to take
+    // the ledger entry: then the client gets what there is.
     if (this.holdsHead && this.chunks === 0) this.res.flushHeaders?.()
     this.holdsHead = false
     if (this.last !== null) this.writeLast()

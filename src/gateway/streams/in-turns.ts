@@ -4,13 +4,14 @@
  * number of large bodies.
  */
 import type { Steps } from '../../formats/wire/steps.js'
-import { TurnQueue } from '../../store/own-turns.js'
+import { TurnQueue } from '../../store/turn-queue.js'
 
 /** Bytes that are copied in one step. */
 const STEP_BYTES = 4 * 1024 * 1024
 /** Characters that are encoded in one step. */
 const STEP_CHARS = 1024 * 1024
 
+// Bodies have a queue of their own, without rests: a client waits for each.
 const queue = new TurnQueue(false)
 
 /** Resolves in an iteration of the event loop in which no other large body is processed. */

@@ -11,7 +11,7 @@ import { isName, type RedisEngine } from '../connection/engine.js'
 import { accountKey, emailKey, pendingAuditKey, TREE_KEYS, userKey } from './key-names.js'
 import { loadScript, type Argument, type Script } from '../connection/script.js'
 import { MISMATCH, parseRecord, listOf, stringsOf } from '../connection/parse-replies.js'
-import { inOwnTurns } from '../../own-turns.js'
+import { inOwnTurns } from '../../turn-queue.js'
 import type { StoreCapacity } from '../../store.js'
 import type { Steps } from '../../../formats/wire/steps.js'
 import {

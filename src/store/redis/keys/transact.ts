@@ -36,7 +36,7 @@ import {
   writeUser,
 } from '../../records/account-and-key-records.js'
 import { renamedKeys } from '../../records/former-accounts.js'
-import { inOwnTurns } from '../../own-turns.js'
+import { inOwnTurns } from '../../turn-queue.js'
 import type { AccountOutcome } from '../../store.js'
 import { isAccountId, isName, type RedisEngine } from '../connection/engine.js'
 import { listOf, parseAccount, parseKey, parseRecord } from '../connection/parse-replies.js'
@@ -428,8 +428,8 @@ function* encodeList<Item>(
 ): Steps<string> {
   const parts: string[] = []
   for (let at = 0; at < items.length; at += ENCODED_AT_ONCE) {
+    if (at > 0) yield
     parts.push(JSON.stringify(items.slice(at, at + ENCODED_AT_ONCE).map(encode)).slice(1, -1))
-    yield
   }
   return `[${parts.join(',')}]`
 }

@@ -3,7 +3,7 @@
  * entries that it removes in the same script. A field is `MONTH\0PATH\0KEY\0MODEL\0LABELS`, its value the
  * figures of `ACCOUNT_FIGURES` with spaces between them.
  */
-import { nextTurn } from '../../own-turns.js'
+import { nextTurn } from '../../turn-queue.js'
 import { unavailable } from '../../errors.js'
 import { monthOf } from '../../limit-arithmetic.js'
 import {
@@ -98,7 +98,7 @@ export class RedisAccountUse {
     if (known?.entries === entries) return known
     const day = { entries, uses: await this.ofEntries(range.fromMs, range.toMs) }
     this.forget(dayMs)
-    // Entries that came or went meanwhile are in none of both numbers, or in one.
+    // Entries came or went while these were read: they may be incomplete, and are not kept.
     if ((await this.usage.count(range)) !== entries) return day
     for (const [oldest] of this.days) {
       if (this.kept + day.uses.length <= MOST_KEPT) break

@@ -6,7 +6,7 @@
  * whole until the account has another entry, and the ended days until one of them has changed. An account
  * counts the entries that came after the end of their day (`past`).
  */
-import { nextTurn } from '../../own-turns.js'
+import { nextTurn } from '../../turn-queue.js'
 import type {
   GroupUse,
   GroupUseQuery,

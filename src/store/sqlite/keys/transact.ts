@@ -11,7 +11,7 @@ import {
   type AccountReads,
   type AccountState,
 } from '../../account-changes.js'
-import { inOwnTurns } from '../../own-turns.js'
+import { inOwnTurns } from '../../turn-queue.js'
 import type { Engine } from '../engine.js'
 import { apply, conflictOf, type ChangeTables } from './account-writes.js'
 import { encoded, stateIn } from './large-change.js'

@@ -74,7 +74,8 @@ export function nextTurn(): Promise<void> {
   return queue.turn()
 }
 
-/** See `TurnQueue.run`. */
-export function inOwnTurns<T>(steps: Steps<T>): Promise<T> {
-  return queue.run(steps)
+/** Runs the first step at once and the others in turns: a small change or read waits for no long one. */
+export async function inOwnTurns<T>(steps: Steps<T>): Promise<T> {
+  const { done, value } = steps.next()
+  return done === true ? value : queue.run(steps)
 }

@@ -18,38 +18,36 @@ export const authSchema = z
   .prefault({})
   .describe('How long API keys are cached.')
 
-/** The minimum is one hour, so that a conversation survives a pause. OpenAI keeps responses for 30 days. */
-const escrow = z.strictObject({
-  enabled: z
-    .boolean()
-    .default(true)
-    .describe('Whether the gateway keeps reasoning state for clients that do not send it back.'),
-  key: z
-    .string()
-    .regex(/^[!-~]{32,4096}$/, {
-      error: 'must be 32 to 4,096 printable ASCII characters without spaces',
-    })
-    .refine((key) => !isGuessable(key), { error: GUESSABLE })
-    .optional()
-    .describe(
-      'The secret that encrypts it, as `${NAME}` or `${file:PATH}`; the same for all gateways of one store. Default: a new one at each start, which makes earlier state unreadable.',
-    ),
-  ttl_seconds: whole(3_600, 2_592_000)
-    .default(14_400)
-    .describe('How long it is kept after its last use.'),
-  max_entries: whole(1, 10_000_000)
-    .default(100_000)
-    .describe('Maximum number of replies kept in the store.'),
-  max_bytes: whole(1_048_576, 4_294_967_296)
-    .default(268_435_456)
-    .describe('Maximum size in the store; one reply may use a 64th of it.'),
-  memory_bytes: whole(0, 1_073_741_824)
-    .default(16_777_216)
-    .describe('Maximum size of the cache in the memory of each process.'),
-})
-
-/** `escrow:` */
-export const escrowSchema = escrow
+/** `escrow:` At least an hour, so that a conversation survives a pause; OpenAI keeps responses 30 days. */
+export const escrowSchema = z
+  .strictObject({
+    enabled: z
+      .boolean()
+      .default(true)
+      .describe('Whether the gateway keeps reasoning state for clients that do not send it back.'),
+    key: z
+      .string()
+      .regex(/^[!-~]{32,4096}$/, {
+        error: 'must be 32 to 4,096 printable ASCII characters without spaces',
+      })
+      .refine((key) => !isGuessable(key), { error: GUESSABLE })
+      .optional()
+      .describe(
+        'The secret that encrypts it, as `${NAME}` or `${file:PATH}`; the same for all gateways of one store. Default: a new one at each start, which makes earlier state unreadable.',
+      ),
+    ttl_seconds: whole(3_600, 2_592_000)
+      .default(14_400)
+      .describe('How long it is kept after its last use.'),
+    max_entries: whole(1, 10_000_000)
+      .default(100_000)
+      .describe('Maximum number of replies kept in the store.'),
+    max_bytes: whole(1_048_576, 4_294_967_296)
+      .default(268_435_456)
+      .describe('Maximum size in the store; one reply may use a 64th of it.'),
+    memory_bytes: whole(0, 1_073_741_824)
+      .default(16_777_216)
+      .describe('Maximum size of the cache in the memory of each process.'),
+  })
   .prefault({})
   .describe(
     'Reasoning state (signed thinking, thought signatures, encrypted reasoning) that a model needs again with the next turn.',
