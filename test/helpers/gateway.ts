@@ -138,7 +138,7 @@ export function configText(emulator: Emulator, settings: GatewaySettings): strin
   const options = upstreamOptions === undefined ? '' : `, ${upstreamOptions}`
   const { baseUrls } = emulator
   return `
-server: { host: 127.0.0.1, port: 0, drain_ms: 500${server === undefined ? '' : `, ${server}`} }
+server: { host: 127.0.0.1, port: 0, ops_port: 0, drain_ms: 500${server === undefined ? '' : `, ${server}`} }
 store: ${settings.store ?? 'sqlite:./data/sluice.db'}
 upstreams:
   openai: { dialect: openai, base_url: ${upstreams.openai ?? baseUrls.openai}, api_key: emulated${options} }
