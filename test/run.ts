@@ -2,8 +2,14 @@
  * `node build/test/run.js [PART...]` runs the suite, or the files whose path contains one of the parts: each
  * in a separate process, several at a time. Prints a line per file and all failures; the complete TAP output
  * goes to `build/results.tap`, which `.ci/run` counts.
+ *
+ * Up to five files of the whole suite that fail run once more, alone, and this result counts: a file that fails
+ * only beside others depends on their work, which is no fault of Sluice. It is printed as FLAKY, because the test
+ * is to be mended.
  */
-import { createWriteStream, readdirSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { appendFileSync, createWriteStream, readdirSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
@@ -36,7 +42,12 @@ const FIRST = [
   ...['faults/clients/slow-clients', 'process/generations', 'cli/rehearse/'],
 ]
 
-const parts = process.argv.slice(2)
+const MOST_AGAIN = 5
+/** The argument before the files of the second run. */
+const AGAIN = '--again'
+
+const isAgain = process.argv[2] === AGAIN
+const parts = process.argv.slice(isAgain ? 3 : 2)
 /**
  * Removes tap's coverage hook, which costs a second in each test and in each process that a test starts. The
  * whole suite runs without source maps, which cost a tenth of its CPU time: run the failed file alone to see
@@ -79,10 +90,45 @@ function report(file: Spawn, written: string): void {
   }
 }
 
+interface Counts {
+  readonly pass: number
+  readonly fail: number
+}
+
+/** The totals in the last line of the results. */
+function totals(): Counts {
+  const found =
+    [...readFileSync(RESULTS, 'utf8').matchAll(/^# \{ total: .*\}$/gm)].at(-1)?.[0] ?? ''
+  const figure = (name: string): number =>
+    Number(new RegExp(`${name}: (\\d+)`).exec(found)?.[1] ?? 0)
+  return { pass: figure('pass'), fail: figure('fail') }
+}
+
+/** Runs the files that failed once more; their first results no longer count. */
+async function runAgain(failed: readonly Spawn[]): Promise<void> {
+  const first = totals()
+  const child = spawn(
+    process.execPath,
+    [process.argv[1] ?? '', AGAIN, ...failed.map(({ name }) => name)],
+    { stdio: 'inherit' },
+  )
+  const [code] = (await once(child, 'exit')) as [number | null]
+  const second = totals()
+  const sum = (figure: (file: Spawn) => number): number =>
+    failed.reduce((all, file) => all + figure(file), 0)
+  const pass = first.pass - sum(({ counts }) => counts.pass) + second.pass
+  const fail = code === 0 ? 0 : Math.max(second.fail, 1)
+  appendFileSync(RESULTS, `# { total: ${pass + fail}, pass: ${pass}, fail: ${fail} }\n`)
+  process.exitCode = code ?? 1
+  if (code === 0) for (const { name } of failed) say(`FLAKY ${name}: passed alone`)
+}
+
+const failed: Spawn[] = []
 t.setTimeout(0)
-t.jobs = AT_A_TIME
+t.jobs = isAgain ? 1 : AT_A_TIME
 t.register()
-t.pipe(createWriteStream(RESULTS))
+const results = createWriteStream(RESULTS, { flags: isAgain ? 'a' : 'w' })
+t.pipe(results)
 t.plan(files.length)
 for (const name of files) {
   const timeout = name.includes(LINT) ? LINT_LIMIT_MS : LIMIT_MS
@@ -96,5 +142,12 @@ for (const name of files) {
   file.on('process', ({ stderr }) => {
     if (stderr !== null) written = buffer(stderr)
   })
-  void spawned.then(async () => report(file, (await written).toString()))
+  void spawned.then(async () => {
+    if (file.results?.ok !== true) failed.push(file)
+    report(file, (await written).toString())
+  })
 }
+results.once('finish', () => {
+  const isFew = failed.length > 0 && failed.length <= MOST_AGAIN
+  if (parts.length === 0 && isFew) void runAgain(failed)
+})

@@ -21,6 +21,7 @@ import { historyFolder, MAX_GENERATIONS, recordsIn } from '../../src/config/gene
 import { ConfigRefused, openConfig } from '../../src/config/generations/open-config.js'
 import type { ConfigSource } from '../../src/config/generations/config-source.js'
 import type { Env } from '../../src/config/load-config.js'
+import { stopwatch } from '../helpers/stopwatch.js'
 import { changed, GOOD, MODELS } from './sample.js'
 
 const BY = { author: 'ada@example.com', reason: 'errors doubled' }
@@ -347,10 +348,10 @@ void t.test('an edit that only removes lines is loaded within a second', async (
   const more = `${GOOD}  - { prefix: o1-, upstream: openai }\n`
   const { file, open } = scene(t, { 'gateway.yaml': more })
   const source = await open()
-  const began = performance.now()
+  const watch = stopwatch()
   writeFileSync(file, GOOD)
   t.match(await source.reload(), { result: 'applied' })
-  t.ok(performance.now() - began < 1_000)
+  t.ok(watch() < 1_000)
 })
 
 void t.test('a history that cannot be written is reported and stays in memory', async (t) => {

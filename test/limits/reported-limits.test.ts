@@ -179,7 +179,7 @@ async function eventuallyAdmitted(
   model: string,
   more = {},
 ): Promise<LimitedReply> {
-  const endMs = Date.now() + 5_000
+  const endMs = Date.now() + 20_000
   for (;;) {
     const reply = await ask(gateway, model, more)
     if (reply.error?.kind !== 'rate_limited' || Date.now() > endMs) return reply

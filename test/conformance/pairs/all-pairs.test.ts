@@ -102,10 +102,10 @@ for (const client of clients) {
 async function leaves(t: Tap, client: PairClient, model: string): Promise<void> {
   const leaving = new AbortController()
   const asked = client.streamed({ model, prompt: LONG, signal: leaving.signal }).catch(() => null)
-  await until(() => emulator.open() > 0, 2000)
+  await until(() => emulator.open() > 0)
   setTimeout(() => leaving.abort(), 100)
   t.equal(await asked, null)
-  await until(() => emulator.open() === 0, 2000)
+  await until(() => emulator.open() === 0)
   t.equal(emulator.ledger.at(-1)?.outcome, 'client_closed', 'the upstream was left')
 }
 

@@ -96,12 +96,12 @@ void t.test('E-89: the deadline of the client bounds all attempts together', asy
   t.match(await reply.text(), /upstream_timeout/)
   gateway.emulator.reset()
   breakProvider(gateway, 'openai', { fault: { kind: 'hang' } })
-  const early = performance.now()
+  const early = stopwatch()
   const cut = await gateway.chat(question('main', true), {
     headers: { 'x-request-timeout-ms': '300' },
   })
   t.equal(cut.status, 504)
-  t.ok(performance.now() - early < 800, 'a shorter deadline than any timeout')
+  t.ok(early() < 800, 'a shorter deadline than any timeout')
 })
 
 void t.test('E-88: a refused credential is followed by the next one at once', async (t) => {

@@ -74,7 +74,7 @@ function ask(served: Served, tag: string, manner: Manner): Promise<Seen> {
     )
     req.on('error', () => over(false))
     // A connection to a worker that is killed before it accepts may hang without a reply.
-    req.setTimeout(3000, () => req.destroy())
+    req.setTimeout(10_000, () => req.destroy())
     req.end(body)
   })
 }
@@ -145,10 +145,15 @@ void t.test(`${REQUESTS} requests: the ledger agrees with the upstream`, LONG, a
       const isSame = row.input_tokens === counts.input && row.output_tokens === counts.output
       if (!isSame || row.source !== 'reported') differing += 1
     } else {
-      // The longest reply of the model, which the upstream may have generated.
+      // The longest reply of the model, which the upstream may have generated. The usage itself, if it was
+      // received before the client's disconnect was noticed.
       const isCharged =
         (row.output_tokens ?? 0) >= counts.output && (row.input_tokens ?? 0) >= counts.input
-      if (!isCharged || row.source !== 'assumed') far += 1
+      const isExact = row.input_tokens === counts.input && row.output_tokens === counts.output
+      if (!(isCharged && row.source === 'assumed') && !(isExact && row.source === 'reported')) {
+        far += 1
+        t.comment(`${each.tag} (${each.manner}): ${JSON.stringify(row)}, ${JSON.stringify(counts)}`)
+      }
     }
   }
   t.ok(complete >= REQUESTS * 0.7, `${complete} complete`)

@@ -16,6 +16,7 @@ import { providerObjects, providerObjectsCapacity } from './provider-objects.js'
 import { denials } from './denials.js'
 import { sealedRecords } from './sealed-records.js'
 import { allAccounts, allKeys } from '../../helpers/lists.js'
+import { stopwatch } from '../../helpers/stopwatch.js'
 
 export type NewUrl = (t: Test) => string | Promise<string>
 
@@ -299,12 +300,12 @@ class ChangeLog {
   }
 
   async of(digest: string | null): Promise<number> {
-    const from = performance.now()
+    const watch = stopwatch()
     while (this.changes.shift() !== digest) {
       if (this.changes.length > 0) continue
       await new Promise<void>((resolve) => (this.awaited = resolve))
     }
-    return performance.now() - from
+    return watch()
   }
 }
 

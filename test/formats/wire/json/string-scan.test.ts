@@ -5,6 +5,7 @@
 import t from 'tap'
 import { PAUSED, StringScan } from '../../../../src/formats/wire/json/quick-scan.js'
 import { dice } from '../../../helpers/seeded-random.js'
+import { cpuWatch } from '../../../helpers/stopwatch.js'
 
 const GOOD = [
   'a',
@@ -79,12 +80,12 @@ void t.test('finds no end of an unterminated string', (t) => {
 void t.test('takes linear time over escaped quotes', (t) => {
   const bytes = Buffer.from('\\"'.repeat(4_000_000))
   let pauses = 0
-  const from = performance.now()
+  const watch = cpuWatch()
   const scan = new StringScan(bytes)
   let end = scan.end(0)
   for (; end === PAUSED; end = scan.resume()) pauses += 1
   t.equal(end, -1)
   t.equal(pauses, 7, 'pauses after each megabyte')
-  t.ok(performance.now() - from < 2_000)
+  t.ok(watch() < 2_000)
   t.end()
 })
