@@ -3,9 +3,9 @@
  * in a separate process, several at a time. Prints a line per file and all failures; the complete TAP output
  * goes to `build/results.tap`, which `.ci/run` counts.
  *
- * Up to five files of the whole suite that fail run once more, alone, and this result counts: a file that fails
- * only beside others depends on their work, which is no fault of Sluice. It is printed as FLAKY, because the test
- * is to be mended.
+ * Up to five files of the whole suite that fail run again, alone, and this result counts: a file that fails
+ * only beside others depends on their work, which is no fault of Sluice. It is printed as FLAKY, because the
+ * test is to be mended.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -104,7 +104,7 @@ function totals(): Counts {
   return { pass: figure('pass'), fail: figure('fail') }
 }
 
-/** Runs the files that failed once more; their first results no longer count. */
+/** Runs the files that failed again; their first results no longer count. */
 async function runAgain(failed: readonly Spawn[]): Promise<void> {
   const first = totals()
   const child = spawn(
