@@ -5,7 +5,7 @@
  *
  * Up to five files of the whole suite that fail run again, alone, and this result counts: a file that fails
  * only beside others depends on their work, which is no fault of Sluice. It is printed as FLAKY, because the
- * test is to be mended.
+ * test is to be fixed.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -14,7 +14,7 @@ import { bound, childOf, pinned, processTree } from './machine.js'
 /** How long a process may take to end before it is killed. */
 const END_MS = 3000
 /** How long a process may take to listen. */
-const LISTEN_MS = 10_000
+const LISTEN_MS = 60_000
 
 /** A process of the bench. */
 export interface Started {

@@ -47,7 +47,7 @@ export interface GatewaySettings {
 }
 
 /** How long it may take until every worker is ready. */
-const READY_MS = 20_000
+const READY_MS = 60_000
 
 /** Starts the gateway with a provider at that port that replies in both shapes. */
 export async function startGateway(
