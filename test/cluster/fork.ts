@@ -77,7 +77,7 @@ export async function startService(
 /** Polls the condition until it is true; throws after `timeoutMs`, with the text of the condition. */
 export async function until(
   met: () => boolean | Promise<boolean>,
-  timeoutMs = 20_000,
+  timeoutMs = 60_000,
 ): Promise<void> {
   const giveUpAt = Date.now() + timeoutMs
   while (!(await met())) {

@@ -185,7 +185,7 @@ export async function series(gateway: TestGateway, name: string): Promise<number
 export async function eventually(
   isSo: () => boolean | Promise<boolean>,
   what: string,
-  ms = 20_000,
+  ms = 60_000,
 ): Promise<number> {
   const began = performance.now()
   const watch = stopwatch()

@@ -15,7 +15,7 @@ export async function startUpstream(
 }
 
 /** Resolves when `done` is true, checked after every turn of the event loop; rejects after `ms`. */
-export async function until(done: () => boolean, ms = 20_000): Promise<void> {
+export async function until(done: () => boolean, ms = 60_000): Promise<void> {
   const end = Date.now() + ms
   while (!done()) {
     if (Date.now() > end) {

@@ -106,7 +106,7 @@ const LONGEST_PAUSE_MS = 100
  */
 export async function until(
   isTrue: () => boolean | Promise<boolean>,
-  ms = 20_000,
+  ms = 60_000,
   pauseMs = 10,
 ): Promise<number> {
   const began = performance.now()

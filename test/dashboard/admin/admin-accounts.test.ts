@@ -16,7 +16,7 @@ async function chatStatus({ gateway }: AdminStage, secret: string): Promise<numb
 }
 
 async function eventually(ask: () => Promise<number>, status: number): Promise<number> {
-  for (let tries = 0; tries < 100; tries += 1) {
+  for (let tries = 0; tries < 1_000; tries += 1) {
     if ((await ask()) === status) return status
     await new Promise((resolve) => setTimeout(resolve, 20))
   }

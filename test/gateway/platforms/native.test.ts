@@ -74,7 +74,7 @@ void t.test("Vertex: the provider's own path, with a token", async (t) => {
 void t.test('probes are authorized too', async (t) => {
   const settings = `platform: azure, dialect: openai, api_key: azure-key, probe: { path: /models, interval_ms: 100 }`
   const { cloud } = await startCloud(t, 'gpt-probed', settings)
-  for (let wait = 0; cloud.requests.length === 0 && wait < 100; wait += 1) {
+  for (let wait = 0; cloud.requests.length === 0 && wait < 2000; wait += 1) {
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
   t.equal(cloud.requests[0]?.url, '/openai/v1/models')

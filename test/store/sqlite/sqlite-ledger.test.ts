@@ -42,7 +42,7 @@ void t.test('sums of a day are the same before and after its hours are added to 
     return [total(sums), total(whole), total(uses)]
   }
   const isAdded = async () => {
-    for (let tries = 0; tries < 200; tries += 1) {
+    for (let tries = 0; tries < 2_000; tries += 1) {
       const row = db.prepare('SELECT start_ms FROM days_mark').get()
       if (Number(row?.['start_ms']) >= NOON) return true
       await sleep(50)
