@@ -10,7 +10,7 @@ import { writeDataFiles } from './write-data-files.mjs'
 const ENTRIES = [
   'main',
   'formats/codecs',
-  'policy/pipeline',
+  'policy/plugin-interface',
   'accounts/password-thread',
   'http/zstd-thread',
   'process/cluster/parent-guard-thread',

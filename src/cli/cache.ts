@@ -1,5 +1,5 @@
 /** `sluice cache`: drops stored replies of the exact cache. */
-import { clearReplies } from '../policy/shared-replies.js'
+import { clearReplies } from '../policy/cache-in-store.js'
 import { configOption, declare } from './command.js'
 import { namedAccount, withStore, type OpenStore, type StoreSession } from './with-store.js'
 

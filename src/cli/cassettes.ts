@@ -1,7 +1,7 @@
 /** `sluice cassettes`: writes recordings as files for `sluice emulate --cassette`. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { cassetteOf } from '../policy/recording.js'
+import { cassetteOf } from '../policy/encrypted-recordings.js'
 import { configOption, declare, repeated } from './command.js'
 import { TIME_FORMS } from './time-range.js'
 import {

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { GatewayError } from '../errors.js'
 import { escapeControls } from '../formats/wire/request-fields.js'
-import { hideSecrets } from '../secrets.js'
+import { hideSecrets } from '../hide-secrets.js'
 import { UsageError } from './command.js'
 
 /**

@@ -6,7 +6,7 @@ import {
   type Recording,
   type RecordingHead,
   type Recordings,
-} from '../policy/recording.js'
+} from '../policy/encrypted-recordings.js'
 import { commandEntry } from './accounts.js'
 import { configOption, declare } from './command.js'
 import { rangeOf, TIME_FORMS } from './time-range.js'

@@ -4,7 +4,7 @@ import { isObject, objectOf, stringOf, type JsonObject } from '../formats/chat/j
 import type { ChatRequest } from '../formats/chat/request.js'
 import { decodeReply, encodeRequest } from '../formats/codecs.js'
 import type { Reply } from '../formats/chat/fold.js'
-import type { Recording } from '../policy/recording.js'
+import type { Recording } from '../policy/encrypted-recordings.js'
 import { configOption, declare } from './command.js'
 import { openRehearsalGateway } from './rehearse/rehearsal-gateway.js'
 import { missing, readRecording, withRecordings } from './recordings.js'

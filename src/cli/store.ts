@@ -5,7 +5,7 @@
 import { resolve } from 'node:path'
 import { loadConfig } from '../config/load-config.js'
 import { passwordsIn } from '../config/secret-settings.js'
-import { protectSecrets } from '../secrets.js'
+import { protectSecrets } from '../hide-secrets.js'
 import { acceptStore } from '../store/store-identity.js'
 import { copyStore } from '../store/migrate/copy-store.js'
 import { compareStores, MigrationRefused, type Compared } from '../store/migrate/compare-stores.js'

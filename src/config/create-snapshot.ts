@@ -1,6 +1,6 @@
 /** Creates the immutable snapshot of one generation. */
 import type { Catalogue, Config, SettingChange, Snapshot } from './config.js'
-import { protectSecrets } from '../secrets.js'
+import { protectSecrets } from '../hide-secrets.js'
 import { secretsOf } from './secret-settings.js'
 
 /** The values that a snapshot is created from: the result of a successful load. */

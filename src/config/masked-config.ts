@@ -21,7 +21,7 @@ import {
   type ShadowConfig,
 } from './config.js'
 import type { GuardrailConfig } from './guardrail-config.js'
-import { hideSecrets } from '../secrets.js'
+import { hideSecrets } from '../hide-secrets.js'
 import { shownAmounts, shownLimit } from './resolve-limits.js'
 
 /**

@@ -3,7 +3,7 @@
  * the file, since any value may be a secret.
  */
 import { z } from 'zod'
-import { hideSecrets } from '../secrets.js'
+import { hideSecrets } from '../hide-secrets.js'
 
 /** More problems than a person reads at once. */
 export const MAX_PROBLEMS = 100

@@ -26,7 +26,7 @@ import {
   type RouteCache,
   type StoredReply,
 } from '../policy/cache-rules.js'
-import { CacheEntry, ReplyMemory, type EntryOwner } from '../policy/reply-cache.js'
+import { CacheEntry, ReplyMemory, type EntryOwner } from '../policy/cache-in-memory.js'
 import {
   capturedFormat,
   ReplayedStream,
@@ -34,8 +34,8 @@ import {
   ReplyLog,
   type ReplayClient,
 } from '../policy/reply-log.js'
-import { SharedReplies, type CacheStore } from '../policy/shared-replies.js'
-import { endOf, SharedReply } from '../policy/shared-reply.js'
+import { SharedReplies, type CacheStore } from '../policy/cache-in-store.js'
+import { endOf, SharedReply } from '../policy/collapse-requests.js'
 import type { StartedReply } from './attempts/attempt.js'
 import { SendResult } from './attempts/attempt-result.js'
 import type { Exchange } from './client-exchange.js'

@@ -5,7 +5,7 @@
 import { getHeapStatistics } from 'node:v8'
 import type { Config, Snapshot } from '../config/config.js'
 import { GatewayError } from '../errors.js'
-import type { Marking } from '../policy/cache-marks.js'
+import type { Marking } from '../policy/prompt-cache-marks.js'
 import { newRequestId } from '../http/request-id.js'
 import type { HttpRequest, HttpResponse, Upgrade } from '../http/message.js'
 import type { BreakerState } from './attempts/breaker.js'
@@ -198,7 +198,7 @@ export class Gateway {
   }
 
   private async openMarking(): Promise<Marking> {
-    const { Marking: Opened } = await import('../policy/cache-marks.js')
+    const { Marking: Opened } = await import('../policy/prompt-cache-marks.js')
     this.marking ??= new Opened(() => Date.now())
     return this.marking
   }

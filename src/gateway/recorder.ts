@@ -20,7 +20,7 @@ import {
   type Recording,
   type RecordingHead,
   type WireExchange,
-} from '../policy/recording.js'
+} from '../policy/encrypted-recordings.js'
 import type { RuleSet } from '../policy/rules/rule-set.js'
 import { ReplyCapture, replyOf } from '../policy/reply-log.js'
 import type { Store } from '../store/store.js'

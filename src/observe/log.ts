@@ -6,7 +6,7 @@ import { closeSync, fstatSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { pino } from 'pino'
 import { GatewayError, rowOf } from '../errors.js'
-import { hideSecrets } from '../secrets.js'
+import { hideSecrets } from '../hide-secrets.js'
 import {
   eventFields,
   exchangeFields,

@@ -29,7 +29,7 @@ import type {
   PluginRequest,
   PluginSummary,
   PluginVerdict,
-} from './pipeline.js'
+} from './plugin-interface.js'
 
 const CONDITION_MS = 5
 const CHECK_MS = 5_000

@@ -12,7 +12,7 @@ import type { Guardrail, JudgedRequest } from './guardrail.js'
 import type { ObservedExchange } from './plugins.js'
 import { RuleStage } from './rule-stage.js'
 import { BufferStage, WindowStage } from './server-stages.js'
-import { stopFor, type Stage, type StageEvent, type Take } from './stage.js'
+import { stopFor, type Stage, type StageEvent, type Take } from './reply-stage.js'
 
 /** Judges the replies to one request. */
 export interface ReplyJudge {

@@ -19,7 +19,7 @@ import {
   type Take,
   type TextEnd,
   type TextEvent,
-} from './stage.js'
+} from './reply-stage.js'
 
 /** More text in one batch of events is scanned in turns. */
 const LARGE_UNITS = 4_096

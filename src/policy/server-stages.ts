@@ -22,7 +22,7 @@ import {
   type Take,
   type TextEnd,
   type TextEvent,
-} from './stage.js'
+} from './reply-stage.js'
 
 /** A guard that judges parts of replies elsewhere. */
 class ServerGuard {

@@ -12,7 +12,7 @@ import type { Logger } from '../observe/log.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
 import { localConfigControl } from './ops/answer-control-requests.js'
 import { newSealSecret } from '../gateway/reasoning/encrypt-state.js'
-import { hideSecrets } from '../secrets.js'
+import { hideSecrets } from '../hide-secrets.js'
 import { settleGlobals, settleStrings, printSetUpLink, withReason } from './serve-worker.js'
 import { onSignals } from './signals.js'
 

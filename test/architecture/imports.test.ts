@@ -10,7 +10,7 @@ import { filesBelow, importsOf, type Import, type Source } from './source-tree.j
 
 /** A module is a folder of `src` or one of its subfolders or files; it imports only modules of lower rows. */
 const ROWS: readonly (readonly string[])[] = [
-  ['errors', 'secrets'],
+  ['errors', 'hide-secrets'],
   ['accounts/labels', 'formats/chat'],
   [
     'formats/wire',

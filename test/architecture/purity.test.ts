@@ -10,7 +10,7 @@ import { filesBelow, importsOf, withoutComments, type Source } from './source-tr
 /** Folders, with all files below them, and files. */
 const PURE = [
   'errors.ts',
-  'secrets.ts',
+  'hide-secrets.ts',
   'formats/',
   'gateway/routing/match-route-conditions.ts',
   'gateway/routing/latency-average.ts',

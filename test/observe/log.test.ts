@@ -10,7 +10,7 @@ import t from 'tap'
 import { ERRORS, type ErrorKind, GatewayError } from '../../src/errors.js'
 import { createLogger, type Logger, type LogLevel } from '../../src/observe/log.js'
 import type { ExchangeLine } from '../../src/observe/log-fields.js'
-import { hideSecrets } from '../../src/secrets.js'
+import { hideSecrets } from '../../src/hide-secrets.js'
 
 const EXCHANGE: ExchangeLine = {
   request_id: 'req_1',

@@ -1,6 +1,6 @@
 /** Stores replies of the cache until it is killed: `node killed-cache-writer.js STORE SECRET`. */
-import { CacheEntry, ReplyMemory } from '../../src/policy/reply-cache.js'
-import { SharedReplies } from '../../src/policy/shared-replies.js'
+import { CacheEntry, ReplyMemory } from '../../src/policy/cache-in-memory.js'
+import { SharedReplies } from '../../src/policy/cache-in-store.js'
 import { openStore } from '../../src/store/open-store.js'
 
 const [, , url = '', secret = ''] = process.argv

@@ -7,7 +7,12 @@ import { Session, type Debugger } from 'node:inspector'
 import t from 'tap'
 import { startGateway } from '../helpers/gateway.js'
 
-const MODULES = ['gateway/recorder', 'policy/recording', 'gateway/caching', 'policy/cache-marks']
+const MODULES = [
+  'gateway/recorder',
+  'policy/encrypted-recordings',
+  'gateway/caching',
+  'policy/prompt-cache-marks',
+]
 
 const scripts = new Set<string>()
 const session = new Session()
@@ -41,7 +46,7 @@ await t.test('modules of the policy are loaded when they are needed', async (t) 
   await ask('', `  - { model: gpt-4o-mini, ${target}, cache: {} }`)
   t.same(loaded(), ['gateway/caching'])
   await ask('', `  - { model: gpt-4o-mini, ${target}, cache_control: auto }`)
-  t.same(loaded(), ['gateway/caching', 'policy/cache-marks'])
+  t.same(loaded(), ['gateway/caching', 'policy/prompt-cache-marks'])
   await ask('escrow: { key: 0f4c9b1e7d2a85c36f10e9d8b7a6c5f4 }\nrecord: { sample: 1 }')
   t.same(loaded(), MODULES)
 })

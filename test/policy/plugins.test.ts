@@ -5,7 +5,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import t from 'tap'
-import { definePlugin } from '../../src/policy/pipeline.js'
+import { definePlugin } from '../../src/policy/plugin-interface.js'
 import { startGateway } from '../helpers/gateway.js'
 import { until } from '../helpers/upstream.js'
 import { CLIENT_FORMATS, startScene } from './guarded-gateway.js'

@@ -13,7 +13,7 @@ import { textIn } from '../../dashboard/admin/fields.js'
 import type { PlannedChange } from '../../dashboard/admin/planner.js'
 import { yamlText } from '../../config/yaml.js'
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
-import { hideSecrets } from '../../secrets.js'
+import { hideSecrets } from '../../hide-secrets.js'
 import { configOption, declare, repeated, requiredConfig, UsageError } from '../command.js'
 import {
   processTerminal,

@@ -11,7 +11,7 @@ import { isConfigured, type Config, type UpstreamConfig } from '../../config/con
 import { loadConfig } from '../../config/load-config.js'
 import { GatewayError } from '../../errors.js'
 import { Prices } from '../../ledger/find-price.js'
-import { hideSecrets } from '../../secrets.js'
+import { hideSecrets } from '../../hide-secrets.js'
 import { problemLines } from '../check.js'
 import { configOption, declare, UsageError } from '../command.js'
 import { table } from '../print-table-or-json.js'

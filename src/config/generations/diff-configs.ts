@@ -3,7 +3,7 @@
  * model or prefix, a target's upstream), so that a moved or inserted entry does not change the others.
  */
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
-import { hideSecrets } from '../../secrets.js'
+import { hideSecrets } from '../../hide-secrets.js'
 import type { SettingChange, Config, ServerConfig } from '../config.js'
 import { snakeCase } from '../masked-config.js'
 

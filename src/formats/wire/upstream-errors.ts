@@ -3,7 +3,7 @@
  * replies that end too early or are malformed.
  */
 import type { WireError } from '../../errors.js'
-import { hideSecretParts } from '../../secrets.js'
+import { hideSecretParts } from '../../hide-secrets.js'
 
 /** Maximum length of a forwarded message, in UTF-16 units. */
 export const MAX_MESSAGE_CHARS = 2048

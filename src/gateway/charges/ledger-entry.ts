@@ -17,7 +17,7 @@ import {
 } from '../../ledger/entry.js'
 import { costNanoUsd, tierPrice } from '../../ledger/price.js'
 import type { Outcome } from '../../observe/metrics/label-types.js'
-import { hideSecrets } from '../../secrets.js'
+import { hideSecrets } from '../../hide-secrets.js'
 import { attemptList, type AttemptResult } from '../attempts/attempt-result.js'
 import type { RequestContext } from '../client-exchange.js'
 import { firstContentMs, waitsOf, type Results } from '../phases/phase-results.js'

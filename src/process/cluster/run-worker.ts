@@ -6,7 +6,7 @@ import { isToWorker, type ToPrimary, type ToWorker } from './messages.js'
 import type { Logger } from '../../observe/log.js'
 import type { Collected } from '../../observe/metrics/metric.js'
 import type { Readiness } from '../ops/readiness.js'
-import { hideSecrets } from '../../secrets.js'
+import { hideSecrets } from '../../hide-secrets.js'
 import { endWithParent } from './parent-guard.js'
 import { onSignals } from '../signals.js'
 

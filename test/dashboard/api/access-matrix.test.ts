@@ -15,7 +15,7 @@ import { createUser, ensureUser, setMember } from '../../../src/accounts/members
 import { ACCESS } from '../../../src/dashboard/server/routing/access.js'
 import { dashboardRoutes } from '../../../src/dashboard/server/routing/routes.js'
 import { createdKeyReply } from '../../../src/dashboard/server/schema/schema.js'
-import { RecordingSeal } from '../../../src/policy/recording.js'
+import { RecordingSeal } from '../../../src/policy/encrypted-recordings.js'
 import type { Services } from '../../../src/dashboard/server/services.js'
 import { aRow, PASSWORD, startStage, type Browser, type Stage } from '../fixtures/stage.js'
 

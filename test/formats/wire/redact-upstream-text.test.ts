@@ -3,7 +3,7 @@
  * Method: each form of secret in the middle of a sentence, and texts of every length around the limit.
  */
 import t from 'tap'
-import { protectSecrets } from '../../../src/secrets.js'
+import { protectSecrets } from '../../../src/hide-secrets.js'
 import { redactUpstreamText, MAX_MESSAGE_CHARS } from '../../../src/formats/wire/upstream-errors.js'
 
 void t.test('keys, tokens and account ids are removed; other text stays', (t) => {

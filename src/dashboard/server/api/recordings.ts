@@ -5,7 +5,7 @@ import {
   RecordingSeal,
   type RecordingHead,
   type Recordings,
-} from '../../../policy/recording.js'
+} from '../../../policy/encrypted-recordings.js'
 import { notFound } from '../routing/access.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import * as schema from '../schema/schema.js'

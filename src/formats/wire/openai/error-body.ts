@@ -2,7 +2,7 @@
  * The JSON body of errors in OpenAI's form, which the gateway also uses when the client's dialect is unknown.
  */
 import { rowOf, type ErrorKind, type WireError } from '../../../errors.js'
-import { hideSecrets } from '../../../secrets.js'
+import { hideSecrets } from '../../../hide-secrets.js'
 
 /**
  * The codes of OpenAI's API, which apps and its SDKs compare; kinds that are missing here have none.

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { IdentityConfig, UpstreamConfig } from '../../../config/config.js'
-import { hideSecretParts } from '../../../secrets.js'
+import { hideSecretParts } from '../../../hide-secrets.js'
 import {
   sourceOf,
   type Credentials,

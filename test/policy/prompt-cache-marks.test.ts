@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { isObject, type JsonObject } from '../../src/formats/chat/json.js'
-import { Marking, type Marks } from '../../src/policy/cache-marks.js'
+import { Marking, type Marks } from '../../src/policy/prompt-cache-marks.js'
 import { startGateway } from '../helpers/gateway.js'
 import { rowsOf } from '../helpers/ledger.js'
 

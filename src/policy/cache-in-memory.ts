@@ -1,6 +1,6 @@
 /**
  * The stored replies of one process, within a limit of bytes: the least recently used are dropped first. The
- * store, if it keeps replies too, is in `shared-replies.ts`.
+ * store, if it keeps replies too, is in `cache-in-store.ts`.
  */
 import { storedReplyIn, type StoredReply } from './cache-rules.js'
 

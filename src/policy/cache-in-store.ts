@@ -8,7 +8,7 @@ import { isObject, numberOf, objectOf, stringOf } from '../formats/chat/json.js'
 import { Seal } from '../gateway/reasoning/encrypt-state.js'
 import type { RecordFilter, RecordHead } from '../store/sealed-records.js'
 import type { KeyChange, Store } from '../store/store.js'
-import { CacheEntry, matches, type EntryFilter, type ReplyMemory } from './reply-cache.js'
+import { CacheEntry, matches, type EntryFilter, type ReplyMemory } from './cache-in-memory.js'
 
 /** Time between two looks for orders; a gateway follows within a second. */
 const POLL_MS = 400

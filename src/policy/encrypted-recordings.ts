@@ -15,7 +15,7 @@ import {
 } from '../formats/chat/json.js'
 import { atOnce } from '../formats/wire/steps.js'
 import { Seal } from '../gateway/reasoning/encrypt-state.js'
-import { hideSecrets } from '../secrets.js'
+import { hideSecrets } from '../hide-secrets.js'
 import type { Store } from '../store/store.js'
 import { WholeTexts } from './guardrail.js'
 import type { RuleSet } from './rules/rule-set.js'
