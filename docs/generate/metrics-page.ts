@@ -5,7 +5,7 @@ import {
   DEFINITIONS,
   LABELS,
   type MetricDefinition,
-} from '../../src/observe/metrics/definitions.js'
+} from '../../src/observe/metrics/metric-definitions.js'
 import { MAX_LINES } from '../../src/observe/metrics/capped-registry.js'
 
 /** Node's own metrics that the dashboards use; prom-client documents the rest. */
@@ -22,7 +22,7 @@ const PROCESS_METRICS = [
 export function metricsPage(): string {
   const metrics: MetricDefinition[] = Object.values(DEFINITIONS)
   const lines = [
-    '<!-- Generated from src/observe/metrics/definitions.ts by `npm run generate`; do not edit. -->',
+    '<!-- Generated from src/observe/metrics/metric-definitions.ts by `npm run generate`; do not edit. -->',
     '',
     '# Metrics',
     '',

@@ -14,7 +14,12 @@ import {
 } from '../config/config.js'
 import { needsRestart } from '../config/generations/diff-configs.js'
 import { loadConfig, type LoadResult } from '../config/load-config.js'
-import { excerpt, formatProblem, problemOfFile, type ConfigProblem } from '../config/problem.js'
+import {
+  excerpt,
+  formatProblem,
+  problemOfFile,
+  type ConfigProblem,
+} from '../config/config-problem.js'
 import { baseUrlNote } from '../config/resolve-upstream.js'
 import { plainSecretNotes } from '../config/secret-settings.js'
 import { isHarmless } from '../formats/chat/hosted-tools.js'

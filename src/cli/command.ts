@@ -9,7 +9,7 @@ import {
   type CommandUnknownOpts,
   type HelpConfiguration,
 } from '@commander-js/extra-typings'
-import { didYouMean, suggestionText } from '../config/problem.js'
+import { didYouMean, suggestionText } from '../config/config-problem.js'
 
 /** Wrong usage of a command: the message names the option; the program exits with 2. */
 export class UsageError extends Error {

@@ -6,7 +6,7 @@ import {
   type ComparedFigures,
   type ComparedName,
 } from '../ledger/compare-upstreams.js'
-import { didYouMean } from '../config/problem.js'
+import { didYouMean } from '../config/config-problem.js'
 import { configOption, declare, UsageError } from './command.js'
 import { rangeOf, TIME_FORMS } from './time-range.js'
 import { entriesOf } from './usage-summary.js'

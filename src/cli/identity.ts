@@ -3,7 +3,7 @@
  * running gateway.
  */
 import { denialFields, denialPages, denialsOf, denyIdentity } from '../accounts/denials.js'
-import { didYouMean } from '../config/problem.js'
+import { didYouMean } from '../config/config-problem.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import type { Denial, DenialSubject } from '../store/denials.js'
 import { commandEntry } from './accounts.js'

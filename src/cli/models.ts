@@ -1,7 +1,7 @@
 /** `sluice models diff`: compares an operator's catalogue with the shipped one. No side effects. */
 import { loadConfig, readCatalogue, readText } from '../config/load-config.js'
 import { snakeKeys } from '../config/masked-config.js'
-import type { ConfigProblem } from '../config/problem.js'
+import type { ConfigProblem } from '../config/config-problem.js'
 import { packageFile } from '../config/package-file.js'
 import { isObject, objectOf, type JsonValue, type JsonObject } from '../formats/chat/json.js'
 import type { ModelFacts } from '../formats/chat/model.js'

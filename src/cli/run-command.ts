@@ -4,7 +4,7 @@
  */
 import { basename } from 'node:path'
 import { COMMANDS } from './commands.js'
-import { didYouMean } from '../config/problem.js'
+import { didYouMean } from '../config/config-problem.js'
 import { packageVersion } from '../config/package-file.js'
 import { printFailure, outputFailure, OutputFailed } from './exit-status.js'
 import { runCommand, UsageError } from './command.js'

@@ -1,7 +1,7 @@
 /** Finds the models in the list of a key (`--models`) that the configuration does not have. */
 import { namesModel } from '../accounts/account.js'
 import type { Catalogue, Config } from '../config/config.js'
-import { didYouMean } from '../config/problem.js'
+import { didYouMean } from '../config/config-problem.js'
 import { createRouter } from '../gateway/routing/router.js'
 
 /** A dated or numbered id of a model in the catalogue ends like this: `-2026-04-23`, `-001`, `-latest`. */

@@ -24,7 +24,12 @@ import type { RecordConfig } from './schema/record-schema.js'
 import type { hedgeSchema, retrySchema } from './schema/route-schema.js'
 import type { Section } from './schema/section.js'
 import type { serverOf } from './schema/server-schema.js'
-import type { metricsOf, notifyOf, smtpSchema, telemetrySchema } from './schema/telemetry-schema.js'
+import type {
+  metricsOf,
+  notifyOf,
+  smtpSchema,
+  telemetrySchema,
+} from './schema/telemetry-and-notify-schema.js'
 import type { z } from 'zod'
 
 /** Listeners, processes and the limits of one request. */

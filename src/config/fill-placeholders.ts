@@ -3,7 +3,7 @@
  * values and not in the text, so that a secret cannot change the structure. Only `upstreams.*.api_key` and
  * entries of `api_keys` may be empty.
  */
-import type { Finding, Path } from './problem.js'
+import type { Finding, Path } from './config-problem.js'
 
 /** The variables and files that placeholders refer to. */
 export interface Surroundings {

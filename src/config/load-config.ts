@@ -23,7 +23,7 @@ import {
   valueAt,
   type ConfigProblem,
   type Finding,
-} from './problem.js'
+} from './config-problem.js'
 import { resolveConfig } from './resolve-config.js'
 import { fileSchema } from './schema/config-file-schema.js'
 import { checkTranslatable } from './resolve-routes.js'

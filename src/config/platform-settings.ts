@@ -5,7 +5,7 @@
  */
 import { z } from 'zod'
 import type { IdentityConfig, DialectChoice, PlatformConfig, PlatformName } from './config.js'
-import type { Path, ReportFinding } from './problem.js'
+import type { Path, ReportFinding } from './config-problem.js'
 import { modelText, text } from './schema/value-types.js'
 
 /** The names of the platforms in the file, in the order of the documentation. */

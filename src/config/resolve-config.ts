@@ -7,7 +7,7 @@ import { isRedisUrl, parseRedisUrl, parseSqliteAddress } from '../store/store-ad
 import { BUILT_IN_PLANS, isPlanOf } from '../accounts/plans.js'
 import type { Config, PlanConfig } from './config.js'
 import { amountsOf, checkLimits, limitsOf } from './resolve-limits.js'
-import type { Finding, Path, ReportFinding } from './problem.js'
+import type { Finding, Path, ReportFinding } from './config-problem.js'
 import { checkGuardrails, guardrailsOf, pluginsOf } from './resolve-guardrails.js'
 import { checkRoutes, routesOf } from './resolve-routes.js'
 import { checkDashboard, dashboardOf } from './schema/dashboard-schema.js'
@@ -17,7 +17,12 @@ import { fileSchema, type FileValues } from './schema/config-file-schema.js'
 import { section } from './schema/section.js'
 import { checkRecord, recordOf } from './schema/record-schema.js'
 import { checkServer, serverOf, type ServerContext } from './schema/server-schema.js'
-import { checkMetrics, checkTelemetry, metricsOf, notifyOf } from './schema/telemetry-schema.js'
+import {
+  checkMetrics,
+  checkTelemetry,
+  metricsOf,
+  notifyOf,
+} from './schema/telemetry-and-notify-schema.js'
 import {
   checkUpstream,
   isPrivateHost,

@@ -6,7 +6,7 @@ import type { KeyLimits } from '../accounts/account.js'
 import { BUILT_IN_PLANS } from '../accounts/plans.js'
 import type { JsonObject } from '../formats/chat/json.js'
 import type { LimitConfig } from './config.js'
-import type { Path, ReportFinding } from './problem.js'
+import type { Path, ReportFinding } from './config-problem.js'
 import type { FileValues } from './schema/config-file-schema.js'
 import { reportUnknown } from './resolve-routes.js'
 

@@ -13,7 +13,7 @@ import type {
   DialectChoice,
   TargetName,
 } from './config.js'
-import { nearest, type Path, type ReportFinding, type Finding } from './problem.js'
+import { nearest, type Path, type ReportFinding, type Finding } from './config-problem.js'
 import { cacheControlOf, routeCacheOf } from './schema/cache-schema.js'
 import { hedgeSchema, retrySchema, type RouteValues } from './schema/route-schema.js'
 import { section } from './schema/section.js'

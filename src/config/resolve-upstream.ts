@@ -15,7 +15,7 @@ import {
   withoutSlashes,
 } from './platform-settings.js'
 import { PLAIN, PRESETS, type Preset } from './presets.js'
-import type { Path, ReportFinding } from './problem.js'
+import type { Path, ReportFinding } from './config-problem.js'
 import { priceFacts } from './schema/catalogue-schema.js'
 import type { FileValues } from './schema/config-file-schema.js'
 import { DIALECTS, timeoutsSchema } from './schema/upstream-schema.js'

@@ -3,7 +3,7 @@
  * that a new setting does not have to be listed here.
  */
 import type { Config } from './config.js'
-import { pathText, type Path } from './problem.js'
+import { pathText, type Path } from './config-problem.js'
 import { parseYaml, type YamlFile } from './yaml.js'
 
 /** Settings whose value is a secret. */

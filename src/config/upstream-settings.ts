@@ -15,7 +15,7 @@ import type {
   NativeRule,
   NativeSharing,
 } from './config.js'
-import type { Path, ReportFinding } from './problem.js'
+import type { Path, ReportFinding } from './config-problem.js'
 import { familySchema, priceFacts, priceSchema } from './schema/catalogue-schema.js'
 import { section } from './schema/section.js'
 import { DAY_MS, share, whole } from './schema/value-types.js'

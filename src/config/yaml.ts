@@ -21,7 +21,7 @@ import {
   type ConfigProblem,
   type Finding,
   type Path,
-} from './problem.js'
+} from './config-problem.js'
 
 const MAX_ALIASES = 100
 

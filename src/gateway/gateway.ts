@@ -12,15 +12,15 @@ import type { BreakerState } from './attempts/breaker.js'
 import type { DeniedKey } from './attempts/upstream-state.js'
 import { BodyMemory } from './body-memory.js'
 import { CanaryCounter, type CanaryOrder, type CanaryReport } from './canary-monitor.js'
-import { Deadlines } from './deadlines.js'
+import { Deadlines } from './timeouts.js'
 import { Discovery } from './model-discovery.js'
 import { DrainedReplySlots } from './drained-replies.js'
 import { InFlightList } from './in-flight-list.js'
 import { Exchange, type ExchangeParts, type PreAuthenticated } from './client-exchange.js'
-import type { Caching } from './caching.js'
+import type { Caching } from './answer-from-cache.js'
 import { Generation, generationProblem } from './generation.js'
 import { OverloadMonitor, type Overload } from './overload.js'
-import type { RecordingService } from './recorder.js'
+import type { RecordingService } from './record-requests.js'
 import { RecentHeads, type RequestHead } from './report/recent-requests.js'
 import { clientTrace } from './report/forward-client-trace.js'
 import { arePluginsLoaded, loadPlugins } from '../policy/plugins.js'
@@ -186,7 +186,7 @@ export class Gateway {
   }
 
   private async openRecording(): Promise<RecordingService> {
-    const { RecordingService: Opened } = await import('./recorder.js')
+    const { RecordingService: Opened } = await import('./record-requests.js')
     const { cacheStore, log } = this.services
     this.recording ??= new Opened({
       records: cacheStore.store.sealedRecords,
@@ -204,7 +204,7 @@ export class Gateway {
   }
 
   private openCaching(): Promise<Caching> {
-    this.openingCaching ??= import('./caching.js').then((module) => {
+    this.openingCaching ??= import('./answer-from-cache.js').then((module) => {
       const { metrics } = this.services
       const settings = (): Config['cache'] => this.current.snapshot.config.cache
       const { cacheStore } = this.services

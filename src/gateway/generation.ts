@@ -13,7 +13,7 @@ import {
   isConfigured,
   shownHash,
 } from '../config/config.js'
-import { nearest } from '../config/problem.js'
+import { nearest } from '../config/config-problem.js'
 import type { ModelFacts } from '../formats/chat/model.js'
 import type { ChatRequest } from '../formats/chat/request.js'
 import type { DialectName, UpstreamCodec, WireFormat } from '../formats/dialect.js'

@@ -4,7 +4,7 @@
  * `smtp`.
  */
 import type { Config, Snapshot } from '../config/config.js'
-import { formatProblem } from '../config/problem.js'
+import { formatProblem } from '../config/config-problem.js'
 import type { ConfigSource } from '../config/generations/config-source.js'
 import type { Logger } from '../observe/log.js'
 import type { Metrics } from '../observe/metrics/metrics.js'

@@ -14,7 +14,7 @@ import type { Config, Snapshot } from '../config/config.js'
 import { createSnapshot } from '../config/create-snapshot.js'
 import { openDataPlane, type DataPlane } from './data-plane.js'
 import { GatewayError } from '../errors.js'
-import type { LabelMessage } from '../observe/metrics/label-metrics.js'
+import type { LabelMessage } from '../observe/metrics/key-label-metrics.js'
 import { Metrics } from '../observe/metrics/metrics.js'
 
 /** A snapshot as JSON, for messages between processes. Contains secrets; never logged. */

@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { openConfig } from '../../src/config/generations/open-config.js'
+import { openConfig } from '../../src/config/generations/config-at-start.js'
 import { changed, GOOD, MODELS } from '../config/sample.js'
 import { run } from '../process/program.js'
 

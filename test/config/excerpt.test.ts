@@ -3,7 +3,7 @@
  * Method: lines with errors, and lines with secrets in every possible place.
  */
 import t from 'tap'
-import { excerpt } from '../../src/config/problem.js'
+import { excerpt } from '../../src/config/config-problem.js'
 
 void t.test('the caret is below the column', (t) => {
   const text = 'upstreams:\r\n  a: { connect_ms: 3s }\r\n'

@@ -1,6 +1,6 @@
 /** A minimal valid configuration, and functions that load a changed one. */
 import { loadConfigText, type Env, type LoadResult } from '../../src/config/load-config.js'
-import { formatProblem } from '../../src/config/problem.js'
+import { formatProblem } from '../../src/config/config-problem.js'
 
 /** A minimal valid catalogue. */
 export const MODELS = `as_of: 2026-11-20

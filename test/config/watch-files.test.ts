@@ -9,7 +9,7 @@ import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { loadConfig } from '../../src/config/load-config.js'
-import { ConfigRefused, openConfig } from '../../src/config/generations/open-config.js'
+import { ConfigRefused, openConfig } from '../../src/config/generations/config-at-start.js'
 import type { ConfigChange, ConfigSource } from '../../src/config/generations/config-source.js'
 import { stopwatch } from '../helpers/stopwatch.js'
 import { changed, GOOD, MODELS } from './sample.js'
@@ -260,7 +260,7 @@ void t.test('close ends notifications, and a watcher lets the process exit', asy
   t.equal(changes, 0)
   const { spawn } = await import('node:child_process')
   const script = `
-    import { openConfig } from ${JSON.stringify(join(process.cwd(), 'build/src/config/generations/open-config.js'))}
+    import { openConfig } from ${JSON.stringify(join(process.cwd(), 'build/src/config/generations/config-at-start.js'))}
     await openConfig(process.argv[1], {})`
   const child = spawn(process.execPath, ['--input-type=module', '-e', script, file])
   const [status] = (await once(child, 'exit')) as [number | null]

@@ -12,7 +12,7 @@ import t, { type Test } from 'tap'
 import { parseAllDocuments, parse } from 'yaml'
 import { z } from 'zod'
 import { loadConfig } from '../../src/config/load-config.js'
-import { formatProblem } from '../../src/config/problem.js'
+import { formatProblem } from '../../src/config/config-problem.js'
 import { CHART, digestOf, helm, helmMissing, render, RENDERED, VALUES, valueSets } from './chart.js'
 import { schemaProblem, unknownFields, type Manifest } from './manifests.js'
 

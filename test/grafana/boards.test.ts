@@ -8,7 +8,7 @@ import t from 'tap'
 import { boardFiles } from '../../grafana/boards/index.js'
 import { BOARDS, VARIABLES } from '../../grafana/boards/links.js'
 import { runbookSections } from '../../grafana/boards/runbook.js'
-import { DEFINITIONS } from '../../src/observe/metrics/definitions.js'
+import { DEFINITIONS } from '../../src/observe/metrics/metric-definitions.js'
 import {
   alerts,
   annotationExpressions,

@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { ERRORS } from '../../src/errors.js'
 import { ROW_KINDS } from '../../src/ledger/ledger-writer.js'
-import { DEFINITIONS, type MetricDefinition } from '../../src/observe/metrics/definitions.js'
+import { DEFINITIONS, type MetricDefinition } from '../../src/observe/metrics/metric-definitions.js'
 import { Metrics } from '../../src/observe/metrics/metrics.js'
 
 /** Every metric, lines of histograms and Node's own included, with its labels. */

@@ -7,10 +7,10 @@ import {
   DEFINITIONS,
   LABELS,
   type MetricDefinition,
-} from '../../src/observe/metrics/definitions.js'
+} from '../../src/observe/metrics/metric-definitions.js'
 import { Metrics } from '../../src/observe/metrics/metrics.js'
 import type { AuthResult } from '../../src/accounts/authentication/authentication-result.js'
-import type { Hop } from '../../src/observe/metrics/label-types.js'
+import type { Hop } from '../../src/observe/metrics/label-values.js'
 import { metricsPage } from '../../docs/generate/metrics-page.js'
 
 const HOPS: Hop[] = [

@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { Metrics } from '../../src/observe/metrics/metrics.js'
-import { LABELS } from '../../src/observe/metrics/definitions.js'
+import { LABELS } from '../../src/observe/metrics/metric-definitions.js'
 import { observeStore } from '../../src/observe/metrics/observe-store.js'
 import type { Store } from '../../src/store/store.js'
 

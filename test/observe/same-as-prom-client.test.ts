@@ -11,7 +11,7 @@ import {
   type OpenMetricsContentType,
 } from 'prom-client'
 import t from 'tap'
-import { aggregate, aggregateText } from '../../src/observe/metrics/metric.js'
+import { aggregate, aggregateText } from '../../src/observe/metrics/metric-types.js'
 import { MetricSet } from '../../src/observe/metrics/capped-registry.js'
 
 const BUCKETS = [0.001, 0.05, 1, 30]

@@ -10,7 +10,7 @@ import { copyFileSync, renameSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
-import { openConfig } from '../../src/config/generations/open-config.js'
+import { openConfig } from '../../src/config/generations/config-at-start.js'
 import { MAIN } from './program.js'
 
 const MEASURE = `data:text/javascript,${encodeURIComponent(

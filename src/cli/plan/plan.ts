@@ -7,7 +7,7 @@ import {
   type ServerConfig,
 } from '../../config/config.js'
 import { loadConfig, loadConfigAs } from '../../config/load-config.js'
-import type { ConfigProblem } from '../../config/problem.js'
+import type { ConfigProblem } from '../../config/config-problem.js'
 import { needsRestart } from '../../config/generations/diff-configs.js'
 import { problemLines } from '../check.js'
 import { configOption, declare, requiredConfig, UsageError } from '../command.js'

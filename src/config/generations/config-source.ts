@@ -16,7 +16,7 @@ import {
   type Loaded,
 } from '../load-config.js'
 import { shownConfig } from '../masked-config.js'
-import { problemOfFile, type ConfigProblem } from '../problem.js'
+import { problemOfFile, type ConfigProblem } from '../config-problem.js'
 import { differencesOf, inForce, needsRestart } from './diff-configs.js'
 import { contentOf, ownerOf, type Author, type GenerationRecord, type History } from './history.js'
 import { announceRunning, removeRunning, type RunningGateway } from './running-gateway-file.js'
@@ -33,7 +33,7 @@ interface Started {
 /** Minimum time between two checks of the files. */
 const CHECK_INTERVAL_MS = 100
 
-/** The configuration of a running process; `open-config.ts` opens it. */
+/** The configuration of a running process; `config-at-start.ts` opens it. */
 export class ConfigSource {
   readonly history: History
   readonly path: string
@@ -317,7 +317,7 @@ type RollbackOutcome = ConfigChange | { readonly result: 'unknown' | 'unreadable
 /** Why the generation in force does not have the content of the files. */
 export type Override = 'rollback' | 'last_good'
 
-/** The initial state of a source; `open-config.ts` finds it. */
+/** The initial state of a source; `config-at-start.ts` finds it. */
 export interface InitialState {
   readonly loaded: Loaded
   /** The files, valid or not. */

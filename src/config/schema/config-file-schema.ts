@@ -22,7 +22,12 @@ import { guardrailsSchema, pluginsSchema } from './guardrails-schema.js'
 import { recordSchema } from './record-schema.js'
 import { routeSchema } from './route-schema.js'
 import { serverSchema } from './server-schema.js'
-import { metricsSchema, notifySchema, smtpSchema, telemetrySchema } from './telemetry-schema.js'
+import {
+  metricsSchema,
+  notifySchema,
+  smtpSchema,
+  telemetrySchema,
+} from './telemetry-and-notify-schema.js'
 import { upstreamSchema } from './upstream-schema.js'
 
 const plan = z.strictObject({

@@ -1,7 +1,7 @@
 /** The keys of `record`: which requests are recorded, for how long, and where. */
 import { resolve } from 'node:path'
 import { z } from 'zod'
-import type { Path } from '../problem.js'
+import type { Path } from '../config-problem.js'
 import { modelText, name, share, text, whole } from './value-types.js'
 
 const MAX_BYTES = 67_108_864

@@ -4,7 +4,7 @@ import { availableParallelism, hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import type { TlsFiles } from '../../http/read-tls-files.js'
-import type { ReportFinding } from '../problem.js'
+import type { ReportFinding } from '../config-problem.js'
 import { section } from './section.js'
 import { GUESSABLE, isGuessable, DAY_MS, whole } from './value-types.js'
 

@@ -1,6 +1,6 @@
 /** Denied workload identities in the admin API: list, deny, read, allow again. */
 import { denialFields, denyIdentity } from '../../accounts/denials.js'
-import { nearest } from '../../config/problem.js'
+import { nearest } from '../../config/config-problem.js'
 import type { JsonObject } from '../../formats/chat/json.js'
 import type { Denial } from '../../store/denials.js'
 import type { AuditEntry } from '../../store/audit-trail.js'

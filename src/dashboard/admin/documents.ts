@@ -6,7 +6,7 @@
 import { isEmail } from '../../accounts/accounts.js'
 import { ACCOUNT_NAME } from '../../accounts/names.js'
 import type { Plans } from '../../accounts/plans.js'
-import { nearest } from '../../config/problem.js'
+import { nearest } from '../../config/config-problem.js'
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
 import { atOnce, type Steps } from '../../formats/wire/steps.js'
 import { Faults, readObject, type Fields } from './fields.js'

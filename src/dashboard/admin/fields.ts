@@ -3,7 +3,7 @@
  * itself for the OpenAPI document. Objects are read strictly: an unknown field is an error that names the
  * nearest one, and all wrong fields are reported together. Pure.
  */
-import { nearest } from '../../config/problem.js'
+import { nearest } from '../../config/config-problem.js'
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
 import type { FieldFault } from './problem.js'
 

@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Usage } from '../../formats/chat/usage.js'
 import type { ErrorKind } from '../../errors.js'
-import type { Outcome } from '../../observe/metrics/label-types.js'
+import type { Outcome } from '../../observe/metrics/label-values.js'
 import type { Candidate } from '../phases/choose-route.js'
 import type { Call } from '../phases/receive.js'
 import type { ReplyResult } from '../../formats/translated-stream.js'

@@ -26,7 +26,12 @@ import { encodedText, inTurns, joinedSteps } from '../streams/in-turns.js'
 import { joinChunks, LARGE_BYTES } from '../streams/join-chunks.js'
 import { PassthroughStream } from '../streams/passthrough-stream.js'
 import { ReplyTransform, type ReplyOwner } from '../streams/reply-transform.js'
-import { ArrayForm, arrayOfEvents, EVENT_STREAM, type StreamForm } from '../streams/stream-form.js'
+import {
+  ArrayForm,
+  arrayOfEvents,
+  EVENT_STREAM,
+  type StreamForm,
+} from '../streams/sse-or-json-array.js'
 import {
   tooComplex,
   TranslatedStream,

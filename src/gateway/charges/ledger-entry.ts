@@ -16,7 +16,7 @@ import {
   type UsageSource,
 } from '../../ledger/entry.js'
 import { costNanoUsd, tierPrice } from '../../ledger/price.js'
-import type { Outcome } from '../../observe/metrics/label-types.js'
+import type { Outcome } from '../../observe/metrics/label-values.js'
 import { hideSecrets } from '../../hide-secrets.js'
 import { attemptList, type AttemptResult } from '../attempts/attempt-result.js'
 import type { RequestContext } from '../client-exchange.js'

@@ -18,7 +18,7 @@ import {
   workDemands,
   type Metered,
   type MeterServices,
-} from './metered-requests.js'
+} from './charge-native-work.js'
 
 /** Results are kept for 29 days; a batch whose results no client requests is charged what was reserved. */
 const LEASE_MS = 30 * 86_400_000

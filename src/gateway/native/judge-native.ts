@@ -25,7 +25,7 @@ import { judgedCall } from '../phases/judge.js'
 import type { Results } from '../phases/phase-results.js'
 import type { Call } from '../phases/receive.js'
 import { ReplyTransform } from '../streams/reply-transform.js'
-import { ArrayForm, EVENT_STREAM } from '../streams/stream-form.js'
+import { ArrayForm, EVENT_STREAM } from '../streams/sse-or-json-array.js'
 import { SingleWholeReply, WholeChoices } from '../streams/whole-reply.js'
 import type { NativeCall } from './admit-native.js'
 

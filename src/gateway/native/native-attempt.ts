@@ -21,7 +21,7 @@ import {
   type PassedTimeout,
   type Phase,
   type Timed,
-} from '../deadlines.js'
+} from '../timeouts.js'
 import type { DrainedReply } from '../drained-replies.js'
 import { NOT_LISTED } from '../in-flight-list.js'
 import {

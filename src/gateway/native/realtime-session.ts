@@ -14,7 +14,7 @@ import {
   priceAt,
   type Metered,
   type MeterServices,
-} from './metered-requests.js'
+} from './charge-native-work.js'
 
 /** Entries of one session are numbered. */
 export class RealtimeSession {

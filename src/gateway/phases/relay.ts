@@ -8,11 +8,11 @@ import type { HttpResponse } from '../../http/message.js'
 import { beginReply, isClosed, truncateReply, isSent, sendReply } from '../../http/respond.js'
 import { withoutSecrets } from '../../formats/wire/openai/error-body.js'
 import type { StartedReply } from '../attempts/attempt.js'
-import type { Deadlines, Timed } from '../deadlines.js'
+import type { Deadlines, Timed } from '../timeouts.js'
 import type { Exchange } from '../client-exchange.js'
 import { NOT_LISTED } from '../in-flight-list.js'
 import type { ReplyTransform } from '../streams/reply-transform.js'
-import { EVENT_STREAM } from '../streams/stream-form.js'
+import { EVENT_STREAM } from '../streams/sse-or-json-array.js'
 
 /** Proxies drop silent connections after 30–60 s; vLLM and OpenRouter send comments every 10–15 s. */
 const HEARTBEAT_MS = 15_000

@@ -1,7 +1,7 @@
 /** Builds the log line of an exchange, and classifies the end of its stream. */
 import { rowOf, type Cause } from '../../errors.js'
 import type { ExchangeLine } from '../../observe/log-fields.js'
-import type { Outcome, StreamEnd } from '../../observe/metrics/label-types.js'
+import type { Outcome, StreamEnd } from '../../observe/metrics/label-values.js'
 import { attemptList } from '../attempts/attempt-result.js'
 import type { Exchange } from '../client-exchange.js'
 import { nameOf } from '../charges/ledger-entry.js'

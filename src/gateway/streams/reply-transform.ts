@@ -9,7 +9,7 @@ import type { ReplyLog } from '../../policy/reply-log.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 import type { Translation } from '../../formats/translated-stream.js'
 import { turn } from './in-turns.js'
-import { EVENT_STREAM, type StreamForm } from './stream-form.js'
+import { EVENT_STREAM, type StreamForm } from './sse-or-json-array.js'
 
 /** High-water mark of each of its two buffers; enough for a head that is held for content. */
 const BUFFERED_BYTES = 16_384

@@ -3,9 +3,9 @@
  * can make the page grow. `metrics.ts` names the metrics.
  */
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client'
-import { collectFrom, type Collected, type Definition } from './metric.js'
+import { collectFrom, type Collected, type Definition } from './metric-types.js'
 import { type Distribution, SeriesHistogram } from './histogram.js'
-import type { LabelCounter } from './label-metrics.js'
+import type { LabelCounter } from './key-label-metrics.js'
 
 declare module 'prom-client' {
   // The parameter must have prom-client's name for the declarations to merge.

@@ -1,5 +1,5 @@
 /** The metrics of a process as families of series, made from their definitions. */
-import { DEFINITIONS } from './definitions.js'
+import { DEFINITIONS } from './metric-definitions.js'
 import type { MetricSet } from './capped-registry.js'
 
 /** Further names are resolved on each call, so that a caller's mistake cannot exhaust memory. */

@@ -1,9 +1,9 @@
 /** The series of requests to an upstream, resolved once per target of the configuration. */
 import type { Usage } from '../../formats/chat/usage.js'
-import { MAX_MODEL_PAIRS } from './definitions.js'
+import { MAX_MODEL_PAIRS } from './metric-definitions.js'
 import { cached, type Families } from './metric-families.js'
 import type { Distribution } from './histogram.js'
-import type { IngressLabel, Outcome, Side, StreamEnd } from './label-types.js'
+import type { IngressLabel, Outcome, Side, StreamEnd } from './label-values.js'
 
 /** The series of one (route, upstream). Resolve it once and keep it. */
 export interface TargetSeries {

@@ -1,5 +1,5 @@
 /** Messages between the primary and its workers. The caller defines the payload. */
-import type { Collected } from '../../observe/metrics/metric.js'
+import type { Collected } from '../../observe/metrics/metric-types.js'
 import type { Readiness } from '../ops/readiness.js'
 
 /**

@@ -13,7 +13,7 @@ import {
   aggregate,
   type Collected,
   type TextFormat,
-} from '../../observe/metrics/metric.js'
+} from '../../observe/metrics/metric-types.js'
 import type { Readiness } from '../ops/readiness.js'
 import { onSignals } from '../signals.js'
 import type { ToWorker } from './messages.js'

@@ -4,7 +4,7 @@
  */
 import { isToWorker, type ToPrimary, type ToWorker } from './messages.js'
 import type { Logger } from '../../observe/log.js'
-import type { Collected } from '../../observe/metrics/metric.js'
+import type { Collected } from '../../observe/metrics/metric-types.js'
 import type { Readiness } from '../ops/readiness.js'
 import { hideSecrets } from '../../hide-secrets.js'
 import { endWithParent } from './parent-guard.js'

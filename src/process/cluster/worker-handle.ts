@@ -4,7 +4,7 @@
  */
 import cluster, { type Worker } from 'node:cluster'
 import type { Logger } from '../../observe/log.js'
-import type { Collected } from '../../observe/metrics/metric.js'
+import type { Collected } from '../../observe/metrics/metric-types.js'
 import type { Readiness } from '../ops/readiness.js'
 import { isToPrimary, type ToPrimary, type ToWorker } from './messages.js'
 

@@ -9,7 +9,7 @@ import { generationFields, type Snapshot } from '../../config/config.js'
 import { differencesOf } from '../../config/generations/diff-configs.js'
 import type { ConfigSource } from '../../config/generations/config-source.js'
 import { programFile } from '../../config/package-file.js'
-import { formatProblem } from '../../config/problem.js'
+import { formatProblem } from '../../config/config-problem.js'
 import type {
   ConfigControl,
   GenerationList,

@@ -4,7 +4,7 @@
  */
 import { generationFields, isConfigured, type Snapshot } from '../../config/config.js'
 import type { Override, ConfigSource } from '../../config/generations/config-source.js'
-import { formatProblem } from '../../config/problem.js'
+import { formatProblem } from '../../config/config-problem.js'
 import { maskedConfig } from '../../config/masked-config.js'
 import type { GatewayStatus } from '../../dashboard/server/gateway-status.js'
 import type { Logger } from '../../observe/log.js'

@@ -5,7 +5,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { isIP } from 'node:net'
 import { type ErrorKind, GatewayError, rowOf } from '../../errors.js'
-import type { TextFormat } from '../../observe/metrics/metric.js'
+import type { TextFormat } from '../../observe/metrics/metric-types.js'
 import type { Readiness } from './readiness.js'
 
 /** The address of the port, and a function for each page. */

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { loadConfig } from '../../../src/config/load-config.js'
-import { formatProblem } from '../../../src/config/problem.js'
+import { formatProblem } from '../../../src/config/config-problem.js'
 
 /** One upstream, on line 2. */
 export const UPSTREAMS = `upstreams:

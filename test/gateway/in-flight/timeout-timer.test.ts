@@ -3,7 +3,7 @@
  * Method: the real clock; the test counts ticks instead of milliseconds.
  */
 import t from 'tap'
-import { Deadlines, TICK_MS } from '../../../src/gateway/deadlines.js'
+import { Deadlines, TICK_MS } from '../../../src/gateway/timeouts.js'
 import { NOT_LISTED } from '../../../src/gateway/in-flight-list.js'
 import { until } from '../../helpers/upstream.js'
 

@@ -1,6 +1,6 @@
 /**
  * Encodes canonical events, in the order that the grammar guarantees, as the server-sent events of a Gemini
- * stream. Calls are held until they are complete. `gateway/streams/stream-form.ts` converts the events
+ * stream. Calls are held until they are complete. `gateway/streams/sse-or-json-array.ts` converts the events
  * to the JSON array form.
  */
 import type { ChatEvent } from '../../chat/event.js'

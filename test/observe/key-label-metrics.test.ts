@@ -10,8 +10,8 @@ import {
   type LabelMessage,
   type LabelQuestion,
   type LabelSetting,
-} from '../../src/observe/metrics/label-metrics.js'
-import { aggregateText, type Collected } from '../../src/observe/metrics/metric.js'
+} from '../../src/observe/metrics/key-label-metrics.js'
+import { aggregateText, type Collected } from '../../src/observe/metrics/metric-types.js'
 import { Metrics } from '../../src/observe/metrics/metrics.js'
 
 const TEAM: LabelSetting = { name: 'team', series: 'team', values: 3 }

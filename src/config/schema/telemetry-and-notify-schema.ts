@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { LABEL_NAME } from '../../accounts/labels.js'
 import { NOTIFY_GROUPS } from '../../observe/notification.js'
 import { secretProblem } from '../../observe/sign-webhook.js'
-import type { Path, ReportFinding } from '../problem.js'
+import type { Path, ReportFinding } from '../config-problem.js'
 import { whole } from './value-types.js'
 
 /** `telemetry:` */

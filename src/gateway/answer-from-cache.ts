@@ -50,7 +50,7 @@ import type { Settlement } from './phases/settle.js'
 import { inTurns } from './streams/in-turns.js'
 import { LARGE_BYTES } from './streams/join-chunks.js'
 import { ReplyTransform } from './streams/reply-transform.js'
-import { ArrayForm, arrayOfEvents, EVENT_STREAM } from './streams/stream-form.js'
+import { ArrayForm, arrayOfEvents, EVENT_STREAM } from './streams/sse-or-json-array.js'
 import { SingleWholeReply } from './streams/whole-reply.js'
 import { CLIENT_LEFT, timeoutError, TIMEOUT_TEXTS } from './transport-errors.js'
 

@@ -3,7 +3,7 @@
  * last good generation if the files are not valid.
  */
 import { hashOf, loadConfig, type Env, type Loaded, type LoadResult } from '../load-config.js'
-import { formatProblem, type ConfigProblem } from '../problem.js'
+import { formatProblem, type ConfigProblem } from '../config-problem.js'
 import {
   ownerOf,
   dataFolderOf,

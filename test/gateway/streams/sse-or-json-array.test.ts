@@ -4,7 +4,7 @@
  * Method: events that are written at once and byte by byte.
  */
 import t from 'tap'
-import { ArrayForm, arrayOfEvents } from '../../../src/gateway/streams/stream-form.js'
+import { ArrayForm, arrayOfEvents } from '../../../src/gateway/streams/sse-or-json-array.js'
 
 const EVENTS = 'data: {"a":"é\\n"}\r\n\r\n: comment\n\ndata: {"b": [1]}\n\n'
 

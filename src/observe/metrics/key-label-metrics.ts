@@ -5,8 +5,8 @@
  * The workers of a gateway must agree on the first values, so a worker queries the primary for a value that
  * it sees for the first time, and exports what it has counted for it when the answer is there.
  */
-import { DEFINITIONS, LABEL_METRICS, type LabelMetric } from './definitions.js'
-import type { Collected, Sample } from './metric.js'
+import { DEFINITIONS, LABEL_METRICS, type LabelMetric } from './metric-definitions.js'
+import type { Collected, Sample } from './metric-types.js'
 
 /** A label that has series. */
 export interface LabelSetting {

@@ -2,7 +2,7 @@
  * The gateway's metrics with help, labels and buckets, as data. `docs/reference/metrics.md` is generated from
  * it.
  */
-import type { Definition } from './metric.js'
+import type { Definition } from './metric-types.js'
 
 /** A definition with its type. */
 export interface MetricDefinition extends Definition {
