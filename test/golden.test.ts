@@ -18,7 +18,7 @@ import {
   type JsonObject,
   type JsonValue,
 } from '../src/formats/chat/json.js'
-import type { ModelFacts } from '../src/formats/chat/model.js'
+import type { ModelFacts } from '../src/formats/chat/model-facts.js'
 import type { ChatRequest } from '../src/formats/chat/request.js'
 import { createCatalogue, factsFor } from '../src/config/catalogue.js'
 import type { EscrowConfig } from '../src/config/config.js'

@@ -9,7 +9,7 @@ import {
   type JsonObject,
   type JsonValue,
 } from '../../src/formats/chat/json.js'
-import type { ModelFamily } from '../../src/formats/chat/model.js'
+import type { ModelFamily } from '../../src/formats/chat/model-facts.js'
 import {
   inputTokens,
   jsonBytes,

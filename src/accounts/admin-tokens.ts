@@ -6,7 +6,7 @@ import type { JsonObject } from '../formats/chat/json.js'
 import type { AdminToken } from '../store/admin-tokens.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import type { Store } from '../store/store.js'
-import { refused, unforeseen, type Sources } from './accounts.js'
+import { refused, unforeseen, type Sources } from './change-accounts.js'
 import { digestOf, newAdminSecret, randomBase62 } from './key-secret.js'
 import { checkedName } from './keys.js'
 

@@ -4,7 +4,7 @@ import type { JsonObject } from '../formats/chat/json.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import type { Denial, DenialSubject } from '../store/denials.js'
 import type { Page, Store } from '../store/store.js'
-import { refused } from './accounts.js'
+import { refused } from './change-accounts.js'
 import { randomBase62 } from './key-secret.js'
 
 /** Longer values of `sub` and `jti` cannot be denied. */

@@ -2,7 +2,7 @@
 import type { AuditEntry } from '../store/audit-trail.js'
 import type { Store } from '../store/store.js'
 import type { Account, AccountRole, Member, User } from './account.js'
-import { checkedEmail, conflictError, noAccount, refused, type Sources } from './accounts.js'
+import { checkedEmail, conflictError, noAccount, refused, type Sources } from './change-accounts.js'
 import { randomBase62 } from './key-secret.js'
 import { hashPassword, newPassword } from './password.js'
 

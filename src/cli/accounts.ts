@@ -11,7 +11,7 @@ import {
   setDisabled,
   setParent,
   setPlan,
-} from '../accounts/accounts.js'
+} from '../accounts/change-accounts.js'
 import { accountChange, type AuditChange } from '../accounts/audit-changes.js'
 import { isPlanOf, planOfNewAccounts, type Plans } from '../accounts/plans.js'
 import type { JsonObject } from '../formats/chat/json.js'

@@ -3,7 +3,7 @@
  * is made up has a name that begins with `sample-`, and its keys have the label `data=sample`.
  */
 import { accountChange, keyChange, memberChange, userChange } from '../accounts/audit-changes.js'
-import { createAccount } from '../accounts/accounts.js'
+import { createAccount } from '../accounts/change-accounts.js'
 import type { Account, AccountRole, KeyLimits, User } from '../accounts/account.js'
 import { createKey, revokeKey } from '../accounts/keys.js'
 import { createUser, setMember } from '../accounts/members.js'

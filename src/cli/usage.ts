@@ -8,7 +8,7 @@ import { configOption, declare, formatOption, UsageError } from './command.js'
 import { rangeOf, TIME_FORMS, type TimeOptions } from './time-range.js'
 import { entriesOf, filterOf, summarise, type FilterOptions, groupingOf } from './usage-summary.js'
 import { withStore, type OpenStore, type StoreSession } from './with-store.js'
-import { findAccount } from '../accounts/accounts.js'
+import { findAccount } from '../accounts/change-accounts.js'
 import {
   accountReport,
   isReportGrouping,
@@ -19,7 +19,7 @@ import {
   type Report,
   type ReportFigures,
   type ReportGrouping,
-} from '../dashboard/server/account-reports.js'
+} from '../dashboard/server/statements-and-reports.js'
 import { table } from './print-table-or-json.js'
 
 /** `sluice usage`; `now` is the reference of `--since 24h`. */

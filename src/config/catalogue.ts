@@ -3,7 +3,7 @@
  * load them; `schema/catalogue-schema.ts` does.
  */
 import { cloudModelOf } from '../formats/chat/cloud-model-id.js'
-import type { ModelFacts } from '../formats/chat/model.js'
+import type { ModelFacts } from '../formats/chat/model-facts.js'
 import type { Catalogue, UpstreamConfig } from './config.js'
 
 /** The catalogue of these models; ids and variants are unique. */

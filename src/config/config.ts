@@ -3,7 +3,7 @@
  * `schema/config-file-schema.ts` declares the keys of the file, and `load-config.ts` reads it.
  */
 import type { KeyLimits, PlanName } from '../accounts/account.js'
-import type { ModelFacts, ModelPrice } from '../formats/chat/model.js'
+import type { ModelFacts, ModelPrice } from '../formats/chat/model-facts.js'
 import type { DialectName } from '../formats/dialect.js'
 import type { GuardrailConfig, PluginConfig } from './guardrail-config.js'
 import type { cacheControlOf, cacheSchema, routeCacheOf } from './schema/cache-schema.js'

@@ -5,7 +5,7 @@
  * Sources, read 2026-11-20: each vendor's documentation, named beside it. Deviations that are not documented
  * come from users' reports and are marked so.
  */
-import type { ModelPrice } from '../formats/chat/model.js'
+import type { ModelPrice } from '../formats/chat/model-facts.js'
 import type { QuirksConfig } from './config.js'
 
 /** The values that a preset supplies to an upstream. */

@@ -29,7 +29,7 @@ import {
 import type { Fault } from './faults/fault-table.js'
 import { directionsOf } from './prompt-directives.js'
 import { needsTime, sendAtOnce, sendPaced, type Chunking } from './faults/timing-faults.js'
-import { Ledger, maskedHeaders, type LedgerEntry } from './ledger.js'
+import { Ledger, maskedHeaders, type LedgerEntry } from './received-requests.js'
 import { endpointOf, replyTo, framesOf, type Endpoint } from './route-request.js'
 import { hashOf } from './seeded-random.js'
 

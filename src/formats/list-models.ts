@@ -1,6 +1,6 @@
 /** The list of models in each client format. */
 import { GatewayError } from '../errors.js'
-import type { ModelFacts } from './chat/model.js'
+import type { ModelFacts } from './chat/model-facts.js'
 import type { ModelPages } from './dialect.js'
 
 /** Replies to `GET /v1/models` and `GET /v1/models/{id}`. */

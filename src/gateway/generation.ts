@@ -14,7 +14,7 @@ import {
   shownHash,
 } from '../config/config.js'
 import { nearest } from '../config/config-problem.js'
-import type { ModelFacts } from '../formats/chat/model.js'
+import type { ModelFacts } from '../formats/chat/model-facts.js'
 import type { ChatRequest } from '../formats/chat/request.js'
 import type { DialectName, UpstreamCodec, WireFormat } from '../formats/dialect.js'
 import { upstreamCodecOf, isEmbeddings, modelPagesOf, upstreamFormat } from '../formats/index.js'

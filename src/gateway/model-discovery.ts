@@ -3,7 +3,7 @@
  * a failure is logged once, and the last list stays in use.
  */
 import { numberOf, objectOf, type JsonValue } from '../formats/chat/json.js'
-import type { ModelFacts } from '../formats/chat/model.js'
+import type { ModelFacts } from '../formats/chat/model-facts.js'
 import { factsOfFamily } from '../config/catalogue.js'
 import type { Logger } from '../observe/log.js'
 import { upstreamCodecOf } from '../formats/index.js'

@@ -4,7 +4,7 @@
  * states the error.
  */
 import type { JsonValue } from '../formats/chat/json.js'
-import type { ModelFamily } from '../formats/chat/model.js'
+import type { ModelFamily } from '../formats/chat/model-facts.js'
 import type { OutputSize } from '../formats/chat/output-size.js'
 import type { ChatRequest, MediaSource, ThinkingPart, UserPart } from '../formats/chat/request.js'
 

@@ -2,7 +2,7 @@
  * Finds the price of a request: by the model that replied, in the upstream's own list or in the catalogue.
  */
 import { cloudModelOf } from '../formats/chat/cloud-model-id.js'
-import type { ModelFacts, ModelPrice } from '../formats/chat/model.js'
+import type { ModelFacts, ModelPrice } from '../formats/chat/model-facts.js'
 import { priceOf, tierPrice, type Price } from './price.js'
 
 /** The key in an upstream's own list for the price of every model that the list does not name. */

@@ -1,6 +1,6 @@
 /** Computes the version of a list of prices: a digest that depends only on the prices. */
 import { createHash } from 'node:crypto'
-import type { ModelFacts } from '../formats/chat/model.js'
+import type { ModelFacts } from '../formats/chat/model-facts.js'
 import type { Priced } from './find-price.js'
 
 const DIGITS = 12

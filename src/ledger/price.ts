@@ -3,7 +3,7 @@
  * whole nano-dollars. Pure; the prices are those of the catalogue and the configuration.
  */
 import { isFreeCall, type CallCounts } from '../formats/chat/hosted-tools.js'
-import type { ModelPrice } from '../formats/chat/model.js'
+import type { ModelPrice } from '../formats/chat/model-facts.js'
 import type { Usage } from '../formats/chat/usage.js'
 
 /** Femto-dollars (1e-15) of one token; null if the price is unknown. */

@@ -6,7 +6,7 @@
 import { createHash, hash, type Hash } from 'node:crypto'
 import type { Config, RouteConfig, UpstreamConfig } from '../config/config.js'
 import { isObject, stringOf, type JsonObject, type JsonValue } from '../formats/chat/json.js'
-import type { ModelFacts } from '../formats/chat/model.js'
+import type { ModelFacts } from '../formats/chat/model-facts.js'
 import type {
   AssistantPart,
   ChatRequest,

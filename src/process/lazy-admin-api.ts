@@ -4,7 +4,7 @@
  * request costs a comparison of its path.
  */
 import type { AdminApi } from '../dashboard/admin/admin-api.js'
-import { Problem } from '../dashboard/admin/problem.js'
+import { Problem } from '../dashboard/admin/problem-details.js'
 import type { AdminServices } from '../dashboard/admin/services.js'
 import { WorkQueue } from '../dashboard/server/work-queue.js'
 import { packageVersion } from '../config/package-file.js'

@@ -3,7 +3,7 @@
  * Workers load no YAML parser and no schema, which halves the time until they are ready.
  */
 import { createLogger } from '../observe/log.js'
-import type { ModelFacts } from '../formats/chat/model.js'
+import type { ModelFacts } from '../formats/chat/model-facts.js'
 import { runWorker } from './cluster/run-worker.js'
 import type { Notice } from './open-webhooks.js'
 import { isCanaryOrder } from '../gateway/canary-monitor.js'

@@ -3,7 +3,7 @@
  * generation, and fetches the keys of issuers.
  */
 import type { Authenticator } from '../accounts/authentication/authenticator.js'
-import type { WorkloadTokens } from '../accounts/tokens/workload-tokens.js'
+import type { WorkloadTokens } from '../accounts/workload-identity/verify-token.js'
 import type { Config } from '../config/config.js'
 import { openConnectionPool } from '../gateway/upstreams/connection-pool.js'
 import type { Logger } from '../observe/log.js'
@@ -48,7 +48,7 @@ export class WorkloadIdentities {
   }
 
   private async load(): Promise<WorkloadTokens> {
-    const { WorkloadTokens: Loaded } = await import('../accounts/tokens/workload-tokens.js')
+    const { WorkloadTokens: Loaded } = await import('../accounts/workload-identity/verify-token.js')
     return new Loaded({
       store: this.store,
       get: getText,

@@ -5,7 +5,7 @@
  */
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createAccount, setDisabled } from '../../src/accounts/accounts.js'
+import { createAccount, setDisabled } from '../../src/accounts/change-accounts.js'
 import { createKey, ROTATION_MS, rotateKey } from '../../src/accounts/keys.js'
 import type { Plans } from '../../src/accounts/plans.js'
 import { Authenticator } from '../../src/accounts/authentication/authenticator.js'

@@ -71,7 +71,7 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
 
   'config/schema/identity-schema.ts → accounts/labels.ts':
     'keys and tokens have one rule for names of labels',
-  'config/schema/identity-schema.ts → accounts/tokens/claim-expressions.ts':
+  'config/schema/identity-schema.ts → accounts/workload-identity/claim-expressions.ts':
     'expressions are parsed by one function, for checking the file and for tokens',
   'config/resolve-config.ts → accounts/plans.ts':
     'the built-in plans are those of a file without plans, and those that accounts keep',
@@ -128,7 +128,7 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   'http-proxy-3': [/^http\/native-proxy\.ts$/],
   ioredis: [/^store\/redis\/connection\//],
   // Loaded only if workload identities are configured.
-  jose: [/^accounts\/tokens\/workload-tokens\.ts$/],
+  jose: [/^accounts\/workload-identity\/verify-token\.ts$/],
   // Loaded only if mails are configured.
   nodemailer: [/^observe\/mails\.ts$/],
   'openid-client': [/^dashboard\/server\/sign-in\/identity-provider\.ts$/],

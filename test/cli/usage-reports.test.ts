@@ -4,7 +4,7 @@
  * Method: entries settled in a store in a temporary folder.
  */
 import t from 'tap'
-import { createAccount } from '../../src/accounts/accounts.js'
+import { createAccount } from '../../src/accounts/change-accounts.js'
 import { createKey, revokeKey } from '../../src/accounts/keys.js'
 import { command } from '../../src/cli/usage.js'
 import { ledgerEntry } from '../ledger/build-entry.js'

@@ -5,7 +5,7 @@
  */
 import OpenAI from 'openai'
 import t from 'tap'
-import type { LedgerEntry } from '../../src/emulator/ledger.js'
+import type { LedgerEntry } from '../../src/emulator/received-requests.js'
 import { startGateway } from '../helpers/gateway.js'
 import { rowsOf } from '../helpers/ledger.js'
 

@@ -7,7 +7,7 @@
 import { GoogleGenAI } from '@google/genai'
 import OpenAI, { APIError } from 'openai'
 import t from 'tap'
-import type { LedgerEntry } from '../../src/emulator/ledger.js'
+import type { LedgerEntry } from '../../src/emulator/received-requests.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { rowsOf } from '../helpers/ledger.js'
 

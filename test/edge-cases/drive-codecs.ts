@@ -3,7 +3,7 @@
  * and a client's body to an upstream.
  */
 import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/formats/chat/json.js'
-import type { ModelFacts } from '../../src/formats/chat/model.js'
+import type { ModelFacts } from '../../src/formats/chat/model-facts.js'
 import type { ChatRequest } from '../../src/formats/chat/request.js'
 import { factsFor } from '../../src/config/catalogue.js'
 import { loadConfig } from '../../src/config/load-config.js'

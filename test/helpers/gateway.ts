@@ -5,7 +5,7 @@
 import { copyFileSync, existsSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import { createAccount } from '../../src/accounts/accounts.js'
+import { createAccount } from '../../src/accounts/change-accounts.js'
 import { createKey } from '../../src/accounts/keys.js'
 import type { PlanName } from '../../src/accounts/account.js'
 import { hashPassword } from '../../src/accounts/password.js'

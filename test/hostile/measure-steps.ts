@@ -2,7 +2,7 @@
  * Processes a request from its bytes to the request for an upstream in the same steps as the gateway, each in
  * one turn of the event loop, and measures the longest step.
  */
-import type { ModelFacts } from '../../src/formats/chat/model.js'
+import type { ModelFacts } from '../../src/formats/chat/model-facts.js'
 import { UPSTREAM_CODECS, clientCodecOf, type ResolvedEndpoint } from '../../src/formats/index.js'
 import type { DialectName } from '../../src/formats/dialect.js'
 import type { QuirksConfig } from '../../src/config/config.js'

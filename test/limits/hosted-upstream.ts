@@ -3,7 +3,7 @@
  * with such tools.
  */
 import type { Test } from 'tap'
-import { findAccount } from '../../src/accounts/accounts.js'
+import { findAccount } from '../../src/accounts/change-accounts.js'
 import { createKey, type NewKeySettings } from '../../src/accounts/keys.js'
 import { loadConfig } from '../../src/config/load-config.js'
 import { openStore } from '../../src/store/open-store.js'

@@ -7,7 +7,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { Account, KeyLimits } from '../../src/accounts/account.js'
-import { createAccount } from '../../src/accounts/accounts.js'
+import { createAccount } from '../../src/accounts/change-accounts.js'
 import { createKey } from '../../src/accounts/keys.js'
 import { ownSubject } from '../../src/limits/find-limits.js'
 import { openStore } from '../../src/store/open-store.js'

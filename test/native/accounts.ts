@@ -1,6 +1,6 @@
 /** A gateway on either store with two accounts that share an account at a provider, for tests. */
 import type { Test } from 'tap'
-import { createAccount } from '../../src/accounts/accounts.js'
+import { createAccount } from '../../src/accounts/change-accounts.js'
 import { createKey } from '../../src/accounts/keys.js'
 import { openStore } from '../../src/store/open-store.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'

@@ -5,7 +5,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
 import { setTimeout as delay } from 'node:timers/promises'
-import { createAccount } from '../../src/accounts/accounts.js'
+import { createAccount } from '../../src/accounts/change-accounts.js'
 import { createKey } from '../../src/accounts/keys.js'
 import { objectOf } from '../../src/formats/chat/json.js'
 import type { LedgerEntry } from '../../src/ledger/entry.js'

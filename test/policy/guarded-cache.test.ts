@@ -5,7 +5,7 @@
  */
 import { createServer } from 'node:http'
 import t, { type Test } from 'tap'
-import { createAccount } from '../../src/accounts/accounts.js'
+import { createAccount } from '../../src/accounts/change-accounts.js'
 import { createKey } from '../../src/accounts/keys.js'
 import { openStore } from '../../src/store/open-store.js'
 import { eventually } from '../faults/scene.js'

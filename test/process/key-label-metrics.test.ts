@@ -5,7 +5,7 @@
 import { writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t from 'tap'
-import { createAccount } from '../../src/accounts/accounts.js'
+import { createAccount } from '../../src/accounts/change-accounts.js'
 import { createKey } from '../../src/accounts/keys.js'
 import { BUILT_IN_PLANS } from '../../src/accounts/plans.js'
 import { openStore } from '../../src/store/open-store.js'

@@ -10,8 +10,8 @@ import { GatewayError } from '../../errors.js'
 import type { KnownKeys } from '../../store/known-keys.js'
 import type { Store } from '../../store/store.js'
 import type { Identity } from '../account.js'
-import { isCompactToken } from '../tokens/read-token.js'
-import type { WorkloadTokens } from '../tokens/workload-tokens.js'
+import { isCompactToken } from '../workload-identity/read-token.js'
+import type { WorkloadTokens } from '../workload-identity/verify-token.js'
 import { digestOf, hasValidForm, looksLikeSecret } from '../key-secret.js'
 import {
   AccountDisabled,

@@ -1,16 +1,16 @@
 /**
  * `sluice apply`: makes accounts, members and keys as documents describe them. Prints the plan, then applies
- * it; `dashboard/admin/planner.ts` has the rules.
+ * it; `dashboard/admin/plan-and-apply.ts` has the rules.
  */
 import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { Option } from '@commander-js/extra-typings'
 import { planJson } from '../../dashboard/admin/apply.js'
-import { freshKey, type FreshKey } from '../../dashboard/admin/changes.js'
+import { freshKey, type FreshKey } from '../../dashboard/admin/decide-changes.js'
 import { titleOf, type ReadDocuments, type WantedObject } from '../../dashboard/admin/documents.js'
-import { textIn } from '../../dashboard/admin/fields.js'
-import type { PlannedChange } from '../../dashboard/admin/planner.js'
+import { textIn } from '../../dashboard/admin/field-types.js'
+import type { PlannedChange } from '../../dashboard/admin/plan-and-apply.js'
 import { yamlText } from '../../config/yaml.js'
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
 import { hideSecrets } from '../../hide-secrets.js'

@@ -5,7 +5,7 @@
 import { LABEL_VALUE } from '../../accounts/labels.js'
 import type { Plans } from '../../accounts/plans.js'
 import { withoutSecret } from '../../dashboard/admin/apply.js'
-import type { Differences, FreshKey } from '../../dashboard/admin/changes.js'
+import type { Differences, FreshKey } from '../../dashboard/admin/decide-changes.js'
 import {
   readDocuments,
   type DocumentFault,
@@ -13,13 +13,13 @@ import {
   type ReadDocuments,
   type WantedObject,
 } from '../../dashboard/admin/documents.js'
-import { textIn, without } from '../../dashboard/admin/fields.js'
+import { textIn, without } from '../../dashboard/admin/field-types.js'
 import {
   planApply,
   runApply,
   type Plan,
   type PlannedChange,
-} from '../../dashboard/admin/planner.js'
+} from '../../dashboard/admin/plan-and-apply.js'
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
 import type { Store } from '../../store/store.js'
 import { commandActor } from '../accounts.js'

@@ -3,7 +3,7 @@
  * prints no content of the body.
  */
 import type { JsonObject } from '../../formats/chat/json.js'
-import type { ModelFacts } from '../../formats/chat/model.js'
+import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { ChatRequest } from '../../formats/chat/request.js'
 import type { UpstreamConfig } from '../../config/config.js'
 import type { DialectName } from '../../formats/dialect.js'

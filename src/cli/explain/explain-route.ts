@@ -5,7 +5,7 @@
 import { requestOutcome } from '../dialect-matrix/page.js'
 import { REQUEST_GROUPS } from '../dialect-matrix/request-concepts.js'
 import { ANY_TOOL } from '../../formats/chat/hosted-tools.js'
-import type { ModelFacts } from '../../formats/chat/model.js'
+import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import { factsFor } from '../../config/catalogue.js'
 import {
   isConfigured,

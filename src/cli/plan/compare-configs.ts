@@ -3,8 +3,8 @@
  * requests cannot be translated, and the cost. Names are those of the command's JSON.
  */
 import type { RequestHead } from '../../gateway/report/recent-requests.js'
-import type { ComparedConfig, Destination } from './compared-config.js'
-import type { ModelFacts } from '../../formats/chat/model.js'
+import type { ComparedConfig, Destination } from './targets-and-cost.js'
+import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { ChatRequest } from '../../formats/chat/request.js'
 import type { DialectName, WireFormat } from '../../formats/dialect.js'
 import { upstreamCodecOf, errorFormatOf, isEmbeddings } from '../../formats/index.js'

@@ -6,7 +6,7 @@ import { openStore } from '../../store/open-store.js'
 import { isRedisUrl } from '../../store/store-address.js'
 import { notCarried } from '../explain/explain-route.js'
 import type { Comparison, Move, CostDifference, FlowTarget, LosingKey } from './compare-configs.js'
-import type { ComparedConfig } from './compared-config.js'
+import type { ComparedConfig } from './targets-and-cost.js'
 import { SAMPLE_TOKENS } from './sample-request.js'
 
 /** The output of `sluice plan`; names are those of its JSON. */

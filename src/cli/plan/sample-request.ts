@@ -4,7 +4,7 @@
  */
 import type { WhenConfig } from '../../config/config.js'
 import type { JsonObject } from '../../formats/chat/json.js'
-import type { ModelFacts } from '../../formats/chat/model.js'
+import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type {
   AssistantPart,
   ChatRequest,
@@ -22,7 +22,7 @@ import type {
   ShapeSettings,
   RequestHead,
 } from '../../gateway/report/recent-requests.js'
-import type { ComparedConfig } from './compared-config.js'
+import type { ComparedConfig } from './targets-and-cost.js'
 
 const TEXT = 'x'
 const BASE64 = 'eA=='

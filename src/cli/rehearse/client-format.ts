@@ -13,7 +13,7 @@ import {
   stringOf,
   type JsonObject,
 } from '../../formats/chat/json.js'
-import type { ModelFacts, ModelFamily } from '../../formats/chat/model.js'
+import type { ModelFacts, ModelFamily } from '../../formats/chat/model-facts.js'
 import type { ChatRequest } from '../../formats/chat/request.js'
 import type { DialectName, UpstreamCodec } from '../../formats/dialect.js'
 import { upstreamCodecOf } from '../../formats/index.js'

@@ -2,7 +2,7 @@
 import type { LimitingConfig } from '../../config/config.js'
 import type { Reply } from '../../formats/chat/fold.js'
 import { isObject, type JsonObject } from '../../formats/chat/json.js'
-import type { ModelFacts } from '../../formats/chat/model.js'
+import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { ChatRequest } from '../../formats/chat/request.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import { promptSizeOf, maxInputTokens } from '../../ledger/estimate-tokens.js'

@@ -1,7 +1,7 @@
 /** The schema of `models.yaml`, and the conversion of its entries to the code's spelling. */
 import { z } from 'zod'
 import { hostedToolName } from '../../formats/chat/hosted-tools.js'
-import type { ModelFacts, ModelPrice } from '../../formats/chat/model.js'
+import type { ModelFacts, ModelPrice } from '../../formats/chat/model-facts.js'
 
 const id = z.string().regex(/^[!-~]{1,256}$/, {
   error: 'must be 1 to 256 printable ASCII characters without spaces',

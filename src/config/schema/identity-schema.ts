@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { KeyLimits } from '../../accounts/account.js'
 import { LABEL_NAME, MAX_LABELS } from '../../accounts/labels.js'
-import { claimPathOf, parseExpression } from '../../accounts/tokens/claim-expressions.js'
+import { claimPathOf, parseExpression } from '../../accounts/workload-identity/claim-expressions.js'
 import { amountsSchema } from './limits-schema.js'
 import { modelText, name, text, whole } from './value-types.js'
 

@@ -11,8 +11,8 @@ import {
   decideAccount,
   parentName,
   type ChangeContext,
-} from './changes.js'
-import { unmet } from './conditions.js'
+} from './decide-changes.js'
+import { unmet } from './conditional-requests.js'
 import {
   Faults,
   patchedObject,
@@ -22,7 +22,7 @@ import {
   textType,
   without,
   type Fields,
-} from './fields.js'
+} from './field-types.js'
 import { readLabelFilters, matchesLabels, LABEL_FILTER } from './label-filters.js'
 import {
   ACCOUNT_LIMIT_FIELDS,
@@ -35,7 +35,7 @@ import {
   limitsIn,
   limitsObject,
 } from './objects.js'
-import { faulty, invalid, notFound, Problem } from './problem.js'
+import { faulty, invalid, notFound, Problem } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
 import { actorOf, cursorOf, PAGE_PARAMETERS, pageOf, type AdminServices } from './services.js'
 import { accountNamed, sees } from './token-access.js'

@@ -1,7 +1,7 @@
 /** `POST /admin/v1/apply`: what `sluice apply --server` sends. */
 import type { Account } from '../../accounts/account.js'
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
-import { unmet } from './conditions.js'
+import { unmet } from './conditional-requests.js'
 import { documentSteps, titleOf, type DocumentFault, type WantedObject } from './documents.js'
 import {
   FLAG,
@@ -11,10 +11,10 @@ import {
   textType,
   type Fields,
   type FieldType,
-} from './fields.js'
+} from './field-types.js'
 import { beyond, limitsAbove } from './keys.js'
-import { NO_SECRET, planApply, runApply, type Applied, type Plan } from './planner.js'
-import { faulty, Problem, type FieldFault } from './problem.js'
+import { NO_SECRET, planApply, runApply, type Applied, type Plan } from './plan-and-apply.js'
+import { faulty, Problem, type FieldFault } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute } from './route.js'
 import { actorOf, type AdminServices } from './services.js'
 import { sees } from './token-access.js'

@@ -2,9 +2,9 @@
 import { maskedConfig } from '../../config/masked-config.js'
 import type { GenerationRecord } from '../../config/generations/history.js'
 import type { JsonObject } from '../../formats/chat/json.js'
-import { unmet } from './conditions.js'
-import { Faults, readObject, textIn, textType, type Fields, type FieldType } from './fields.js'
-import { faulty, invalid, notFound, Problem } from './problem.js'
+import { unmet } from './conditional-requests.js'
+import { Faults, readObject, textIn, textType, type Fields, type FieldType } from './field-types.js'
+import { faulty, invalid, notFound, Problem } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute } from './route.js'
 import { actorOf, entryOf, timeText, type AdminServices } from './services.js'
 

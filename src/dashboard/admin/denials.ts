@@ -4,10 +4,10 @@ import { nearest } from '../../config/config-problem.js'
 import type { JsonObject } from '../../formats/chat/json.js'
 import type { Denial } from '../../store/denials.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
-import { etagOf, unmet } from './conditions.js'
-import { Faults, orNull, readObject, textIn, textType, TIME, type Fields } from './fields.js'
+import { etagOf, unmet } from './conditional-requests.js'
+import { Faults, orNull, readObject, textIn, textType, TIME, type Fields } from './field-types.js'
 import { SHOWN_TEXT } from './objects.js'
-import { faulty, invalid, notFound, Problem } from './problem.js'
+import { faulty, invalid, notFound, Problem } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
 import {
   actorOf,

@@ -3,13 +3,13 @@
  * be. Reads them strictly and checks them against each other; every error has the path of the wrong part,
  * from which the command makes a line and a column. Pure.
  */
-import { isEmail } from '../../accounts/accounts.js'
+import { isEmail } from '../../accounts/change-accounts.js'
 import { ACCOUNT_NAME } from '../../accounts/names.js'
 import type { Plans } from '../../accounts/plans.js'
 import { nearest } from '../../config/config-problem.js'
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
 import { atOnce, type Steps } from '../../formats/wire/steps.js'
-import { Faults, readObject, type Fields } from './fields.js'
+import { Faults, readObject, type Fields } from './field-types.js'
 import { accountFields, DIGEST, isShownName, KEY_FIELDS, MEMBER_FIELDS } from './objects.js'
 
 /** The kinds of documents, in the order in which those of one account are applied. */

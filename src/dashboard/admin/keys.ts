@@ -18,8 +18,8 @@ import {
   rotation,
   type ChangeContext,
   type FreshKey,
-} from './changes.js'
-import { unmet } from './conditions.js'
+} from './decide-changes.js'
+import { unmet } from './conditional-requests.js'
 import {
   choiceType,
   Faults,
@@ -30,7 +30,7 @@ import {
   textType,
   without,
   type Fields,
-} from './fields.js'
+} from './field-types.js'
 import { LABEL_FILTER, matchesLabels, readLabelFilters } from './label-filters.js'
 import {
   DIGEST,
@@ -42,7 +42,7 @@ import {
   keyValues,
   limitsIn,
 } from './objects.js'
-import { faulty, invalid, notFound, Problem } from './problem.js'
+import { faulty, invalid, notFound, Problem } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
 import {
   actorOf,

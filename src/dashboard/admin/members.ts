@@ -1,18 +1,18 @@
 /** Members of accounts in the admin API: people with a role. A new person gets a one-time link. */
 import type { Account, Member, User } from '../../accounts/account.js'
-import { isEmail } from '../../accounts/accounts.js'
+import { isEmail } from '../../accounts/change-accounts.js'
 import { randomBase62 } from '../../accounts/key-secret.js'
 import type { JsonObject } from '../../formats/chat/json.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
 import { hostOf } from '../../http/message.js'
 import { newSignInSecret, signInTokenIdOf } from '../server/sign-in/sessions.js'
 import { surplusLabels } from './accounts.js'
-import { changeEntry, conflictProblem, decideMember, memberRemoval } from './changes.js'
-import { unmet } from './conditions.js'
-import { Faults, patchedObject, readObject, readPatch } from './fields.js'
+import { changeEntry, conflictProblem, decideMember, memberRemoval } from './decide-changes.js'
+import { unmet } from './conditional-requests.js'
+import { Faults, patchedObject, readObject, readPatch } from './field-types.js'
 import { LABEL_FILTER, matchesLabels, readLabelFilters } from './label-filters.js'
 import { MEMBER_FIELDS, memberObject, memberTag, memberValues } from './objects.js'
-import { faulty, invalid, notFound, Problem } from './problem.js'
+import { faulty, invalid, notFound, Problem } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
 import {
   actorOf,

@@ -15,7 +15,7 @@ import { displayNameOf } from '../../accounts/names.js'
 import { isPlanOf, planOfNewAccounts, type Plans } from '../../accounts/plans.js'
 import { amountsOf, shownAmounts } from '../../config/resolve-limits.js'
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
-import { etagOf } from './conditions.js'
+import { etagOf } from './conditional-requests.js'
 import {
   choiceType,
   FLAG,
@@ -30,7 +30,7 @@ import {
   type Faults,
   type Fields,
   type FieldType,
-} from './fields.js'
+} from './field-types.js'
 
 /** The same maximums as in the configuration's `limits`. */
 const COUNT = numberType(1, 1_000_000_000)

@@ -4,8 +4,8 @@
  */
 import { SCOPES } from '../../accounts/admin-tokens.js'
 import type { JsonObject, JsonValue } from '../../formats/chat/json.js'
-import { schemaOf, without } from './fields.js'
-import { PROBLEMS } from './problem.js'
+import { schemaOf, without } from './field-types.js'
+import { PROBLEMS } from './problem-details.js'
 import type { AdminRoute, BodyOf } from './route.js'
 import { REPLY_SCHEMAS } from './schemas.js'
 

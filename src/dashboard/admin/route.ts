@@ -6,8 +6,8 @@ import type { Scope } from '../../accounts/admin-tokens.js'
 import type { JsonObject } from '../../formats/chat/json.js'
 import type { HttpRequest, HttpResponse } from '../../http/message.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
-import type { Conditions } from './conditions.js'
-import type { Fields, FieldType } from './fields.js'
+import type { Conditions } from './conditional-requests.js'
+import type { Fields, FieldType } from './field-types.js'
 
 /** A request that has passed every check of its route. */
 export interface AdminRequest {

@@ -2,7 +2,7 @@
 import { isObject, type JsonObject } from '../../formats/chat/json.js'
 import { COLUMNS } from '../../ledger/export-columns.js'
 import { DENIAL_FIELDS } from './denials.js'
-import { schemaOf, type Fields } from './fields.js'
+import { schemaOf, type Fields } from './field-types.js'
 import { ACCOUNT_LIMIT_FIELDS, accountFields, KEY_FIELDS, MEMBER_FIELDS } from './objects.js'
 import { TOKEN_FIELDS } from './tokens.js'
 

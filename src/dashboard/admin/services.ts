@@ -8,8 +8,8 @@ import type { Logger } from '../../observe/log.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
 import type { Store } from '../../store/store.js'
 import type { ConfigControl } from '../server/config-control.js'
-import { numberType, textType } from './fields.js'
-import { invalid } from './problem.js'
+import { numberType, textType } from './field-types.js'
+import { invalid } from './problem-details.js'
 import type { AdminRequest, Parameters } from './route.js'
 
 /** The dependencies of the handlers. */

@@ -4,7 +4,7 @@
  */
 import type { Account } from '../../accounts/account.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
-import { notFound } from './problem.js'
+import { notFound } from './problem-details.js'
 import type { AdminServices } from './services.js'
 
 /** Whether the token sees the account. */

@@ -12,7 +12,7 @@ import {
 import type { JsonObject } from '../../formats/chat/json.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
-import { etagOf, unmet } from './conditions.js'
+import { etagOf, unmet } from './conditional-requests.js'
 import {
   choiceType,
   Faults,
@@ -23,8 +23,8 @@ import {
   textType,
   TIME,
   type Fields,
-} from './fields.js'
-import { faulty, invalid, notFound, Problem } from './problem.js'
+} from './field-types.js'
+import { faulty, invalid, notFound, Problem } from './problem-details.js'
 import type { AdminRequest, AdminRoute } from './route.js'
 import {
   actorOf,

@@ -14,9 +14,9 @@ import {
   statementOf,
   type Report,
   type ReportQuery,
-} from '../server/account-reports.js'
-import { numberType, textType, TIME } from './fields.js'
-import { invalid, notFound } from './problem.js'
+} from '../server/statements-and-reports.js'
+import { numberType, textType, TIME } from './field-types.js'
+import { invalid, notFound } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, Parameters } from './route.js'
 import { cursorOf, PAGE_PARAMETERS, pageOf, timeText, type AdminServices } from './services.js'
 import { accountNamed, sees } from './token-access.js'

@@ -1,6 +1,6 @@
 /** Models with an announced end: who still uses them, and what to use instead. */
 import type { Snapshot } from '../../config/config.js'
-import type { ModelFacts } from '../../formats/chat/model.js'
+import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { GroupUse } from '../../store/usage-queries.js'
 import type * as schema from './schema/schema.js'
 import { PLAYGROUND, RECENT_MS, type Services } from './services.js'

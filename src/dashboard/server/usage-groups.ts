@@ -7,7 +7,7 @@ import { nextTurn } from '../../store/turn-queue.js'
 import { monthOf } from '../../store/limit-arithmetic.js'
 import type { KeyName } from '../../store/directory.js'
 import type { GroupUse, GroupUseQuery, SumQuery, UsageSum } from '../../store/usage-queries.js'
-import { AccountPaths, KeyNames, monthText } from './account-reports.js'
+import { AccountPaths, KeyNames, monthText } from './statements-and-reports.js'
 import type { Services } from './services.js'
 import { GatewayError } from '../../errors.js'
 

@@ -2,7 +2,7 @@
 import { lazy, Suspense, useState, useEffect, type ComponentType } from 'react'
 import { probe, useConnection } from './api/client.js'
 import { Notices } from './components/notices.js'
-import { BlockSkeleton } from './components/states.js'
+import { BlockSkeleton } from './components/loading-states.js'
 import { clockTime } from './format/time.js'
 import { KeyHelp, NotFoundPage } from './pages/help.js'
 import { OverviewPage } from './pages/overview.js'

@@ -14,7 +14,7 @@ import {
 } from '../../formats/chat/json.js'
 import { bedrockPath } from '../bedrock-requests.js'
 import type { ParsedRequest } from '../emulated-exchange.js'
-import type { Ledger } from '../ledger.js'
+import type { Ledger } from '../received-requests.js'
 import { faultOf, FAULTS, type Fault } from './fault-table.js'
 import type { Chunking } from './timing-faults.js'
 

@@ -5,7 +5,7 @@
  * `data/bedrock-runtime/2023-09-30/service-2.json`, and recorded traffic.
  */
 import { isObject, type JsonObject, type JsonValue } from '../chat/json.js'
-import type { ModelFacts } from '../chat/model.js'
+import type { ModelFacts } from '../chat/model-facts.js'
 import { sha256Hex } from '../wire/sha256.js'
 
 /** The provider name of opaque blocks. */

@@ -3,7 +3,7 @@
  * up to it, because signed reasoning and prompt caches are bound to the exact prefix.
  */
 import { isObject, objectOf, stringOf, type JsonObject } from '../chat/json.js'
-import type { ModelFacts } from '../chat/model.js'
+import type { ModelFacts } from '../chat/model-facts.js'
 import type {
   AssistantPart,
   CacheMark,

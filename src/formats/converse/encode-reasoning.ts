@@ -5,7 +5,7 @@
  */
 import type { WireError } from '../../errors.js'
 import { arrayOf, isObject, objectOf, type JsonObject } from '../chat/json.js'
-import { acceptsSampling } from '../chat/model.js'
+import { acceptsSampling } from '../chat/model-facts.js'
 import { demandsCall } from '../chat/must-call.js'
 import type { ChatRequest, ReasoningEffort } from '../chat/request.js'
 import type { EncodeContext, Losses } from '../dialect.js'

@@ -13,7 +13,7 @@ import {
   type JsonObject,
   type JsonValue,
 } from '../chat/json.js'
-import type { ModelFacts } from '../chat/model.js'
+import type { ModelFacts } from '../chat/model-facts.js'
 import { demandsCall } from '../chat/must-call.js'
 import type { ChatRequest } from '../chat/request.js'
 import { tokenCount } from '../chat/usage.js'

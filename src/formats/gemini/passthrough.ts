@@ -9,7 +9,7 @@ import {
   type JsonObject,
   type JsonValue,
 } from '../chat/json.js'
-import type { ModelFacts } from '../chat/model.js'
+import type { ModelFacts } from '../chat/model-facts.js'
 import { NO_OUTPUT, type OutputSize } from '../chat/output-size.js'
 import { reportsOutput, type Usage } from '../chat/usage.js'
 import type { EncodeContext, StreamWatcher, ReplyFacts } from '../dialect.js'

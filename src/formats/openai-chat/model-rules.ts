@@ -6,7 +6,7 @@
  */
 import { nearestEffort, type ReasoningEffort } from '../chat/request.js'
 import { isObject, type JsonValue } from '../chat/json.js'
-import { type ModelFacts, acceptsSampling } from '../chat/model.js'
+import { type ModelFacts, acceptsSampling } from '../chat/model-facts.js'
 import { refused } from '../wire/json/check-fields.js'
 import { isDefault } from '../wire/scalar-fields.js'
 import type { Losses } from '../dialect.js'

@@ -11,7 +11,7 @@ import {
   type JsonValue,
 } from '../chat/json.js'
 import { longTextOf } from '../chat/long-text.js'
-import type { ModelFacts } from '../chat/model.js'
+import type { ModelFacts } from '../chat/model-facts.js'
 import { NO_OUTPUT } from '../chat/output-size.js'
 import { EFFORTS } from '../chat/request.js'
 import { mergeUsage, reportsOutput, type Usage } from '../chat/usage.js'

@@ -5,7 +5,7 @@
  */
 import type { QuirksConfig } from '../../config/config.js'
 import type { JsonObject } from '../../formats/chat/json.js'
-import type { ModelFacts } from '../../formats/chat/model.js'
+import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { ChatRequest, Message } from '../../formats/chat/request.js'
 import {
   reportNative,

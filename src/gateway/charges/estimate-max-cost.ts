@@ -4,7 +4,7 @@
  */
 import type { CallCounts } from '../../formats/chat/hosted-tools.js'
 import { objectOf } from '../../formats/chat/json.js'
-import type { ModelFacts } from '../../formats/chat/model.js'
+import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { ChatRequest } from '../../formats/chat/request.js'
 import type { Usage } from '../../formats/chat/usage.js'
 import { promptSizeOf, inputTokens, maxInputTokens } from '../../ledger/estimate-tokens.js'

@@ -5,7 +5,7 @@
  */
 import type { Identity } from '../../accounts/account.js'
 import type { Authenticator } from '../../accounts/authentication/authenticator.js'
-import { isCompactToken } from '../../accounts/tokens/read-token.js'
+import { isCompactToken } from '../../accounts/workload-identity/read-token.js'
 import { GatewayError } from '../../errors.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
 import type { Exchange } from '../client-exchange.js'

@@ -22,7 +22,7 @@ import { isLogged, lineOf, streamEndOf, type End } from '../report/log-line.js'
 import { headOf, type RecentHeads } from '../report/recent-requests.js'
 import { firstContentMs, waitsOf, type Results } from './phase-results.js'
 import type { Tracing } from '../report/request-spans.js'
-import { isCompactToken } from '../../accounts/tokens/read-token.js'
+import { isCompactToken } from '../../accounts/workload-identity/read-token.js'
 import { clientKeyOf } from './authenticate.js'
 import type { Identified } from './identify.js'
 

@@ -3,7 +3,7 @@
  * Pure. The reasons for both are in decision 0016.
  */
 import type { DialectChoice, UpstreamConfig } from '../../config/config.js'
-import type { ModelFacts } from '../../formats/chat/model.js'
+import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { ChatRequest } from '../../formats/chat/request.js'
 
 /** The dialect of one of OpenAI's endpoints. */

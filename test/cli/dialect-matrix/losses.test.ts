@@ -6,7 +6,7 @@
 import t from 'tap'
 import type { Message } from '../../../src/formats/chat/request.js'
 import type { ChatRequest } from '../../../src/formats/chat/request.js'
-import type { ModelFacts } from '../../../src/formats/chat/model.js'
+import type { ModelFacts } from '../../../src/formats/chat/model-facts.js'
 import type { DialectName } from '../../../src/formats/dialect.js'
 import { upstreamCodecOf } from '../../../src/formats/index.js'
 

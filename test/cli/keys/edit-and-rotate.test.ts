@@ -4,7 +4,7 @@
  */
 import t, { type Test } from 'tap'
 import type { ApiKey } from '../../../src/accounts/account.js'
-import { createAccount } from '../../../src/accounts/accounts.js'
+import { createAccount } from '../../../src/accounts/change-accounts.js'
 import { createKey } from '../../../src/accounts/keys.js'
 import { digestOf, hasValidForm } from '../../../src/accounts/key-secret.js'
 import { reporting } from '../../../src/cli/exit-status.js'

@@ -5,7 +5,7 @@
  */
 import { userInfo } from 'node:os'
 import t, { type Test } from 'tap'
-import { createAccount } from '../../../src/accounts/accounts.js'
+import { createAccount } from '../../../src/accounts/change-accounts.js'
 import { digestOf, hasValidForm } from '../../../src/accounts/key-secret.js'
 import { UsageError } from '../../../src/cli/command.js'
 import { command } from '../../../src/cli/keys.js'

@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { compare } from '../../../src/cli/plan/compare-configs.js'
-import { ComparedConfig } from '../../../src/cli/plan/compared-config.js'
+import { ComparedConfig } from '../../../src/cli/plan/targets-and-cost.js'
 import { loadConfigText } from '../../../src/config/load-config.js'
 import type { RequestHead, RequestShape } from '../../../src/gateway/report/recent-requests.js'
 

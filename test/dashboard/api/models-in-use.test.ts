@@ -12,7 +12,7 @@ import {
   providersReply,
   requestsReply,
 } from '../../../src/dashboard/server/schema/schema.js'
-import type { ModelFacts } from '../../../src/formats/chat/model.js'
+import type { ModelFacts } from '../../../src/formats/chat/model-facts.js'
 import { aRow, startStage } from '../fixtures/stage.js'
 
 const HOUR_MS = 3_600_000

@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
 import type { Account, AccountRole, GatewayRole } from '../../../src/accounts/account.js'
-import { createAccount } from '../../../src/accounts/accounts.js'
+import { createAccount } from '../../../src/accounts/change-accounts.js'
 import { createUser, ensureUser, removeMember, setMember } from '../../../src/accounts/members.js'
 import { ACCESS } from '../../../src/dashboard/server/routing/access.js'
 import { dashboardRoutes } from '../../../src/dashboard/server/routing/routes.js'

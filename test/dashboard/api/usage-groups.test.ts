@@ -5,7 +5,7 @@
  */
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createAccount } from '../../../src/accounts/accounts.js'
+import { createAccount } from '../../../src/accounts/change-accounts.js'
 import { createKey } from '../../../src/accounts/keys.js'
 import {
   usageGroupsReply,

@@ -8,7 +8,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createAccount } from '../../../src/accounts/accounts.js'
+import { createAccount } from '../../../src/accounts/change-accounts.js'
 import { createKey } from '../../../src/accounts/keys.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { prepare, run, until } from '../../process/program.js'

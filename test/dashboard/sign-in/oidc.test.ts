@@ -4,7 +4,7 @@
  * Method: a real provider on this machine, clients that sign in with it, and the gateway's store and log.
  */
 import t from 'tap'
-import { createAccount } from '../../../src/accounts/accounts.js'
+import { createAccount } from '../../../src/accounts/change-accounts.js'
 import { ensureUser, setMember } from '../../../src/accounts/members.js'
 import { objectOf } from '../../../src/formats/chat/json.js'
 import { oidcStartReply, sessionReply } from '../../../src/dashboard/server/schema/schema.js'

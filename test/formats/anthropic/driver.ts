@@ -3,7 +3,7 @@
  */
 import type { Reply } from '../../../src/formats/chat/fold.js'
 import type { JsonObject } from '../../../src/formats/chat/json.js'
-import type { ModelFacts } from '../../../src/formats/chat/model.js'
+import type { ModelFacts } from '../../../src/formats/chat/model-facts.js'
 import type { ChatRequest, Message } from '../../../src/formats/chat/request.js'
 import { anthropic } from '../../../src/formats/anthropic/index.js'
 import type { UpstreamCodec } from '../../../src/formats/dialect.js'

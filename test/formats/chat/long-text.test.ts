@@ -5,7 +5,7 @@
 import t from 'tap'
 import { objectOf, type JsonObject } from '../../../src/formats/chat/json.js'
 import { longTextOf } from '../../../src/formats/chat/long-text.js'
-import type { ModelFacts } from '../../../src/formats/chat/model.js'
+import type { ModelFacts } from '../../../src/formats/chat/model-facts.js'
 import { edits } from '../../../src/formats/openai-chat/passthrough.js'
 import { decodeRequest } from '../../../src/formats/openai-chat/client/decode-request.js'
 import { promptSizeOf } from '../../../src/ledger/estimate-tokens.js'

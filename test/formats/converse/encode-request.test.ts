@@ -6,7 +6,7 @@
  */
 import t from 'tap'
 import type { JsonObject } from '../../../src/formats/chat/json.js'
-import type { ModelFacts } from '../../../src/formats/chat/model.js'
+import type { ModelFacts } from '../../../src/formats/chat/model-facts.js'
 import type { ChatRequest, Message, Tool, UserPart } from '../../../src/formats/chat/request.js'
 import { refusalOf } from '../collect-events.js'
 import { userMessage } from '../sample-request.js'

@@ -2,7 +2,7 @@
  * Requests, model facts and decoder runs for the tests of the Gemini codecs.
  */
 import type { JsonObject, JsonValue } from '../../../src/formats/chat/json.js'
-import type { ModelFacts } from '../../../src/formats/chat/model.js'
+import type { ModelFacts } from '../../../src/formats/chat/model-facts.js'
 import type { ChatRequest } from '../../../src/formats/chat/request.js'
 import { upstreamCodec } from '../../../src/formats/gemini/index.js'
 import { decodeReply as decodeBody } from '../../../src/formats/gemini/upstream/decode-reply.js'

@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import type { JsonObject } from '../../../src/formats/chat/json.js'
-import type { ModelFacts } from '../../../src/formats/chat/model.js'
+import type { ModelFacts } from '../../../src/formats/chat/model-facts.js'
 import { sealEnvelope } from '../../../src/formats/gemini/client/thinking-token.js'
 import { edits, GeminiWatcher, replyFacts } from '../../../src/formats/gemini/passthrough.js'
 

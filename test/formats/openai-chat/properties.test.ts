@@ -6,7 +6,7 @@
 import t from 'tap'
 import type { ChatEvent, FinishReason } from '../../../src/formats/chat/event.js'
 import { Fold, type Reply } from '../../../src/formats/chat/fold.js'
-import type { ModelFacts } from '../../../src/formats/chat/model.js'
+import type { ModelFacts } from '../../../src/formats/chat/model-facts.js'
 import type {
   ChatRequest,
   Message,

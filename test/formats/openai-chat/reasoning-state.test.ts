@@ -15,7 +15,7 @@ import {
 } from '../../../src/formats/chat/json.js'
 import type { Message } from '../../../src/formats/chat/request.js'
 import type { DialectName } from '../../../src/formats/dialect.js'
-import type { ModelFacts } from '../../../src/formats/chat/model.js'
+import type { ModelFacts } from '../../../src/formats/chat/model-facts.js'
 import {
   decode,
   upstreamCodec,

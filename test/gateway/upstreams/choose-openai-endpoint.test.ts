@@ -4,7 +4,7 @@
  * Method: the rule for invented facts, then for every model of the shipped catalogue.
  */
 import t from 'tap'
-import type { ModelFacts } from '../../../src/formats/chat/model.js'
+import type { ModelFacts } from '../../../src/formats/chat/model-facts.js'
 import type { ReasoningEffort } from '../../../src/formats/chat/request.js'
 import { factsFor } from '../../../src/config/catalogue.js'
 import { loadConfig } from '../../../src/config/load-config.js'

@@ -1,6 +1,6 @@
 /** Accounts for administrators. */
 import { roleOf, type Account } from '../../../accounts/account.js'
-import { checkedPlan, createAccount } from '../../../accounts/accounts.js'
+import { checkedPlan, createAccount } from '../../../accounts/change-accounts.js'
 import { accountChange, type AuditChange } from '../../../accounts/audit-changes.js'
 import {
   ACCOUNT_COLUMNS,

@@ -1,7 +1,7 @@
 /** The catalogue, the current route of each model, and the playground. */
 import { factsFor } from '../../../config/catalogue.js'
 import { isConfigured, type Snapshot } from '../../../config/config.js'
-import type { ModelFacts } from '../../../formats/chat/model.js'
+import type { ModelFacts } from '../../../formats/chat/model-facts.js'
 import { dialectsByRequest } from '../../../gateway/upstreams/choose-openai-endpoint.js'
 import { ANY_MODEL } from '../../../ledger/find-price.js'
 import { PLAIN_REQUEST } from '../../../gateway/routing/match-route-conditions.js'

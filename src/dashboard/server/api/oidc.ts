@@ -3,7 +3,7 @@
  * verified. A cookie with a secret and a one-time token in the store tie the browser's return to its start.
  */
 import type { Account, User } from '../../../accounts/account.js'
-import { checkedEmail, createAccount, isEmail } from '../../../accounts/accounts.js'
+import { checkedEmail, createAccount, isEmail } from '../../../accounts/change-accounts.js'
 import { groupRolesOf, setGroupRoles, type GroupRoles } from '../../../accounts/group-roles.js'
 import { ensureUser } from '../../../accounts/members.js'
 import { planOfNewAccounts } from '../../../accounts/plans.js'

@@ -1,6 +1,6 @@
 /** Password changes, sign-up, and one-time links that set a password. */
 import type { Account, User } from '../../../accounts/account.js'
-import { checkedEmail, createAccount } from '../../../accounts/accounts.js'
+import { checkedEmail, createAccount } from '../../../accounts/change-accounts.js'
 import { assertPassword } from '../../../accounts/password.js'
 import { planOfAdministrators, planOfNewAccounts } from '../../../accounts/plans.js'
 import { GatewayError } from '../../../errors.js'

@@ -1,7 +1,7 @@
 /** The statement of an account for a month, as JSON or CSV. */
 import { GatewayError } from '../../../errors.js'
 import { sendReply } from '../../../http/respond.js'
-import { monthRange, statementCsv, statementOf } from '../account-reports.js'
+import { monthRange, statementCsv, statementOf } from '../statements-and-reports.js'
 import {
   SELF_REPLIED,
   signedRoute,

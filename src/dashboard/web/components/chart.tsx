@@ -8,7 +8,7 @@ import type { Buckets } from '../format/time-buckets.js'
 import { bucketName } from '../format/time.js'
 import { Link } from '../routing.js'
 import { IconButton } from './button.js'
-import { BlockSkeleton } from './states.js'
+import { BlockSkeleton } from './loading-states.js'
 
 const Canvas = lazy(() =>
   import('./chart-canvas.js').then((module) => ({ default: module.ChartCanvas })),

@@ -20,7 +20,7 @@ import type { List } from '../api/cache.js'
 import { plural } from '../format/number.js'
 import { setQuery, useLocation } from '../routing.js'
 import { Icon, Button } from './button.js'
-import { Failed, ProblemLine, TableSkeleton } from './states.js'
+import { Failed, ProblemLine, TableSkeleton } from './loading-states.js'
 
 /** A column: its head, its cell and what it is sorted by. */
 export interface Column<Row> {

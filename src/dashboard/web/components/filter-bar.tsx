@@ -8,7 +8,7 @@ import { setFilter, useLocation } from '../routing.js'
 import { Button, Icon } from './button.js'
 import { Search, type Option } from './form.js'
 import { Picker, type Entry } from './picker.js'
-import { Empty } from './states.js'
+import { Empty } from './loading-states.js'
 
 /** One filter. */
 export interface ListFilter {

@@ -12,7 +12,7 @@ import {
 import { problemOf, type Problem } from '../api/client.js'
 import { setFilter } from '../routing.js'
 import { Button, Icon } from './button.js'
-import { ProblemLine } from './states.js'
+import { ProblemLine } from './loading-states.js'
 
 interface Shared {
   readonly label: string

@@ -19,7 +19,7 @@ import { Link } from '../routing.js'
 import { useSession } from '../shell/session.js'
 import { CodeBlock } from './copy-button.js'
 import { SelectField } from './form.js'
-import { Empty } from './states.js'
+import { Empty } from './loading-states.js'
 
 interface RequestCodeProps {
   readonly target: Target

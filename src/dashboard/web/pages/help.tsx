@@ -1,6 +1,6 @@
 /** The list of keyboard shortcuts, opened with `?`. */
 import { Dialog } from '../components/dialog.js'
-import { Empty } from '../components/states.js'
+import { Empty } from '../components/loading-states.js'
 import { Link } from '../routing.js'
 import { isShown, SECTIONS } from '../shell/navigation-rail.js'
 import { Page } from '../shell/page.js'

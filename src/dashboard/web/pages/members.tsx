@@ -8,7 +8,7 @@ import { Confirm, FormDialog, useDialog, type OpenDialog } from '../components/d
 import { SelectField, TextField, type Bound } from '../components/form.js'
 import { Menu } from '../components/menu.js'
 import { report } from '../components/notices.js'
-import { Empty, Loaded, TableSkeleton } from '../components/states.js'
+import { Empty, Loaded, TableSkeleton } from '../components/loading-states.js'
 import { CREATED } from '../components/columns.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { Page } from '../shell/page.js'

@@ -7,7 +7,7 @@ import { Button } from '../components/button.js'
 import { DrawerSection } from '../components/facts.js'
 import { Confirm } from '../components/dialog.js'
 import { report } from '../components/notices.js'
-import { Loaded } from '../components/states.js'
+import { Loaded } from '../components/loading-states.js'
 import { useRights } from '../shell/session.js'
 
 /** One message of the conversation as text. */

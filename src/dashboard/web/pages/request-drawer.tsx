@@ -10,7 +10,7 @@ import { DrawerSection, Fact, Facts } from '../components/facts.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { Dialog } from '../components/dialog.js'
 import { limitText, resetsAtMs } from '../components/limits.js'
-import { Loaded } from '../components/states.js'
+import { Loaded } from '../components/loading-states.js'
 import { Absent, Money, Name, Took } from '../components/values.js'
 import { Waterfall } from '../components/waterfall.js'
 import {

@@ -5,7 +5,7 @@ import { IconButton } from '../components/button.js'
 import { FormDialog } from '../components/dialog.js'
 import { TextField } from '../components/form.js'
 import { report } from '../components/notices.js'
-import { ProblemLine } from '../components/states.js'
+import { ProblemLine } from '../components/loading-states.js'
 import { Link, useLocation } from '../routing.js'
 
 /** Saves the current page as a view, and lists the saved ones. */

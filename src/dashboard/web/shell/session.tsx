@@ -12,7 +12,7 @@ import {
 import type { Account, SessionReply } from '../../server/schema/schema.js'
 import { problemOf, setToken, setUsualAccount, whenSignedOut, type Problem } from '../api/client.js'
 import { read, change } from '../api/endpoints.js'
-import { Failed } from '../components/states.js'
+import { Failed } from '../components/loading-states.js'
 import { useLocation } from '../routing.js'
 
 interface SessionValue {

@@ -5,7 +5,7 @@
  */
 import type { GatewayError } from '../../../errors.js'
 import type { JsonObject } from '../../chat/json.js'
-import type { ModelFacts } from '../../chat/model.js'
+import type { ModelFacts } from '../../chat/model-facts.js'
 import type {
   AssistantPart,
   ChatRequest,

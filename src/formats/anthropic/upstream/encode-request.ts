@@ -5,7 +5,7 @@
 import type { WireError } from '../../../errors.js'
 import { requestsFreeformJson, SchemaBudget } from '../../chat/json-schema.js'
 import { arrayOf, isObject, membersOf, type JsonObject, type JsonValue } from '../../chat/json.js'
-import type { ModelFacts } from '../../chat/model.js'
+import type { ModelFacts } from '../../chat/model-facts.js'
 import { demandsCall } from '../../chat/must-call.js'
 import type { ChatRequest, ReasoningEffort } from '../../chat/request.js'
 import { tokenCount } from '../../chat/usage.js'

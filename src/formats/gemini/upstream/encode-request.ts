@@ -12,7 +12,7 @@ import {
   type JsonObject,
   type JsonValue,
 } from '../../chat/json.js'
-import type { ModelFacts } from '../../chat/model.js'
+import type { ModelFacts } from '../../chat/model-facts.js'
 import type { ChatRequest, ReasoningEffort } from '../../chat/request.js'
 import type { EncodeContext, Losses } from '../../dialect.js'
 import {

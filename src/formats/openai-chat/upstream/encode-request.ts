@@ -5,7 +5,7 @@
  * Source: OpenAI API reference, "Create chat completion", read 2026-11-20.
  */
 import type { JsonObject, JsonValue } from '../../chat/json.js'
-import type { ModelFacts } from '../../chat/model.js'
+import type { ModelFacts } from '../../chat/model-facts.js'
 import type {
   ChatRequest,
   ResponseFormat,

@@ -13,7 +13,7 @@ import {
   type JsonValue,
   stringOf,
 } from '../../chat/json.js'
-import { acceptsSampling, type ModelFacts } from '../../chat/model.js'
+import { acceptsSampling, type ModelFacts } from '../../chat/model-facts.js'
 import {
   nearestEffort,
   type ChatRequest,

@@ -5,7 +5,7 @@
 import type { GatewayError } from '../../../errors.js'
 import type { Steps } from '../steps.js'
 import { malformed } from './check-fields.js'
-import { DATA_BYTES, isInlineData, type Range } from './inline-data.js'
+import { DATA_BYTES, isInlineData, type Range } from './long-strings.js'
 import type { ScanResult, Member } from './quick-scan.js'
 
 /** Braces, brackets, colons and commas, and bytes, that are scanned in one step. */

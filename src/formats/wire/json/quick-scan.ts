@@ -3,7 +3,7 @@
  * the quick scan cannot decide, the full scan does.
  */
 import type { Steps } from '../steps.js'
-import { longString, type Range } from './inline-data.js'
+import { longString, type Range } from './long-strings.js'
 
 /* eslint max-lines-per-function: off -- one loop with all its state in variables: it sees every byte */
 
@@ -48,7 +48,7 @@ const MAX_BLANKS = 1_024
 /** The result of a scan. */
 export interface ScanResult {
   readonly members: readonly Member[]
-  /** The inline data and long texts (`formats/wire/json/inline-data.ts`), in the order of the bytes. */
+  /** The inline data and long texts (`formats/wire/json/long-strings.ts`), in the order of the bytes. */
   readonly data: readonly Range[]
 }
 

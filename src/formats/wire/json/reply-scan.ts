@@ -6,7 +6,7 @@
  * Linear, and independent of the boundaries of chunks. Checks the structure only: `JSON.parse` of the text or
  * of the outline finds the other errors.
  */
-import { DATA_BYTES, type Range } from './inline-data.js'
+import { DATA_BYTES, type Range } from './long-strings.js'
 
 /** Nesting depth with the root, as for requests. */
 const MAX_DEPTH = 64
@@ -66,7 +66,7 @@ const ARRAY = 2
 export class ReplyScan {
   /** The limit that the text exceeds, such as `more than 64 levels`; null if it may be parsed. */
   excess: string | null = null
-  /** Inline data (`formats/wire/json/inline-data.ts`), by the offsets of the characters. */
+  /** Inline data (`formats/wire/json/long-strings.ts`), by the offsets of the characters. */
   readonly data: Range[] = []
   /** Characters of text of the model that are not in the outline. */
   omittedText = 0

@@ -4,7 +4,7 @@
  */
 import { isAscii } from 'node:buffer'
 import { malformed } from './check-fields.js'
-import { DATA_BYTES } from './inline-data.js'
+import { DATA_BYTES } from './long-strings.js'
 
 const LAST_ASCII = 127
 

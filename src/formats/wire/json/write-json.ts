@@ -7,7 +7,7 @@ import { transcode } from 'node:buffer'
 import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
 import { atOnce, type Steps } from '../steps.js'
 import { stringifyExact } from './exact-numbers.js'
-import { DATA_BYTES, isAsWritten } from './inline-data.js'
+import { DATA_BYTES, isAsWritten } from './long-strings.js'
 import type { Edit } from './splice.js'
 
 const QUOTE = 34

@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import type { JsonObject, JsonValue } from '../../../../src/formats/chat/json.js'
-import type { ModelFacts } from '../../../../src/formats/chat/model.js'
+import type { ModelFacts } from '../../../../src/formats/chat/model-facts.js'
 import type { AssistantPart, Message, UserPart } from '../../../../src/formats/chat/request.js'
 import { GatewayError } from '../../../../src/errors.js'
 import { assistant, encode, OLDER, result, stringOrEmpty, user } from '../driver.js'

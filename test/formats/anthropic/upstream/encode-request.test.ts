@@ -9,7 +9,7 @@ import {
   type JsonObject,
   type JsonValue,
 } from '../../../../src/formats/chat/json.js'
-import type { ModelFacts } from '../../../../src/formats/chat/model.js'
+import type { ModelFacts } from '../../../../src/formats/chat/model-facts.js'
 import type { ChatRequest, ToolChoice } from '../../../../src/formats/chat/request.js'
 import { GatewayError } from '../../../../src/errors.js'
 import { upstreamCodec, encode, facts, OLDER, user } from '../driver.js'

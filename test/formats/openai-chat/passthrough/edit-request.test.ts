@@ -5,7 +5,7 @@
  */
 import t from 'tap'
 import type { JsonObject } from '../../../../src/formats/chat/json.js'
-import type { ModelFacts } from '../../../../src/formats/chat/model.js'
+import type { ModelFacts } from '../../../../src/formats/chat/model-facts.js'
 import type { Losses } from '../../../../src/formats/dialect.js'
 import { GatewayError } from '../../../../src/errors.js'
 import { parseObject } from '../../../../src/formats/wire/json/parse-body.js'

@@ -5,7 +5,7 @@
  */
 import t from 'tap'
 import type { JsonObject } from '../../../../src/formats/chat/json.js'
-import type { ModelFacts } from '../../../../src/formats/chat/model.js'
+import type { ModelFacts } from '../../../../src/formats/chat/model-facts.js'
 import type { ChatRequest } from '../../../../src/formats/chat/request.js'
 import { upstreamCodec, expectObject, refusalOf, request } from '../driver.js'
 

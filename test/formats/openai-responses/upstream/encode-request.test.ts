@@ -3,7 +3,7 @@
  * Method: one field at a time, compared with the body, the losses or the error.
  */
 import t from 'tap'
-import type { ModelFacts } from '../../../../src/formats/chat/model.js'
+import type { ModelFacts } from '../../../../src/formats/chat/model-facts.js'
 import type { ChatRequest } from '../../../../src/formats/chat/request.js'
 import {
   upstreamCodec,

@@ -5,7 +5,7 @@
  */
 import t from 'tap'
 import { arrayOf } from '../../../../src/formats/chat/json.js'
-import type { ModelFacts } from '../../../../src/formats/chat/model.js'
+import type { ModelFacts } from '../../../../src/formats/chat/model-facts.js'
 import type { Message } from '../../../../src/formats/chat/request.js'
 import { encode } from '../driver.js'
 

@@ -5,7 +5,7 @@
  */
 import { nearest } from '../../config/config-problem.js'
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
-import type { FieldFault } from './problem.js'
+import type { FieldFault } from './problem-details.js'
 
 /** The type of a field. */
 export interface FieldType<Value extends JsonValue = JsonValue> {

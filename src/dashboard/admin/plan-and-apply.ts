@@ -28,10 +28,10 @@ import {
   type ChangeContext,
   type Differences,
   type FreshKey,
-} from './changes.js'
+} from './decide-changes.js'
 import { MANAGED_BY, titleOf, type DocumentFault, type WantedObject } from './documents.js'
 import { accountValues, keyValues, memberValues } from './objects.js'
-import { Problem, problemOf } from './problem.js'
+import { Problem, problemOf } from './problem-details.js'
 import type { Actor } from './services.js'
 import { ensureUser, signOutWithoutRole } from './members.js'
 

@@ -6,7 +6,7 @@
  */
 import t from 'tap'
 import { Authenticator } from '../../../src/accounts/authentication/authenticator.js'
-import { WorkloadTokens } from '../../../src/accounts/tokens/workload-tokens.js'
+import { WorkloadTokens } from '../../../src/accounts/workload-identity/verify-token.js'
 import { bearerIn } from '../../../src/gateway/phases/authenticate.js'
 import { newSigningKey, rawToken } from '../../helpers/issuer.js'
 import { anAccount } from '../../store/contract/sample-records.js'

@@ -8,7 +8,7 @@ import { digestOf, newSecret, randomBase62, shownParts } from '../../accounts/ke
 import type { JsonObject, JsonValue } from '../../formats/chat/json.js'
 import type { AccountConflict } from '../../store/account-changes.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
-import { isSame } from './fields.js'
+import { isSame } from './field-types.js'
 import {
   accountValues,
   accountWith,
@@ -17,7 +17,7 @@ import {
   memberValues,
   memberWith,
 } from './objects.js'
-import { invalid, Problem } from './problem.js'
+import { invalid, Problem } from './problem-details.js'
 import { entryOf, type Actor } from './services.js'
 
 /** Who makes a change of which account, and when. */

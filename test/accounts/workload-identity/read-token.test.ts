@@ -3,7 +3,7 @@
  * Method: headers and claims that break one rule each.
  */
 import t from 'tap'
-import { isCompactToken, readToken } from '../../../src/accounts/tokens/read-token.js'
+import { isCompactToken, readToken } from '../../../src/accounts/workload-identity/read-token.js'
 import { GatewayError } from '../../../src/errors.js'
 import { rawToken } from '../../helpers/issuer.js'
 

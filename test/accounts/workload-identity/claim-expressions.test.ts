@@ -8,7 +8,7 @@ import {
   claimPathOf,
   evaluate,
   parseExpression,
-} from '../../../src/accounts/tokens/claim-expressions.js'
+} from '../../../src/accounts/workload-identity/claim-expressions.js'
 import type { JsonObject } from '../../../src/formats/chat/json.js'
 
 const CLAIMS: JsonObject = {

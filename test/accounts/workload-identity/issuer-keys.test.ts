@@ -4,8 +4,8 @@
  * Method: a manual clock and an issuer that a test controls.
  */
 import t from 'tap'
-import { IssuerKeys } from '../../../src/accounts/tokens/issuer-keys.js'
-import { readToken } from '../../../src/accounts/tokens/read-token.js'
+import { IssuerKeys } from '../../../src/accounts/workload-identity/issuer-keys.js'
+import { readToken } from '../../../src/accounts/workload-identity/read-token.js'
 import { GatewayError } from '../../../src/errors.js'
 import { rawToken } from '../../helpers/issuer.js'
 

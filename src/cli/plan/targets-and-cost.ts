@@ -1,5 +1,5 @@
 /** One of the two configurations that a plan compares: the targets and the cost of a request. */
-import type { ModelFacts } from '../../formats/chat/model.js'
+import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { Usage } from '../../formats/chat/usage.js'
 import { factsFor } from '../../config/catalogue.js'
 import type { Catalogue, Config } from '../../config/config.js'
