@@ -1,10 +1,9 @@
 /**
- * The data types of accounts, users, members, API keys and identities, and which models a key may use.
+ * The data types of accounts, users, members, API keys and identities.
  *
  * An account (a team, an app, a customer) owns keys, a plan, limits and usage. A user is a person who signs
  * in; a member is a user with a role in an account.
  */
-import { GatewayError } from '../errors.js'
 import type { Labels } from './labels.js'
 
 /** The plan of an account, by its name in the configuration, which defines its limits. */
@@ -222,50 +221,6 @@ export interface Identity {
   countedLabels?: Labels
 }
 
-/** Throws `forbidden` if the key's list of models does not include the model, which is at `param`. */
-export function assertModelAllowed(
-  { models }: Pick<Identity, 'models'>,
-  model: string,
-  param = 'model',
-): void {
-  if (models === null || namesModel(models, model)) return
-  throw new GatewayError(
-    'forbidden',
-    `This API key is not allowed to use the model '${shortModelName(model)}'.`,
-    { param, code: 'model_not_found' },
-  )
-}
-
-/** Whether one of the patterns (`ApiKey.models`) matches the model. */
-export function namesModel(patterns: readonly string[], model: string): boolean {
-  for (const pattern of patterns) {
-    if (pattern === model) return true
-    if (pattern.endsWith('*') && model.startsWith(pattern.slice(0, -1))) return true
-  }
-  return false
-}
-
-/**
- * The rule as a function for many models: its time does not depend on the number of patterns. Null allows all
- * models.
- */
-export function allowedModelsFilter(
-  patterns: readonly string[] | null,
-): (model: string) => boolean {
-  if (patterns === null) return () => true
-  const exact = new Set(patterns)
-  const prefixes = new Set(
-    patterns.filter((pattern) => pattern.endsWith('*')).map((pattern) => pattern.slice(0, -1)),
-  )
-  return (model) => {
-    if (exact.has(model)) return true
-    for (let length = 0; length <= model.length; length += 1) {
-      if (prefixes.has(model.slice(0, length))) return true
-    }
-    return false
-  }
-}
-
 /** The name of the account of a request; undefined without an account. */
 export function accountNameOf({ accountPath }: Pick<Identity, 'accountPath'>): string | undefined {
   return accountPath?.slice(accountPath.lastIndexOf('/') + 1)
@@ -283,9 +238,4 @@ export function hasAccountOf(
     accounts.includes(accountId.toLowerCase()) ||
     (email !== undefined && accounts.includes(email))
   )
-}
-
-/** The name in an error message: its first 100 characters. */
-export function shortModelName(model: string): string {
-  return model.length > 100 ? `${model.slice(0, 100)}…` : model
 }

@@ -1,5 +1,5 @@
 /** Finds the models in the list of a key (`--models`) that the configuration does not have. */
-import { namesModel } from '../accounts/account.js'
+import { namesModel } from '../accounts/allowed-models.js'
 import type { Catalogue, Config } from '../config/config.js'
 import { didYouMean } from '../config/config-problem.js'
 import { createRouter } from '../gateway/routing/router.js'

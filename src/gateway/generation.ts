@@ -4,7 +4,7 @@
  * superseded generation close when its last request has ended.
  */
 import { validateHeaderName, validateHeaderValue } from 'node:http'
-import { allowedModelsFilter } from '../accounts/account.js'
+import { allowedModelsFilter } from '../accounts/allowed-models.js'
 import { factsFor, withListed } from '../config/catalogue.js'
 import {
   type QuirksConfig,

@@ -3,7 +3,8 @@
  * inputs and returns a value. `Results` collects these values; the ledger entry, the metrics and the log line
  * are made from them.
  */
-import { assertModelAllowed, type Identity } from '../accounts/account.js'
+import type { Identity } from '../accounts/account.js'
+import { assertModelAllowed } from '../accounts/allowed-models.js'
 import type { Authenticator } from '../accounts/authentication/authenticator.js'
 import type { ResolvedEndpoint } from '../formats/index.js'
 import { gatewayError, type GatewayError } from '../errors.js'

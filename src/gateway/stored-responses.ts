@@ -3,7 +3,8 @@
  * the account and its id, so that no account can read the responses of another one and the store contains no
  * plain text. The client's format defines the stored values (`ClientCodec.storage`).
  */
-import { namesModel, shortModelName, type Identity } from '../accounts/account.js'
+import type { Identity } from '../accounts/account.js'
+import { namesModel, shortModelName } from '../accounts/allowed-models.js'
 import { GatewayError } from '../errors.js'
 import {
   isObject,

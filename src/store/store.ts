@@ -22,7 +22,7 @@ import type {
 } from './account-changes.js'
 import type { AuditEntriesOf, AuditEntry, AuditTrail } from './audit-trail.js'
 import type { Denial, DenialSubject } from './denials.js'
-import type { Directory } from './directory.js'
+import type { Directory } from './account-and-key-lists.js'
 import type { Ledger } from './ledger.js'
 import type { ProviderObjects } from './provider-objects.js'
 import type { SealedRecords } from './sealed-records.js'

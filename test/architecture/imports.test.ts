@@ -15,6 +15,7 @@ const ROWS: readonly (readonly string[])[] = [
   [
     'formats/wire',
     'accounts/account',
+    'accounts/allowed-models',
     'accounts/names',
     'config/bounded-file',
     'config/package-file',

@@ -6,7 +6,7 @@
 import { nextTurn } from '../../store/turn-queue.js'
 import { csvCell, usd } from '../../ledger/export-columns.js'
 import { monthOf } from '../../store/limit-arithmetic.js'
-import type { KeyName } from '../../store/directory.js'
+import type { KeyName } from '../../store/account-and-key-lists.js'
 import type { Store } from '../../store/store.js'
 import type { AccountUse } from '../../store/usage-queries.js'
 

@@ -5,7 +5,7 @@
  */
 import { nextTurn } from '../../store/turn-queue.js'
 import { monthOf } from '../../store/limit-arithmetic.js'
-import type { KeyName } from '../../store/directory.js'
+import type { KeyName } from '../../store/account-and-key-lists.js'
 import type { GroupUse, GroupUseQuery, SumQuery, UsageSum } from '../../store/usage-queries.js'
 import { AccountPaths, KeyNames, monthText } from './statements-and-reports.js'
 import type { Services } from './services.js'

@@ -2,7 +2,8 @@
  * Chooses the route for a request by its model, and the order of the upstreams that may serve it. Sends
  * nothing.
  */
-import { assertModelAllowed, shortModelName, type Identity } from '../../accounts/account.js'
+import type { Identity } from '../../accounts/account.js'
+import { assertModelAllowed, shortModelName } from '../../accounts/allowed-models.js'
 import { GatewayError } from '../../errors.js'
 import type { HedgeConfig, RetryConfig, RouteConfig } from '../../config/config.js'
 import type { PeakEwma } from '../routing/latency-average.js'

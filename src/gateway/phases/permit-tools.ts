@@ -2,7 +2,8 @@
  * Decides which tools and options of the provider a request may use (`allow_tools`), and which models these
  * tools may use.
  */
-import { assertModelAllowed, type Identity } from '../../accounts/account.js'
+import type { Identity } from '../../accounts/account.js'
+import { assertModelAllowed } from '../../accounts/allowed-models.js'
 import { ANY_TOOL, type HostedTool } from '../../formats/chat/hosted-tools.js'
 import { GatewayError } from '../../errors.js'
 import { needsOf } from '../../limits/find-limits.js'

@@ -14,7 +14,7 @@ import {
   type FleetMember,
 } from '../store.js'
 import type { ThrottleStore, ThrottledSubject } from '../throttle.js'
-import type { RedisEngine } from './connection/engine.js'
+import type { RedisEngine } from './connection/identified-connections.js'
 import { listOf, stringsOf } from './connection/parse-replies.js'
 import type { RedisConnection } from './connection/redis-connection.js'
 import { loadScript } from './connection/script.js'

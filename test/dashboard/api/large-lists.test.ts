@@ -12,7 +12,7 @@ import {
   accountsReply,
   requestsReply,
 } from '../../../src/dashboard/server/schema/schema.js'
-import { ACCOUNT_COLUMNS, KEY_COLUMNS } from '../../../src/store/directory.js'
+import { ACCOUNT_COLUMNS, KEY_COLUMNS } from '../../../src/store/account-and-key-lists.js'
 import { ENTRY_COLUMNS } from '../../../src/store/entry-order.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { connect, textIn, type Connection } from '../../../src/store/sqlite/driver.js'

@@ -6,7 +6,7 @@
  * plain sort of the records.
  */
 import t, { type Test } from 'tap'
-import { ACCOUNT_COLUMNS, KEY_COLUMNS } from '../../../src/store/directory.js'
+import { ACCOUNT_COLUMNS, KEY_COLUMNS } from '../../../src/store/account-and-key-lists.js'
 import {
   accountsReply,
   auditReply,

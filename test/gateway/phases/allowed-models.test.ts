@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { createKey, type NewKeySettings } from '../../../src/accounts/keys.js'
-import { namesModel } from '../../../src/accounts/account.js'
+import { namesModel } from '../../../src/accounts/allowed-models.js'
 import { arrayOf, objectOf, stringOf } from '../../../src/formats/chat/json.js'
 import { loadConfig } from '../../../src/config/load-config.js'
 import { openStore } from '../../../src/store/open-store.js'

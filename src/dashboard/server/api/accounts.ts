@@ -7,7 +7,7 @@ import {
   NO_USE,
   useByAccount,
   type ListedAccount,
-} from '../../../store/directory.js'
+} from '../../../store/account-and-key-lists.js'
 import type { AccountEdit } from '../../../store/store.js'
 import type { AuditEntry } from '../../../store/audit-trail.js'
 import { cursorOf, orderOf } from './list-page.js'

@@ -19,7 +19,7 @@ import {
   stateOfKey,
   type KeyState,
   type ListedKey,
-} from '../../../store/directory.js'
+} from '../../../store/account-and-key-lists.js'
 import type { KeyEdit } from '../../../store/store.js'
 import { notFound } from '../routing/access.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'

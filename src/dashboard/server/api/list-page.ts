@@ -3,7 +3,7 @@
  * or `sort=-COLUMN` for descending, and `after`, which belongs to one order.
  */
 import { GatewayError } from '../../../errors.js'
-import type { SortedQuery } from '../../../store/directory.js'
+import type { SortedQuery } from '../../../store/account-and-key-lists.js'
 import type { SortValue } from '../../../store/entry-order.js'
 
 /** The members of a query that select a page. */

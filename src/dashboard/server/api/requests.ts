@@ -1,6 +1,6 @@
 /** Single requests: their list, its CSV file, and the latest ones. */
 import { GatewayError } from '../../../errors.js'
-import type { KeyColumn, SortedQuery } from '../../../store/directory.js'
+import type { KeyColumn, SortedQuery } from '../../../store/account-and-key-lists.js'
 import { ENTRY_COLUMNS } from '../../../store/entry-order.js'
 import {
   matchesEntry,

@@ -1,6 +1,6 @@
 /** Search over keys, accounts, models and requests, within what the user may see: for the command palette. */
 import { roleOf } from '../../../accounts/account.js'
-import { stateOfKey } from '../../../store/directory.js'
+import { stateOfKey } from '../../../store/account-and-key-lists.js'
 import { ACCESS, higher } from '../routing/access.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import * as schema from '../schema/schema.js'

@@ -7,7 +7,13 @@ import type { UpstreamConfig } from '../../../config/config.js'
 import type { UpstreamRequest } from '../upstream-call.js'
 import type { AwsKeys, BearerToken, Credentials } from './credential-sources.js'
 import type { Identity } from './identity.js'
-import { awsClock, bodyHashOf, signatureHeaders, type SigningScope } from './sign-aws.js'
+import {
+  awsClock,
+  bodyHashOf,
+  correctClock,
+  signatureHeaders,
+  type SigningScope,
+} from './sign-aws.js'
 
 /** The part of a request that is authorized. */
 export interface Authorizable extends Pick<UpstreamRequest, 'path' | 'headers' | 'body'> {
@@ -24,9 +30,6 @@ export interface Refusal {
 
 /** Requests wait for credentials for this share of `connect_ms`, so that their failure is not a timeout. */
 const WAIT_SHARE = 0.8
-/** AWS accepts signatures for ± 5 minutes. */
-const SKEW_MS = 240_000
-const WRONG_TIME = /signature (?:expired|not yet current)|RequestTimeTooSkewed|RequestInTheFuture/i
 const WRONG_KEYS = /ExpiredToken|UnrecognizedClient|InvalidClientTokenId|security token/i
 
 const NO_SCOPE: SigningScope = { region: '', service: '' }
@@ -118,19 +121,4 @@ export class Authorizer {
     if (WRONG_KEYS.test(text)) return this.renewed(sinceMs)
     return correctClock(refusal.headers, text, sinceMs)
   }
-}
-
-/** Takes over the time of the reply if that differs from the time of the signature. */
-function correctClock({ date }: IncomingHttpHeaders, text: string, sinceMs: number): boolean {
-  // Another request has corrected it since this one was signed.
-  if (awsClock.changedAtMs > sinceMs) return true
-  const theirsMs = Date.parse(date ?? '')
-  if (Number.isNaN(theirsMs)) return false
-  const offsetMs = theirsMs - Date.now()
-  const differenceMs = Math.abs(offsetMs - awsClock.offsetMs)
-  const isWrong = differenceMs > SKEW_MS || (WRONG_TIME.test(text) && differenceMs > 1_000)
-  if (!isWrong) return false
-  awsClock.offsetMs = offsetMs
-  awsClock.changedAtMs = Date.now()
-  return true
 }

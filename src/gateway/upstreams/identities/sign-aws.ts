@@ -1,10 +1,11 @@
 /**
- * AWS Signature Version 4 over the bytes of a request. Our own, because the library takes 81 µs for a request
+ * AWS Signature Version 4 over the bytes of a request, by the clock of AWS. Our own, because the library takes 81 µs for a request
  * and this takes less than 15 µs; it is compared with AWS's test vectors and with the SDKs.
  *
  * Source: AWS IAM user guide, "Create a signed AWS API request", read 2026-11-23.
  */
 import { createHash, createHmac, hash } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
 import type { AwsKeys } from './credential-sources.js'
 
 /** A request before it is signed. */
@@ -30,6 +31,31 @@ const ALGORITHM = 'AWS4-HMAC-SHA256'
 
 /** The difference between the clock of AWS and that of this machine, for the whole process. */
 export const awsClock = { offsetMs: 0, changedAtMs: 0 }
+/** AWS accepts signatures for ± 5 minutes. */
+const SKEW_MS = 240_000
+const WRONG_TIME = /signature (?:expired|not yet current)|RequestTimeTooSkewed|RequestInTheFuture/i
+
+/**
+ * Takes over the time of a reply that refuses a request if that differs from the time of the signature: whether
+ * to sign and send the request, which was signed at `sinceMs`, a second time.
+ */
+export function correctClock(
+  { date }: IncomingHttpHeaders,
+  text: string,
+  sinceMs: number,
+): boolean {
+  // Another request has corrected it since this one was signed.
+  if (awsClock.changedAtMs > sinceMs) return true
+  const theirsMs = Date.parse(date ?? '')
+  if (Number.isNaN(theirsMs)) return false
+  const offsetMs = theirsMs - Date.now()
+  const differenceMs = Math.abs(offsetMs - awsClock.offsetMs)
+  const isWrong = differenceMs > SKEW_MS || (WRONG_TIME.test(text) && differenceMs > 1_000)
+  if (!isWrong) return false
+  awsClock.offsetMs = offsetMs
+  awsClock.changedAtMs = Date.now()
+  return true
+}
 
 /** The signed headers in canonical form: their names, sorted and joined, and a line for each. */
 interface SignedHeaders {

@@ -5,7 +5,7 @@
 import { MAX_LEVELS, type Account, type Member, type User } from '../../../accounts/account.js'
 import type { AccountsByName } from '../../account-changes.js'
 import { damaged, isDamaged, unavailable } from '../../errors.js'
-import { isAccountId, isName, type RedisEngine } from '../connection/engine.js'
+import { isAccountId, isName, type RedisEngine } from '../connection/identified-connections.js'
 import * as layout from './key-names.js'
 import { COMPARE_AND_SET, guarded } from '../connection/script.js'
 import {
@@ -17,7 +17,7 @@ import {
 } from '../connection/parse-replies.js'
 import type { AccountTree } from './account-tree.js'
 import type { RedisAuditTrail } from './audit-trail.js'
-import { accountText, type RedisTransactions } from './transact.js'
+import { accountText, type RedisTransactions } from './account-changes.js'
 import { parseMember, type RedisUsers } from './users.js'
 import type { AccountEdit, AccountOutcome, Page, PageQuery } from '../../store.js'
 import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'

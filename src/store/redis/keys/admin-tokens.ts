@@ -11,7 +11,7 @@ import {
 import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
 import { damaged, unavailable } from '../../errors.js'
 import { readAdminToken, writeAdminToken } from '../../records/account-and-key-records.js'
-import { isName, type RedisEngine } from '../connection/engine.js'
+import { isName, type RedisEngine } from '../connection/identified-connections.js'
 import {
   EMPTY_PAGE,
   isCursor,

@@ -13,7 +13,7 @@ import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
 import { damaged, unavailable } from '../../errors.js'
 import { editedKey, writeKey } from '../../records/account-and-key-records.js'
 import type { KeyEdit, KeyLookup, KeyOutcome, Page, PageQuery } from '../../store.js'
-import { isAccountId, isName, type RedisEngine } from '../connection/engine.js'
+import { isAccountId, isName, type RedisEngine } from '../connection/identified-connections.js'
 import {
   EMPTY_PAGE,
   isCursor,

@@ -14,7 +14,7 @@ import type {
 } from '../../ledger.js'
 import { readEntry, writeEntry } from '../../records/entry-text.js'
 import type { StoreOptions } from '../../store.js'
-import type { RedisEngine } from '../connection/engine.js'
+import type { RedisEngine } from '../connection/identified-connections.js'
 import { listOf, parseNumbers, stringsOf } from '../connection/parse-replies.js'
 import type { RedisConnection } from '../connection/redis-connection.js'
 import { Admissions } from '../limits/admissions.js'

@@ -1,5 +1,5 @@
 /**
- * Lists of keys and accounts in any order (`store/directory.ts`) in Redis. An account counts its changes
+ * Lists of keys and accounts in any order (`store/account-and-key-lists.ts`) in Redis. An account counts its changes
  * (`gen`), so that a process reads only the accounts again that have changed since it read them last.
  */
 import type { Account, ApiKey } from '../../../accounts/account.js'
@@ -19,9 +19,9 @@ import {
   type ListedKey,
   type SortedPage,
   type Use,
-} from '../../directory.js'
+} from '../../account-and-key-lists.js'
 import type { KeyUse } from '../../usage-queries.js'
-import type { RedisEngine } from '../connection/engine.js'
+import type { RedisEngine } from '../connection/identified-connections.js'
 import { listOf, parseAccount, stringsOf } from '../connection/parse-replies.js'
 import type { RedisLedger } from '../ledger/ledger.js'
 import type { RedisKeys } from './keys.js'

@@ -4,7 +4,7 @@
  * Method: a clock that the test sets.
  */
 import t from 'tap'
-import { Credentials } from '../../../src/gateway/attempts/upstream-state.js'
+import { Credentials } from '../../../src/gateway/attempts/rotate-api-keys.js'
 import { TestClock } from './clock.js'
 
 const NONE: ReadonlySet<number> = new Set()

@@ -1,5 +1,5 @@
 /**
- * Lists of keys and accounts in any order (`store/directory.ts`). They run in the background thread.
+ * Lists of keys and accounts in any order (`store/account-and-key-lists.ts`). They run in the background thread.
  */
 import type { Account, ApiKey } from '../../../accounts/account.js'
 import {
@@ -16,7 +16,7 @@ import {
   type ListedKey,
   type SortedPage,
   type Use,
-} from '../../directory.js'
+} from '../../account-and-key-lists.js'
 import { readAccount, readKey, type AccountRecord } from '../../records/account-and-key-records.js'
 import type { KeyUse } from '../../usage-queries.js'
 import { textIn, type Connection, type Row } from '../driver.js'

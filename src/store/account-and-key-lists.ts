@@ -2,7 +2,8 @@
  * Lists of keys and accounts in any order, over all of them: the dashboard's lists. An engine reads every
  * record, this file filters and sorts them, so that all engines have the same order.
  */
-import { namesModel, type Account, type ApiKey } from '../accounts/account.js'
+import type { Account, ApiKey } from '../accounts/account.js'
+import { namesModel } from '../accounts/allowed-models.js'
 import type { SortValue } from './entry-order.js'
 import { damaged } from './errors.js'
 import type { KeyUse } from './usage-queries.js'
