@@ -1,6 +1,7 @@
 /** The route table of the admin API: every path and method with the scopes that it needs. */
 import { accountRoutes } from './accounts.js'
 import { applyRoutes } from './apply.js'
+import { auditRoutes } from './audit.js'
 import { configurationRoutes } from './configuration.js'
 import { denialRoutes } from './denials.js'
 import { keyRoutes } from './keys.js'
@@ -19,6 +20,7 @@ export function adminRoutes(services: AdminServices): AdminRoute[] {
     ...tokenRoutes(services),
     ...denialRoutes(services),
     ...usageRoutes(services),
+    ...auditRoutes(services),
     ...configurationRoutes(services),
     ...applyRoutes(services),
   ]

@@ -1,10 +1,9 @@
-/** Usage of the admin API: sums by a group, single requests, the audit trail; as JSON or CSV. */
+/** Usage of the admin API: sums by a group, single requests, statements; as JSON or CSV. */
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import { COLUMNS, csvCell, csvHeader, csvLine, usd } from '../../ledger/export-columns.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
 import { nextTurn } from '../../store/turn-queue.js'
-import { withReason, type AuditEntry } from '../../store/audit-trail.js'
 import type { EntryFilter } from '../../store/usage-queries.js'
 import {
   accountReport,
@@ -35,14 +34,15 @@ const GROUPINGS = [
 /** The action of the audit entry that a purge leaves. */
 const PURGE = 'account.purge'
 /** Entries that one page of the audit trail reads at most, so that a rare filter ends. */
-const AUDIT_READS = 500
+export const AUDIT_READS = 500
 const LABEL = /^label:[a-z0-9_.-]{1,32}$/
 const DAY_MS = 86_400_000
 
 const BY = textType((text) => GROUPINGS.includes(text) || LABEL.test(text), {
   fix: `Send one of ${GROUPINGS.join(', ')}, label:NAME.`,
 })
-const ANY = textType((text) => text.length <= 400, { fix: 'Send a shorter text.' })
+/** A text of at most 400 characters. */
+export const ANY = textType((text) => text.length <= 400, { fix: 'Send a shorter text.' })
 const TRUE = textType((text) => text === 'true' || text === 'false', { fix: 'Send true or false.' })
 
 const PERIOD: Parameters = {
@@ -102,19 +102,6 @@ export function usageRoutes(services: AdminServices): AdminRoute[] {
       replies: { 200: 'Statement' },
       handle: (request) => statement(services, request),
     },
-    {
-      ...{ method: 'GET', path: '/audit', scopes: ['audit:read'], hasCsv: true },
-      summary: 'The audit trail, newest first',
-      query: {
-        ...PAGE_PARAMETERS,
-        account: { type: ANY, means: 'The name of an account.' },
-        actor: { type: ANY, means: 'Who: an e-mail address, `command line`, `token:NAME`.' },
-        action: { type: ANY, means: 'What, such as `key.create`.' },
-        target: { type: ANY, means: 'The id or name of what changed.' },
-      },
-      replies: { 200: 'AuditList' },
-      handle: (request) => audit(services, request),
-    },
   ]
 }
 
@@ -122,7 +109,7 @@ export function usageRoutes(services: AdminServices): AdminRoute[] {
  * The accounts of a query: their ids, or null for all, those of purged accounts included. A token without an
  * account also reads what is left of purged accounts by their names.
  */
-async function accountsOf(
+export async function accountsOf(
   services: AdminServices,
   token: AdminToken,
   { account, tree }: JsonObject,
@@ -404,13 +391,14 @@ async function requests(services: AdminServices, request: AdminRequest): Promise
   return { status: 200, json: { items: rows, next_cursor: next === null ? null : cursorOf(next) } }
 }
 
-type ReadPage<Item> = (
+/** Reads one page of a list from its start or a cursor. */
+export type ReadPage<Item> = (
   after: string | null,
   limit: number,
 ) => Promise<{ readonly items: readonly Item[]; readonly next: string | null }>
 
 /** A full page of a list whose pages may be short because items are left out. */
-async function filled<Item>(
+export async function filled<Item>(
   read: ReadPage<Item>,
   after: string | null,
   limit: number,
@@ -446,7 +434,8 @@ async function* once(text: string): AsyncGenerator<string> {
   yield text
 }
 
-function nextQuery({ req }: AdminRequest, next: string | null): string | null {
+/** The query of the next page; null after the last one. */
+export function nextQuery({ req }: AdminRequest, next: string | null): string | null {
   if (next === null) return null
   const query = new URLSearchParams((req.url ?? '').split('?', 2)[1] ?? '')
   query.set('cursor', cursorOf(next))
@@ -472,73 +461,4 @@ export function csvReply(
 function cellOf(value: JsonValue | undefined): string {
   if (value === undefined || value === null) return ''
   return csvCell(isObject(value) || Array.isArray(value) ? JSON.stringify(value) : value)
-}
-
-async function audit(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
-  const { store } = services
-  const { query, token, isCsv } = request
-  const accounts = await accountsOf(services, token, query)
-  const [only = null, ...others] = accounts ?? []
-  const accountId = others.length === 0 ? only : null
-  const read: ReadPage<AuditEntry> = async (start) => {
-    const page = await store.auditTrail.page({ accountId, after: start, limit: AUDIT_READS })
-    const items = page.filter((entry) => isWanted(entry, query, accounts))
-    return { items, next: page.length < AUDIT_READS ? null : (page.at(-1)?.id ?? null) }
-  }
-  const { after, limit } = pageOf(request)
-  const found = await filled(read, after, limit)
-  const entries = found.items.slice(0, limit)
-  // The page of the store may have more than this page of the API.
-  const hasMore = found.items.length > limit
-  const next = hasMore ? (entries.at(-1)?.id ?? null) : found.next
-  const items = await auditLines(services, entries)
-  if (isCsv) {
-    return csvReply('audit', AUDIT_NAMES, items, nextQuery(request, next))
-  }
-  return { status: 200, json: { items, next_cursor: next === null ? null : cursorOf(next) } }
-}
-
-function isWanted(
-  entry: AuditEntry,
-  { actor, action, target }: JsonObject,
-  accounts: ReadonlySet<string> | null,
-): boolean {
-  if (accounts?.has(entry.accountId) === false) return false
-  const isActor = actor === undefined || actor === entry.actor || actor === shownActor(entry)
-  return (
-    isActor &&
-    (action === undefined || action === entry.action) &&
-    (target === undefined || target === entry.target)
-  )
-}
-
-/** Without the user of the operating system. */
-function shownActor({ actor }: AuditEntry): string {
-  return actor.startsWith('command line') ? 'command line' : actor
-}
-
-const AUDIT_NAMES = [
-  ...['id', 'at', 'actor', 'address', 'request_id', 'action', 'account', 'target'],
-  ...['before', 'after'],
-]
-
-async function auditLines(
-  { store }: AdminServices,
-  entries: readonly AuditEntry[],
-): Promise<JsonObject[]> {
-  const names = new Map<string, string | null>([['', null]])
-  const lines: JsonObject[] = []
-  for (const entry of entries) {
-    const { id, atMs, address, requestId, action, accountId, target, before } = entry
-    if (!names.has(accountId)) {
-      names.set(accountId, (await store.accountById(accountId))?.name ?? null)
-    }
-    lines.push({
-      ...{ id, at: timeText(atMs), actor: shownActor(entry), address },
-      ...{ request_id: requestId ?? null, action },
-      ...{ account: names.get(accountId) ?? entry.account ?? null, target },
-      ...{ before: before ?? null, after: withReason(entry) },
-    })
-  }
-  return lines
 }

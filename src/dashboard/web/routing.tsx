@@ -1,5 +1,6 @@
 /** The page's address: reads it, changes it without loading a page, and links within the dashboard. */
 import { useMemo, useSyncExternalStore, type AnchorHTMLAttributes, type MouseEvent } from 'react'
+import type { Key } from '../server/schema/schema.js'
 
 const BASE = '/dashboard'
 const listeners = new Set<() => void>()
@@ -88,4 +89,17 @@ export function Link({ to, onClick, ...rest }: LinkProps) {
     go(to)
   }
   return <a href={address(to)} onClick={follow} {...rest} />
+}
+
+/** Part of the form that the page opens with the key. */
+type KeyEdit = 'all' | 'limits'
+
+/**
+ * `/keys?account=acc_1&key=key_1`, with `&edit=limits` to open the form at its limits. The account is that of
+ * the key, so that the list behind the drawer has it.
+ */
+export function keyLink({ accountId, id }: Pick<Key, 'accountId' | 'id'>, edit?: KeyEdit): string {
+  const query = new URLSearchParams({ account: accountId, key: id })
+  if (edit !== undefined) query.set('edit', edit)
+  return `/keys?${query.toString()}`
 }

@@ -13,7 +13,7 @@ import {
 } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import { PLAYGROUND, scopeOf, type Services } from '../services.js'
-import { pageOfRows, type SortedRows } from './sorted-rows.js'
+import { pageOfRows, type SortedRows } from './list-page.js'
 import { daysOf, isZone, offsetsOf } from '../time-zone.js'
 import { figuresOf, OTHER, MAX_GROUPS, pointsOf, remainingSums } from '../usage-figures.js'
 import {
