@@ -33,7 +33,7 @@ import {
   ReplyCapture,
   ReplyLog,
   type ReplayClient,
-} from '../policy/reply-log.js'
+} from '../policy/capture-and-replay.js'
 import { SharedReplies, type CacheStore } from '../policy/cache-in-store.js'
 import { endOf, SharedReply } from '../policy/collapse-requests.js'
 import type { StartedReply } from './attempts/attempt.js'

@@ -22,7 +22,7 @@ import {
   type WireExchange,
 } from '../policy/encrypted-recordings.js'
 import type { RuleSet } from '../policy/rules/rule-set.js'
-import { ReplyCapture, replyOf } from '../policy/reply-log.js'
+import { ReplyCapture, replyOf } from '../policy/capture-and-replay.js'
 import type { Store } from '../store/store.js'
 import type { AttemptResult } from './attempts/attempt-result.js'
 import { isEventStream } from './attempts/read-reply.js'

@@ -1,6 +1,6 @@
 /** One upstream request whose reply several equal requests share (`collapse`). */
 import { gatewayError, type GatewayError, type WireError } from '../errors.js'
-import type { ReplyLog } from './reply-log.js'
+import type { ReplyLog } from './capture-and-replay.js'
 
 /** The request that began it, and those that joined. Lives until the reply has ended. */
 export class SharedReply {

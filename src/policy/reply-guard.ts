@@ -11,7 +11,7 @@ import type { EventGuard } from '../formats/translated-stream.js'
 import type { Guardrail, JudgedRequest } from './guardrail.js'
 import type { ObservedExchange } from './plugins.js'
 import { RuleStage } from './rule-stage.js'
-import { BufferStage, WindowStage } from './server-stages.js'
+import { BufferStage, WindowStage } from './window-and-buffer-stages.js'
 import { stopFor, type Stage, type StageEvent, type Take } from './reply-stage.js'
 
 /** Judges the replies to one request. */

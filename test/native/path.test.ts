@@ -3,7 +3,7 @@
  * Method: the pure functions, with hostile paths.
  */
 import t from 'tap'
-import { headersForClient, headersForUpstream } from '../../src/gateway/native/admit-native.js'
+import { headersForClient, headersForUpstream } from '../../src/gateway/native/native-headers.js'
 import { isAllowed, nativePathOf, nativeUrl } from '../../src/gateway/native/native-path.js'
 import { usageIn } from '../../src/gateway/native/native-attempt.js'
 import { cpuWatch } from '../helpers/stopwatch.js'

@@ -31,12 +31,8 @@ import {
   UNEXPECTED_FAILURE,
   withUpstream,
 } from '../transport-errors.js'
-import {
-  headersForClient,
-  nativeReplyResult,
-  type NativeCall,
-  type NativeRun,
-} from './admit-native.js'
+import { nativeReplyResult, type NativeCall, type NativeRun } from './admit-native.js'
+import { headersForClient } from './native-headers.js'
 import type { Call } from '../phases/receive.js'
 import { sendJudged } from './judge-native.js'
 import type { ObjectReplies } from './object-replies.js'

@@ -30,13 +30,13 @@ import {
   type ReadResults,
 } from './batches.js'
 import {
-  headersForReading,
   admitNative,
   nativeTarget,
   openNative,
   NativeDelivery,
   type NativeCall,
 } from './admit-native.js'
+import { headersForReading } from './native-headers.js'
 import { judgeNative } from './judge-native.js'
 import { guardObjects, type Guarded } from './check-objects.js'
 import type { Metered } from './charge-native-work.js'

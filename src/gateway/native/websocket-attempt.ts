@@ -18,12 +18,8 @@ import { NOT_LISTED } from '../in-flight-list.js'
 import { RequestScan } from '../objects/request-scan.js'
 import { FrameReader } from './frame-reader.js'
 import { headList, nativeError, timeoutErrorOf, statusErrorOf } from './native-attempt.js'
-import {
-  headersForClient,
-  nativeReplyResult,
-  type NativeCall,
-  type NativeRun,
-} from './admit-native.js'
+import { nativeReplyResult, type NativeCall, type NativeRun } from './admit-native.js'
+import { headersForClient } from './native-headers.js'
 import { isNativePath } from './native-path.js'
 
 /** Maximum time for one side to close after the other side has closed. */

@@ -3,7 +3,7 @@
  * reads for usage, errors and the end. Only the frames that the watcher needs are parsed.
  */
 import type { FinishReason } from '../../formats/chat/event.js'
-import type { StreamTap } from '../../policy/reply-log.js'
+import type { StreamTap } from '../../policy/capture-and-replay.js'
 import type { OutputSize } from '../../formats/chat/output-size.js'
 import type { Usage } from '../../formats/chat/usage.js'
 import type { StreamWatcher } from '../../formats/dialect.js'

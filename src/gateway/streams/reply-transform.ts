@@ -5,7 +5,7 @@
  */
 import { Transform, type TransformCallback } from 'node:stream'
 import type { WireError } from '../../errors.js'
-import type { ReplyLog } from '../../policy/reply-log.js'
+import type { ReplyLog } from '../../policy/capture-and-replay.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 import type { Translation } from '../../formats/translated-stream.js'
 import { turn } from './in-turns.js'
