@@ -32,7 +32,7 @@ requests of their upstream.
   })
     .argument('<U1>')
     .argument('<U2>')
-    .option('--since <TIME>', `a ${TIME_FORMS}`, '1h')
+    .option('--since <TIME>', TIME_FORMS, '1h')
     .option('--until <TIME>', 'the end, in the same forms (default: now)')
     .option('--model <MODEL>', 'only requests for this model')
     .addOption(configOption())

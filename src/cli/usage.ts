@@ -45,7 +45,7 @@ them.`,
   const selecting = (name: string) => {
     return usage
       .command(name)
-      .option('--since <TIME>', `a ${TIME_FORMS}; default: export everything, summary 30d`)
+      .option('--since <TIME>', `${TIME_FORMS}; default: export everything, summary 30d`)
       .option(
         '--until <TIME>',
         'the end, in the same forms; requests that arrived before it are included (default: now)',
