@@ -88,7 +88,7 @@ export async function createAdminToken(
 }
 
 /** The scopes in the order of `SCOPES`. Throws `malformed_request`. */
-export function checkedScopes(scopes: readonly string[], hasAccount: boolean): Scope[] {
+function checkedScopes(scopes: readonly string[], hasAccount: boolean): Scope[] {
   if (scopes.length === 0) {
     throw refused(`a token needs at least one scope: ${SCOPES.join(', ')}`, 'scopes')
   }

@@ -162,7 +162,7 @@ export function conflictError(conflict: AccountConflict): GatewayError {
 }
 
 /** The name of an account. Throws `malformed_request`. */
-export function checkedAccountName(name: string): string {
+function checkedAccountName(name: string): string {
   if (ACCOUNT_NAME.test(name)) return name
   throw refused(
     "An account's name has 1 to 63 characters of a-z, 0-9 and '-', and '-' is neither first nor last",

@@ -9,7 +9,7 @@ import type { Path, ReportFinding } from './config-problem.js'
 import { modelText, text } from './schema/value-types.js'
 
 /** The names of the platforms in the file, in the order of the documentation. */
-export const PLATFORM_NAMES = ['bedrock', 'vertex', 'azure'] as const
+const PLATFORM_NAMES = ['bedrock', 'vertex', 'azure'] as const
 
 /** The properties of one platform. */
 interface Platform {

@@ -104,7 +104,7 @@ function versionOn(cloud: keyof typeof DATED, version: string | undefined): stri
 }
 
 /** A model id as one segment of a path: `/` becomes `%2F`, and `:` becomes `%3A` as in AWS's SDKs. */
-export function bedrockModelPath(model: string, action: string): string {
+function bedrockModelPath(model: string, action: string): string {
   return `/model/${segmentOf(model)}/${action}`
 }
 

@@ -153,7 +153,7 @@ interface RecorderOptions {
 }
 
 /** Collects the bytes of one request. */
-export class Recorder implements RequestRecorder {
+class Recorder implements RequestRecorder {
   readonly settings: RecordConfig
   /** The rules by which its texts are masked. */
   readonly ruleSets: readonly RuleSet[]

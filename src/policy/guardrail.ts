@@ -67,7 +67,7 @@ export interface Judge {
 }
 
 /** Requests have no window: the longest one is used. */
-export const REQUEST_LIMIT = 8_192
+const REQUEST_LIMIT = 8_192
 /** A shorter text is scanned at once. */
 const SHORT = 4_096
 const MAX_REASON = 300

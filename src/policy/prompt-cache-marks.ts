@@ -37,7 +37,7 @@ export interface Marks {
 const NONE: Marks = { members: {}, marks: 0 }
 
 /** The prefixes that accounts have sent, in one process. */
-export class PrefixMemory {
+class PrefixMemory {
   private readonly seen = new Map<string, number>()
 
   /** Whether the prefix was sent since the time. */
@@ -70,7 +70,7 @@ interface Place {
 }
 
 /** Marks the body, and notes its prefixes. Changes no part of the given body. */
-export function markPrefixes(
+function markPrefixes(
   request: MarkedBody,
   { accountId, route, ttl }: MarkScope,
   memory: PrefixMemory,

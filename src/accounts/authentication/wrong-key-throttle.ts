@@ -9,11 +9,11 @@ import { GatewayError } from '../../errors.js'
 /** An address may send this many wrong keys at once, then `FAILURES_PER_SECOND`. */
 export const FAILURES_BURST = 30
 /** Sustained wrong keys a second of one address. */
-export const FAILURES_PER_SECOND = 3
+const FAILURES_PER_SECOND = 3
 /** Lookups at once of well-formed unknown keys from a throttled address. */
 export const LOOKUPS_BURST = 20
 /** Sustained lookups a second of a throttled address. */
-export const LOOKUPS_PER_SECOND = 10
+const LOOKUPS_PER_SECOND = 10
 /** About 200 bytes each; the address whose last failure is oldest is dropped first. */
 const MAX_ADDRESSES = 20_000
 /** Delay of a throttled refusal, in ms; it slows clients that send many keys. */

@@ -317,7 +317,7 @@ interface Secrets {
 const SIGNS = { create: '+', change: '~', remove: '-' } as const
 
 /** `~ account search (limits.usd_per_day: 50 → 80)` */
-export function planLine({ action, kind, name, account, changes }: PlannedChange): string {
+function planLine({ action, kind, name, account, changes }: PlannedChange): string {
   const title = titleOf({ kind, name, account })
   const fields = Object.entries(changes).map(([field, [old, next]]) => {
     return field === 'secret' ? 'secret' : `${field}: ${shown(old)} → ${shown(next)}`

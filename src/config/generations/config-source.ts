@@ -334,7 +334,7 @@ export interface InitialState {
  * Compares the texts that a generation was built from with the files on disk, and with the texts of another
  * generation.
  */
-export function filesOf({ path, files }: ConfigSources): string[] {
+function filesOf({ path, files }: ConfigSources): string[] {
   return [path, ...Object.keys(files)]
 }
 

@@ -174,7 +174,7 @@ async function filterOf(
 }
 
 /** The name of the account's parent; null for none. */
-export async function nameOfParent(
+async function nameOfParent(
   { store }: Pick<AdminServices, 'store'>,
   { parentId }: Account,
   names = new Map<string, string>(),
@@ -455,7 +455,7 @@ function shownLimits(account: Account): JsonObject {
 }
 
 /** Too many others change the same object. */
-export function tooBusy(): Problem {
+function tooBusy(): Problem {
   const detail = 'Other requests change this object all the time.'
   return new Problem('store_unavailable', detail, { fix: 'Try again.' }, ['retry-after', '1'])
 }

@@ -36,7 +36,7 @@ const DOCUMENTS: FieldType = {
 }
 
 /** The body. */
-export const APPLY_FIELDS: Fields = {
+const APPLY_FIELDS: Fields = {
   documents: { type: DOCUMENTS, means: 'Documents of the kinds Account, Member and Key.' },
   dry_run: { type: FLAG, means: 'Only plan.', default: false },
   prune: { type: FLAG, means: 'Remove what has the label and no document.', default: false },
@@ -202,7 +202,7 @@ export function planJson(
 }
 
 /** The result in the same form. */
-export function appliedJson({ changes, unchanged, failures }: Applied): JsonObject {
+function appliedJson({ changes, unchanged, failures }: Applied): JsonObject {
   const errors = failures.map(({ account, message }) => {
     return {
       file: null,

@@ -12,9 +12,6 @@ export interface Conditions {
   readonly ifNoneMatch: readonly string[] | null
 }
 
-/** A request without conditions. */
-export const NO_CONDITIONS: Conditions = { ifMatch: null, ifNoneMatch: null }
-
 /** The strong entity tag of these values, with its quotes. */
 export function etagOf(...values: readonly unknown[]): string {
   return `"${hash('sha256', JSON.stringify(values), 'base64url').slice(0, 22)}"`

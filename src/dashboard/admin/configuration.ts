@@ -18,12 +18,12 @@ const GENERATION: FieldType = textType((text) => /^\d{1,15}$/.test(text), {
 })
 
 /** The body of a rollback. */
-export const ROLLBACK_FIELDS: Fields = {
+const ROLLBACK_FIELDS: Fields = {
   reason: { type: REASON, means: 'Why, for the list of generations.', default: '' },
 }
 
 /** The body of a comparison. */
-export const PLAN_FIELDS: Fields = {
+const PLAN_FIELDS: Fields = {
   config: { type: YAML, means: 'The YAML text of the other configuration.' },
 }
 

@@ -47,7 +47,7 @@ export interface DocumentFault {
 }
 
 /** The place for the secret of a new key; only the command handles the first two. */
-export const SECRET_FIELDS = [
+const SECRET_FIELDS = [
   'secret_file',
   'kubernetes_secret',
   'secret_sha256',

@@ -59,7 +59,7 @@ const TRUE_OR_FALSE = textType((text) => text === 'true' || text === 'false', {
 })
 
 /** The body of a rotation. */
-export const ROTATION_FIELDS: Fields = {
+const ROTATION_FIELDS: Fields = {
   overlap_seconds: {
     type: numberType(0, 2_592_000),
     means: 'How long the old key works beside the new one; 0: not at all.',

@@ -198,7 +198,7 @@ export function tokenEntry(
 }
 
 /** The audit entry of a revoked token. */
-export function revocationEntry(nowMs: number, actor: Actor, token: AdminToken): AuditEntry {
+function revocationEntry(nowMs: number, actor: Actor, token: AdminToken): AuditEntry {
   const change = { before: { revoked_at: null }, after: { revoked_at: timeText(nowMs) } }
   const { id: target, name: detail } = token
   const accountId = token.accountId ?? ''

@@ -163,12 +163,12 @@ export interface Figures {
 }
 
 /** Figures of nothing. */
-export function noFigures(): Figures {
+function noFigures(): Figures {
   return { requests: 0, failed: 0, inputTokens: 0, outputTokens: 0, costNanoUsd: 0, unpriced: 0 }
 }
 
 /** Adds figures. */
-export function addFigures(to: Figures, more: Figures): void {
+function addFigures(to: Figures, more: Figures): void {
   to.requests += more.requests
   to.failed += more.failed
   to.inputTokens += more.inputTokens
@@ -178,12 +178,7 @@ export function addFigures(to: Figures, more: Figures): void {
 }
 
 /** The figures of one entry. */
-export function figuresOfEntry({
-  outcome,
-  usage: used,
-  costNanoUsd,
-  source,
-}: LedgerEntry): Figures {
+function figuresOfEntry({ outcome, usage: used, costNanoUsd, source }: LedgerEntry): Figures {
   return {
     requests: 1,
     failed: outcome === 'ok' ? 0 : 1,
@@ -195,7 +190,7 @@ export function figuresOfEntry({
 }
 
 /** Figures in the spelling of the API. */
-export function shownFigures(figures: Figures): JsonObject {
+function shownFigures(figures: Figures): JsonObject {
   return {
     requests: figures.requests,
     failed: figures.failed,

@@ -119,15 +119,7 @@ export function statementCsv({ lines }: Pick<Statement, 'lines'>): string {
 }
 
 /** The groupings of a report; `label:NAME` groups by the value of a label. */
-export const REPORT_GROUPINGS = [
-  'account',
-  'parent',
-  'root',
-  'member',
-  'key',
-  'model',
-  'month',
-] as const
+const REPORT_GROUPINGS = ['account', 'parent', 'root', 'member', 'key', 'model', 'month'] as const
 /** One of them. */
 export type ReportGrouping = (typeof REPORT_GROUPINGS)[number] | `label:${string}`
 

@@ -41,7 +41,7 @@ function offsetAt(format: Intl.DateTimeFormat, atMs: number): number {
 }
 
 /** The day of a time: its start, as if its local time were UTC. */
-export function localDay(offsets: readonly ZoneOffset[], atMs: number): number {
+function localDay(offsets: readonly ZoneOffset[], atMs: number): number {
   const { offsetMs } = offsets.findLast(({ fromMs }) => atMs >= fromMs) ?? { offsetMs: 0 }
   return Math.floor((atMs + offsetMs) / DAY_MS) * DAY_MS
 }

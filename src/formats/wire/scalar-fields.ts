@@ -185,7 +185,7 @@ export function loseFields(
 }
 
 /** Reports a field that the upstream does not get, unless the value is the default or has no effect. */
-export function loseField(field: ScalarField, value: JsonValue, losses: FieldLosses): void {
+function loseField(field: ScalarField, value: JsonValue, losses: FieldLosses): void {
   const { loss } = field
   if (loss === 'none' || isDefault(field, value)) return
   const name = NAMES[field.canonical]

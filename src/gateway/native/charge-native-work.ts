@@ -38,7 +38,7 @@ export interface MeterServices {
 }
 
 /** The limits of native requests to an upstream. */
-export function nativeLimits({ x, identity, target }: Metered): readonly Limit[] {
+function nativeLimits({ x, identity, target }: Metered): readonly Limit[] {
   const upstream = target.upstream.config.name
   const model = `native:${upstream}`
   return x.generation.limits.of({ identity, model, modelName: model, upstream })

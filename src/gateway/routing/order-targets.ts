@@ -47,10 +47,7 @@ function chosenOf(
 }
 
 /** Draws a target with a probability that is proportional to its weight. `point` is from 0 to below 1. */
-export function drawTarget(
-  targets: readonly RouteTarget[],
-  point: number,
-): RouteTarget | undefined {
+function drawTarget(targets: readonly RouteTarget[], point: number): RouteTarget | undefined {
   let total = 0
   for (const { weight } of targets) total += weight
   let remaining = point * total

@@ -18,7 +18,7 @@ export function shareOf({ used, limit }: Pick<LimitLevel, 'used' | 'limit'>): nu
 }
 
 /** An amount of a limit, with its unit. */
-export function amountText(kind: LimitLevel['kind'], amount: number): string {
+function amountText(kind: LimitLevel['kind'], amount: number): string {
   return kind.startsWith('usd') ? dollars(amount) : count(amount)
 }
 

@@ -281,7 +281,7 @@ interface Filters {
 const UNKNOWN_HERE = ['toMs', 'deprecated', 'parent', 'member'] as const
 
 /** The periods of `since`, in ms. */
-export const SINCE_MS: Readonly<Record<string, number>> = {
+const SINCE_MS: Readonly<Record<string, number>> = {
   '15m': 15 * 60_000,
   '1h': 3_600_000,
   '24h': 86_400_000,

@@ -79,7 +79,7 @@ export function decodeTextPart(item: JsonObject, key: string, path: string): Tex
 }
 
 /** An `input_audio` part. */
-export function decodeAudioPart(item: JsonObject, path: string): AudioPart {
+function decodeAudioPart(item: JsonObject, path: string): AudioPart {
   const at = `${path}.input_audio`
   const audio = object(item['input_audio'], at)
   const data = text(audio['data'], `${at}.data`, Number.POSITIVE_INFINITY)

@@ -51,7 +51,7 @@ export interface OwnFields {
 }
 
 /** Chat completions. */
-export const CHAT_FIELDS: OwnFields = {
+const CHAT_FIELDS: OwnFields = {
   withheld: new Set([...ROUTING, ...ALIASES, 'max_output_tokens']),
   checked: new Set([
     'max_completion_tokens',

@@ -1,6 +1,6 @@
 /**
- * AWS Signature Version 4 over the bytes of a request, by the clock of AWS. Our own, because the library takes 81 µs for a request
- * and this takes less than 15 µs; it is compared with AWS's test vectors and with the SDKs.
+ * AWS Signature Version 4 over the bytes of a request, by the clock of AWS. Our own, because the library takes
+ * 81 µs for a request and this takes less than 15 µs; it is compared with AWS's test vectors and with the SDKs.
  *
  * Source: AWS IAM user guide, "Create a signed AWS API request", read 2026-11-23.
  */
@@ -36,8 +36,8 @@ const SKEW_MS = 240_000
 const WRONG_TIME = /signature (?:expired|not yet current)|RequestTimeTooSkewed|RequestInTheFuture/i
 
 /**
- * Takes over the time of a reply that refuses a request if that differs from the time of the signature: whether
- * to sign and send the request, which was signed at `sinceMs`, a second time.
+ * Takes over the time of a reply that refuses a request if that differs from the time of the signature:
+ * whether to sign and send the request, which was signed at `sinceMs`, a second time.
  */
 export function correctClock(
   { date }: IncomingHttpHeaders,

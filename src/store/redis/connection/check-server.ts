@@ -1,4 +1,4 @@
-/** Checks, once at the start, that the server keeps what the store writes: version, eviction, persistence, clock. */
+/** Checks, at the start, that the server keeps what it stores: version, eviction, persistence, clock. */
 import { CannotOpen, unavailable } from '../../errors.js'
 import type { RedisConnection } from './redis-connection.js'
 

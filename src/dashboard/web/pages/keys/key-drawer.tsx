@@ -18,7 +18,7 @@ import { maskOf } from './key-draft.js'
 const EVERY_MS = 15_000
 
 /** A key with what its forms need; null while it is loaded. */
-export function useKey(id: string | null, account: string | null) {
+function useKey(id: string | null, account: string | null) {
   const options = { everyMs: EVERY_MS, enabled: id !== null }
   return useResource('/keys/{id}', { id: id ?? '', account }, options)
 }
