@@ -1,6 +1,7 @@
 /**
- * AWS Signature Version 4 over the bytes of a request, by the clock of AWS. Our own, because the library takes
- * 81 µs for a request and this takes less than 15 µs; it is compared with AWS's test vectors and with the SDKs.
+ * AWS Signature Version 4 over the bytes of a request, by the clock of AWS. Our own, because the library
+ * takes 81 µs for a request and this takes less than 15 µs; it is compared with AWS's test vectors and with
+ * the SDKs.
  *
  * Source: AWS IAM user guide, "Create a signed AWS API request", read 2026-11-23.
  */

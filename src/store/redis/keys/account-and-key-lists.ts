@@ -1,6 +1,7 @@
 /**
- * Lists of keys and accounts in any order (`store/account-and-key-lists.ts`) in Redis. An account counts its changes
- * (`gen`), so that a process reads only the accounts again that have changed since it read them last.
+ * Lists of keys and accounts in any order (`store/account-and-key-lists.ts`) in Redis. An account counts its
+ * changes (`gen`), so that a process reads only the accounts again that have changed since it read them
+ * last.
  */
 import type { Account, ApiKey } from '../../../accounts/account.js'
 import {

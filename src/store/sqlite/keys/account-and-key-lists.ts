@@ -1,5 +1,6 @@
 /**
- * Lists of keys and accounts in any order (`store/account-and-key-lists.ts`). They run in the background thread.
+ * Lists of keys and accounts in any order (`store/account-and-key-lists.ts`). They run in the background
+ * thread.
  */
 import type { Account, ApiKey } from '../../../accounts/account.js'
 import {
