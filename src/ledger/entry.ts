@@ -209,9 +209,9 @@ export const entrySchema = z.object({
 /** A ledger entry; written once for each request id, before the client gets the end of its reply. */
 export type LedgerEntry = Readonly<z.output<typeof entrySchema>> & {
   /** The charge on budgets if `costNanoUsd` is null; absent: the reserved amount. Not stored. */
-  readonly budgetNanoUsd?: number
+  readonly budgetNanoUsd?: number | undefined
   /** What limits of tokens count if `source` is `assumed`; absent: the reserved amount. Not stored. */
-  readonly rateTokens?: number
+  readonly rateTokens?: number | undefined
 }
 
 /** The source of the token counts. */

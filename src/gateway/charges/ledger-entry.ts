@@ -9,12 +9,7 @@ import { addUsage, isImplausible } from '../../formats/chat/usage.js'
 import type { DialectName } from '../../formats/dialect.js'
 import { errorFormatOf } from '../../formats/index.js'
 import { withoutSecrets } from '../../formats/wire/openai/error-body.js'
-import {
-  UNEXPLAINED,
-  type EntryHops,
-  type LedgerEntry,
-  type UsageSource,
-} from '../../ledger/entry.js'
+import type { EntryHops, LedgerEntry, UsageSource } from '../../ledger/entry.js'
 import { costNanoUsd, tierPrice } from '../../ledger/price.js'
 import type { Outcome } from '../../observe/metrics/label-values.js'
 import { hideSecrets } from '../../hide-secrets.js'
@@ -70,17 +65,22 @@ export function overheadMs(
  */
 export function entryOf(x: RequestContext, results: Results, nowMs: number): LedgerEntry {
   const { generation } = x
-  const { authenticated, call, candidate, sent, replyResult } = results
+  const { identified, authenticated, call, admission, candidate } = results
+  const { sent, attempt, replyResult, recorder, cached } = results
+  const identity = authenticated?.identity
   const outcome = outcomeOf(x, results)
   const used = usageOf(x, results)
+  const wire = results.error?.wire ?? x.cancellation.reason?.wire ?? replyResult?.error ?? null
   const attempts = sent?.attempts.length ?? 0
   const request = call?.request
+  const { cacheMarks, cacheMarksSavedNanoUsd } = marksOf(x, results)
+  // Without a spread, which takes ten times as long (docs/explanation/performance.md).
   return {
     requestId: x.id,
     atMs: Math.round(Date.now() - (nowMs - x.startedMs)),
     durationMs: roundToMicros(nowMs - x.startedMs),
-    accountId: authenticated?.identity.accountId ?? '',
-    keyId: authenticated?.identity.keyId ?? '',
+    accountId: identity?.accountId ?? '',
+    keyId: identity?.keyId ?? '',
     modelAsked: nameOf(request?.model ?? null),
     modelAnswered: nameOf(replyResult?.model ?? (attempts === 0 ? null : results.upstreamModel)),
     model: countedAs(x, results, outcome),
@@ -91,28 +91,37 @@ export function entryOf(x: RequestContext, results: Results, nowMs: number): Led
     status: statusOf(results, outcome),
     outcome,
     finish: replyResult?.reason ?? null,
-    usage: used.usage,
     source: used.source,
+    usage: used.usage,
     costNanoUsd: used.costNanoUsd,
-    ...(used.costNanoUsd === null && used.budgetNanoUsd !== null
-      ? { budgetNanoUsd: used.budgetNanoUsd }
-      : {}),
-    ...(used.source === 'assumed' ? { rateTokens: used.rateTokens } : {}),
+    budgetNanoUsd: used.costNanoUsd === null ? (used.budgetNanoUsd ?? undefined) : undefined,
+    rateTokens: used.source === 'assumed' ? used.rateTokens : undefined,
     tokensAfterDisconnect: used.tokensAfterDisconnect,
     losses: lossesOf(sent?.losses ?? [], replyResult?.lost ?? []),
     generation: generation.snapshot.generation,
     hops: hopsOf(x, results, { nowMs, outcome }),
-    ...explanationOf(x, results, outcome),
-    guardrails: guardrailsIn(results),
+    ingress: identified?.format ?? null,
+    errorMessage: errorMessageOf(x, results, wire),
+    limit: admission?.kind === 'refused' ? admission.limit : null,
+    upstreamStatus: attempt?.status ?? null,
+    upstreamRequestId: attempt?.requestId?.slice(0, MAX_NAME) ?? null,
+    attempted: attempted(results, outcome),
+    shadowOf: null,
+    labels: labelsText(identity?.labels ?? NO_LABELS),
+    clientRequestId: identified?.clientRequestId ?? null,
+    attemptMs: attemptMs(results),
+    retryAfterSeconds: wire?.retryAfterSeconds ?? null,
     priceVersion: isPriced(results, used) ? generation.priceVersion : null,
     gateway: generation.snapshot.config.server.name,
     generationHash: generation.hash,
-    accountPath: authenticated?.identity.accountPath ?? null,
     cacheHit: cacheHitOf(results),
-    ...marksOf(x, results),
-    recorded: results.recorder?.isKept({ outcome }) === true ? true : null,
-    savedNanoUsd: results.cached?.result === 'hit' ? results.cached.saved() : null,
-    identity: authenticated?.identity.workload ?? null,
+    savedNanoUsd: cached?.result === 'hit' ? cached.saved() : null,
+    accountPath: identity?.accountPath ?? null,
+    identity: identity?.workload ?? null,
+    guardrails: guardrailsIn(results),
+    cacheMarks,
+    cacheMarksSavedNanoUsd,
+    recorded: recorder?.isKept({ outcome }) === true ? true : null,
   }
 }
 
@@ -157,34 +166,19 @@ export function nameOf(name: string | null): string | null {
   return name === null ? null : hideSecrets(name.slice(0, MAX_NAME))
 }
 
-/** The fields that explain the outcome, without any text of the client's prompt. */
-function explanationOf(
-  x: RequestContext,
+/** The message that the client got, without any text of its prompt; null if the ledger keeps no messages. */
+function errorMessageOf(
+  { generation }: RequestContext,
   results: Results,
-  outcome: Outcome,
-): Pick<LedgerEntry, keyof typeof UNEXPLAINED> {
-  const { identified, admission, attempt, replyResult, error } = results
-  const wire = error?.wire ?? x.cancellation.reason?.wire ?? replyResult?.error ?? null
-  const dialect = identified?.dialect ?? null
-  const { errorMessages } = x.generation.snapshot.config.ledger
-  const status = attempt?.status ?? null
+  wire: WireError | null,
+): string | null {
+  if (!generation.snapshot.config.ledger.errorMessages) return null
+  const { identified, attempt } = results
+  if (wire === null) return messageOf(results, null)
   // A provider may quote the prompt in its message.
-  const maxLength = status === null ? MAX_MESSAGE : MAX_QUOTING_MESSAGE
-  return {
-    ...UNEXPLAINED,
-    ingress: identified?.format ?? null,
-    errorMessage: errorMessages
-      ? messageOf(results, wire === null ? null : messageIn(wire, dialect).slice(0, maxLength))
-      : null,
-    limit: admission?.kind === 'refused' ? admission.limit : null,
-    upstreamStatus: status,
-    upstreamRequestId: attempt?.requestId?.slice(0, MAX_NAME) ?? null,
-    attempted: attempted(results, outcome),
-    attemptMs: attemptMs(results),
-    retryAfterSeconds: wire?.retryAfterSeconds ?? null,
-    clientRequestId: identified?.clientRequestId ?? null,
-    labels: labelsText(results.authenticated?.identity.labels ?? NO_LABELS),
-  }
+  const maxLength = (attempt?.status ?? null) === null ? MAX_MESSAGE : MAX_QUOTING_MESSAGE
+  const message = messageIn(wire, identified?.dialect ?? null)
+  return messageOf(results, message.slice(0, maxLength))
 }
 
 /** The message, and for a refusal of a guardrail the place and the rule, without any of the text. */
