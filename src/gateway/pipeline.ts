@@ -185,7 +185,10 @@ async function serveEndpoint(
     settlement,
     mark: null,
   }
-  const reply = await sendOrReplay(x, admitted, services)
+  const { cache, cacheControl } = route.config
+  const reply = await (cache === null && cacheControl === null
+    ? sendAdmitted(x, admitted, judged, services)
+    : sendOrReplay(x, admitted, services))
   // The ledger entry is written before the client gets the end: a stream delays its end, a whole reply waits
   // here.
   const recorded = reply.kind === 'whole' ? settlement.ending() : null
@@ -209,7 +212,7 @@ interface AdmittedRequest {
   mark: Outbound['mark']
 }
 
-/** Sends the request, unless the route has a cache that answers it. */
+/** Sends a request of a route with `cache` or `cache_control`, unless its cache answers it. */
 async function sendOrReplay(
   x: Exchange,
   admitted: AdmittedRequest,

@@ -93,8 +93,8 @@ export class SqliteLedger implements Ledger {
     return this.engine.write('settling a request', () => this.settleNow(row, claim))
   }
 
-  async append(row: LedgerEntry): Promise<void> {
-    await this.engine.write('settling a request', () => this.settleNow(row))
+  append(row: LedgerEntry): Promise<void> {
+    return this.engine.write('settling a request', () => void this.settleNow(row))
   }
 
   raise(accountId: string, demands: Raise['demands']): Promise<Raise | null> {
