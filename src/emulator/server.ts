@@ -28,7 +28,7 @@ import {
 } from './faults/fault-script.js'
 import type { Fault } from './faults/fault-table.js'
 import { directionsOf } from './prompt-directives.js'
-import { needsTime, sendAtOnce, sendPaced, type Chunking } from './faults/timing-faults.js'
+import { needsTime, sendAtOnce, sendPaced, type Chunking } from './faults/delay-and-cut-faults.js'
 import { Ledger, maskedHeaders, type LedgerEntry } from './received-requests.js'
 import { endpointOf, replyTo, framesOf, type Endpoint } from './route-request.js'
 import { hashOf } from './seeded-random.js'

@@ -6,7 +6,7 @@
  */
 import t, { type Test } from 'tap'
 import { arrayOf, objectOf, stringOf } from '../../src/formats/chat/json.js'
-import type { Chunking } from '../../src/emulator/faults/timing-faults.js'
+import type { Chunking } from '../../src/emulator/faults/delay-and-cut-faults.js'
 import { skipWithoutFixtures } from '../helpers/fixtures.js'
 import { startGateway } from '../helpers/gateway.js'
 import { collect, type Answered } from './check-completion.js'

@@ -2,8 +2,6 @@
  * The admin API of one process. A request passes the checks of this file in order: path and method, token,
  * rate, scope, query, body; then its handler runs. It keeps no state that another process would need.
  */
-import { grants, tokenState, type Scope } from '../../accounts/admin-tokens.js'
-import { digestOf, isAdminSecret } from '../../accounts/key-secret.js'
 import type { JsonObject, JsonValue } from '../../formats/chat/json.js'
 import {
   checkEncoding,
@@ -16,7 +14,6 @@ import { headerOf, type HttpRequest, type HttpResponse } from '../../http/messag
 import { readBody } from '../../http/read-body.js'
 import { newRequestId } from '../../http/request-id.js'
 import { abortReply, beginReply, isClosed, sendReply } from '../../http/respond.js'
-import type { AdminToken } from '../../store/admin-tokens.js'
 import { inOwnTurns, nextTurn } from '../../store/turn-queue.js'
 import { GatewayError } from '../../errors.js'
 import { conditionsOf, isUnchanged } from './conditional-requests.js'
@@ -26,6 +23,7 @@ import { faulty, Problem, problemOf } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, CsvReply, Parameters } from './route.js'
 import { adminRoutes } from './routes.js'
 import type { AdminServices } from './services.js'
+import { assertScope, authenticated, takeTurn } from './token-access.js'
 
 /** The path prefix of the API. */
 export const PREFIX = '/admin/v1'
@@ -37,11 +35,6 @@ const MAX_DEPTH = 8
 const MAX_TOKENS = 1_000_000
 /** A smaller body is read at once. */
 const SMALL_BYTES = 65_536
-/** Requests of one token: 50 at once, then 50 a second, over all gateways of the store. */
-const RATE = { burst: 50, everyMs: 20 } as const
-/** The time of a token's last use is written at most once in this time. */
-const USE_MS = 60_000
-
 interface Found {
   readonly route: AdminRoute
   readonly path: Readonly<Record<string, string>>
@@ -82,8 +75,8 @@ export class AdminApi {
     const { requestId, req, res } = exchange
     const found = this.find(path, req.method ?? '')
     const { route } = found
-    const token = await this.authenticate(req)
-    await this.takeTurn(token)
+    const token = await authenticated(this.services, req)
+    await takeTurn(this.services, token)
     assertScope(route, token)
     const query = readQuery(req.url ?? '', route)
     const { format, ...others } = query
@@ -123,34 +116,6 @@ export class AdminApi {
     })
     const detail = `This path takes ${allowed.join(', ')}, not ${method}.`
     throw new Problem('method_not_allowed', detail, {}, ['allow', allowed.join(', ')])
-  }
-
-  private async authenticate(req: HttpRequest): Promise<AdminToken> {
-    const { store, now } = this.services
-    const secret = /^bearer +(\S+) *$/i.exec(headerOf(req, 'authorization') ?? '')?.[1] ?? ''
-    const token = isAdminSecret(secret) ? await store.adminTokens.byDigest(digestOf(secret)) : null
-    const nowMs = now()
-    if (token === null || tokenState(token, nowMs) !== 'live') throw unauthenticated()
-    if (nowMs - (token.lastUsedAtMs ?? 0) >= USE_MS) {
-      const used = await store.adminTokens.change(token.id, (stored) => {
-        const isOlder = nowMs - (stored.lastUsedAtMs ?? 0) >= USE_MS
-        return isOlder && stored.revokedAtMs === undefined
-          ? { ...stored, lastUsedAtMs: nowMs }
-          : null
-      })
-      if (used === null || tokenState(used, nowMs) !== 'live') throw unauthenticated()
-    }
-    return token
-  }
-
-  private async takeTurn({ id }: AdminToken): Promise<void> {
-    const { store, now } = this.services
-    const [waitMs = 0] = await store.throttle.take([{ name: `admin:${id}`, ...RATE }], now())
-    if (waitMs <= 0) return
-    const detail = 'This token has sent more than 50 requests in a second.'
-    const fix = 'Wait for the time of the header Retry-After, then send the request again.'
-    const seconds = String(Math.ceil(waitMs / 1000))
-    throw new Problem('rate_limited', detail, { fix }, ['retry-after', seconds])
   }
 
   private refuse(exchange: Exchange, error: unknown): void {
@@ -201,32 +166,6 @@ function decoded(part: string): string | null {
   } catch {
     return null
   }
-}
-
-function unauthenticated(): Problem {
-  return new Problem(
-    'unauthenticated',
-    'No valid admin token was given: send one as "Authorization: Bearer sat_…".',
-    { fix: 'Create a token with `sluice admin-tokens create`.' },
-    ['www-authenticate', 'Bearer'],
-  )
-}
-
-function assertScope({ scopes, needsAll }: AdminRoute, token: AdminToken): void {
-  const needed = scopes ?? []
-  const missing = needed.filter((scope) => !grants(token.scopes, scope))
-  const isAllowed = needsAll === true ? missing.length === 0 : missing.length < needed.length
-  if (isAllowed || needed.length === 0) return
-  throw insufficient(missing[0] ?? 'accounts:read')
-}
-
-function insufficient(scope: Scope): Problem {
-  const fix = `Use a token with the scope ${scope}.`
-  const detail = `This token lacks the scope ${scope}.`
-  return new Problem('insufficient_scope', detail, { required_scope: scope, fix }, [
-    'www-authenticate',
-    'Bearer error="insufficient_scope"',
-  ])
 }
 
 const FORMAT = choiceType(['json', 'csv'])

@@ -1,9 +1,7 @@
 /** Selects the page: sign-in pages without a session, otherwise the shell with the requested page. */
-import { lazy, Suspense, useState, useEffect, type ComponentType } from 'react'
-import { probe, useConnection } from './api/client.js'
+import { lazy, Suspense, useState, type ComponentType } from 'react'
 import { Notices } from './components/notices.js'
-import { BlockSkeleton } from './components/loading-states.js'
-import { clockTime } from './format/time.js'
+import { BlockSkeleton, ConnectionBanner } from './components/loading-states.js'
 import { KeyHelp, NotFoundPage } from './pages/help.js'
 import { OverviewPage } from './pages/overview.js'
 import { SignInPages } from './pages/sign-in.js'
@@ -100,27 +98,6 @@ function Shell() {
         </Suspense>
       ) : null}
       {help ? <KeyHelp rights={rights} onClose={() => setHelp(false)} /> : null}
-    </div>
-  )
-}
-
-const EVERY_MS = 2_000
-
-/** A line at the head of the page while no replies arrive. */
-function ConnectionBanner() {
-  const { isLost, lastAtMs } = useConnection()
-  useEffect(() => {
-    if (!isLost) return undefined
-    const timer = setInterval(() => probe(), EVERY_MS)
-    return () => clearInterval(timer)
-  }, [isLost])
-  return (
-    <div role="status" className={isLost ? 'connection' : 'unseen'}>
-      {isLost ? (
-        <>
-          <b>Reconnecting…</b> Figures are as of {clockTime(lastAtMs)}.
-        </>
-      ) : null}
     </div>
   )
 }

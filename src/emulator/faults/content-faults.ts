@@ -1,6 +1,6 @@
 /**
  * Applies the faults that change the content of a reply. Faults of timing and of the connection are in
- * `timing-faults.ts`.
+ * `delay-and-cut-faults.ts`.
  */
 import { gzipSync } from 'node:zlib'
 import { AWS_EVENT_STREAM } from '../aws-event-stream.js'

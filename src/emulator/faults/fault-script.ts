@@ -16,7 +16,7 @@ import { bedrockPath } from '../bedrock-requests.js'
 import type { ParsedRequest } from '../emulated-exchange.js'
 import type { Ledger } from '../received-requests.js'
 import { faultOf, FAULTS, type Fault } from './fault-table.js'
-import type { Chunking } from './timing-faults.js'
+import type { Chunking } from './delay-and-cut-faults.js'
 
 /** A recorded reply to send instead of an emulated one. */
 export interface Recording {

@@ -1,6 +1,6 @@
 /**
  * The table of faults, and how to parse them from a program, over HTTP and from a prompt. `content-faults.ts`
- * and `timing-faults.ts` apply them.
+ * and `delay-and-cut-faults.ts` apply them.
  */
 import { GatewayError } from '../../errors.js'
 import { isObject, stringOf } from '../../formats/chat/json.js'

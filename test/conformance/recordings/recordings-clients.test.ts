@@ -6,7 +6,7 @@
  * For a client of the recording's own format the bytes must pass unchanged.
  */
 import t, { type Test } from 'tap'
-import type { Chunking } from '../../../src/emulator/faults/timing-faults.js'
+import type { Chunking } from '../../../src/emulator/faults/delay-and-cut-faults.js'
 import { skipWithoutFixtures } from '../../helpers/fixtures.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { CLIENT_FORMS, type ClientForm } from '../clients/client-forms.js'

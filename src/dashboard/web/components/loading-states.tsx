@@ -1,9 +1,10 @@
-/** Loading, empty and failed states. */
+/** Loading, empty and failed states, and the line that names a lost connection. */
 import { useEffect, useState, type ReactNode } from 'react'
-import { useConnection, type Problem } from '../api/client.js'
+import { probe, useConnection, type Problem } from '../api/client.js'
 import type { Resource } from '../api/cache.js'
 import { Button, Icon } from './button.js'
 import { CopyButton } from './copy-button.js'
+import { clockTime } from '../format/time.js'
 
 const SKELETON_AFTER_MS = 150
 
@@ -136,5 +137,26 @@ export function Pulse({ on }: { readonly on: boolean }) {
       {isLive ? 'live' : on ? 'paused' : 'fixed range'}
       <span className="pulse-dot" aria-hidden="true" />
     </span>
+  )
+}
+
+const PROBE_MS = 2_000
+
+/** A line at the head of the page while no replies arrive. */
+export function ConnectionBanner() {
+  const { isLost, lastAtMs } = useConnection()
+  useEffect(() => {
+    if (!isLost) return undefined
+    const timer = setInterval(() => probe(), PROBE_MS)
+    return () => clearInterval(timer)
+  }, [isLost])
+  return (
+    <div role="status" className={isLost ? 'connection' : 'unseen'}>
+      {isLost ? (
+        <>
+          <b>Reconnecting…</b> Figures are as of {clockTime(lastAtMs)}.
+        </>
+      ) : null}
+    </div>
   )
 }
