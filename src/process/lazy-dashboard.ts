@@ -18,6 +18,9 @@ import { errorBody } from '../formats/wire/openai/error-body.js'
 /** Parts from the caller that assembles the process. */
 export type DashboardParts = Omit<DashboardOptions, 'version' | 'folder'>
 
+/** The range of the figures in lists, and of usage by default. */
+const SHOWN_MS = 30 * 86_400_000
+
 const TOO_MANY_REQUESTS = errorBody({
   kind: 'rate_limited',
   message: 'The dashboard has too many requests: try again in a moment.',
@@ -43,11 +46,17 @@ export class LazyDashboard {
   }
 
   /**
-   * Loads the dashboard, if it is enabled, before its first request. Rejects if it cannot be loaded or its
-   * route table is wrong. Without this call the first request loads it.
+   * Loads the dashboard, if it is enabled, before its first request, and what its first views of usage would
+   * wait for. Rejects if it cannot be loaded or its route table is wrong. Without this call the first request
+   * loads it.
    */
   async open(): Promise<void> {
-    if (this.isEnabled) await this.opened()
+    if (!this.isEnabled) return
+    await this.opened()
+    const nowMs = Date.now()
+    const days = { fromMs: nowMs - SHOWN_MS, toMs: nowMs }
+    // If that fails, the first view reads them.
+    this.parts.store.ledger.prepareGroupUse?.(days).catch(() => undefined)
   }
 
   /** Whether the dashboard serves this request under the configuration in force. */

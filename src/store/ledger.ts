@@ -202,6 +202,11 @@ export interface Ledger {
   /** The totals of each key, model or value of a property that was used, in no order. */
   groupUse(query: GroupUseQuery): Promise<GroupUse[]>
   /**
+   * Reads the use of all keys in a span of days into memory, of which the next queries for about these days
+   * are answered. Absent if that would take the time of requests.
+   */
+  prepareGroupUse?(span: Pick<KeyUseQuery, 'fromMs' | 'toMs'>): Promise<void>
+  /**
    * What accounts used, also by entries that were pruned since: each entry counts once, in the month and
    * under the path of its account at the time. In no order.
    */

@@ -142,6 +142,7 @@ function observedLedger(ledger: Ledger, timed: Timed): Ledger {
     export: (sinceMs) => ledger.export(sinceMs),
     keyUse: (query) => timed('usage', () => ledger.keyUse(query)),
     groupUse: (query) => timed('usage', () => ledger.groupUse(query)),
+    prepareGroupUse: async (span) => ledger.prepareGroupUse?.(span),
     accountUse: (query) => timed('usage', () => ledger.accountUse(query)),
     prunedUse: () => timed('usage', () => ledger.prunedUse()),
     putAccountUse: (uses) => timed('usage', () => ledger.putAccountUse(uses)),

@@ -15,7 +15,7 @@ import { raised, raisedOverMidnight, raisedTogether } from './raises.js'
 import { usedByAccounts, usedInEndedDays } from './account-use.js'
 import { appended, exported, pruned, settled, summed } from './entries.js'
 import { narrowed } from './key-use.js'
-import { summedByProperty } from './property-use.js'
+import { groupedInEndedDays, summedByProperty } from './property-use.js'
 import {
   anAdmission,
   aName,
@@ -60,6 +60,7 @@ export function ledgerContract(engine: string, newUrl: NewUrl): void {
     sums: summed,
     'sums of keys and models': narrowed,
     'sums by property': summedByProperty,
+    'groups in ended days': groupedInEndedDays,
     pages,
     'pages with filters': bounded,
     'pages in every order': sorted,

@@ -1,7 +1,14 @@
 /** The tests of every engine for sums by property, and for the totals of groups. */
 import type { Test } from 'tap'
 import type { Ledger } from '../../../src/store/ledger.js'
-import type { GroupUseQuery, SumQuery, UsageSum } from '../../../src/store/usage-queries.js'
+import type { LedgerEntry } from '../../../src/ledger/entry.js'
+import { addUse } from '../../../src/store/records/count-usage.js'
+import type {
+  GroupUse,
+  GroupUseQuery,
+  SumQuery,
+  UsageSum,
+} from '../../../src/store/usage-queries.js'
 import { aRow, DAY, HOUR, NOON, type LedgerUnderTest } from './sample-entries.js'
 
 const MIDNIGHT = NOON - 12 * HOUR
@@ -150,6 +157,77 @@ async function groups(t: Test, { ledger }: Pick<LedgerUnderTest, 'ledger'>): Pro
   const whole = { fromMs: MIDNIGHT - HOUR, toMs: MIDNIGHT + 3 * DAY } as const
   t.same(await used({ by: 'key', ...whole }), [ones, bobs], 'hours, then whole days')
   t.same(await used({ by: 'key', fromMs: NOON + HOUR }), ['acc_bob key_bob 2 0 200 40 20 0'])
+}
+
+/** Near spans of ended days, and changes of such days: all as added up from entries. */
+export async function groupedInEndedDays(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
+  const [first, days] = [MIDNIGHT - 40 * DAY, 38]
+  const rows = Array.from({ length: 3 * days }, (_, at) =>
+    aRow({
+      ...{ atMs: first + (at % days) * DAY + at * 1_000, costNanoUsd: 1 + at * at },
+      ...(at % 5 === 0 ? { outcome: 'bug', status: 500, costNanoUsd: null } : {}),
+      ...(at % 2 === 0 ? { keyId: 'key_even' } : { accountId: 'acc_bob', keyId: 'key_odd' }),
+      model: at % 3 === 0 ? 'third' : 'other',
+    } as const),
+  )
+  // A key of one day, which leaves the span.
+  rows.push(aRow({ keyId: 'key_first', atMs: first }))
+  await Promise.all(rows.map((row) => ledger.settle(row)))
+  const nothing = { entriesBeforeMs: 0, hoursBeforeMs: 0, daysBeforeMs: 0 }
+  await ledger.prune({ ...nothing, hoursBeforeMs: first + days * DAY })
+  const spans = ['0 30', '1 31', '30 38', '0 1', '0 100', '4 30'].map((text) => text.split(' '))
+  const selections: Pick<GroupUseQuery, 'by' | 'accountId' | 'model'>[] = [
+    { by: 'key', accountId: null },
+    { by: 'key', accountId: null, model: 'third' },
+    { by: 'key', accountId: 'acc_bob' },
+    { by: 'account', accountId: null },
+  ]
+  const checked = async (what: string): Promise<void> => {
+    for (const [from, to] of spans) {
+      const span = { fromMs: first + Number(from) * DAY, toMs: first + Number(to) * DAY }
+      for (const selection of selections) {
+        const query = { ...span, ...selection }
+        const wanted = usedBy(rows, query)
+        const name = `${what}: ${JSON.stringify(selection)}, days ${from} to ${to}`
+        t.same((await ledger.groupUse(query)).map(figuresOf).sort(), wanted, name)
+      }
+    }
+  }
+  await checked('ended')
+  rows.push(aRow({ atMs: first + 3 * DAY, keyId: 'key_late' }), aRow({ atMs: first + 20 * DAY }))
+  await Promise.all(rows.slice(-2).map((row) => ledger.settle(row)))
+  await checked('late')
+  await ledger.prune({ ...nothing, entriesBeforeMs: first + 9 * DAY })
+  await checked('entries removed')
+  await ledger.prune({ ...nothing, daysBeforeMs: first + 4 * DAY })
+  rows.splice(0, rows.length, ...rows.filter(({ atMs }) => atMs >= first + 4 * DAY))
+  await checked('days removed')
+}
+
+function figuresOf(use: GroupUse): string {
+  const { keyId, requests, errors, outputTokens, costNanoUsd, unpriced } = use
+  return [keyId, requests, errors, outputTokens, costNanoUsd, unpriced].join(' ')
+}
+
+/** The same of entries, by key or account. */
+function usedBy(
+  rows: readonly LedgerEntry[],
+  { by, accountId, model, fromMs, toMs }: GroupUseQuery,
+): string[] {
+  const uses = new Map<string, GroupUse>()
+  for (const row of rows) {
+    if (row.atMs < fromMs || row.atMs >= toMs) continue
+    if (accountId !== null && row.accountId !== accountId) continue
+    if (model !== undefined && row.model !== model) continue
+    const { outcome, usage, costNanoUsd } = row
+    addUse(uses, {
+      ...{ accountId: '', keyId: by === 'key' ? row.keyId : `${row.accountId} `, requests: 1 },
+      ...{ errors: outcome === 'ok' ? 0 : 1, inputTokens: usage.input ?? 0 },
+      ...{ outputTokens: usage.output ?? 0, costNanoUsd: costNanoUsd ?? 0 },
+      unpriced: costNanoUsd === null ? 1 : 0,
+    })
+  }
+  return [...uses.values()].map(figuresOf).sort()
 }
 
 function textOf({ accountId, keyId, model, requests, costNanoUsd }: UsageSum): string {

@@ -48,7 +48,7 @@ export class LedgerKeys {
     return `${accountPrefix(accountId)}:used`
   }
 
-  /** The number of entries that were added to a day after its end; absent: none. */
+  /** A count of changes of past days: entries after the end of their day, and removed sums; absent: none. */
   past(accountId: string): string {
     return `${accountPrefix(accountId)}:past`
   }

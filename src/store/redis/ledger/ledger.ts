@@ -372,10 +372,13 @@ class UsagePruning {
     const length = BUCKET_MS[by]
     const buckets = this.names.buckets(account, by)
     const range = [buckets, '-inf', `(${Math.floor(beforeMs / length) * length}`]
-    for (const start of listOf(await this.link.send(what, 'zrangebyscore', range)).map(Number)) {
+    const starts = listOf(await this.link.send(what, 'zrangebyscore', range)).map(Number)
+    for (const start of starts) {
       await this.link.send(what, 'del', [this.names.sum(account, by, start)])
       await this.link.send(what, 'del', [this.names.propertySum(account, by, start)])
       await this.link.send(what, 'zrem', [buckets, start])
     }
+    // Processes keep what was used on past days.
+    if (starts.length > 0) await this.link.send(what, 'incr', [this.names.past(account)])
   }
 }

@@ -188,6 +188,10 @@ export class SqliteLedger implements Ledger {
     return JSON.parse(uses) as GroupUse[]
   }
 
+  async prepareGroupUse(span: Pick<KeyUseQuery, 'fromMs' | 'toMs'>): Promise<void> {
+    await this.keyUse({ ...span, accountId: null, most: 1 })
+  }
+
   async lastUse(
     accountId: string,
     keyIds?: readonly string[],

@@ -164,6 +164,10 @@ function bucketOf(atMs: number, lengthMs: number): number {
 
 /** Spans cached in memory; each has as many entries as there are groups. */
 const MOST_SPANS = 16
+/** Part of all days from which on it is faster to read the covering index of all days. */
+const WIDE = 1 / 3
+/** Part of a span's days by which a cached span may differ. */
+const NEAR = 1 / 4
 const FIGURES = ['requests', 'errors', 'input_tokens', 'output_tokens', 'cost_nano_usd', 'unpriced']
 const SUMS = FIGURES.map(added).join(', ')
 
@@ -179,6 +183,13 @@ interface LastUses {
 /** Days or hours from one to another (their starts, both included), grouped. */
 type Span = GroupUseQuery
 
+/** The use on past days or hours. */
+interface PastUse {
+  readonly what: 'hours' | 'days'
+  readonly span: Span
+  readonly uses: readonly GroupUse[]
+}
+
 /**
  * The use of each key, model or value of a property. Sums of past days are cached, because ten thousand keys
  * have hundreds of thousands of rows; `days_changed` tells whether a past day has changed since.
@@ -187,7 +198,7 @@ type Span = GroupUseQuery
  */
 export class GroupUses {
   private readonly db: Connection
-  private readonly cached = new Map<string, readonly GroupUse[]>()
+  private readonly cached = new Map<string, PastUse>()
   private version: unknown = null
   private lastInDays: LastUses | null = null
 
@@ -277,7 +288,7 @@ export class GroupUses {
     const runningMs = this.runningMs()
     if (span.fromMs >= runningMs) return this.read(span)
     const ended = { ...span, toMs: Math.min(span.toMs, runningMs - BUCKET_MS.day) }
-    const past = this.past('days', ended, () => this.read(ended))
+    const past = this.past('days', ended, () => this.fromNear(ended) ?? this.read(ended))
     if (span.toMs < runningMs) return [...past]
     const uses = byName(past)
     for (const use of this.read({ ...span, fromMs: runningMs })) addUse(uses, use)
@@ -297,19 +308,46 @@ export class GroupUses {
     )
   }
 
-  /** The use on past days, from the cache if no past day has changed. */
-  private past(what: 'hours' | 'days', span: Span, read: () => GroupUse[]): readonly GroupUse[] {
-    const version = this.daysChanged()
-    if (version !== this.version) this.cached.clear()
-    this.version = version
-    const { accountId, by, model, keyId, fromMs, toMs } = span
-    const name = JSON.stringify([what, accountId, by, model ?? '', keyId ?? '', fromMs, toMs])
-    const uses = this.cached.get(name) ?? read()
-    this.cached.delete(name)
-    this.cached.set(name, uses)
-    const [oldest] = this.cached.keys()
-    if (this.cached.size > MOST_SPANS && oldest !== undefined) this.cached.delete(oldest)
-    return uses
+  /** The use on past days, from the cache if no past day has changed; all of it as of one moment. */
+  private past(what: PastUse['what'], span: Span, read: () => GroupUse[]): readonly GroupUse[] {
+    this.db.exec('BEGIN')
+    try {
+      const version = this.daysChanged()
+      if (version !== this.version) this.cached.clear()
+      this.version = version
+      const { accountId, by, model, keyId, fromMs, toMs } = span
+      const name = JSON.stringify([what, accountId, by, model ?? '', keyId ?? '', fromMs, toMs])
+      const uses = this.cached.get(name)?.uses ?? read()
+      this.cached.delete(name)
+      this.cached.set(name, { what, span, uses })
+      const [oldest] = this.cached.keys()
+      if (this.cached.size > MOST_SPANS && oldest !== undefined) this.cached.delete(oldest)
+      return uses
+    } finally {
+      this.db.exec('COMMIT')
+    }
+  }
+
+  /**
+   * The use of keys on past days from a cached span with almost the same days; null if there is none. The 30
+   * days before today are those before yesterday with one day more and one less.
+   */
+  private fromNear(span: Span): GroupUse[] | null {
+    const { by, accountId, model, keyId } = span
+    if (by !== 'key' || keyId !== undefined) return null
+    const most = NEAR * this.daysIn(span)
+    for (const { what, span: near, uses: nearUses } of [...this.cached.values()].reverse()) {
+      const isSame = near.by === by && near.accountId === accountId && near.model === model
+      if (what === 'hours' || !isSame || near.keyId !== undefined) continue
+      const [more, less] = [daysOutside(span, near), daysOutside(near, span)]
+      const changed = [...more, ...less].reduce((sum, each) => sum + this.daysIn(each), 0)
+      if (changed > most) continue
+      const uses = byName(nearUses)
+      for (const days of more) for (const use of this.read(days)) addUse(uses, use)
+      for (const days of less) for (const use of this.read(days)) addUse(uses, negative(use))
+      return [...uses.values()].filter(({ requests }) => requests > 0)
+    }
+    return null
   }
 
   private read(span: Span): GroupUse[] {
@@ -321,16 +359,17 @@ export class GroupUses {
       .map(useIn)
   }
 
-  /**
-   * Whether the span has at least a third of the days: then it is faster to read the covering index of all
-   * days.
-   */
-  private isWide({ fromMs, toMs }: Span): boolean {
-    const days = this.db.prepare(
+  private isWide(span: Span): boolean {
+    return this.daysIn(span) >= WIDE * this.daysIn({ fromMs: 0, toMs: MAX_COUNTER })
+  }
+
+  /** The number of days with sums. */
+  private daysIn({ fromMs, toMs }: Pick<Span, 'fromMs' | 'toMs'>): number {
+    const days = prepared(
+      this.db,
       `WITH RECURSIVE ${bucketsOf('days', '?1', '?2')} SELECT count(at) AS days FROM days`,
     )
-    const count = (from: number, to: number) => numberIn(days.get(from, to) ?? {}, 'days')
-    return 3 * count(fromMs, toMs) >= count(0, MAX_COUNTER)
+    return numberIn(days.get(fromMs, toMs) ?? {}, 'days')
   }
 
   private each(span: Span, keyIds: readonly string[]): GroupUse[] {
@@ -404,6 +443,23 @@ function conditionsOf(
     conditions: conditions.join(' AND '),
     parameters: [fromMs, toMs, ...values(where)],
     group: by === 'key' || by === 'model' ? columns[by] : "'' AS account_id, key_id",
+  }
+}
+
+/** The days of a span before and after those of another one. */
+function daysOutside(span: Span, other: Span): Span[] {
+  const { day } = BUCKET_MS
+  return [
+    { ...span, toMs: Math.min(span.toMs, other.fromMs - day) },
+    { ...span, fromMs: Math.max(span.fromMs, other.toMs + day) },
+  ].filter(({ fromMs, toMs }) => fromMs <= toMs)
+}
+
+function negative({ accountId, keyId, ...figures }: GroupUse): GroupUse {
+  const { requests, errors, inputTokens, outputTokens, costNanoUsd, unpriced } = figures
+  return {
+    ...{ accountId, keyId, requests: -requests, errors: -errors, inputTokens: -inputTokens },
+    ...{ outputTokens: -outputTokens, costNanoUsd: -costNanoUsd, unpriced: -unpriced },
   }
 }
 
