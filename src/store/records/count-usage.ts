@@ -208,23 +208,6 @@ export function byCost(a: KeyUse, b: KeyUse): number {
   return b.costNanoUsd - a.costNanoUsd || b.requests - a.requests
 }
 
-/** What each key, model or value of a property used; adds to `uses`, which has them by name. */
-export function useByGroup(
-  sums: readonly UsageSum[],
-  by: 'key' | 'model' | 'property',
-  uses = new Map<string, GroupUse>(),
-): GroupUse[] {
-  for (const sum of sums) {
-    const { requests, errors, inputTokens, outputTokens, costNanoUsd, unpriced } = sum
-    const accountId = by === 'key' ? sum.accountId : ''
-    const value = sum.keyId.slice(sum.keyId.indexOf('=') + 1)
-    const keyId = by === 'key' ? sum.keyId : by === 'model' ? sum.model : value
-    const figures = { requests, errors, inputTokens, outputTokens, costNanoUsd, unpriced }
-    addUse(uses, { accountId, keyId, ...figures })
-  }
-  return [...uses.values()]
-}
-
 /** Adds the use of a group to `uses`, which has them by name. */
 export function addUse(uses: Map<string, GroupUse>, use: GroupUse): void {
   const { accountId, keyId } = use

@@ -7,18 +7,13 @@
  * counts the entries that came after the end of their day (`past`).
  */
 import { nextTurn } from '../../turn-queue.js'
-import type {
-  GroupUse,
-  GroupUseQuery,
-  KeyUse,
-  KeyUseQuery,
-  SumQuery,
-  UsageSum,
-} from '../../usage-queries.js'
-import { addUse, byCost, useByGroup } from '../../records/count-usage.js'
+import type { GroupUse, GroupUseQuery, KeyUse, KeyUseQuery } from '../../usage-queries.js'
+import { addUse, byCost } from '../../records/count-usage.js'
 import { listOf } from '../connection/parse-replies.js'
 import type { RedisConnection } from '../connection/redis-connection.js'
+import { addFigures, GroupFigures } from './bucket-figures.js'
 import { BUCKET_MS, type LedgerKeys } from './ledger-keys.js'
+import type { RedisPropertySums } from './property-sums.js'
 
 /** Spans in memory; each has as many uses as the account has groups. */
 const MAX_SPANS = 20_000
@@ -41,7 +36,7 @@ interface GroupUseParts {
   readonly link: RedisConnection
   readonly names: LedgerKeys
   readonly accounts: () => Promise<string[]>
-  readonly sums: (query: SumQuery) => Promise<UsageSum[]>
+  readonly properties: RedisPropertySums
   readonly nowMs: () => number
 }
 
@@ -127,10 +122,8 @@ export class RedisGroupUse {
   }
 
   /** The use of an account in whole hours, from the sums of its days and of the hours around them. */
-  private async read(
-    accountId: string,
-    { by, fromMs, toMs, model, keyId }: GroupUseQuery,
-  ): Promise<GroupUse[]> {
+  private async read(accountId: string, query: GroupUseQuery): Promise<GroupUse[]> {
+    const { by, fromMs, toMs } = query
     const [firstDay, lastDay] = [Math.ceil(fromMs / DAY_MS) * DAY_MS, startOf(toMs, DAY_MS)]
     const isShort = firstDay >= lastDay
     const spans = [
@@ -138,20 +131,15 @@ export class RedisGroupUse {
       ['day', firstDay, isShort ? firstDay : lastDay],
       ['hour', isShort ? toMs : lastDay, toMs],
     ] as const
-    const grouping =
-      by === 'key' || by === 'model' ? ({ per: by } as const) : ({ property: by } as const)
-    const only = {
-      ...(model === undefined ? {} : { model }),
-      ...(keyId === undefined ? {} : { keyId }),
-    }
-    const uses = new Map<string, GroupUse>()
+    const isByProperty = by !== 'key' && by !== 'model'
+    if (isByProperty) await this.parts.properties.catchUp(accountId)
+    const figures = new GroupFigures(accountId, query)
     for (const [length, from, to] of spans) {
       if (from >= to) continue
-      const part = { accountId, by: length, fromMs: from, toMs: to - 1 }
-      const sums = await this.parts.sums({ ...only, ...grouping, ...part })
-      useByGroup(sums, by === 'key' || by === 'model' ? by : 'property', uses)
+      const span = { length, fromMs: from, toMs: to }
+      await addFigures(this.parts, accountId, span, { figures, isByProperty })
     }
-    return [...uses.values()]
+    return figures.uses()
   }
 
   /** What is in memory for a span; null if there is nothing, or of another version. */

@@ -84,8 +84,8 @@ export class RedisUsage {
   ) {
     this.link = link
     this.names = names
-    const sums = (query: SumQuery): Promise<UsageSum[]> => this.sums(query)
-    this.uses = new RedisGroupUse({ link, names, nowMs, accounts: () => this.accounts(), sums })
+    const accounts = () => this.accounts()
+    this.uses = new RedisGroupUse({ link, names, properties, nowMs, accounts })
     this.properties = properties
     this.source = {
       accounts: () => this.accounts(),
