@@ -147,6 +147,8 @@ export interface KeyUse {
 
 /** Selects the use of accounts. */
 export interface AccountUseQuery {
+  /** Whether requests with other labels are counted separately; else `labels` are empty. Default: true. */
+  readonly byLabels?: boolean
   /** Entries that are kept are counted exactly from this time on, ms since 1970. */
   readonly fromMs: number
   /** Exclusive. */
@@ -200,18 +202,24 @@ export function useOfEntry(entry: LedgerEntry, month: number): AccountUse {
   }
 }
 
-/** Adds up the uses of the same month, account, path, key, model and labels. */
+/** Adds up the uses of the same month, account, path, key, model and, with `byLabels`, labels. */
 export class AccountUses {
+  private readonly byLabels: boolean
   private readonly uses = new Map<
     string,
     { -readonly [Name in keyof AccountUse]: AccountUse[Name] }
   >()
 
+  constructor(byLabels: boolean) {
+    this.byLabels = byLabels
+  }
+
   add(use: AccountUse): void {
-    const { month, accountId, accountPath, keyId, model, labels } = use
+    const { month, accountId, accountPath, keyId, model } = use
+    const labels = this.byLabels ? use.labels : ''
     const name = [month, accountId, accountPath, keyId, model, labels].join('\0')
     const known = this.uses.get(name)
-    if (known === undefined) this.uses.set(name, { ...use })
+    if (known === undefined) this.uses.set(name, { ...use, labels })
     else for (const figure of ACCOUNT_FIGURES) known[figure] += use[figure]
   }
 

@@ -73,13 +73,23 @@ function textOf(use: AccountUse): string {
 export async function usedInEndedDays(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
   const [from, to] = [Date.UTC(2020, 1), Date.UTC(2020, 2)]
   const at = (day: number, ms = 0): number => from + (day - 1) * DAY + ms
-  const settle = (atMs: number, costNanoUsd: number) => ledger.settle(aRow({ atMs, costNanoUsd }))
+  const settle = (atMs: number, costNanoUsd: number) =>
+    ledger.settle(aRow({ atMs, costNanoUsd, labels: `app=${costNanoUsd % 3}` }))
   for (let day = 1; day <= 29; day += 7) {
     await Promise.all([settle(at(day), day), settle(at(day + 1) - 1, 100 * day)])
   }
   const cost = async (fromMs = from, toMs = to): Promise<number> => {
-    const uses = await ledger.accountUse({ fromMs, toMs })
-    return uses.reduce((sum, { costNanoUsd }) => sum + costNanoUsd, 0)
+    const [uses = [], all = []] = await Promise.all(
+      [true, false].map((byLabels) => ledger.accountUse({ fromMs, toMs, byLabels })),
+    )
+    const total = uses.reduce((sum, { costNanoUsd }) => sum + costNanoUsd, 0)
+    t.ok(new Set(all.map(textOf)).size === all.length && all.every(({ labels }) => labels === ''))
+    t.equal(
+      all.reduce((sum, { costNanoUsd }) => sum + costNanoUsd, 0),
+      total,
+      'without labels',
+    )
+    return total
   }
   const days = 1 + 8 + 15 + 22 + 29
   for (let reads = 0; reads < 2; reads += 1) {
@@ -93,5 +103,12 @@ export async function usedInEndedDays(t: Test, { ledger }: LedgerUnderTest): Pro
   for (const entriesBeforeMs of [at(8, 3), at(16), to]) {
     await ledger.prune({ ...nothing, entriesBeforeMs })
     t.equal(await cost(), 101 * days + 10, 'removed entries stay in the month')
+    // As many as were removed, or fewer.
+    await settle(at(29, 7), 0)
+    t.equal(await cost(), 101 * days + 10)
   }
+  await Promise.all([settle(at(20), 5), ledger.prune({ ...nothing, entriesBeforeMs: 0 })])
+  t.equal(await cost(), 101 * days + 15)
+  await Promise.all([settle(at(22), 6), ledger.prune({ ...nothing, entriesBeforeMs: at(21) })])
+  t.equal(await cost(), 101 * days + 21, 'as many are added as are removed')
 }

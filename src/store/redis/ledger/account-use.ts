@@ -25,16 +25,25 @@ const MOST_READS = 20
 const PUT_AT_ONCE = 500
 /** Uses of ended days that are kept: about 60 MB. */
 const MOST_KEPT = 200_000
-/** In a longer time, the days without entries would take long to count. */
-const MOST_DAYS = 400
+/** In a longer time, the months without entries would take long to count. */
+const MOST_MONTHS = 24
 /** Uses that are added up in one turn of the event loop. */
 const ADDED_AT_ONCE = 2_000
 
-/** The entries of an ended day, added up. */
-interface EndedDay {
-  /** The day's entries then: another number means that they changed since. */
+/** The entries of ended days of one month, added up, from the time in its name. */
+interface EndedDays {
+  /** Exclusive. */
+  readonly toMs: number
+  /** Their entries then, and what was pruned of the month: other numbers mean that they changed since. */
   readonly entries: number
+  readonly pruned: number
   readonly uses: readonly AccountUse[]
+}
+
+/** A part of a month. */
+interface MonthPart extends Required<AccountUseQuery> {
+  /** Requests of the month whose entries are pruned. */
+  readonly pruned: number
 }
 
 /** Queries and writes on one connection. */
@@ -42,7 +51,7 @@ export class RedisAccountUse {
   private readonly link: RedisConnection
   private readonly names: LedgerKeys
   private readonly usage: RedisUsage
-  private readonly days = new Map<number, EndedDay>()
+  private readonly parts = new Map<string, EndedDays>()
   private kept = 0
 
   constructor(link: RedisConnection, names: LedgerKeys, usage: RedisUsage) {
@@ -52,20 +61,24 @@ export class RedisAccountUse {
   }
 
   /** See `Ledger.accountUse`. An entry that is pruned meanwhile would be in both parts, or in none. */
-  async of({ fromMs, toMs }: AccountUseQuery): Promise<AccountUse[]> {
+  async of({ fromMs, toMs, byLabels = true }: AccountUseQuery): Promise<AccountUse[]> {
     const [first, last] = [monthOf(fromMs), monthOf(toMs - 1)]
     let pruned = await this.pruned()
     for (let reads = 0; reads < MOST_READS; reads += 1) {
-      const uses = new AccountUses()
-      for (const use of pruned) if (use.month >= first && use.month <= last) uses.add(use)
+      const uses = new AccountUses(byLabels)
+      const requests = new Map<number, number>()
+      for (const use of pruned) {
+        if (use.month < first || use.month > last) continue
+        uses.add(use)
+        requests.set(use.month, (requests.get(use.month) ?? 0) + use.requests)
+      }
       for (let from = fromMs; from < toMs;) {
-        const isCached = this.isWholeDay(from, toMs)
-        const end = isCached ? from + BUCKET_MS.day : this.nextWholeDay(from, toMs)
-        const parts = isCached ? (await this.ofDay(from)).uses : await this.ofEntries(from, end)
-        for (const [at, use] of parts.entries()) {
-          if (at % ADDED_AT_ONCE === ADDED_AT_ONCE - 1) await nextTurn()
-          uses.add(use)
-        }
+        const month = monthOf(from)
+        const end = last - first < MOST_MONTHS ? Math.min(toMs, Date.UTC(1970, month + 1)) : toMs
+        const part = { fromMs: from, toMs: end, byLabels, pruned: requests.get(month) ?? 0 }
+        const endedMs = this.endOfEndedDays(part)
+        if (endedMs > from) await addInTurns(uses, await this.ofEndedDays(part, endedMs))
+        if (endedMs < end) await addInTurns(uses, await this.ofEntries(part, endedMs))
         from = end
       }
       const after = await this.pruned()
@@ -76,46 +89,53 @@ export class RedisAccountUse {
   }
 
   /**
-   * Whether a day that ended, by the clocks of all gateways, begins at this time. In a Cluster, entries are
-   * not counted: each account has an index of its own.
+   * The end of the days of a part of a month that ended by the clocks of all gateways; its start if there are
+   * none. In a Cluster, entries are not counted: each account has an index of its own.
    */
-  private isWholeDay(atMs: number, toMs: number): boolean {
+  private endOfEndedDays({ fromMs, toMs }: MonthPart): number {
     const { day } = BUCKET_MS
-    const isShort = toMs - atMs <= MOST_DAYS * day
-    const isEnded = atMs + day <= Math.min(toMs, Date.now() - day)
-    return isShort && isEnded && atMs % day === 0 && !this.names.isCluster
+    if (this.names.isCluster || monthOf(fromMs) !== monthOf(toMs - 1)) return fromMs
+    return Math.max(fromMs, Math.floor(Math.min(toMs, Date.now() - day) / day) * day)
   }
 
-  private nextWholeDay(atMs: number, toMs: number): number {
-    const next = Math.ceil((atMs + 1) / BUCKET_MS.day) * BUCKET_MS.day
-    return this.isWholeDay(next, toMs) ? next : toMs
-  }
-
-  private async ofDay(dayMs: number): Promise<EndedDay> {
-    const range = { accountId: null, fromMs: dayMs, toMs: dayMs + BUCKET_MS.day }
-    const entries = await this.usage.count(range)
-    const known = this.days.get(dayMs)
-    if (known?.entries === entries) return known
-    const day = { entries, uses: await this.ofEntries(range.fromMs, range.toMs) }
-    this.forget(dayMs)
+  /** The use on ended days: what is kept of them, and the entries since. */
+  private async ofEndedDays(part: MonthPart, endedMs: number): Promise<readonly AccountUse[]> {
+    const { fromMs, byLabels, pruned } = part
+    const count = (from: number, to: number) =>
+      this.usage.count({ accountId: null, fromMs: from, toMs: to })
+    const name = `${fromMs} ${String(byLabels)}`
+    const kept = this.parts.get(name)
+    const isSame =
+      kept?.pruned === pruned &&
+      kept.toMs <= endedMs &&
+      (await count(fromMs, kept.toMs)) === kept.entries
+    if (isSame && kept.toMs === endedMs) return kept.uses
+    const known = isSame ? kept : { toMs: fromMs, entries: 0, uses: [] }
+    const entries = known.entries + (await count(known.toMs, endedMs))
+    const added = new AccountUses(byLabels)
+    await addInTurns(added, known.uses)
+    await addInTurns(added, await this.ofEntries({ ...part, toMs: endedMs }, known.toMs))
+    const uses = added.all()
+    this.forget(name)
     // Entries came or went while these were read: they may be incomplete, and are not kept.
-    if ((await this.usage.count(range)) !== entries) return day
-    for (const [oldest] of this.days) {
-      if (this.kept + day.uses.length <= MOST_KEPT) break
+    if (uses.length > MOST_KEPT || (await count(fromMs, endedMs)) !== entries) return uses
+    for (const [oldest] of this.parts) {
+      if (this.kept + uses.length <= MOST_KEPT) break
       this.forget(oldest)
     }
-    this.days.set(dayMs, day)
-    this.kept += day.uses.length
-    return day
+    this.forget(name)
+    this.parts.set(name, { toMs: endedMs, entries, pruned, uses })
+    this.kept += uses.length
+    return uses
   }
 
-  private forget(dayMs: number): void {
-    this.kept -= this.days.get(dayMs)?.uses.length ?? 0
-    this.days.delete(dayMs)
+  private forget(name: string): void {
+    this.kept -= this.parts.get(name)?.uses.length ?? 0
+    this.parts.delete(name)
   }
 
-  private async ofEntries(fromMs: number, toMs: number): Promise<AccountUse[]> {
-    const uses = new AccountUses()
+  private async ofEntries({ toMs, byLabels }: MonthPart, fromMs: number): Promise<AccountUse[]> {
+    const uses = new AccountUses(byLabels)
     for await (const entries of this.usage.export(fromMs)) {
       for (const entry of entries) {
         if (entry.atMs >= fromMs && entry.atMs < toMs)
@@ -187,6 +207,14 @@ export class RedisAccountUse {
       (field) => Number(field.slice(0, field.indexOf('\0'))) < first,
     )
     if (old.length > 0) await this.link.send(what, 'hdel', [name, ...old])
+  }
+}
+
+/** Adds them in several turns of the event loop. */
+async function addInTurns(to: AccountUses, uses: readonly AccountUse[]): Promise<void> {
+  for (const [at, use] of uses.entries()) {
+    if (at % ADDED_AT_ONCE === ADDED_AT_ONCE - 1) await nextTurn()
+    to.add(use)
   }
 }
 

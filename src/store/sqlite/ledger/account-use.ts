@@ -32,11 +32,15 @@ export const KEEP_USE = `INSERT INTO usage_months (${KEY}, ${COLUMNS})
   ON CONFLICT DO UPDATE SET ${ADDED}`
 
 /** See `Ledger.accountUse`. One statement reads both tables at one moment. */
-export function accountUseOf(db: Connection, { fromMs, toMs }: AccountUseQuery): AccountUse[] {
+export function accountUseOf(
+  db: Connection,
+  { fromMs, toMs, byLabels = true }: AccountUseQuery,
+): AccountUse[] {
+  const key = byLabels ? KEY : KEY.replace('labels', "'' AS labels")
   const kept = `${OF_ENTRIES} INDEXED BY entries_by_time WHERE at_ms >= ? AND at_ms < ? ${BY_KEY}`
   const rows = db
     .prepare(
-      `SELECT ${KEY}, ${FIGURES.map(([column]) => `sum(${column}) AS ${column}`).join(', ')} FROM (
+      `SELECT ${key}, ${FIGURES.map(([column]) => `sum(${column}) AS ${column}`).join(', ')} FROM (
          SELECT ${KEY}, ${COLUMNS} FROM usage_months WHERE month BETWEEN ? AND ?
          UNION ALL SELECT * FROM (${kept})
        ) ${BY_KEY}`,
