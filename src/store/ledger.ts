@@ -202,8 +202,8 @@ export interface Ledger {
   /** The totals of each key, model or value of a property that was used, in no order. */
   groupUse(query: GroupUseQuery): Promise<GroupUse[]>
   /**
-   * Reads the use of all keys in a span of days into memory, of which the next queries for about these days
-   * are answered. Absent if that would take the time of requests.
+   * Reads the use of all keys and accounts in a span of days into memory, from which the next queries for
+   * about these days are answered. Absent if that would take the time of requests.
    */
   prepareGroupUse?(span: Pick<KeyUseQuery, 'fromMs' | 'toMs'>): Promise<void>
   /**

@@ -190,6 +190,7 @@ export class SqliteLedger implements Ledger {
 
   async prepareGroupUse(span: Pick<KeyUseQuery, 'fromMs' | 'toMs'>): Promise<void> {
     await this.keyUse({ ...span, accountId: null, most: 1 })
+    await this.groupUse({ ...span, accountId: null, by: 'account' })
   }
 
   async lastUse(

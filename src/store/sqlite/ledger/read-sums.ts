@@ -329,16 +329,15 @@ export class GroupUses {
   }
 
   /**
-   * The use of keys on past days from a cached span with almost the same days; null if there is none. The 30
+   * The use on past days from a cached span with almost the same days; null if there is none. The 30
    * days before today are those before yesterday with one day more and one less.
    */
   private fromNear(span: Span): GroupUse[] | null {
     const { by, accountId, model, keyId } = span
-    if (by !== 'key' || keyId !== undefined) return null
     const most = NEAR * this.daysIn(span)
     for (const { what, span: near, uses: nearUses } of [...this.cached.values()].reverse()) {
-      const isSame = near.by === by && near.accountId === accountId && near.model === model
-      if (what === 'hours' || !isSame || near.keyId !== undefined) continue
+      const isOfSame = near.accountId === accountId && near.model === model && near.keyId === keyId
+      if (what === 'hours' || near.by !== by || !isOfSame) continue
       const [more, less] = [daysOutside(span, near), daysOutside(near, span)]
       const changed = [...more, ...less].reduce((sum, each) => sum + this.daysIn(each), 0)
       if (changed > most) continue
