@@ -3,7 +3,7 @@
  * six of two dozen counters: Redis leaves the others out, and no sum is made of them, because a million
  * requests have eight million counters.
  */
-import type { GroupUse, GroupUseQuery } from '../../usage-queries.js'
+import { PROPERTY_MARK, type GroupUse, type GroupUseQuery } from '../../usage-queries.js'
 import { isOfProperty } from '../../records/count-usage.js'
 import { listOf } from '../connection/parse-replies.js'
 import type { RedisConnection } from '../connection/redis-connection.js'
@@ -26,8 +26,12 @@ const PLACES: ReadonlyMap<string, number> = new Map([
   ['8', 5],
 ])
 
-/** Matches the fields of these counters. */
-const PATTERN = `*\0[${[...PLACES.keys()].join('')}]`
+/** Matches the fields of these counters, of all keys or of one property. */
+function patternOf(by: GroupUseQuery['by']): string {
+  const isKey = by === 'key' || by === 'model'
+  const start = isKey ? '' : `${PROPERTY_MARK}${by}${by.includes('=') ? '' : '='}`
+  return `${start.replace(/[*?[\]\\]/g, '\\$&')}*\0[${[...PLACES.keys()].join('')}]`
+}
 
 /** Requests, errors, input and output tokens, cost, unpriced requests. */
 type Figures = [number, number, number, number, number, number]
@@ -41,6 +45,9 @@ export interface BucketSpan {
 
 /** The groups of a query and their figures. */
 export class GroupFigures {
+  readonly isByProperty: boolean
+  /** Matches the fields that `add` needs. */
+  readonly pattern: string
   private readonly groups = new Map<string, Figures>()
   private readonly query: Pick<GroupUseQuery, 'by' | 'model' | 'keyId'>
   private readonly accountId: string
@@ -48,6 +55,8 @@ export class GroupFigures {
   constructor(accountId: string, query: Pick<GroupUseQuery, 'by' | 'model' | 'keyId'>) {
     this.accountId = accountId
     this.query = query
+    this.isByProperty = query.by !== 'key' && query.by !== 'model'
+    this.pattern = patternOf(query.by)
   }
 
   /** Adds the figures of a key, or of a property's value (`*PROPERTY=VALUE`), and a model. */
@@ -92,7 +101,7 @@ export async function addFigures(
   { link, names }: { readonly link: RedisConnection; readonly names: LedgerKeys },
   accountId: string,
   { length, fromMs, toMs }: BucketSpan,
-  to: { readonly figures: GroupFigures; readonly isByProperty: boolean },
+  to: GroupFigures,
 ): Promise<void> {
   const range = [names.buckets(accountId, length), fromMs, `(${toMs}`]
   const starts = listOf(await link.send(WHAT, 'zrangebyscore', range)).map(Number)
@@ -100,7 +109,9 @@ export async function addFigures(
     await Promise.all(
       starts.slice(at, at + AT_ONCE).map(async (startMs) => {
         const name = names[to.isByProperty ? 'propertySum' : 'sum'](accountId, length, startMs)
-        for (const [of, figures] of await rowsOf(link, name)) to.figures.add(of, figures)
+        for (const [of, figures] of await rowsOf(link, name, to.pattern)) {
+          to.add(of, figures)
+        }
       }),
     )
   }
@@ -110,10 +121,14 @@ export async function addFigures(
  * The rows of a hash, by `KEY\0MODEL`. A field that is read twice, because the hash grows meanwhile, counts
  * once.
  */
-async function rowsOf(link: RedisConnection, name: string): Promise<Map<string, Figures>> {
+async function rowsOf(
+  link: RedisConnection,
+  name: string,
+  pattern: string,
+): Promise<Map<string, Figures>> {
   const rows = new Map<string, Figures>()
   for (let cursor = '0'; ;) {
-    const scan = [name, cursor, 'MATCH', PATTERN, 'COUNT', FIELDS]
+    const scan = [name, cursor, 'MATCH', pattern, 'COUNT', FIELDS]
     const [next, found] = listOf(await link.send(WHAT, 'hscan', scan))
     const fields = listOf(found)
     for (let at = 0; at < fields.length; at += 2) {

@@ -123,7 +123,7 @@ export class RedisGroupUse {
 
   /** The use of an account in whole hours, from the sums of its days and of the hours around them. */
   private async read(accountId: string, query: GroupUseQuery): Promise<GroupUse[]> {
-    const { by, fromMs, toMs } = query
+    const { fromMs, toMs } = query
     const [firstDay, lastDay] = [Math.ceil(fromMs / DAY_MS) * DAY_MS, startOf(toMs, DAY_MS)]
     const isShort = firstDay >= lastDay
     const spans = [
@@ -131,13 +131,12 @@ export class RedisGroupUse {
       ['day', firstDay, isShort ? firstDay : lastDay],
       ['hour', isShort ? toMs : lastDay, toMs],
     ] as const
-    const isByProperty = by !== 'key' && by !== 'model'
-    if (isByProperty) await this.parts.properties.catchUp(accountId)
     const figures = new GroupFigures(accountId, query)
+    if (figures.isByProperty) await this.parts.properties.catchUp(accountId)
     for (const [length, from, to] of spans) {
       if (from >= to) continue
       const span = { length, fromMs: from, toMs: to }
-      await addFigures(this.parts, accountId, span, { figures, isByProperty })
+      await addFigures(this.parts, accountId, span, figures)
     }
     return figures.uses()
   }
