@@ -127,8 +127,11 @@ void t.test('a high error rate is reported once for all workers, and that it end
   for (let failed = 0; failed < 20; failed += 1) t.ok((await served.chat()).status >= 500)
   restore()
   const [high] = await receiver.of('error_rate.changed', 1)
-  t.match(high?.data, { state: 'high', failed: 20, window_seconds: 60, upstream: 'openai' })
+  t.match(high?.data, { state: 'high', window_seconds: 60, upstream: 'openai' })
   t.ok(Number(high?.data['percent']) >= 5)
+  // It is reported from ten failures on, which may be before the last one.
+  const failed = Number(high?.data['failed'])
+  t.ok(failed >= 10 && failed <= 20, `${failed} failed`)
   t.equal(receiver.tries.length, 1)
 })
 
