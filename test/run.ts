@@ -18,8 +18,8 @@ import { stringify } from 'yaml'
 
 const FOLDER = 'build/test'
 const RESULTS = 'build/results.tap'
-/** Three for each core, because many tests mostly wait: with two, a fifth of the time no core has work. */
-const AT_A_TIME = 3 * availableParallelism()
+/** Two for each core, because many tests mostly wait. */
+const AT_A_TIME = Math.max(3, 2 * availableParallelism())
 const LIMIT_MS = 240_000
 /** ESLint and Prettier read every file: two minutes of one core, more on a busy machine. */
 const LINT = 'architecture/lint'
