@@ -104,7 +104,7 @@ function totals(): Counts {
   return { pass: figure('pass'), fail: figure('fail') }
 }
 
-/** Runs the files that failed again; their first results no longer count. */
+/** Repeats the files that failed, one by one; their first results no longer count. */
 async function runAgain(failed: readonly Spawn[]): Promise<void> {
   const first = totals()
   const child = spawn(
@@ -114,9 +114,8 @@ async function runAgain(failed: readonly Spawn[]): Promise<void> {
   )
   const [code] = (await once(child, 'exit')) as [number | null]
   const second = totals()
-  const sum = (figure: (file: Spawn) => number): number =>
-    failed.reduce((all, file) => all + figure(file), 0)
-  const pass = first.pass - sum(({ counts }) => counts.pass) + second.pass
+  const replaced = failed.reduce((sum, { counts }) => sum + counts.pass, 0)
+  const pass = first.pass - replaced + second.pass
   const fail = code === 0 ? 0 : Math.max(second.fail, 1)
   appendFileSync(RESULTS, `# { total: ${pass + fail}, pass: ${pass}, fail: ${fail} }\n`)
   process.exitCode = code ?? 1

@@ -185,10 +185,7 @@ async function serveEndpoint(
     settlement,
     mark: null,
   }
-  const { cache, cacheControl } = route.config
-  const reply = await (cache === null && cacheControl === null
-    ? sendAdmitted(x, admitted, judged, services)
-    : sendOrReplay(x, admitted, services))
+  const reply = await sendOrReplay(x, admitted, services)
   // The ledger entry is written before the client gets the end: a stream delays its end, a whole reply waits
   // here.
   const recorded = reply.kind === 'whole' ? settlement.ending() : null
@@ -212,7 +209,7 @@ interface AdmittedRequest {
   mark: Outbound['mark']
 }
 
-/** Sends a request of a route with `cache` or `cache_control`, unless its cache answers it. */
+/** Sends the request, unless the route has a cache that answers it. */
 async function sendOrReplay(
   x: Exchange,
   admitted: AdmittedRequest,

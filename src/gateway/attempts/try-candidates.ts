@@ -126,10 +126,7 @@ export class Candidates implements AttemptLoop {
       // The reservation of the admission covers the first attempt.
       const isCovered = occasion === 'first' || (await this.isCovered(turn))
       exchange.cancellation.check()
-      if (isCovered) {
-        const preparing = ready ?? preparation.of(turn.candidate, turn.credential)
-        return preparing instanceof Promise ? await preparing : preparing
-      }
+      if (isCovered) return ready ?? (await preparation.of(turn.candidate, turn.credential))
     } catch (cause) {
       this.abandon(turn)
       const isFirst = this.lastError === null || exchange.cancellation.reason !== null

@@ -99,6 +99,9 @@ export function setCounter(sum: SumCounters, index: number, count: number): void
   if (index in sum) sum[index] = Math.min(Number.MAX_SAFE_INTEGER, count)
 }
 
+/** The counters of groups: requests, errors, input and output tokens, cost, unpriced requests. */
+export const GROUP_COUNTERS: readonly number[] = [0, 1, 2, 3, 7, 8]
+
 /** The sum in the form of the `Ledger` interface. */
 export function sumFromCounters(
   sum: SumCounters,

@@ -4,7 +4,7 @@
  * requests have eight million counters.
  */
 import { PROPERTY_MARK, type GroupUse, type GroupUseQuery } from '../../usage-queries.js'
-import { isOfProperty } from '../../records/count-usage.js'
+import { GROUP_COUNTERS, isOfProperty } from '../../records/count-usage.js'
 import { listOf } from '../connection/parse-replies.js'
 import type { RedisConnection } from '../connection/redis-connection.js'
 import { nextTurn } from '../../turn-queue.js'
@@ -16,15 +16,10 @@ const FIELDS = 1_000
 const AT_ONCE = 20
 const WHAT = 'reading the use of groups'
 
-/** The places of the figures of a row, by the name of the counter (`SumCounters`). */
-const PLACES: ReadonlyMap<string, number> = new Map([
-  ['0', 0],
-  ['1', 1],
-  ['2', 2],
-  ['3', 3],
-  ['7', 4],
-  ['8', 5],
-])
+/** The place of each counter in `Figures`, by its name in Redis. */
+const PLACES: ReadonlyMap<string, number> = new Map(
+  GROUP_COUNTERS.map((counter, place) => [String(counter), place]),
+)
 
 /** Matches the fields of these counters, of all keys or of one property. */
 function patternOf(by: GroupUseQuery['by']): string {
@@ -33,7 +28,7 @@ function patternOf(by: GroupUseQuery['by']): string {
   return `${start.replace(/[*?[\]\\]/g, '\\$&')}*\0[${[...PLACES.keys()].join('')}]`
 }
 
-/** Requests, errors, input and output tokens, cost, unpriced requests. */
+/** In the order of `GROUP_COUNTERS`. */
 type Figures = [number, number, number, number, number, number]
 
 /** Buckets of one length; `toMs` is exclusive. */
@@ -72,7 +67,7 @@ export class GroupFigures {
     }
   }
 
-  /** Without groups that have no requests. */
+  /** The groups that were used. */
   uses(): GroupUse[] {
     const accountId = this.query.by === 'key' ? this.accountId : ''
     return Array.from(this.groups, ([keyId, figures]) => {
