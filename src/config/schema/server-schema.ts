@@ -34,7 +34,7 @@ const overloadSchema = z
         'Requests in progress in one worker. Level 1 starts at 80 % of this, level 2 at 100 %, level 3 at 110 %.',
       ),
     delay_ms: steps(ms, [100, 250, 500]).describe(
-      'Delay of the event loop by the process itself (its longest turn in 100 ms, at most the CPU time used in it, averaged over about half a second) for levels 1, 2 and 3.',
+      'Delay of the event loop by the process itself (its longest turn in 100 ms, without time in which the process did not run, averaged over about half a second) for levels 1, 2 and 3.',
     ),
     heap_share: steps(share, [0.8, 0.88, 0.93]).describe(
       'Used share of the heap limit for levels 1, 2 and 3.',

@@ -13,8 +13,9 @@ import {
   type LimitDemand,
   type Limit,
 } from '../../limits/find-limits.js'
-import { budgetsUsed, refusalOf, rateHeaders, type LimitKind } from '../../limits/limit-refusal.js'
+import { budgetsUsed, refusalOf, type LimitKind } from '../../limits/limit-refusal.js'
 import type { Limiter } from '../../limits/limiter.js'
+import { rateLimitHeaders } from '../../limits/rate-limit-headers.js'
 import type {
   AdmissionRequest,
   Decision,
@@ -144,7 +145,7 @@ async function checkLimits(check: LimitCheck, limits: LimitServices): Promise<Ad
   const { decision, limitDemands } = checked
   const { limitReservation, limitStates } = decision
   const tookMs = performance.now() - beganMs
-  const headers = rateHeaders(limitDemands, limitStates)
+  const headers = rateLimitHeaders(limitDemands, limitStates)
   if (limitReservation !== null) {
     const reservation = reservationOf(decided, limitReservation, limits.limiter)
     return {
@@ -212,7 +213,7 @@ export async function admitDemands(
   const beganMs = performance.now()
   const decision = await limiter.admit({ ...admissionRequest, demands })
   const tookMs = performance.now() - beganMs
-  const headers = rateHeaders(limitDemands, decision.limitStates)
+  const headers = rateLimitHeaders(limitDemands, decision.limitStates)
   const { limitReservation } = decision
   if (limitReservation === null) {
     return {

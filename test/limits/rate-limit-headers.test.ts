@@ -5,7 +5,7 @@
 import t from 'tap'
 import type { Demand, LimitState } from '../../src/store/ledger.js'
 import type { LimitDemand } from '../../src/limits/find-limits.js'
-import { rateHeaders } from '../../src/limits/limit-refusal.js'
+import { rateLimitHeaders } from '../../src/limits/rate-limit-headers.js'
 
 const shared = false
 
@@ -39,7 +39,7 @@ void t.test('headers report the tightest limit of each kind', (t) => {
     limitState(1_000, 0, 60_000),
     limitState(5, 3, 24_000),
   ]
-  t.same(rateHeaders(limitDemands, limitStates), [
+  t.same(rateLimitHeaders(limitDemands, limitStates), [
     'x-ratelimit-limit-requests',
     '5',
     'x-ratelimit-remaining-requests',
@@ -53,6 +53,6 @@ void t.test('headers report the tightest limit of each kind', (t) => {
     'x-ratelimit-reset-tokens',
     '60s',
   ])
-  t.same(rateHeaders([concurrent, limitDemand(day)], limitStates), [])
+  t.same(rateLimitHeaders([concurrent, limitDemand(day)], limitStates), [])
   t.end()
 })
