@@ -279,7 +279,7 @@ const TURN_MS = 10
  * system does not schedule the process, because it is stopped or other processes use every core: refusing
  * requests would not help then. So a late turn counts for the share of the time that the process ran.
  *
- * The CPU time is read when a turn was late and with each reading: reading it in every turn costs 1.5 % of all
+ * The CPU time is read with each reading and after a late turn. To read it in every turn costs 1.5 % of all
  * CPU time under virtualisation.
  *
  * Holds a timer until `close`.
