@@ -322,8 +322,6 @@ function rollingRestarts(
 /**
  * V8 options that can be set while a process runs. A worker has one core, so parallel garbage collection
  * threads only compete with each other. Pretenuring retains objects that short-lived objects reference.
- * Requests run through many small functions: a three times higher inlining limit saves 4 % of our own code's
- * time (docs/explanation/performance.md).
  */
 const V8_FLAGS = [
   '--no-parallel-scavenge',
@@ -333,8 +331,6 @@ const V8_FLAGS = [
   '--initial-old-space-size=128',
   '--heap-growing-percent=200',
   '--no-allocation-site-pretenuring',
-  '--max-inlined-bytecode-size=1000',
-  '--max-inlined-bytecode-size-cumulative=3000',
 ]
 
 /**
