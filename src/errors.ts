@@ -137,7 +137,7 @@ export const ERRORS = {
 export type ErrorKind = keyof typeof ERRORS
 
 /** An error as a vendor names it. */
-export interface NativeError {
+interface NativeError {
   /** The vendor whose clients receive it. */
   readonly dialect: string
   readonly type: string

@@ -40,7 +40,6 @@ export const MAX_LEVELS = 4
 
 /** What a member may do in an account, the highest first. */
 export const ACCOUNT_ROLES = ['owner', 'member', 'viewer'] as const
-/** A role in an account. */
 export type AccountRole = (typeof ACCOUNT_ROLES)[number]
 /** Roles in the whole gateway, the highest first. */
 export const GATEWAY_ROLES = ['admin', 'auditor'] as const
@@ -192,7 +191,7 @@ export interface ApiKey {
 }
 
 /** The limits of one account, which count for all below it. */
-export interface AccountLimits extends Pick<Account, 'id' | 'name'> {
+interface AccountLimits extends Pick<Account, 'id' | 'name'> {
   readonly limits: KeyLimits
 }
 

@@ -46,7 +46,7 @@ export function tokenState(
 }
 
 /** A token to create. */
-export interface NewAdminToken extends Sources {
+interface NewAdminToken extends Sources {
   readonly name: string
   readonly scopes: readonly string[]
   /** As in `AdminToken`. */

@@ -10,11 +10,10 @@ import { randomBase62 } from './key-secret.js'
 /** Longer values of `sub` and `jti` cannot be denied. */
 const MAX_DENIED_CHARS = 4_096
 const MAX_REASON = 500
-/** Denials of one page. */
 const PAGE = 500
 
 /** The settings of a new denial. */
-export type NewDenial = DenialSubject & Pick<Denial, 'reason' | 'expiresAtMs'>
+type NewDenial = DenialSubject & Pick<Denial, 'reason' | 'expiresAtMs'>
 
 /**
  * Denies an identity on all gateways of the store. Throws `malformed_request` with the field, also if the

@@ -54,7 +54,7 @@ function matches(pattern: string, group: string): boolean {
 }
 
 /** A sign-in of a user with these roles. */
-export interface GroupSignIn {
+interface GroupSignIn {
   readonly user: User
   readonly roles: GroupRoles
   readonly nowMs: number

@@ -24,7 +24,7 @@ export interface NewKeySettings {
 }
 
 /** A key to create. */
-export interface NewKey extends NewKeySettings, Sources {
+interface NewKey extends NewKeySettings, Sources {
   /** The limits of all plans; that of the account's plan applies. */
   readonly plans: Plans
   readonly account: Account
@@ -180,7 +180,7 @@ export async function revokeReplacedKeys(
 export const ROTATION_MS = 24 * 3_600_000
 
 /** Options of a rotation. */
-export interface Rotation {
+interface Rotation {
   readonly store: Store
   readonly plans: Plans
   readonly account: Account
@@ -199,7 +199,7 @@ export interface Rotation {
 }
 
 /** The new key, and when the old one expires, in ms since 1970; null: never. */
-export interface Rotated extends CreatedKey {
+interface Rotated extends CreatedKey {
   readonly oldEndsAtMs: number | null
 }
 
@@ -268,7 +268,7 @@ function tooMany(maxKeys: number): GatewayError {
 }
 
 /** Options of revoking a key. */
-export interface RevokeOptions extends Pick<Sources, 'now'> {
+interface RevokeOptions extends Pick<Sources, 'now'> {
   /** Entries for the audit trail; none by default. */
   readonly audit?: readonly AuditEntry[]
 }

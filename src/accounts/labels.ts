@@ -17,7 +17,6 @@ export const LABEL_VALUE = /^[!-+\--~]{1,64}$/
 /** The label that sets the priority under overload: `high`, `low`, or any other value for normal. */
 export const PRIORITY = 'priority'
 
-/** No labels. */
 export const NO_LABELS: Labels = Object.freeze({})
 
 /** The validated labels, sorted by name. Throws `malformed_request` with `param` `labels…`. */

@@ -7,7 +7,7 @@ import { randomBase62 } from './key-secret.js'
 import { hashPassword, newPassword } from './password.js'
 
 /** Data of a new user. */
-export interface NewUser extends Sources {
+interface NewUser extends Sources {
   readonly email: string
   readonly role?: User['role']
   /** Null: a password is generated. `none`: the user signs in with a link or an identity provider. */
@@ -64,7 +64,7 @@ export async function ensureUser(
 }
 
 /** A role to give by hand. */
-export interface NewMember {
+interface NewMember {
   readonly account: Account
   readonly user: User
   readonly role: AccountRole

@@ -199,7 +199,6 @@ function placeholderOf({ flags }: { readonly flags: string }): string {
   return /<([^<>]*)>/.exec(flags)?.[1] ?? ''
 }
 
-/** The message for an error of Commander. */
 function messageFor({ code, message }: CommanderError, command: CommandUnknownOpts): string {
   const { args, options, commands, registeredArguments } = command
   const [, named = ''] = /'(.*?)'/.exec(message) ?? []

@@ -15,7 +15,7 @@ import type { Store } from '../store/store.js'
 import type { DemoApp } from './demo-traffic.js'
 
 /** A user of the demo; all have the same password. */
-export interface DemoUser {
+interface DemoUser {
   readonly email: string
   readonly role: string
 }
@@ -27,7 +27,6 @@ const OWNER = 'sample-owner@example.com'
 const MEMBER = 'sample-member@example.com'
 const VIEWER = 'sample-viewer@example.com'
 
-/** The users of the demo. */
 export const DEMO_USERS: readonly DemoUser[] = [
   { email: ADMIN, role: 'administrator, owner of sample-company' },
   { email: AUDITOR, role: 'auditor: reads everything' },
@@ -43,7 +42,7 @@ export interface SampleKey extends DemoApp {
 }
 
 /** What `createDemoAccounts` has made. */
-export interface DemoAccounts {
+interface DemoAccounts {
   readonly password: string
   /** The secret of the user's own key. */
   readonly secret: string

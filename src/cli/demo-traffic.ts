@@ -28,7 +28,7 @@ export interface DemoApp {
 }
 
 /** The applications of the traffic, and the prices. */
-export interface DemoTraffic {
+interface DemoTraffic {
   readonly apps: readonly DemoApp[]
   readonly catalogue: Catalogue
   readonly nowMs: number
@@ -151,7 +151,7 @@ export async function writeDemoTraffic(
 const CENT_NANO_USD = 10_000_000
 
 /** A key whose budget of today is used up to a share. */
-export interface SpentBudget {
+interface SpentBudget {
   readonly key: Pick<DemoApp, 'accountId' | 'keyId'>
   readonly share: number
   readonly limits?: KeyLimits

@@ -9,7 +9,6 @@ import { priceVersionOf } from '../ledger/price-version.js'
 import { problemLines } from './check.js'
 import { configOption, declare } from './command.js'
 
-/** The kind of a change. */
 type ChangeKind = 'price' | 'limit' | 'fact'
 
 /** A fact of a model that differs; `null` if the catalogue lacks it. */

@@ -4,8 +4,7 @@
  */
 import type { Terminal } from './with-store.js'
 
-/** The forms of a list. */
-export interface ListForms<Item> {
+interface ListForms<Item> {
   /** The JSON of an item; null prints a table. */
   readonly json: ((item: Item) => unknown) | null
   /** The titles of the table's columns. */

@@ -11,7 +11,6 @@ const ANSWER_MS = 2_000
 /** Time for loading, testing and publishing a generation. */
 const CHANGE_MS = 15_000
 
-/** A running gateway. */
 export interface FoundGateway {
   /** The origin of its ops port. */
   readonly origin: string
@@ -55,7 +54,7 @@ export async function loadGeneration(
 }
 
 /** A reply of the ops port. */
-export interface OpsReply {
+interface OpsReply {
   readonly status: number
   readonly json: JsonObject
 }

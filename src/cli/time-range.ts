@@ -5,7 +5,6 @@ import { UsageError } from './command.js'
 export const TIME_FORMS =
   'a date or time (2026-11-20, 2026-11-20T08:00:00Z), or a duration before now (90m, 24h, 7d)'
 
-/** The options of a range. */
 export interface TimeOptions {
   readonly since?: string | undefined
   readonly until?: string | undefined

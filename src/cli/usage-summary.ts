@@ -19,12 +19,11 @@ import { table } from './print-table-or-json.js'
 import type { StoreSession } from './with-store.js'
 
 /** The grouping of a summary; `label` has the name of the label. */
-export interface Grouping {
+interface Grouping {
   readonly by: 'model' | 'key' | 'account' | 'upstream' | 'label'
   readonly label: string
 }
 
-/** Options of a summary. */
 interface SummaryOptions extends FilterOptions {
   readonly by?: string | undefined
   readonly fromMs: number
@@ -285,7 +284,7 @@ async function accountIdOf(store: Store, account: string): Promise<string> {
 type OneFilter = EntryFilter & { readonly keyId?: string }
 
 /** The selection of entries. */
-export interface EntryQuery {
+interface EntryQuery {
   readonly filter: OneFilter
   readonly fromMs: number
   /** Exclusive; null without an end. */

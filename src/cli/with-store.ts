@@ -135,7 +135,7 @@ export function required(value: string | undefined, command: string, option: str
 }
 
 /** A configuration with its catalogue. */
-export interface ConfigInForce {
+interface ConfigInForce {
   readonly config: Config
   readonly catalogue: Catalogue
 }

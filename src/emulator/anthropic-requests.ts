@@ -23,7 +23,7 @@ import type { RandomSource } from './seeded-random.js'
 import { signState, verifyState } from './state-signatures.js'
 
 /** A valid messages request. */
-export interface AnthropicRequest {
+interface AnthropicRequest {
   readonly modelInput: ModelInput
   readonly stream: boolean
   /** False if only the signature of the thinking is sent, not its text. */

@@ -10,7 +10,6 @@ export const AWS_EVENT_STREAM = 'application/vnd.amazon.eventstream'
 /** The code of a header whose value is a string. */
 const STRING = 7
 
-/** An event: its name and payload. */
 export function awsEvent(name: string, payload: JsonObject | string): Buffer {
   const body = typeof payload === 'string' ? payload : JSON.stringify(payload)
   return awsMessage({ ':event-type': name, ...JSON_TYPE, ':message-type': 'event' }, body)

@@ -7,7 +7,7 @@ import { createHash, createHmac } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 
 /** How the token endpoints answer. `lie`: credentials that have expired already; `empty`: none. */
-export type TokenMode = 'ok' | 'fail' | 'hang' | 'lie' | 'empty'
+type TokenMode = 'ok' | 'fail' | 'hang' | 'lie' | 'empty'
 
 /** The state of the token endpoints, which tests change. */
 export interface TokenState {
@@ -25,8 +25,7 @@ export interface TokenState {
 /** Keys of a user of the emulated AWS. */
 export const EMULATED_KEYS = { keyId: 'AKIDEXAMPLE', secret: 'example' }
 
-/** A request for credentials. */
-export interface TokenRequest {
+interface TokenRequest {
   readonly method: string
   /** Path and query, unchanged. */
   readonly target: string
@@ -37,7 +36,7 @@ export interface TokenRequest {
 }
 
 /** A reply of a token endpoint. */
-export interface TokenReply {
+interface TokenReply {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
@@ -53,7 +52,7 @@ export interface AuthorizedRequest {
 }
 
 /** Why a platform refuses a request: AWS's name and message. */
-export interface Denial {
+interface Denial {
   readonly name: string
   readonly message: string
 }

@@ -74,7 +74,7 @@ export function vendorHeaders(
 }
 
 /** The platform that a request is sent to; `vendor`: the path is also one of a vendor's own API. */
-export type CheckedPlatform = 'bedrock' | CloudCall['platform'] | 'vendor'
+type CheckedPlatform = 'bedrock' | CloudCall['platform'] | 'vendor'
 
 /** The refusal of a request that is not authorized, in the form of the platform; null if it is. */
 export function cloudDenial(

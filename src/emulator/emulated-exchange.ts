@@ -61,13 +61,11 @@ export interface ModelInput {
   readonly inputChars: number
 }
 
-/** A tool call. */
 export interface ToolCall {
   readonly name: string
   readonly args: JsonObject
 }
 
-/** The output of the emulated model. */
 export interface ModelOutput {
   readonly thinking: string
   readonly text: string
@@ -111,7 +109,7 @@ export function errorReply(status: number, headers: Reply['headers'], body: stri
 }
 
 /** Both forms of a reply; each is made on demand. */
-export interface ReplyForms {
+interface ReplyForms {
   readonly wholeHeaders: Reply['headers']
   readonly body: () => string
   readonly streamHeaders: Reply['headers']

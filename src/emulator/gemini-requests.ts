@@ -24,7 +24,7 @@ import type { RandomSource } from './seeded-random.js'
 import { signState, verifyState } from './state-signatures.js'
 
 /** A valid generateContent request. */
-export interface GeminiRequest {
+interface GeminiRequest {
   readonly modelInput: ModelInput
   readonly stream: boolean
   readonly showThoughts: boolean
@@ -348,7 +348,7 @@ export function thoughtSignature(callName: string | undefined, random: RandomSou
 }
 
 /** One turn with its role. */
-export interface Turn {
+interface Turn {
   readonly role: string
   readonly parts: readonly JsonObject[]
 }

@@ -213,7 +213,7 @@ function mentions(text: string, name: string): boolean {
 }
 
 /** Sources of sample values. */
-export interface SampleContext {
+interface SampleContext {
   readonly random: RandomSource
   /** Used for the first free string: a place name from the prompt. */
   readonly hint: string | undefined

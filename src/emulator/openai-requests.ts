@@ -19,7 +19,7 @@ import {
 } from './emulated-exchange.js'
 
 /** A valid chat completions request. */
-export interface OpenAiRequest {
+interface OpenAiRequest {
   readonly modelInput: ModelInput
   readonly stream: boolean
   readonly includeUsage: boolean

@@ -3,7 +3,7 @@ import type { JsonObject } from '../formats/chat/json.js'
 import { faultOf, malformed, type Fault } from './faults/fault-table.js'
 
 /** The directives of a prompt, and the prompt without them. */
-export interface Directions {
+interface Directions {
   readonly text: string
   readonly faults: readonly Fault[]
   /** Number of words in the output. */

@@ -38,7 +38,6 @@ const FRAMES: Record<Provider, FrameWriter> = {
 
 const CHUNK_FRAMES = bedrockFrames(true)
 
-/** The frame writer of the endpoint of a request. */
 export function framesOf({ provider, path }: Endpoint): FrameWriter {
   if (bedrockPath(path)?.action.startsWith('invoke') === true) return CHUNK_FRAMES
   return provider === 'openai' && path.startsWith('/responses') ? responsesFrames : FRAMES[provider]

@@ -33,8 +33,7 @@ import { Ledger, maskedHeaders, type LedgerEntry } from './received-requests.js'
 import { endpointOf, replyTo, framesOf, type Endpoint } from './route-request.js'
 import { hashOf } from './seeded-random.js'
 
-/** Options of a replay. */
-export interface ReplayOptions {
+interface ReplayOptions {
   readonly match?: ScriptEntry['match']
   /** Number of requests; default 1. */
   readonly times?: number
@@ -44,7 +43,7 @@ export interface ReplayOptions {
 }
 
 /** A recorded reply in the form of the fixtures. */
-export interface RecordedReply {
+interface RecordedReply {
   readonly status: number
   readonly stream?: boolean
   readonly response_headers: Readonly<Record<string, string>>
@@ -172,7 +171,6 @@ function recordedOf(recording: Recording | RecordedReply): Recording {
   return { status, headers, body: isBinary ? Buffer.from(response_body, 'base64') : response_body }
 }
 
-/** Options of an emulator. */
 export interface EmulatorOptions {
   /** Default 127.0.0.1. */
   readonly host?: string

@@ -120,7 +120,7 @@ export interface ChoicePosition {
 }
 
 /** Properties of all replies to clients of a format. */
-export interface Envelope {
+interface Envelope {
   /** The prefix of reply ids; the request id follows it. */
   readonly idPrefix: string
   /** Sent to the client while its stream is silent; clients of the format ignore it. */
@@ -129,7 +129,6 @@ export interface Envelope {
   readonly idHeader: string | null
 }
 
-/** The codec for clients. */
 export interface ClientCodec {
   readonly envelope: Envelope
   /** Model and stream flag only. Throws `GatewayError(malformed_request)` naming the field. */
@@ -195,7 +194,6 @@ export interface BetaOptions {
   readonly losses: Losses
 }
 
-/** The codec for upstreams. */
 export interface UpstreamCodec {
   readonly framing: Framing
   /**

@@ -9,7 +9,6 @@ import type { DialectName, Endpoint, WireFormat } from './dialect.js'
 export type ClientFormat =
   'chat' | 'completions' | 'messages' | 'responses' | 'gemini' | 'embeddings'
 
-/** One endpoint. */
 export interface EndpointRow {
   readonly method: 'GET' | 'POST' | 'DELETE'
   /**
@@ -76,7 +75,7 @@ export const ENDPOINTS: readonly EndpointRow[] = [
 ]
 
 /** A vendor's endpoint that the gateway does not have, and its replacement. */
-export interface Unserved {
+interface Unserved {
   readonly dialect: DialectName
   readonly advice: string
 }

@@ -113,7 +113,7 @@ export const TRUNCATED: WireError = {
   message: 'The upstream closed the stream before its reply was complete.',
 }
 /** One event of the reply exceeds the limit of the framer. */
-export const OVERFLOW: WireError = {
+const OVERFLOW: WireError = {
   kind: 'upstream_malformed',
   message: 'The upstream sent a single event that is too large.',
 }
@@ -137,7 +137,6 @@ export function overflowError({ excess, fault }: Pick<SseFramer, 'excess' | 'fau
   return excess === null ? OVERFLOW : tooComplex('event', excess)
 }
 
-/** A frame that waits. */
 interface WaitingFrame {
   readonly name: string
   readonly data: string

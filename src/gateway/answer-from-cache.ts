@@ -369,7 +369,6 @@ class Leader {
 
 const GONE = gatewayError(CLIENT_LEFT)
 
-/** The log of a stored reply. */
 function logOf({ reply: stored }: CacheEntry): ReplyLog {
   const log = new ReplyLog({ maxBytes: Infinity, isShared: () => true, now: null })
   for (const event of stored?.events ?? []) log.event(event)

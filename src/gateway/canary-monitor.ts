@@ -26,7 +26,7 @@ export function isCanaryOrder(value: unknown): value is CanaryOrder {
 }
 
 /** The services that the monitor uses. */
-export interface MonitorOptions {
+interface MonitorOptions {
   readonly log: Pick<Logger, 'warn'>
   readonly metrics: Pick<Metrics, 'comparison'>
   /** Notifies of an aborted canary; absent: no notifications. */
@@ -167,7 +167,7 @@ function failuresText({ attempts, failures }: Pick<CanaryState, 'attempts' | 'fa
 type CanaryId = string
 
 /** Attempts on one target. */
-export interface CanaryCount {
+interface CanaryCount {
   readonly attempts: number
   /** Attempts that failed because of the provider. */
   readonly failures: number
@@ -192,7 +192,7 @@ export function isCanaryReport(value: unknown): value is CanaryReport {
 const REPORT_MS = 50
 
 /** The end of an attempt. */
-export interface EndedAttempt {
+interface EndedAttempt {
   /** The status of the upstream's reply; null if there was none. */
   readonly status: AttemptResult['status']
   readonly outcome: NonNullable<AttemptResult['outcome']>

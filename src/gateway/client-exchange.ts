@@ -33,7 +33,6 @@ export interface PreAuthenticated {
   readonly path: string
 }
 
-/** The parts of an exchange. */
 export interface ExchangeParts {
   readonly id: string
   readonly req: HttpRequest

@@ -8,7 +8,7 @@ import { hasFinalCounts, type AttemptResult } from './attempts/attempt-result.js
 import type { RequestContext } from './client-exchange.js'
 
 /** The key that a request is charged to. */
-export interface Payer {
+interface Payer {
   readonly accountId: string
   readonly keyId: string
   /** A budget applies to the request. */
@@ -81,7 +81,7 @@ export class DrainedReply {
 }
 
 /** The maximum numbers of replies without a client. */
-export interface DrainedReplyLimits {
+interface DrainedReplyLimits {
   readonly maxStreams: number
   readonly maxStreamsPerKey: number
 }

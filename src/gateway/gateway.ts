@@ -32,7 +32,7 @@ import type { IdentityWatch } from './upstreams/identities/identity.js'
 const BODY_SHARE_OF_HEAP = 0.5
 
 /** The services that the caller provides; the gateway creates the others. */
-export type GatewayParts = Omit<
+type GatewayParts = Omit<
   Services,
   | 'canaries'
   | 'deadlines'

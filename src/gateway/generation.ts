@@ -57,7 +57,7 @@ export interface Target {
 }
 
 /** The properties of an API key that routes can match. */
-export interface RoutedKey {
+interface RoutedKey {
   readonly keyId: string | null
   readonly labels: Readonly<Record<string, string>>
   /** For conditions of plugins. */
@@ -65,7 +65,7 @@ export interface RoutedKey {
 }
 
 /** The route of a request, and its targets in the order in which they are tried. */
-export interface Routed {
+interface Routed {
   readonly route: ModelRoute
   readonly order: readonly RouteTarget[]
   /** Requests with the same key prefer the same target and credential; null: no preference. */
@@ -413,7 +413,7 @@ interface RequestFormat {
 }
 
 /** A request whose format at the upstream is chosen. */
-export interface ReceivedRequest {
+interface ReceivedRequest {
   readonly request: ChatRequest
   /** The format in which it arrived. */
   readonly client: RequestFormat

@@ -13,7 +13,7 @@ import type { Breaker } from './attempts/breaker.js'
 import type { UpstreamStates } from './attempts/upstream-state.js'
 
 /** The settings of one probe. */
-export interface ProbeOptions {
+interface ProbeOptions {
   readonly probe: ProbeConfig
   readonly pool: RequestQueue
   /** Includes the path of the base URL and the configured query. */

@@ -12,7 +12,7 @@ import type { Logger } from '../observe/log.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
 
 /** The inputs of the decisions; tests pass their own readings and time. */
-export interface OverloadOptions {
+interface OverloadOptions {
   /** Read on every use, so that a reload takes effect at once. */
   readonly settings: () => OverloadConfig
   readonly inFlight: () => number
@@ -124,13 +124,10 @@ export class Overload {
   }
 }
 
-/** The overload level. */
 export type Level = 0 | 1 | 2 | 3
 
 /** The resources that are measured: a closed set, for metrics. */
-export const RESOURCES = ['delay', 'heap', 'open_files', 'in_flight'] as const
-/** One of `RESOURCES`. */
-type Resource = (typeof RESOURCES)[number]
+type Resource = 'delay' | 'heap' | 'open_files' | 'in_flight'
 
 /** One measurement of the process. */
 export interface Readings {
@@ -238,7 +235,7 @@ function newStep(): Step {
 }
 
 /** The services and settings of the process that the control uses. */
-export interface MonitorOptions {
+interface MonitorOptions {
   readonly settings: () => OverloadConfig
   readonly inFlight: () => number
   readonly log: Pick<Logger, 'info' | 'warn'>

@@ -295,7 +295,6 @@ function pairsOf(headers: object | undefined): [string, unknown][] {
   return pairs
 }
 
-/** The canonical request as JSON. */
 function canonical(request: ChatRequest): JsonObject {
   const text = JSON.stringify(request, (_, value: unknown): unknown =>
     value instanceof Map ? [...(value as Map<unknown, unknown>)] : value,

@@ -38,13 +38,13 @@ import type { ReplyTransform } from './streams/reply-transform.js'
 const MEMORY_SHARE = 1 / 8
 
 /** The services that the copies of a process share. */
-export interface ShadowsServices extends ShadowServices {
+interface ShadowsServices extends ShadowServices {
   readonly bodies: BodyMemory
   readonly overload: Pick<Overload, 'closesConnections'>
 }
 
 /** The target of a copy, and the memory, the attempts and the reply of its original. */
-export interface Copying {
+interface Copying {
   readonly shadow: RouteShadow
   readonly held: HeldMemory
   readonly sent: Pick<SendResult, 'attempts'>

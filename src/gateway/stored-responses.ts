@@ -28,7 +28,7 @@ import { turn } from './streams/in-turns.js'
 import { LARGE_BYTES } from './streams/join-chunks.js'
 
 /** The current settings. */
-export interface StoredResponsesSettings {
+interface StoredResponsesSettings {
   /** How long a response is stored; 0: responses are not stored. */
   readonly storeSeconds: number
   /** Maximum number of values in the store's cache, which reasoning state uses too. */
@@ -37,7 +37,7 @@ export interface StoredResponsesSettings {
 }
 
 /** The cache, settings and secret of the stored responses. */
-export interface StoredResponsesOptions {
+interface StoredResponsesOptions {
   readonly cache: SharedCache
   readonly settings: () => StoredResponsesSettings
   readonly secret: string
@@ -55,7 +55,7 @@ const MAX_ITEMS = 256
 const VERSION = 1
 
 /** The account and the models of a key that reads stored responses. */
-export type Reader = Pick<Identity, 'accountId' | 'models'>
+type Reader = Pick<Identity, 'accountId' | 'models'>
 
 /** The key of a call, and the stored form of its format. */
 interface StorageOwner {
@@ -321,7 +321,7 @@ interface Share {
 const MAX_ACCOUNTS = 10_000
 
 /** The limit of the shares, and the cache of the values. */
-export interface AccountSharesOptions {
+interface AccountSharesOptions {
   /** The current limit. */
   readonly limit: () => ShareLimit
   /** Deletes a value from the cache. */

@@ -48,7 +48,7 @@ export type Phase = 'connecting' | 'waiting' | 'error' | 'whole' | 'stream' | 'l
 export type PassedTimeout = 'connect' | 'first byte' | 'idle' | 'total' | 'stalled' | 'linger'
 
 /** The maximum durations. */
-export interface TimeLimits {
+interface TimeLimits {
   readonly connectMs: number
   readonly firstByteMs: number
   readonly idleMs: number

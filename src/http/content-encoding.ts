@@ -14,7 +14,6 @@ import type { ZstdJob } from './zstd-thread.js'
 /** Supported values of a request's `content-encoding`, besides `identity`. */
 export const CODINGS = ['gzip', 'deflate', 'br', 'zstd'] as const
 
-/** A content coding. */
 export type Coding = (typeof CODINGS)[number]
 
 /** Bytes of each output chunk. */

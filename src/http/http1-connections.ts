@@ -45,7 +45,7 @@ interface Connection {
 }
 
 /** What the connections need from the listener. */
-export interface Http1ConnectionsOptions {
+interface Http1ConnectionsOptions {
   readonly maxConnections: number
   /** Number of HTTP/2 connections, which count as well. */
   readonly others: () => number

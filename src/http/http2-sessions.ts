@@ -53,7 +53,6 @@ interface Body {
   readonly fromBytes: number
 }
 
-/** All sessions. */
 export class Http2Sessions {
   private readonly server: Http2Server
   private readonly options: Http2SessionsOptions

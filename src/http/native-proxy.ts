@@ -19,7 +19,7 @@ import type { Upgrade } from './message.js'
 const READ_IDLE_MS = 60_000
 
 /** A request for an upstream. */
-export interface NativeRequest {
+interface NativeRequest {
   readonly method: string
   readonly url: URL
   /** All headers, names in lower case. */
@@ -31,7 +31,7 @@ export interface NativeRequest {
 }
 
 /** Callbacks of a request. They must not throw. */
-export interface NativeEvents {
+interface NativeEvents {
   /** The upstream's connection is open, and the request is being sent. */
   readonly connected: () => void
   /** The head of the reply. Its body must be read or destroyed. */
@@ -40,7 +40,7 @@ export interface NativeEvents {
 }
 
 /** Callbacks of a WebSocket. Before `opening` no byte is written to the client. */
-export interface WebSocketEvents extends NativeEvents {
+interface WebSocketEvents extends NativeEvents {
   /**
    * The head of the reply that opens it; changes to its headers reach the client. `replied` receives any
    * other head.

@@ -14,7 +14,7 @@ const MAX_DRAINED_BYTES = 65_536
 const LINGER_MS = 1000
 
 /** A reply that is written whole. */
-export interface HttpReply {
+interface HttpReply {
   readonly status: number
   /** Name, value, …; without `content-length`. */
   readonly headers: readonly string[]

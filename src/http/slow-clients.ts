@@ -13,7 +13,7 @@ const MIN_BODY_RATE = 1024 / 1000
 export const LATE_BODY = breachOf('ERR_HTTP_REQUEST_TIMEOUT')
 
 /** A body that has not arrived completely. */
-export interface PendingBody {
+interface PendingBody {
   readonly req: HttpRequest
   /** When the wait for the body began, by `performance.now`. */
   readonly sinceMs: number

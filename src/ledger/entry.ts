@@ -44,7 +44,7 @@ const optional = () => z.number().exactOptional()
 const dialect = () => z.enum(['openai-chat', 'openai-responses', 'anthropic', 'gemini', 'converse'])
 
 /** Tokens as in `Usage`; an omitted count was not reported. */
-export const entryUsageSchema = z.object({
+const entryUsageSchema = z.object({
   input: field(optional(), 'input_tokens', 'Prompt tokens, cached ones included.'),
   output: field(optional(), 'output_tokens', 'Reply tokens, reasoning included.'),
   cacheRead: field(optional(), 'cache_read_tokens', 'Prompt tokens read from a cache.'),
@@ -222,7 +222,6 @@ export type EntryHops = Readonly<LedgerEntry['hops']>
 /** The members that explain an outcome, all unknown. */
 export const UNEXPLAINED: Readonly<z.output<typeof explanationSchema>> = explanationSchema.parse({})
 
-/** A stored value of an entry. */
 export interface StoredValue extends Storage {
   /** The member of the entry, and the member of that for counts and durations with a column of their own. */
   readonly member: keyof z.output<typeof entrySchema>

@@ -15,7 +15,7 @@ import {
 } from './spool.js'
 
 /** The parts that a writer uses. */
-export interface LedgerWriterOptions {
+interface LedgerWriterOptions {
   readonly ledger: Pick<Ledger, 'settle' | 'append' | 'expire' | 'prune'>
   readonly spool: Spool
   readonly settings: () => LedgerConfig
@@ -30,7 +30,7 @@ export interface LedgerWriterOptions {
 }
 
 /** The members of an entry that the key determines. */
-export type EntryOwner = Pick<LedgerEntry, 'accountId' | 'keyId' | 'labels' | 'accountPath'>
+type EntryOwner = Pick<LedgerEntry, 'accountId' | 'keyId' | 'labels' | 'accountPath'>
 
 /**
  * The label values of `sluice_usage_rows_total`. Each entry counts under the source of its token counts, and

@@ -113,7 +113,7 @@ export function higherPrice(price: Price, tier: string | null): Price | null {
 }
 
 /** An assumed price in US dollars: per million tokens, and per call of a tool. */
-export interface AssumedPrice {
+interface AssumedPrice {
   readonly input: number
   readonly output: number
   readonly call: number
@@ -176,7 +176,7 @@ export function callNanoUsd({ calls, otherCall }: Price, name: string): number |
 }
 
 /** The cost of these calls; null if a price is unknown. */
-export function callsNanoUsd(price: Price, counts: CallCounts): number | null {
+function callsNanoUsd(price: Price, counts: CallCounts): number | null {
   let cost = 0
   for (const [name, count] of Object.entries(counts)) {
     const each = callNanoUsd(price, name)
@@ -225,7 +225,7 @@ function tokensNanoUsd(price: Price, usage: Usage): number | null {
 }
 
 /** The maximum token counts of a request. */
-export interface MaxTokens {
+interface MaxTokens {
   readonly input: number
   readonly output: number
 }

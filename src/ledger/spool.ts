@@ -42,10 +42,10 @@ const SEGMENT = /^rows-(?:\d+-)?(\d+-[0-9a-f]+)-\d+\.spool$/
 const LOCK = /^rows-(\d+-[0-9a-f]+)\.lock$/
 
 /** The result of an append. `full`: the maximum size is reached, or the disk failed. */
-export type AppendResult = 'kept' | 'full'
+type AppendResult = 'kept' | 'full'
 
 /** A segment of another process; the owner of an orphan has exited. */
-export interface Foreign {
+interface Foreign {
   readonly segment: Segment
   readonly isOrphan: boolean
 }

@@ -11,7 +11,7 @@ import type { Decision } from './reservation-types.js'
 import { shownSubject, type LimitDemand } from './find-limits.js'
 
 /** The services that a watch uses. */
-export interface BudgetWatchOptions {
+interface BudgetWatchOptions {
   readonly attempts: Pick<ThrottleStore, 'take'>
   readonly notify: Notify
   /** The account with this id and the e-mail addresses of its owners; null if it does not exist. */

@@ -31,7 +31,7 @@ export interface Limit {
 }
 
 /** The maximum that a request may use, in the units of the limits. */
-export interface Need {
+interface Need {
   /** Tokens, for token limits. */
   readonly tokens: number
   readonly nanoUsd: number

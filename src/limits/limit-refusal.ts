@@ -8,7 +8,7 @@ import { shownSubject, type LimitDemand } from './find-limits.js'
 export type LimitKind = LimitDemand['demand']['kind']
 
 /** The error of a refused request, and the limit that refused it. */
-export interface Refusal {
+interface Refusal {
   readonly kind: LimitKind
   readonly error: GatewayError
   /** The subject of the rule and its name in the configuration; null if no rule refused the request. */
@@ -129,7 +129,7 @@ function dollars(nanoUsd: number): string {
 }
 
 /** The part of a budget that is spent or reserved for other requests. */
-export interface BudgetUse {
+interface BudgetUse {
   /** `key`, `account`, `model`, `upstream` or `label`. */
   readonly scope: string
   readonly kind: LimitKind

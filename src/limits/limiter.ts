@@ -16,7 +16,7 @@ import type {
 } from './reservation-types.js'
 
 /** The parts and settings of a limiter. */
-export interface LimiterOptions {
+interface LimiterOptions {
   readonly ledger: Pick<Ledger, 'admit' | 'releaseSlots' | 'lower' | 'raise' | 'renew'>
   /** Read on every use, so that a reload takes effect at once. */
   readonly settings: () => LimitingConfig
@@ -44,7 +44,7 @@ export const RENEW_MS = 20_000
  * and a reservation for each would double the load on the ledger. If the process exits, requests younger than
  * this leave no entry.
  */
-export const NOTE_MS = 250
+const NOTE_MS = 250
 /**
  * A store that fails intermittently must not begin a new outage, with a new share of the budget, each time.
  */

@@ -20,7 +20,7 @@ import type {
 import { isBudget, isBudgetKind } from '../store/limit-arithmetic.js'
 
 /** A decision without the store. `closed`: refused because the state of a budget is unknown. */
-export interface OutageDecision {
+interface OutageDecision {
   readonly admitted: boolean
   readonly closed: boolean
   readonly limitStates: readonly LimitState[]
@@ -181,7 +181,7 @@ export class OutageLimits {
 const ROUNDING_MS = 1e-6
 
 /** The state of a limit, and when the store reported it: monotonic, in ms. */
-export interface LastLimitState extends LimitState {
+interface LastLimitState extends LimitState {
   readonly atMs: number
 }
 

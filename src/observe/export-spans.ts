@@ -18,7 +18,6 @@ import {
   type SpanProcessor,
 } from '@opentelemetry/sdk-trace-base'
 
-/** The result of exporting a span. */
 export type SpanResult = 'exported' | 'failed' | 'dropped'
 
 /** The receiver of spans, and callbacks for results. */

@@ -42,7 +42,7 @@ export interface Logger {
 }
 
 /** How to open a log. */
-export interface LoggerOptions {
+interface LoggerOptions {
   readonly level: LogLevel
   /** The path of a file; null or absent: `destination`. */
   readonly file?: string | null
@@ -140,7 +140,7 @@ function timestamp(): string {
 }
 
 /** An error as it appears in the log. */
-export interface ErrorDescription {
+interface ErrorDescription {
   kind: string
   message: string
   code?: string

@@ -3,7 +3,6 @@
  * groups. Notifications travel between processes as JSON.
  */
 
-/** The groups of notifications. */
 export const NOTIFY_GROUPS = [
   'budget',
   'breaker',
@@ -16,7 +15,6 @@ export const NOTIFY_GROUPS = [
 /** A refused credential is reported at most once in this time. */
 export const REPORT_INTERVAL_MS = 3_600_000
 
-/** One of the groups. */
 export type NotifyGroup = (typeof NOTIFY_GROUPS)[number]
 
 /** Every type of notification. */
@@ -29,8 +27,7 @@ export const NOTIFICATION_TYPES = [
   'credential.refused',
 ] as const
 
-/** One of the types. */
-export type NotificationType = (typeof NOTIFICATION_TYPES)[number]
+type NotificationType = (typeof NOTIFICATION_TYPES)[number]
 
 /** An event. `data` contains names of the configuration, ids and figures; no secrets and no prompts. */
 export interface Notification {

@@ -32,7 +32,7 @@ export function keyOf(secret: string): Buffer {
 }
 
 /** The signed parts of a webhook. */
-export interface Signed {
+interface Signed {
   readonly id: string
   /** Time of sending, seconds since 1970. */
   readonly atSeconds: number

@@ -8,7 +8,7 @@ import { GuardBreaker, Guardrail, type Judge } from './guardrail.js'
 import type { Plugins } from './plugins.js'
 
 /** The key and account of a request. */
-export interface GuardedKey extends Pick<Identity, 'accountId' | 'email' | 'accountPath'> {
+interface GuardedKey extends Pick<Identity, 'accountId' | 'email' | 'accountPath'> {
   readonly labels: Readonly<Record<string, string>>
 }
 

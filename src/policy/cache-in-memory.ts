@@ -17,8 +17,7 @@ export interface EntryOwner {
   readonly route: string
 }
 
-/** The times of an entry. */
-export interface EntryTimes {
+interface EntryTimes {
   readonly storedAtMs: number
   readonly expiresAtMs: number
 }
@@ -60,7 +59,7 @@ export interface EntryFilter {
 }
 
 /** Why entries are dropped, as in `sluice_cache_evictions_total`. */
-export type DropReason = 'expired' | 'memory' | 'cleared' | 'revoked' | 'route'
+type DropReason = 'expired' | 'memory' | 'cleared' | 'revoked' | 'route'
 
 /** Whether the entry is one that the filter names. */
 export function matches({ accountId, keyId, model }: EntryOwner, filter: EntryFilter): boolean {

@@ -24,7 +24,7 @@ export interface CacheStore {
 }
 
 /** The current settings. */
-export interface SharedRepliesSettings {
+interface SharedRepliesSettings {
   /** Whether replies are kept in the store. */
   readonly store: boolean
   /** Maximum size of the replies in the store. */

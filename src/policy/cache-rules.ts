@@ -42,7 +42,7 @@ export function cacheTermsOf(header: string | undefined): CacheTerms {
 }
 
 /** A request that may be answered from the cache. */
-export interface CacheableRequest {
+interface CacheableRequest {
   readonly request: ChatRequest
   readonly operation: Endpoint['operation']
   /** The request continues a stored conversation. */

@@ -31,7 +31,7 @@ const NOT_KEPT: WireError = { kind: 'upstream_malformed', message: 'The reply is
 const STEP_CHARS = 256 * 1024
 
 /** The limits of a log. */
-export interface LogOptions {
+interface LogOptions {
   /** A larger reply is dropped unless it is shared. */
   readonly maxBytes: number
   /** Whether other requests wait for the same reply. */
@@ -130,7 +130,7 @@ function sizeOf(event: ChatEvent): number {
 }
 
 /** The events of a reply that was read whole. */
-export function eventsOf(reply: Reply): ChatEvent[] {
+function eventsOf(reply: Reply): ChatEvent[] {
   const { id, model, blocks, usage, reason, raw, stopSequence, serviceTier } = reply
   const events: ChatEvent[] = [{ type: 'start', id, model }]
   for (const [index, block] of blocks.entries()) addBlock(events, index, block)
@@ -223,7 +223,6 @@ export function replyOf(events: readonly ChatEvent[]): Reply | null {
   return fold.reply()
 }
 
-/** The client of a replay. */
 export interface ReplayClient {
   readonly clientCodec: ClientCodec
   readonly request: ChatRequest

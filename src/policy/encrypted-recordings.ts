@@ -21,7 +21,7 @@ import { WholeTexts } from './guardrail.js'
 import type { RuleSet } from './rules/rule-set.js'
 
 /** A chunk of a body with its time since the beginning of the request. */
-export type WireChunk =
+type WireChunk =
   | { readonly at_ms: number; readonly data: string }
   | { readonly at_ms: number; readonly base64: string }
 
@@ -184,8 +184,7 @@ export class RecordingSeal {
   }
 }
 
-/** Which recordings. */
-export interface RecordingFilter {
+interface RecordingFilter {
   readonly accountId?: string
   readonly sinceMs?: number
 }
@@ -329,7 +328,7 @@ class RecordingFiles implements Recordings {
 }
 
 /** The upstream's side of a recording, for `sluice emulate`. */
-export interface Cassette {
+interface Cassette {
   readonly version: 1
   readonly id: string
   readonly request: {

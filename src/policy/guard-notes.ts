@@ -2,7 +2,7 @@
 import type { GuardSide } from '../config/guardrail-config.js'
 
 /** The result of a judgement, as metrics and the ledger name it. */
-export type GuardVerdict = 'pass' | 'mask' | 'block' | 'report' | 'error' | 'unseen'
+type GuardVerdict = 'pass' | 'mask' | 'block' | 'report' | 'error' | 'unseen'
 
 /** One call of a guard, for the trace. Times are monotonic, in ms. */
 export interface GuardCall {
@@ -14,7 +14,7 @@ export interface GuardCall {
 }
 
 /** What a guardrail refused, without any of the text. */
-export interface Refusal {
+interface Refusal {
   /** The message for the client. */
   readonly message: string
   /** The path of the part, or `reply`; null if it is not known. */

@@ -29,7 +29,6 @@ interface Exchange {
   readonly read: (reply: JsonObject) => Verdict | null
 }
 
-/** A guard server. */
 export class GuardServer implements Judge {
   private readonly config: GuardrailConfig
   private readonly server: GuardServerConfig

@@ -9,7 +9,7 @@ import type { Steps } from '../formats/wire/steps.js'
 const MARK = '\uFDD0'
 
 /** Judges one text; returns what replaces it. */
-export type JudgeText = (text: string) => Steps<string>
+type JudgeText = (text: string) => Steps<string>
 
 /** The value of arguments; undefined if they are not JSON. */
 export function argumentsIn(json: string): JsonValue | undefined {
@@ -35,7 +35,7 @@ export function* judgedArguments(json: string, judge: JudgeText): Steps<string> 
 }
 
 /** The value with what `judge` replaces; the same value if it replaces nothing. */
-export function* judgedValue(value: JsonValue, judge: JudgeText): Steps<JsonValue> {
+function* judgedValue(value: JsonValue, judge: JudgeText): Steps<JsonValue> {
   if (typeof value === 'string') {
     if (!value.startsWith(MARK)) return yield* judge(value)
     const digits = value.slice(MARK.length)

@@ -14,7 +14,7 @@ export interface JudgedTexts {
 }
 
 /** Paths of the texts, for errors. */
-export type PathOf = (text: string, index: number) => string | undefined
+type PathOf = (text: string, index: number) => string | undefined
 
 /**
  * Runs the guardrails in order. Resolves with the texts if one of them was masked, else with null; rejects

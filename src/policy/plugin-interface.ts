@@ -82,7 +82,6 @@ export interface PluginObserver {
   readonly end?: (summary: PluginSummary, ctx: PluginContext) => void
 }
 
-/** A plugin. */
 export interface Plugin {
   readonly api: 1
   /** Letters, digits, dashes and underscores. */

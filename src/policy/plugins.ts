@@ -38,7 +38,7 @@ const MAX_OBSERVER_ERRORS = 10
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/
 
 /** Counts errors of plugins, and writes their lines. */
-export interface PluginServices {
+interface PluginServices {
   pluginError(plugin: string, hook: string): void
 }
 

@@ -38,7 +38,6 @@ export function replyJudge(reply: GuardedReply): ReplyJudge | null {
   return { open: (isWhole) => new ReplyGuard({ ...reply, guardrails }, isWhole) }
 }
 
-/** The guard of one reply. */
 class ReplyGuard implements EventGuard {
   blocked: EventGuard['blocked'] = undefined
   /** The first stage, which passes what it releases to the next one. */

@@ -80,7 +80,7 @@ export interface DataPlane {
 }
 
 /** Options of a data plane, from the process that starts it. */
-export interface DataPlaneOptions extends Observers {
+interface DataPlaneOptions extends Observers {
   /** The secret of the link that creates the first administrator; without it no link is offered. */
   readonly setUpSecret?: string
   /** Receives that link, once for all processes with the same secret. */
@@ -328,7 +328,7 @@ const LAME_DUCK = { share: 1 / 10, maxMs: 5000 }
 const LAME_DUCK_REPLACED = { share: 1 / 3, maxMs: 10_000 }
 
 /** How the requests of a listener end. */
-export interface DrainRequestsOptions {
+interface DrainRequestsOptions {
   /** The time for all requests, in ms; the lame-duck phase is a part of it. */
   readonly drainMs: number
   /** Another process listens on the same address. */

@@ -17,7 +17,7 @@ const HIGH_SHARE = 0.05
 const NORMAL_SHARE = 0.01
 
 /** What the watch uses. */
-export interface ErrorRateOptions {
+interface ErrorRateOptions {
   /** The metrics of all processes, in Prometheus's text format. */
   readonly metrics: () => Promise<string>
   /** Its `notify` tells whether a receiver is configured. */

@@ -15,7 +15,7 @@ import { isClosed, sendReply } from '../http/respond.js'
 import type { Store } from '../store/store.js'
 
 /** Parts from the caller that assembles the process. */
-export interface AdminParts extends Omit<AdminServices, 'version' | 'now' | 'store'> {
+interface AdminParts extends Omit<AdminServices, 'version' | 'now' | 'store'> {
   /** The port of this process. */
   readonly listen: 'data' | 'ops'
   /** Called at the first request. */

@@ -16,7 +16,7 @@ import { WorkQueue } from '../dashboard/server/work-queue.js'
 import { errorBody } from '../formats/wire/openai/error-body.js'
 
 /** Parts from the caller that assembles the process. */
-export type DashboardParts = Omit<DashboardOptions, 'version' | 'folder'>
+type DashboardParts = Omit<DashboardOptions, 'version' | 'folder'>
 
 /** The range of the figures in lists, and of usage by default. */
 const SHOWN_MS = 30 * 86_400_000

@@ -5,7 +5,7 @@
 import type { Logger } from '../observe/log.js'
 
 /** The handlers of signals, and the signals that start a drain. */
-export interface SignalOptions {
+interface SignalOptions {
   log: Logger
   /** Ends the work; the process exits with 0 when it resolves and with 1 when it rejects. */
   drain: () => Promise<void>

@@ -17,7 +17,6 @@ const MAX_BYTES = 1_048_576
 /** Minimum time between two log lines about one issuer. */
 const LOG_EVERY_MS = 60_000
 
-/** The workload identities of one process. */
 export class WorkloadIdentities {
   private readonly authenticator: Authenticator
   private readonly store: Store

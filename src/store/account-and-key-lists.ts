@@ -34,7 +34,7 @@ export const ACCOUNT_COLUMNS = [
   'parent',
 ] as const
 /** One of them. */
-export type AccountColumn = (typeof ACCOUNT_COLUMNS)[number]
+type AccountColumn = (typeof ACCOUNT_COLUMNS)[number]
 
 /** A part of a sorted list. */
 export interface SortedQuery<Column extends string> {
@@ -79,7 +79,6 @@ export interface AccountQuery extends SortedQuery<AccountColumn> {
 /** What a key or an account used. */
 export type Use = Pick<KeyUse, 'requests' | 'costNanoUsd' | 'unpriced'>
 
-/** A key of a list. */
 export interface ListedKey {
   readonly key: ApiKey
   readonly accountName: string
@@ -88,7 +87,6 @@ export interface ListedKey {
   readonly lastUsedAtMs: number | null
 }
 
-/** An account of a list. */
 export interface ListedAccount {
   readonly account: Account
   /** The name of its parent; null for none. */
@@ -97,7 +95,6 @@ export interface ListedAccount {
   readonly use: Use
 }
 
-/** A page of a sorted list. */
 export interface SortedPage<Item> {
   readonly items: readonly Item[]
   /** Place of the last item; null on the last page. */
@@ -144,7 +141,6 @@ export interface KeyFigures {
   readonly lastUsedAtMs: (key: ApiKey) => number | undefined
 }
 
-/** The rows of a page of keys. */
 export function pageOfKeys<Row extends KeyRow>(
   rows: Iterable<Row>,
   query: KeyQuery,
@@ -197,7 +193,6 @@ function keyFilter(query: KeyQuery): (row: KeyRow) => boolean {
   }
 }
 
-/** The rows of a page of accounts. */
 export function pageOfAccounts<Row extends Omit<ListedAccount, 'use'>>(
   rows: Iterable<Row>,
   query: AccountQuery,
@@ -324,7 +319,6 @@ export function useByAccount(uses: Iterable<KeyUse>): Map<string, Use> {
   return sums
 }
 
-/** The ids of the keys of each account. */
 export function idsByAccount(rows: readonly KeyRow[]): [accountId: string, keyIds: string[]][] {
   const owned = new Map<string, string[]>()
   for (const { key } of rows) {

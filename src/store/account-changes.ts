@@ -53,7 +53,7 @@ export type AccountDecision<Reason> =
   { readonly write: AccountWrites } | { readonly refuse: Reason }
 
 /** A decision about many members and keys. */
-export type DecisionSteps<Reason> = Steps<AccountDecision<Reason>>
+type DecisionSteps<Reason> = Steps<AccountDecision<Reason>>
 
 /** The steps of any decision. */
 export function* decisionSteps<Reason>(
@@ -101,7 +101,6 @@ export type AccountChangeResult<Reason> =
   | { readonly kind: 'refused'; readonly reason: Reason }
   | { readonly kind: 'conflict'; readonly conflict: AccountConflict }
 
-/** A change of one account. */
 export interface AccountChange<Reason> {
   readonly accountId: string
   readonly reads?: AccountReads

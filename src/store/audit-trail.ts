@@ -53,7 +53,7 @@ export function withReason({ after = null, reason }: AuditEntry): JsonObject | n
 }
 
 /** Conditions that an entry must meet; absent members are not checked. */
-export interface AuditFilter {
+interface AuditFilter {
   /** As a whole; `command line` is every user of it. */
   readonly actor?: string
   /** As a whole, or the part before a dot: `key` or `key.` for `key.revoke`. */

@@ -32,7 +32,7 @@ export interface KeyTable {
 }
 
 /** The parts of an engine. */
-export interface StoreParts extends Pick<
+interface StoreParts extends Pick<
   Store,
   | 'id'
   | 'isNew'
@@ -57,7 +57,6 @@ export interface StoreParts extends Pick<
   readonly keys: KeyTable
 }
 
-/** The store. */
 export function buildStore({ accounts, keys, ...parts }: StoreParts): Store {
   return {
     ...parts,

@@ -23,7 +23,6 @@ export const ENTRY_COLUMNS = [
 /** One of them. */
 export type EntryColumn = (typeof ENTRY_COLUMNS)[number]
 
-/** An order of entries. */
 export interface EntryOrder {
   readonly column: EntryColumn
   readonly isDescending: boolean

@@ -13,7 +13,7 @@ export class CannotOpen extends Error {}
 export class CannotCopy extends Error {}
 
 /** A record is damaged, or disappeared. */
-export class DamagedRecord extends Error {}
+class DamagedRecord extends Error {}
 
 /** Whether a failure of the store is a damaged record: the store itself works. */
 export function isDamaged(error: unknown): boolean {

@@ -53,7 +53,7 @@ const TRIM = `DELETE FROM known_keys WHERE at_ms < ? OR name IN
   (SELECT name FROM known_keys ORDER BY at_ms DESC LIMIT -1 OFFSET ${MAX_KEYS})`
 
 /** Options of `KnownKeys.open`. */
-export interface KnownKeysOptions {
+interface KnownKeysOptions {
   /** A folder of this machine that outlives the process. */
   readonly folder: string
   /** The id of this run of the gateway, the same for all its workers. */
@@ -64,7 +64,7 @@ export interface KnownKeysOptions {
 }
 
 /** A look-up and its age. */
-export interface KnownKey {
+interface KnownKey {
   readonly lookup: KeyLookup
   readonly ageMs: number
 }

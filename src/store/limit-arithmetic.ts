@@ -33,7 +33,7 @@ function rateRetryMs(units: number, perMinute: number, cost: number): number {
 }
 
 /** A budget in its running day, week or month, in nano-dollars. */
-export interface BudgetUse {
+interface BudgetUse {
   readonly limit: number
   /** Includes `reserved`. */
   readonly spent: number
@@ -86,7 +86,6 @@ interface LimitLevel {
 /** The kinds of budgets, and their periods. */
 export const BUDGET_PERIODS = { usd_day: 'day', usd_week: 'week', usd_month: 'month' } as const
 
-/** The kind of a budget. */
 export type BudgetKind = keyof typeof BUDGET_PERIODS
 
 const DAY_MS = 86_400_000

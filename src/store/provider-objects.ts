@@ -3,7 +3,6 @@
  * account that created each: several accounts share one account at the provider.
  */
 
-/** One object of a provider. */
 export interface ProviderObject {
   /** The name of the upstream in the configuration. */
   readonly upstream: string

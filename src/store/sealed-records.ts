@@ -17,7 +17,7 @@ export interface RecordHead {
   readonly model: string
   readonly atMs: number
   readonly expiresAtMs: number
-  /** JSON without any text of a conversation, at most `MAX_INFO` characters; '' for nothing. */
+  /** JSON without any text of a conversation; '' for nothing. */
   readonly info: string
   /** Size of the value. */
   readonly bytes: number
@@ -27,9 +27,6 @@ export interface RecordHead {
 export interface SealedRecord extends Omit<RecordHead, 'bytes'> {
   readonly value: Uint8Array
 }
-
-/** Maximum length of `RecordHead.info`. */
-export const MAX_INFO = 4_096
 
 /** Maximum number of heads in a list. */
 export const MAX_LISTED_RECORDS = 10_000
@@ -63,7 +60,6 @@ export interface SealedRecords {
   sweep(nowMs: number): Promise<number>
 }
 
-/** Whether a record is one that the filter selects. */
 export function isSelected(head: RecordHead, filter: RecordFilter): boolean {
   const { id, accountId, keyId, model, sinceMs, untilMs } = filter
   return (

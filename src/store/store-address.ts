@@ -1,7 +1,7 @@
 /** Parses the address of a store: Redis or a SQLite file. */
 
 /** A server's address. */
-export interface RedisHost {
+interface RedisHost {
   readonly host: string
   readonly port: number
 }
@@ -30,7 +30,7 @@ export interface RedisAddress {
 }
 
 /** Why an address is invalid; never contains it, since it may hold a password. */
-export interface BadRedisUrl {
+interface BadRedisUrl {
   readonly problem: string
 }
 
@@ -177,7 +177,7 @@ function decode(text: string): string | null {
 }
 
 /** The path as written, or the reason why it cannot be a store. */
-export type SqliteAddress = { readonly path: string } | { readonly problem: string }
+type SqliteAddress = { readonly path: string } | { readonly problem: string }
 
 const EXAMPLE = 'as in sqlite:./data/sluice.db'
 

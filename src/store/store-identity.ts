@@ -12,7 +12,7 @@ import { isRedisUrl } from './store-address.js'
 import type { Store, StoreOptions } from './store.js'
 
 /** The address of a store and the folder with the file of its id. */
-export interface ExpectedStore extends StoreOptions {
+interface ExpectedStore extends StoreOptions {
   /** As in the configuration's `store`. */
   readonly url: string
   /** A folder of this machine that outlives the process; created if it does not exist, with mode 0700. */

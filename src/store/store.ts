@@ -180,7 +180,6 @@ export interface CachedValue {
   readonly expiresAtMs: number
 }
 
-/** A value to store. */
 export interface NamedValue extends CachedValue {
   /** 1 to 200 characters without spaces. */
   readonly name: string

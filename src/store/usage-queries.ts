@@ -135,7 +135,6 @@ export interface KeyUseQuery {
   readonly toMs: number
 }
 
-/** The usage of a key. */
 export interface KeyUse {
   readonly accountId: string
   readonly keyId: string
@@ -188,7 +187,6 @@ export const ACCOUNT_FIGURES = [
   'unpriced',
 ] as const satisfies readonly (keyof AccountUse)[]
 
-/** The use of one entry. */
 export function useOfEntry(entry: LedgerEntry, month: number): AccountUse {
   const { accountId, accountPath, keyId, model, labels, usage, costNanoUsd, source } = entry
   return {
@@ -244,7 +242,6 @@ export interface EntryQuery extends Omit<EntryFilter, 'accountId' | 'requestId'>
   readonly limit: number
 }
 
-/** A page of entries. */
 export interface EntryPage {
   readonly entries: readonly LedgerEntry[]
   /** The cursor of the next page; null on the last. A page may be short, or empty, and not the last. */

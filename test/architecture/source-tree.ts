@@ -18,6 +18,8 @@ export interface Import {
   readonly isPackage: boolean
   /** Only types are imported. */
   readonly isType: boolean
+  /** What a static import takes from the file, by the names that it has there. */
+  readonly names: readonly string[]
   readonly line: number
 }
 
@@ -38,16 +40,17 @@ const DYNAMIC = /\bimport\(\s*(?:'([^']*)')?|\brequire\(\s*'([^']+)'/g
 /** Imports of the file, in order; a dynamic import of a computed name has the target `?`. */
 export function importsOf({ path, text }: Source): Import[] {
   const found: Import[] = []
-  const add = (specifier: string, isType: boolean, at: number): void => {
+  const add = (specifier: string, isType: boolean, at: number, clause?: string): void => {
     const isPackage = !specifier.startsWith('.')
     const target = isPackage
       ? specifier
       : posix.join(posix.dirname(path), specifier).replace(/\.js$/, '.ts')
-    found.push({ target, isPackage, isType, line: text.slice(0, at).split('\n').length })
+    const line = text.slice(0, at).split('\n').length
+    found.push({ target, isPackage, isType, line, names: namesIn(clause) })
   }
   for (const match of text.matchAll(STATIC)) {
     const [, type, clause, specifier] = match
-    add(specifier ?? '?', type !== undefined || namesOnlyTypes(clause), match.index)
+    add(specifier ?? '?', type !== undefined || namesOnlyTypes(clause), match.index, clause)
   }
   const code = withoutComments(text)
   for (const match of code.matchAll(DYNAMIC)) add(match[1] ?? match[2] ?? '?', false, match.index)
@@ -55,13 +58,22 @@ export function importsOf({ path, text }: Source): Import[] {
 }
 
 function namesOnlyTypes(clause: string | undefined): boolean {
-  if (clause?.startsWith('{') !== true) return false
-  const names = clause
+  const parts = partsOf(clause)
+  return parts.length > 0 && parts.every((part) => part.startsWith('type '))
+}
+
+function namesIn(clause: string | undefined): string[] {
+  return partsOf(clause).map((part) => part.replace(/^type /, '').replace(/ as .*$/, ''))
+}
+
+/** `a as b` and `type C` of `{ a as b, type C }`. */
+function partsOf(clause: string | undefined): string[] {
+  if (clause?.startsWith('{') !== true) return []
+  return clause
     .slice(1, -1)
     .split(',')
-    .map((name) => name.trim())
-    .filter((name) => name !== '')
-  return names.length > 0 && names.every((name) => name.startsWith('type '))
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
 }
 
 /** The text with comments replaced by blanks; lines keep their numbers. */

@@ -20,7 +20,7 @@ export type AuthResult =
   | TokenRefusal
 
 /** Why a token of a workload is refused. */
-export type TokenRefusal = Extract<ErrorKind, `jwt_${string}`>
+type TokenRefusal = Extract<ErrorKind, `jwt_${string}`>
 
 /** The result of a lookup, reduced to the values that requests need. */
 export type KeyResult =
@@ -32,7 +32,6 @@ export type KeyResult =
 /** What begins the digest of a token; that of a key is hex. */
 export const TOKEN_DIGEST = 'jwt:'
 
-/** Whether a digest is that of a token. */
 export function isTokenDigest(digest: string): boolean {
   return digest.startsWith(TOKEN_DIGEST)
 }

@@ -26,7 +26,7 @@ import { KeyLookups, LookupQueueFull } from './key-lookups.js'
 import { WrongKeyThrottle } from './wrong-key-throttle.js'
 
 /** The dependencies of an `Authenticator`. */
-export interface AuthenticatorOptions {
+interface AuthenticatorOptions {
   readonly store: Pick<Store, 'findKey' | 'subscribe'>
   /** Called for every request, so that a reload of the configuration takes effect at once. */
   readonly settings: () => AuthConfig

@@ -19,7 +19,7 @@ export interface KeysInUse {
 }
 
 /** The callbacks that the checks use. */
-export interface RunningRequestChecksOptions {
+interface RunningRequestChecksOptions {
   readonly inUse: KeysInUse
   /** The cached result, of any age. */
   readonly cached: (digest: string) => KeyResult | undefined

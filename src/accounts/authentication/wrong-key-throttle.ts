@@ -32,7 +32,7 @@ interface Count {
 }
 
 /** How many wrong keys an address may send. */
-export interface FailureRate {
+interface FailureRate {
   readonly burst: number
   readonly perSecond: number
 }

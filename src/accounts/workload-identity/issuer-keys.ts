@@ -46,7 +46,7 @@ export interface IssuerKeysOptions {
 }
 
 /** The source of the keys, and the times of `identity[].jwks`. */
-export type KeySource = Pick<WorkloadIdentity, 'issuer' | 'jwks_uri' | 'jwks_file' | 'jwks'>
+type KeySource = Pick<WorkloadIdentity, 'issuer' | 'jwks_uri' | 'jwks_file' | 'jwks'>
 
 /** The keys of one issuer, of all identities with the same source. */
 export class IssuerKeys {

@@ -16,7 +16,7 @@ const COMPACT = /^[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*){2}(?:(?:\.[A-Za-z0-9_-]*){2
 const JWS_PARTS = 3
 
 /** How keys of an algorithm look: the type of the key, and its curves. */
-export interface KeyForm {
+interface KeyForm {
   readonly kty: 'RSA' | 'EC' | 'OKP'
   /** Null for RSA. */
   readonly curve: string | null

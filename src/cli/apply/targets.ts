@@ -47,7 +47,7 @@ export interface Target {
 }
 
 /** The settings of the command. */
-export interface TargetSettings {
+interface TargetSettings {
   readonly values: readonly JsonValue[]
   readonly prune: boolean
   readonly managedBy: string

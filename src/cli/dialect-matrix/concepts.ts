@@ -22,7 +22,7 @@ export interface RequestGroup {
 }
 
 /** A feature of a request in another client format. */
-export interface ClientConcept {
+interface ClientConcept {
   /** Markdown. */
   readonly name: string
   /** Further members of the plain request that the concept needs. */

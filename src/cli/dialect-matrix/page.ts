@@ -26,7 +26,7 @@ import { translateReply } from '../../gateway/streams/whole-reply.js'
 import { parseObject } from '../../formats/wire/json/parse-body.js'
 
 /** A column of the page: a dialect and its example model. */
-export interface Column {
+interface Column {
   readonly dialect: DialectName
   readonly title: string
   readonly model: string

@@ -453,7 +453,6 @@ const TOOLS_GROUP: readonly RequestGroup[] = [
   },
 ]
 
-/** All groups. */
 export const REQUEST_GROUPS: readonly RequestGroup[] = [
   ...SETTINGS,
   ...TOOLS_GROUP,

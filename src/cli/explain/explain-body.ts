@@ -21,10 +21,9 @@ import { parseObject } from '../../formats/wire/json/parse-body.js'
  * `rejected`: the request is refused because of it. `no effect`: the upstream receives the same without it.
  * `unknown`: not examined, because the messages are refused.
  */
-export type Outcome = 'kept' | 'emulated' | 'lost' | 'rejected' | 'no effect' | 'unknown'
+type Outcome = 'kept' | 'emulated' | 'lost' | 'rejected' | 'no effect' | 'unknown'
 
-/** The outcome for one field. */
-export interface FieldOutcome {
+interface FieldOutcome {
   readonly path: string
   readonly outcome: Outcome
   /** The reason, or the equivalent; null if there is none. */
@@ -44,7 +43,7 @@ export interface BodyExplanation {
 }
 
 /** The target of the request. */
-export interface BodyRoute {
+interface BodyRoute {
   readonly upstream: UpstreamConfig
   /** The model that is requested from the upstream. */
   readonly model: string

@@ -23,7 +23,7 @@ export interface BudgetTerms {
 }
 
 /** A model that a budget cannot bound; `llama*` means a prefix. */
-export interface Unbounded {
+interface Unbounded {
   readonly model: string
   readonly upstream: string
   readonly terms: BudgetTerms

@@ -26,7 +26,7 @@ import {
 } from '../../gateway/upstreams/choose-openai-endpoint.js'
 
 /** One upstream that may serve the model. */
-export interface CandidateExplanation {
+interface CandidateExplanation {
   readonly upstream: string
   /** The model that is requested from it. */
   readonly model: string
@@ -104,7 +104,7 @@ function appliesTo(
 }
 
 /** The target of copies, and their share. */
-export interface ShadowExplanation {
+interface ShadowExplanation {
   readonly upstream: string
   /** The model that is requested from it. */
   readonly model: string

@@ -33,7 +33,7 @@ export interface LosingKey {
 }
 
 /** A feature of requests that their new target does not support. */
-export interface Untranslated {
+interface Untranslated {
   readonly model: string
   /** The client's format. */
   readonly format: string
@@ -45,7 +45,7 @@ export interface Untranslated {
 }
 
 /** The same, if the request is refused because of it. */
-export interface Refused extends Untranslated {
+interface Refused extends Untranslated {
   readonly message: string
 }
 
@@ -159,7 +159,7 @@ export interface FlowTarget {
 }
 
 /** A share of a request that moves from one target to another; null: no route matches it. */
-export interface Flow {
+interface Flow {
   readonly from: FlowTarget | null
   readonly to: FlowTarget | null
   /** 0 to 1. */
@@ -226,7 +226,7 @@ function transport(losing: readonly Share[], gaining: readonly Share[]): Flow[] 
 }
 
 /** The costs of a model's requests, in US dollars. */
-export interface ModelCost {
+interface ModelCost {
   readonly model: string
   readonly before_usd: number
   readonly after_usd: number

@@ -36,7 +36,7 @@ const SCHEMA: JsonObject = {
 }
 
 /** The properties of a request outside its sketch. */
-export interface SampledHead {
+interface SampledHead {
   readonly model: string
   readonly stream: boolean
   readonly sketch: RequestShape

@@ -7,7 +7,7 @@ import { NO_SUCH_MODEL, WITH_WRONG_KEY } from './rehearsal-gateway.js'
 import { Mismatch, type RehearsalClient } from './rehearsal-client.js'
 
 /** The outcome of a check that does not fail; `loss`: the upstream works without this feature. */
-export interface CheckOutcome {
+interface CheckOutcome {
   readonly result: 'pass' | 'loss' | 'skipped'
   /** Additional information; may be empty. */
   readonly detail: string

@@ -23,7 +23,6 @@ import { stringifyExact } from '../../formats/wire/json/exact-numbers.js'
 /** The client formats that can be rehearsed. */
 export const FORMATS = ['chat', 'messages', 'responses', 'gemini'] as const
 
-/** The name of a client format. */
 export type FormatName = (typeof FORMATS)[number]
 
 const DIALECTS: Readonly<Record<FormatName, { dialect: DialectName; family: ModelFamily }>> = {
@@ -34,7 +33,7 @@ const DIALECTS: Readonly<Record<FormatName, { dialect: DialectName; family: Mode
 }
 
 /** A request to the gateway. */
-export interface Wire {
+interface Wire {
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
@@ -47,7 +46,6 @@ export interface ClientError {
   readonly message: string
 }
 
-/** One client format. */
 export class Format {
   readonly name: FormatName
   private readonly dialect: DialectName
@@ -170,7 +168,7 @@ export class Reading implements EventSink {
 }
 
 /** A stream that is being decoded. */
-export interface StreamReading {
+interface StreamReading {
   readonly reading: Reading
   write(chunk: Buffer): void
   /** The connection has ended. */

@@ -17,7 +17,7 @@ import type { ClientError, Format, Reading } from './client-format.js'
 import type { RehearsalGateway } from './rehearsal-gateway.js'
 
 /** The outcome of a request. Exactly one of `reply` and `failure` is set. */
-export interface ReceivedReply {
+interface ReceivedReply {
   readonly status: number
   readonly reply: Reply | null
   /** Why there is no complete reply. */
@@ -45,8 +45,7 @@ export class Untranslatable extends Error {
   }
 }
 
-/** Options of a client. */
-export interface RehearsalClientOptions {
+interface RehearsalClientOptions {
   readonly gateway: RehearsalGateway
   readonly format: Format
   readonly ceiling: CostCeiling

@@ -30,7 +30,6 @@ export const NO_SUCH_MODEL = 'sluice-rehearsal-no-such-model'
 export const WITH_WRONG_KEY = 'sluice-rehearsal-wrong-key'
 const WRONG_KEY = 'sk-sluice-rehearsal-invalid'
 
-/** The gateway of a rehearsal. */
 export interface RehearsalGateway {
   readonly origin: string
   readonly secret: string

@@ -48,7 +48,6 @@ const TRUE_OR_FALSE = textType((text) => text === 'true' || text === 'false', {
 /** Repetitions of a change that another one overtook. */
 const MAX_TRIES = 20
 
-/** The routes. */
 export function accountRoutes(services: AdminServices): AdminRoute[] {
   const fields = accountFields('NAME', services.snapshot().config.plans)
   const own = { path: '/accounts/{name}', scopes: ['accounts:write'] } as const

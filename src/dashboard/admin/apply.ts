@@ -49,7 +49,6 @@ const APPLY_FIELDS: Fields = {
   },
 }
 
-/** The route. */
 export function applyRoutes(services: AdminServices): AdminRoute[] {
   return [
     {

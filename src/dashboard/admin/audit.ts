@@ -13,7 +13,6 @@ import {
   type ReadPage,
 } from './usage.js'
 
-/** The routes. */
 export function auditRoutes(services: AdminServices): AdminRoute[] {
   return [
     {

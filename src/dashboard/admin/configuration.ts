@@ -27,7 +27,6 @@ const PLAN_FIELDS: Fields = {
   config: { type: YAML, means: 'The YAML text of the other configuration.' },
 }
 
-/** The routes. */
 export function configurationRoutes(services: AdminServices): AdminRoute[] {
   return [
     {

@@ -33,7 +33,7 @@ export interface ChangeContext {
 export type Differences = Readonly<Record<string, readonly [JsonValue, JsonValue]>>
 
 /** A decided change of one object. `unchanged` has no entry. */
-export interface Decided<Item> {
+interface Decided<Item> {
   readonly kind: 'create' | 'change' | 'unchanged'
   readonly item: Item
   readonly differences: Differences
@@ -86,7 +86,7 @@ export function changeEntry(
 }
 
 /** Names of parents by id: those of the account before and after a change. */
-export type ParentNames = ReadonlyMap<string, string>
+type ParentNames = ReadonlyMap<string, string>
 
 /** The name of the account's parent; null for none. */
 export function parentName({ parentId }: Account, parents: ParentNames): string | null {
@@ -173,13 +173,13 @@ export function freshKey(digest?: string): FreshKey {
 }
 
 /** A decided change of a key: the records to write, beside the item. */
-export interface DecidedKey extends Decided<ApiKey> {
+interface DecidedKey extends Decided<ApiKey> {
   readonly newKeys: readonly ApiKey[]
   readonly keys: readonly ApiKey[]
 }
 
 /** What a change of a key needs. */
-export interface KeyWish {
+interface KeyWish {
   readonly name: string
   readonly values: JsonObject
   readonly fresh: FreshKey

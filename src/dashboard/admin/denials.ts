@@ -26,7 +26,6 @@ const REASON = textType((text) => text.length <= 500 && !/\p{Cc}/u.test(text), {
   fix: 'Send one line of at most 500 characters.',
 })
 
-/** The fields of a denial. */
 export const DENIAL_FIELDS: Fields = {
   id: { type: SHOWN_TEXT, means: 'The id of the denial.', readOnly: true },
   identity: { type: SUBJECT, means: 'An entry of `identity` in the configuration.' },
@@ -38,7 +37,6 @@ export const DENIAL_FIELDS: Fields = {
   etag: { type: SHOWN_TEXT, means: 'The entity tag.', readOnly: true },
 }
 
-/** The routes. */
 export function denialRoutes(services: AdminServices): AdminRoute[] {
   const scopes = ['keys:write'] as const
   const one = { path: '/denials/{id}', scopes }

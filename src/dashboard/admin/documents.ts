@@ -13,8 +13,7 @@ import { Faults, readObject, type Fields } from './field-types.js'
 import { accountFields, DIGEST, isShownName, KEY_FIELDS, MEMBER_FIELDS } from './objects.js'
 
 /** The kinds of documents, in the order in which those of one account are applied. */
-export const KINDS = ['Account', 'Member', 'Key'] as const
-/** A kind of document. */
+const KINDS = ['Account', 'Member', 'Key'] as const
 export type DocumentKind = (typeof KINDS)[number]
 
 /** The label with the name of who made an object. */

@@ -7,7 +7,6 @@ import { nearest } from '../../config/config-problem.js'
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
 import type { FieldFault } from './problem-details.js'
 
-/** The type of a field. */
 export interface FieldType<Value extends JsonValue = JsonValue> {
   /** Its JSON Schema. */
   readonly schema: JsonObject
@@ -20,7 +19,7 @@ export interface FieldType<Value extends JsonValue = JsonValue> {
 }
 
 /** A field of an object. */
-export interface Field {
+interface Field {
   readonly type: FieldType
   readonly means: string
   /** The value of an absent field; without one the field is required, unless it is `optional`. */
@@ -64,7 +63,7 @@ export class Faults {
 }
 
 /** The current values of an object, of which read-only fields may be sent back; null for a new one. */
-export type Current = JsonObject | null
+type Current = JsonObject | null
 
 /**
  * The values of the writable fields of a whole object, defaults included. `path` is that of the object, with
@@ -284,7 +283,7 @@ export const TIME: FieldType<string> = {
 }
 
 /** Ms since 1970 of a time of RFC 3339; null for another text, and for a date that does not exist. */
-export function timeOf(text: string): number | null {
+function timeOf(text: string): number | null {
   const [, day, hour] =
     /^(\d{4}-\d\d-\d\d)[Tt]((?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d))$/.exec(
       text,
@@ -306,7 +305,6 @@ export function orNull<Value extends JsonValue>(type: FieldType<Value>): FieldTy
   }
 }
 
-/** A list. */
 export function listType(
   item: FieldType,
   { most, least = 0 }: { most: number; least?: number },
@@ -328,7 +326,6 @@ export function listType(
   }
 }
 
-/** An object with these fields. */
 export function objectType(fields: Fields): FieldType<JsonObject> {
   return {
     schema: schemaOf(fields),
@@ -345,7 +342,6 @@ export function objectType(fields: Fields): FieldType<JsonObject> {
   }
 }
 
-/** The JSON Schema of an object. */
 export function schemaOf(fields: Fields): JsonObject {
   const entries = Object.entries(fields)
   const required = entries.filter(([, { default: usual, optional, readOnly }]) => {

@@ -73,7 +73,6 @@ const ROTATION_FIELDS: Fields = {
   },
 }
 
-/** The routes. */
 export function keyRoutes(services: AdminServices): AdminRoute[] {
   const path = '/accounts/{name}/keys/{key_name}'
   const own = { path, scopes: ['keys:write'] } as const

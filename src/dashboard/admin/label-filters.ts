@@ -4,7 +4,6 @@ import type { JsonValue } from '../../formats/chat/json.js'
 import { textType } from './field-types.js'
 import type { Parameter } from './route.js'
 
-/** The parameter. */
 export const LABEL_FILTER: Parameter = {
   type: textType((text) => LABEL_NAME.test(text.split('=', 1)[0] ?? ''), {
     fix: 'Send NAME=VALUE or NAME.',
@@ -14,7 +13,7 @@ export const LABEL_FILTER: Parameter = {
 }
 
 /** A label that must be there. `value` null: with any value. */
-export interface LabelFilter {
+interface LabelFilter {
   readonly name: string
   readonly value: string | null
 }

@@ -27,7 +27,6 @@ import { accountNamed, sees } from './token-access.js'
 /** Lifetime of an invitation. */
 const INVITATION_MS = 86_400_000
 
-/** The routes. */
 export function memberRoutes(services: AdminServices): AdminRoute[] {
   const own = { path: '/accounts/{name}/members/{email}', scopes: ['accounts:write'] } as const
   return [

@@ -36,7 +36,6 @@ import {
 const COUNT = numberType(1, 1_000_000_000)
 const USD = numberType(0, 1_000_000, { isWhole: false })
 
-/** The fields of limits. */
 export const LIMIT_FIELDS: Fields = {
   requests_per_minute: { type: COUNT, means: 'Requests per minute.', optional: true },
   tokens_per_minute: {
@@ -139,7 +138,6 @@ export function accountFields(name: string, plans: Plans): Fields {
 /** The fields of the limits of an account, as an object of their own. */
 export const ACCOUNT_LIMIT_FIELDS: Fields = { ...ACCOUNT_NAMED, ...LIMIT_FIELDS, ...ETAG }
 
-/** The fields of a member. */
 export const MEMBER_FIELDS: Fields = {
   ...ACCOUNT_NAMED,
   email: { type: SHOWN_TEXT, means: 'The e-mail address, in lower case.', readOnly: true },
@@ -160,7 +158,6 @@ export const DIGEST = textType((text) => /^[0-9a-f]{64}$/.test(text), {
   schema: { pattern: '^[0-9a-f]{64}$' },
 })
 
-/** The fields of a key. */
 export const KEY_FIELDS: Fields = {
   id: { type: SHOWN_TEXT, means: 'The id of the key.', readOnly: true },
   ...ACCOUNT_NAMED,
@@ -210,7 +207,6 @@ export function accountValues(account: Account, parent: string | null): JsonObje
   }
 }
 
-/** The object of an account. */
 export function accountObject(account: Account, parent: string | null): JsonObject {
   const { id, name, createdAtMs, updatedAtMs = createdAtMs } = account
   return {
@@ -267,7 +263,6 @@ export function memberTag(member: Member): string {
   return etagOf('member', accountId, userId, updatedAtMs, memberValues(member))
 }
 
-/** The object of a member. */
 export function memberObject(
   member: Member,
   { account, user }: { readonly account: string; readonly user: User | null },
@@ -318,7 +313,6 @@ export function keyTag(key: ApiKey): string {
   return etagOf('key', id, digest, updatedAtMs, revokedAtMs, keyValues(key))
 }
 
-/** The object of a key. */
 export function keyObject(
   key: ApiKey,
   of: { readonly account: string; readonly lastUsedAtMs: number | null; readonly nowMs: number },
@@ -374,7 +368,7 @@ export function limitsIn(values: JsonValue | undefined): KeyLimits | null {
 }
 
 /** The labels in values, sorted; null for none. */
-export function labelsIn({ labels }: JsonObject): Record<string, string> | null {
+function labelsIn({ labels }: JsonObject): Record<string, string> | null {
   const given = isObject(labels) ? Object.entries(labels) : []
   if (given.length === 0) return null
   const sorted = given.sort(([a], [b]) => (a < b ? -1 : 1))

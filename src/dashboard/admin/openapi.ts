@@ -36,7 +36,6 @@ const OPENAPI_ROUTE: JsonObject = {
   },
 }
 
-/** The document. */
 export function openapiDocument(routes: readonly AdminRoute[], version: string): JsonObject {
   const paths: Record<string, JsonObject> = { '/openapi.json': OPENAPI_ROUTE }
   for (const route of routes) {

@@ -36,7 +36,7 @@ import type { Actor } from './services.js'
 import { ensureUser, signOutWithoutRole } from './members.js'
 
 /** What to apply, and for whom. */
-export interface ApplyOptions {
+interface ApplyOptions {
   readonly store: Store
   readonly plans: Plans
   readonly now: () => number
@@ -80,7 +80,7 @@ export interface Applied {
 }
 
 /** An account with the documents about it. */
-export interface Group {
+interface Group {
   readonly name: string
   /** Its id; that of a new account was made for this plan. */
   id: string

@@ -29,7 +29,7 @@ export const PROBLEMS = {
 } as const satisfies Record<string, readonly [status: number, title: string]>
 
 /** The name of an error. */
-export type ProblemKind = keyof typeof PROBLEMS
+type ProblemKind = keyof typeof PROBLEMS
 
 /** One wrong field. */
 export interface FieldFault {
@@ -42,7 +42,7 @@ export interface FieldFault {
 }
 
 /** Members of a problem besides those of its kind. */
-export interface ProblemMembers {
+interface ProblemMembers {
   readonly field?: string
   readonly fix?: string
   readonly errors?: readonly Omit<FieldFault, 'kind'>[]

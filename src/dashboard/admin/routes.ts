@@ -11,7 +11,6 @@ import type { AdminServices } from './services.js'
 import { tokenRoutes } from './tokens.js'
 import { usageRoutes } from './usage.js'
 
-/** All routes. */
 export function adminRoutes(services: AdminServices): AdminRoute[] {
   return [
     ...accountRoutes(services),

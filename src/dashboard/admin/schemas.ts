@@ -6,7 +6,6 @@ import { schemaOf, type Fields } from './field-types.js'
 import { ACCOUNT_LIMIT_FIELDS, accountFields, KEY_FIELDS, MEMBER_FIELDS } from './objects.js'
 import { TOKEN_FIELDS } from './tokens.js'
 
-/** The schema of a list of objects. */
 function listSchema(item: JsonObject): JsonObject {
   return {
     type: 'object',
@@ -18,7 +17,6 @@ function listSchema(item: JsonObject): JsonObject {
   }
 }
 
-/** The schema of an object as replies have it. */
 function replySchema(fields: Fields, more: JsonObject = {}): JsonObject {
   const shown = Object.entries(fields).filter(([, { writeOnly }]) => writeOnly !== true)
   const { properties } = schemaOf(Object.fromEntries(shown))

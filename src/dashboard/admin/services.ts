@@ -33,7 +33,6 @@ export interface Actor {
   readonly requestId?: string
 }
 
-/** The actor of a request. */
 export function actorOf({ token, address, requestId }: AdminRequest): Actor {
   return { actor: `token:${token.name}`, address, requestId }
 }

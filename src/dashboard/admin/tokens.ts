@@ -44,7 +44,6 @@ const NAME = textType((text) => text.trim() === text && text !== '' && text.leng
 })
 const ANY_TEXT = textType(() => true, { fix: 'Send a text.' })
 
-/** The fields of a token. */
 export const TOKEN_FIELDS: Fields = {
   id: { type: ANY_TEXT, means: 'The id of the token.', readOnly: true },
   name: { type: NAME, means: '`token:NAME` in the audit trail.' },
@@ -70,7 +69,6 @@ export const TOKEN_FIELDS: Fields = {
   etag: { type: ANY_TEXT, means: 'The entity tag.', readOnly: true },
 }
 
-/** The routes. */
 export function tokenRoutes(services: AdminServices): AdminRoute[] {
   const scopes: readonly Scope[] = ['tokens:write']
   return [
@@ -186,7 +184,7 @@ function assertWithin(own: AdminToken, scopes: readonly string[], accountId: str
 }
 
 /** The audit entry of a new token. */
-export function tokenEntry(
+function tokenEntry(
   nowMs: number,
   actor: Actor,
   { made, account }: { readonly made: AdminToken; readonly account: string | null },

@@ -64,7 +64,6 @@ const SAME = {
   label: 'label',
 } as const
 
-/** The routes. */
 export function usageRoutes(services: AdminServices): AdminRoute[] {
   return [
     {
@@ -153,7 +152,7 @@ export async function withBelow(
 }
 
 /** Figures of a group. */
-export interface Figures {
+interface Figures {
   requests: number
   failed: number
   inputTokens: number
@@ -177,7 +176,6 @@ function addFigures(to: Figures, more: Figures): void {
   to.unpriced += more.unpriced
 }
 
-/** The figures of one entry. */
 function figuresOfEntry({ outcome, usage: used, costNanoUsd, source }: LedgerEntry): Figures {
   return {
     requests: 1,

@@ -11,7 +11,7 @@ const toGzip = promisify(gzip)
 const toBrotli = promisify(brotliCompress)
 
 /** The supported encodings. */
-export type Encoding = 'br' | 'gzip'
+type Encoding = 'br' | 'gzip'
 
 /** Whether an `accept-encoding` header allows the encoding. */
 export function accepts(name: Encoding, header: string | undefined): boolean {
@@ -28,7 +28,7 @@ export function encodingFor(header: string | undefined): Encoding | null {
 }
 
 /** A reply's body, ready to send. */
-export interface Compressed {
+interface Compressed {
   readonly body: string | Buffer
   /** Null: not compressed. */
   readonly encoding: Encoding | null

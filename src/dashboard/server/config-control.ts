@@ -27,7 +27,7 @@ export interface GenerationList {
 }
 
 /** One generation, compared with another. */
-export interface GenerationDetail {
+interface GenerationDetail {
   readonly record: GenerationRecord
   readonly isInForce: boolean
   /** All values, secrets masked. */
@@ -45,7 +45,6 @@ export interface RollbackRequest {
   readonly reason: string
 }
 
-/** The result of a rollback. */
 export type RollbackResult =
   | {
       readonly result: 'applied'

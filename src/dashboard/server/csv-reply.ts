@@ -8,7 +8,7 @@ import { accepts } from './compress.js'
 import { SELF_REPLIED, type SignedInRequest } from './routing/route.js'
 
 /** A file to send. */
-export interface CsvFile {
+interface CsvFile {
   /** Without date and `.csv`. */
   readonly name: string
   readonly nowMs: number

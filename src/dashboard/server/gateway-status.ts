@@ -7,7 +7,7 @@ import type { CanaryState } from '../../gateway/routing/router.js'
 const BREAKER_STATES = ['closed', 'half_open', 'open'] as const
 
 /** The states that the metric `sluice_breaker_state` counts as 0, 1 and 2. */
-export type BreakerState = (typeof BREAKER_STATES)[number]
+type BreakerState = (typeof BREAKER_STATES)[number]
 
 /** The state that the process with the configuration reports. */
 export interface GatewayStatus {

@@ -6,7 +6,7 @@ import type * as schema from './schema/schema.js'
 import { PLAYGROUND, type Services } from './services.js'
 
 /** Names of keys and accounts by id that were looked up. */
-export interface RowNames {
+interface RowNames {
   readonly keys: Map<string, string | null>
   readonly accounts: Map<string, string | null>
 }

@@ -66,10 +66,10 @@ export interface ChatAs {
 }
 
 /** The request and reply of a handler with a raw body. */
-export type ChatExchange = Pick<SignedInRequest<unknown, unknown>, 'req' | 'res'>
+type ChatExchange = Pick<SignedInRequest<unknown, unknown>, 'req' | 'res'>
 
 /** The account and address behind an action. */
-export interface Actor extends Pick<SignedInRequest<unknown, unknown>, 'address' | 'requestId'> {
+interface Actor extends Pick<SignedInRequest<unknown, unknown>, 'address' | 'requestId'> {
   readonly session: { readonly user: Pick<User, 'email'> }
 }
 

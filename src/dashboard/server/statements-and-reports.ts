@@ -27,7 +27,7 @@ export interface ReportFigures {
 }
 
 /** What one key of one account used of one model. */
-export interface StatementLine extends ReportFigures {
+interface StatementLine extends ReportFigures {
   /** The account's name. */
   readonly account: string
   /** The key's name; null if the key was removed from the store. */
@@ -37,7 +37,7 @@ export interface StatementLine extends ReportFigures {
 }
 
 /** The statement of an account and of all below it. */
-export interface Statement {
+interface Statement {
   /** The account's name. */
   readonly account: string
   /** `2026-11` (UTC). */
@@ -144,7 +144,7 @@ export interface ReportQuery {
 }
 
 /** The sums of one group. */
-export interface ReportRow extends ReportFigures {
+interface ReportRow extends ReportFigures {
   /** A name; for keys the id; `(none)` for requests without the property. */
   readonly group: string
   readonly failed: number

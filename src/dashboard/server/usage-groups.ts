@@ -37,8 +37,7 @@ export interface GroupsQuery {
   readonly toMs: number
 }
 
-/** The totals of a group. */
-export type GroupTotals = Pick<
+type GroupTotals = Pick<
   GroupUse,
   'requests' | 'errors' | 'inputTokens' | 'outputTokens' | 'costNanoUsd' | 'unpriced'
 >
@@ -55,7 +54,7 @@ export interface Group {
 }
 
 /** Selects the sums of a part of a group. */
-export type SumSource = Omit<SumQuery, 'by' | 'fromMs' | 'toMs' | 'offsets'>
+type SumSource = Omit<SumQuery, 'by' | 'fromMs' | 'toMs' | 'offsets'>
 
 /** The ledger's name for models without a route. */
 const UNKNOWN_MODEL = 'other'

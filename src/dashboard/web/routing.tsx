@@ -21,7 +21,7 @@ function current(): string {
 }
 
 /** The location; `path` starts with `/` and does not include `/dashboard`. */
-export interface PageLocation {
+interface PageLocation {
   readonly path: string
   readonly query: URLSearchParams
 }

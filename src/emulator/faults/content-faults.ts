@@ -20,7 +20,7 @@ export interface Plan {
 }
 
 /** The provider whose format the reply has. */
-export interface ReplyFormat {
+interface ReplyFormat {
   readonly provider: Provider
   readonly frames: FrameWriter
 }

@@ -10,7 +10,7 @@ import { modeOf } from './fault-table.js'
 export type Chunking = 'events' | 'whole' | 'bytes' | number | readonly number[]
 
 /** The progress of sending. */
-export interface SendProgress {
+interface SendProgress {
   /** Bytes of the body written to the connection. */
   bytesSent: number
   /** Becomes `faulted` if a fault truncates the reply. */
@@ -18,7 +18,7 @@ export interface SendProgress {
 }
 
 /** How a plan is to be sent. */
-export interface Pacing {
+interface Pacing {
   readonly faults: readonly Fault[]
   /** Milliseconds between chunks. */
   readonly pace: number

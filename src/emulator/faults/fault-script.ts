@@ -25,7 +25,6 @@ export interface Recording {
   readonly body: string | Buffer
 }
 
-/** One scripted entry. */
 export interface ScriptEntry {
   /** Selects requests; all if absent. */
   readonly match?: ((request: ParsedRequest) => boolean) | undefined
@@ -117,7 +116,6 @@ export function modelOf(request: ParsedRequest): string | undefined {
   return stringOf(body?.model) ?? inPath
 }
 
-/** Whether a request is for a stream. */
 function isStream(request: ParsedRequest): boolean {
   const { body, path } = request
   return body?.stream === true || /:streamGenerateContent|-stream$/.test(path)
@@ -149,7 +147,7 @@ function wordsOf(turn: JsonObject): string {
 }
 
 /** A request to a control endpoint. */
-export interface ControlRequest {
+interface ControlRequest {
   readonly method: string
   readonly path: string
   /** Undefined if the body is not a JSON object. */
@@ -157,7 +155,7 @@ export interface ControlRequest {
 }
 
 /** The state that the endpoints change. */
-export interface Controlled {
+interface Controlled {
   readonly script: Script
   readonly ledger: Ledger
 }

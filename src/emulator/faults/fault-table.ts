@@ -85,7 +85,7 @@ export const FAULTS = {
 } as const satisfies Record<string, FaultRow>
 
 /** The name of a kind of fault. */
-export type FaultKind = keyof typeof FAULTS
+type FaultKind = keyof typeof FAULTS
 
 function row(
   fields: readonly (keyof Fault)[],
@@ -99,7 +99,6 @@ function isKind(name: unknown): name is FaultKind {
   return typeof name === 'string' && Object.hasOwn(FAULTS, name)
 }
 
-/** The row of a kind. */
 function rowOfFault(kind: FaultKind): FaultRow {
   return FAULTS[kind]
 }

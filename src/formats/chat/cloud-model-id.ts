@@ -4,7 +4,7 @@
  */
 
 /** The parts of a cloud's id. */
-export interface CloudModel {
+interface CloudModel {
   /** The vendor's own id, which a catalogue may have: `claude-sonnet-4-5-20250929`. */
   readonly id: string
   /** Bedrock's id of the foundation model, without the prefix of an inference profile. */

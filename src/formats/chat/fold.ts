@@ -8,7 +8,7 @@ import { mergeUsage, type Usage } from './usage.js'
 import type { WireError } from '../../errors.js'
 
 /** Text with its citations. */
-export interface TextBlock {
+interface TextBlock {
   type: 'text'
   text: string
   citations: Citation[]
@@ -18,7 +18,7 @@ export interface TextBlock {
 }
 
 /** The text of a refusal. */
-export interface RefusalBlock {
+interface RefusalBlock {
   type: 'refusal'
   text: string
 }
@@ -42,19 +42,18 @@ export interface ToolBlock {
 }
 
 /** A generated image: a `data:` URL or a web address. */
-export interface ImageBlock {
+interface ImageBlock {
   type: 'image'
   url: string
 }
 
 /** A whole block of one provider that has no canonical kind. */
-export interface OpaqueBlock {
+interface OpaqueBlock {
   type: 'opaque'
   provider: string
   block: JsonObject
 }
 
-/** One block of a reply. */
 export type ReplyBlock =
   TextBlock | RefusalBlock | ThinkingBlock | ToolBlock | ImageBlock | OpaqueBlock
 

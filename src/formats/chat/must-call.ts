@@ -7,7 +7,6 @@ import type { WireError } from '../../errors.js'
 import type { ChatEvent, EventSink } from './event.js'
 import type { ToolChoice } from './request.js'
 
-/** Whether the choice demands a call. */
 export function demandsCall(choice: ToolChoice | undefined): boolean {
   if (choice?.mode === 'allowed') return choice.required
   return choice?.mode === 'required' || choice?.mode === 'named'

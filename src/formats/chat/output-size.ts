@@ -11,7 +11,6 @@ export interface OutputSize {
   readonly calls: number
 }
 
-/** No output. */
 export const NO_OUTPUT: OutputSize = { bytes: 0, calls: 0 }
 
 /** Measures the events of a stream. */

@@ -29,7 +29,6 @@ export type MediaSource =
   /** `origin`: the dialect of the provider; absent: OpenAI. */
   | { kind: 'file-id'; id: string; origin?: string }
 
-/** An image. */
 export interface ImagePart {
   type: 'image'
   source: MediaSource

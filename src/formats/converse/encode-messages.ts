@@ -268,7 +268,7 @@ function withText(blocks: JsonObject[]): JsonObject[] {
 }
 
 /** The cache points of a model: with a lifetime, without one, or none. */
-export type Caching = 'lifetimes' | 'points' | 'none'
+type Caching = 'lifetimes' | 'points' | 'none'
 
 /** Claude and Nova cache prompts. The model behind an ARN of the account is unknown, and may. */
 export function cachingOf(model: ModelFacts): Caching {

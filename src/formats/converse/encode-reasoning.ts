@@ -19,7 +19,7 @@ import {
 import { isClaude, reasoningOf, type WireMessage } from './constants.js'
 
 /** Members of the body. */
-export interface ReasoningFields {
+interface ReasoningFields {
   /** For `additionalModelRequestFields.thinking`. */
   readonly thinking?: JsonObject
   /** For `outputConfig.effort`. */
@@ -105,7 +105,7 @@ function inLoopWithoutReasoning(messages: readonly WireMessage[]): boolean {
 }
 
 /** Sampling members of `inferenceConfig`. */
-export interface SamplingFields {
+interface SamplingFields {
   readonly temperature?: number
   readonly topP?: number
 }

@@ -12,7 +12,6 @@ import { dropReasoning } from './encode-reasoning.js'
 import { continuation, encodeRequest, target, tokenCounter } from './encode-request.js'
 import { mayOmitCall } from './encode-tools.js'
 
-/** The codec for upstreams. */
 export const upstreamCodec: UpstreamCodec = {
   framing: 'aws-events',
   stateOrigin: STATE_ORIGIN,

@@ -15,7 +15,6 @@ import { decodeError } from './upstream/decode-error.js'
 import { readsUrl } from './upstream/encode-messages.js'
 import { encodeRequest } from './upstream/encode-request.js'
 
-/** The codecs for clients. */
 export const clientCodec: ClientCodec = {
   envelope: { idPrefix: '', heartbeat: ': keep-alive\n\n', idHeader: null },
   peek: (_body, endpoint) => ({ model: modelOf(endpoint), stream: endpoint.stream === true }),
@@ -32,7 +31,6 @@ export const clientCodec: ClientCodec = {
   encodeCount,
 }
 
-/** The codecs for upstreams. */
 export const upstreamCodec: UpstreamCodec = {
   framing: 'sse',
   target,

@@ -12,7 +12,6 @@ import { decodeRequest } from './client/decode-request.js'
 import { FIELDS } from './fields.js'
 import { ChunkEncoder } from './client/encode-stream.js'
 
-/** The codec for clients. */
 export const clientCodec: ClientCodec = {
   // Clients of server-sent events ignore comments.
   envelope: { idPrefix: 'chatcmpl-', heartbeat: ': keep-alive\n\n', idHeader: null },
@@ -26,7 +25,6 @@ export const clientCodec: ClientCodec = {
   encodeStreamError,
 }
 
-/** The codec for upstreams. */
 export const upstreamCodec: UpstreamCodec = {
   framing: 'sse',
   target: (_model, stream) => ({

@@ -13,7 +13,7 @@ import type { Losses } from '../dialect.js'
 import { FIELDS } from './fields.js'
 
 /** The effort that the client requests, and whether the request has tools. */
-export interface RequestedEffort {
+interface RequestedEffort {
   effort: ReasoningEffort | undefined
   tools: boolean
 }
@@ -62,7 +62,6 @@ const NON_REASONING_MODELS: ReadonlySet<string> = new Set([
 /** The fields that some models refuse. */
 export const SAMPLING: readonly string[] = [...WITHOUT_REASONING, ...NON_REASONING_MODELS]
 
-/** Whether the model accepts the field at this effort. */
 export function accepts(field: string, model: ModelFacts, effort: string | undefined): boolean {
   if (NON_REASONING_MODELS.has(field)) return model.reasoning !== true
   return !WITHOUT_REASONING.has(field) || acceptsSampling(model, effort)

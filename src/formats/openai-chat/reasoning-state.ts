@@ -18,7 +18,7 @@ const FORMATS: Readonly<Record<string, string>> = {
 }
 
 /** The reasoning state in a client's message. */
-export interface ReasoningState {
+interface ReasoningState {
   thoughts: ThinkingPart[]
   /** Signatures of calls, by the call's id. */
   calls: Map<string, string>

@@ -6,7 +6,7 @@
 import { isObject, stringOf, type JsonObject } from '../chat/json.js'
 
 /** Reasoning state of a thinking block, a call or a text. */
-export interface ReasoningState {
+interface ReasoningState {
   /** The dialect whose state it is. */
   readonly origin: string
   readonly signature?: string

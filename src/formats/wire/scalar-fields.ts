@@ -31,7 +31,7 @@ const NAMES = {
 export type Scalars = Required<Pick<ChatRequest, keyof typeof NAMES>>
 
 /** The name of a scalar member. */
-export type ScalarName = keyof Scalars
+type ScalarName = keyof Scalars
 
 /** All scalar members with their names in errors and losses. */
 export const SCALAR_NAMES: Readonly<Record<ScalarName, string>> = NAMES
@@ -64,7 +64,6 @@ interface Row<K extends ScalarName> {
   readonly readOnly?: true
 }
 
-/** A scalar field of a format. */
 export type ScalarField = { readonly [K in ScalarName]: Row<K> }[ScalarName]
 
 /** A number between two limits, both included. */
@@ -161,7 +160,7 @@ export function writeFields(
 }
 
 /** The target of fields. */
-export interface FieldWriting {
+interface FieldWriting {
   /** The object that has the fields. */
   readonly body: JsonObject
   readonly losses: FieldLosses

@@ -99,7 +99,6 @@ export function isStopWord(format: ReasonFormat, word: string | null): word is s
   return word !== null && BY_WORD[format].has(word)
 }
 
-/** The word of a format for a reason. */
 export function stopWordOf(format: ReasonFormat, reason: FinishReason): string {
   return WORDS[reason][format][0] ?? WORDS.stop[format][0] ?? 'stop'
 }

@@ -14,7 +14,7 @@ import {
 import { stringifyExact } from './json/exact-numbers.js'
 
 /** A schema for `output_config.format` or a strict tool, or the reason why it cannot be one. */
-export type StrictSchema = { schema: JsonObject } | { problem: string }
+type StrictSchema = { schema: JsonObject } | { problem: string }
 
 const FORMATS: ReadonlySet<string> = new Set([
   'date-time',
@@ -270,7 +270,6 @@ class Alternatives {
   }
 }
 
-/** The schemas by their JSON texts. */
 function texts(schemas: readonly JsonValue[], budget: SchemaBudget): Map<string, JsonValue> {
   const found = new Map<string, JsonValue>()
   for (const schema of schemas) {

@@ -21,8 +21,7 @@ export type Occasion =
   /** The same target, without the reasoning of earlier turns. */
   | 'amended'
 
-/** The reason for an attempt. */
-export interface AttemptReason {
+interface AttemptReason {
   readonly occasion: Occasion
   /** The failure before it; null if there was none. */
   readonly after: ErrorKind | null

@@ -96,8 +96,7 @@ export interface EarlierParts {
 /** An attempt that continues nothing. */
 export const NO_PARTS: EarlierParts = { stream: null, whole: null, committed: false }
 
-/** The parts of an attempt. */
-export interface AttemptParts {
+interface AttemptParts {
   readonly turn: CandidateTurn
   readonly result: AttemptResult
   readonly prepared: PreparedRequest

@@ -335,7 +335,7 @@ function nextOf(
 }
 
 /** A request whose media may be fetched. */
-export interface MediaRequest {
+interface MediaRequest {
   readonly exchange: RequestContext
   readonly call: Call
   /** Counts the memory of the media; the caller ends it. */
@@ -371,7 +371,6 @@ function fetchMedia(request: MediaRequest, target: Target): Promise<Call> | null
 /** The bytes themselves, their base64, and that in the encoded request: 1 + 4/3 + 4/3, rounded up. */
 const MEDIA_COPIES = 4
 
-/** The URLs of a message with the path of each. */
 function urlsOf(message: Message): [path: string, url: string][] {
   if (message.role !== 'user' && message.role !== 'tool') return []
   return message.parts.flatMap((part, index) => {

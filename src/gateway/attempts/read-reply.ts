@@ -58,7 +58,6 @@ export function roomFor(isReply: boolean): number {
   return isReply ? MAX_REPLY_BYTES : MAX_ERROR_BYTES
 }
 
-/** The stream for a streamed reply. */
 export function openReplyStream(
   prepared: PreparedRequest,
   target: Target,
@@ -124,7 +123,7 @@ export type ReadReply =
   | { readonly kind: 'paused'; readonly reply: WholeReply; readonly resume: JsonObject }
 
 /** A whole reply before it is read. */
-export interface UnreadReply {
+interface UnreadReply {
   /** Emptied while the reply is read. */
   readonly chunks: Buffer[]
   readonly bytes: number
@@ -452,7 +451,7 @@ function fieldOf(value: string | string[] | undefined): string | undefined {
 }
 
 /** A reply with vectors, encoded for the client. */
-export interface VectorsReply {
+interface VectorsReply {
   readonly kind: 'answer'
   readonly body: string | Buffer
   /** Size of the body, in UTF-8 if it is text. */
@@ -473,7 +472,7 @@ const NO_OUTLINE: Outline = { body: {}, arrays: [] }
 const STEP_CHARS = 1024 * 1024
 
 /** The request that a reply with vectors belongs to. */
-export interface VectorsRequest {
+interface VectorsRequest {
   readonly call: Call
   readonly target: Target
   /** Has the facts of the model. */

@@ -13,7 +13,7 @@ import type { UpstreamState, UpstreamStates } from './upstream-state.js'
 import type { PreparedRequest, Preparation } from './prepare-candidate.js'
 
 /** The next step of the candidate loop. */
-export type Step =
+type Step =
   /** The same target, without the reasoning that it refused. */
   | { readonly kind: 'amended'; readonly prepared: PreparedRequest }
   /** The same target at once: on another connection, or with another credential. */
@@ -29,7 +29,7 @@ const MIN_LEFT_MS = 500
 const END: Step = { kind: 'end' }
 
 /** An attempt that failed before the reply to the client began. */
-export interface FailedAttempt {
+interface FailedAttempt {
   readonly result: AttemptResult
   readonly prepared: PreparedRequest
   readonly error: WireError
@@ -88,10 +88,10 @@ function timeLeftMs({ candidate }: CandidateTurn, { exchange, timeoutMs }: Retri
  * have executed the request, so the next target only if the request may be repeated. `never`: the client gets
  * the error.
  */
-export type Reaction = 'retry' | 'next' | 'if_repeatable' | 'never'
+type Reaction = 'retry' | 'next' | 'if_repeatable' | 'never'
 
 /** The properties of an attempt that ended before its first content. */
-export type Failure = Pick<
+type Failure = Pick<
   AttemptResult,
   'status' | 'wasSent' | 'wasFullySent' | 'hasReplied' | 'isStreamed'
 >
@@ -291,7 +291,7 @@ const FIRST_MS = 250
 const JITTER = 0.1
 
 /** The values that a wait depends on. */
-export interface BackOff {
+interface BackOff {
   /** 1 for the first retry on a target. */
   readonly retry: number
   /** Null: the upstream sent no `Retry-After`. */

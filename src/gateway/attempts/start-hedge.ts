@@ -11,7 +11,7 @@ import type { Candidate, Handling } from '../phases/choose-route.js'
 import type { HedgeBudget } from './retry-and-hedge-budgets.js'
 
 /** The request that may be hedged. */
-export interface Hedged {
+interface Hedged {
   readonly request: ChatRequest
   readonly candidates: readonly [Candidate, ...Candidate[]]
   readonly handling: Handling

@@ -22,7 +22,7 @@ export interface DeniedKey {
 }
 
 /** Callbacks that the upstreams of all generations share. */
-export interface UpstreamWatch {
+interface UpstreamWatch {
   /** A breaker opens, closes, or lets a request test its upstream. */
   onChange: (upstream: string, state: BreakerState) => void
   onDenied: (denied: DeniedKey) => void
@@ -36,7 +36,6 @@ function newBreaker(
   return new Breaker(breaker, clock, (state) => watch.onChange(name, state))
 }
 
-/** The state of one upstream. */
 export class UpstreamState {
   readonly breaker: Breaker
   readonly retries: RetryBudget

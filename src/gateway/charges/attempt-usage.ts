@@ -39,8 +39,7 @@ export const NOTHING_USED: Used = {
   tokensAfterDisconnect: 0,
 }
 
-/** The request of an attempt. */
-export interface BilledRequest {
+interface BilledRequest {
   readonly x: RequestContext
   readonly call: Pick<Call, 'wire' | 'request'>
 }

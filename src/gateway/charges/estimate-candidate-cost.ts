@@ -8,12 +8,12 @@ import { estimateCost, type CostEstimate } from './estimate-max-cost.js'
 import { ALL_SEEN, hostedAt, unknownUseOf } from './unknown-use.js'
 
 /** The model and service tier that a reply names; null if it does not name them. */
-export type ServedBy = Pick<ReplyResult, 'model' | 'tier'>
+type ServedBy = Pick<ReplyResult, 'model' | 'tier'>
 
 const NOT_SERVED: ServedBy = { model: null, tier: null }
 
 /** The settings of an estimate. */
-export interface EstimateOptions {
+interface EstimateOptions {
   /** Use which the request does not show is estimated too. */
   readonly withUnknown: boolean
   /** What the reply names; its price and tier replace those of the request. */

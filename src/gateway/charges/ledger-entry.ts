@@ -32,7 +32,7 @@ export function outcomeOf(x: RequestContext, { error, replyResult }: Results): O
 }
 
 /** The times of an exchange that ends or has ended. */
-export interface ElapsedTime {
+interface ElapsedTime {
   /** The end of the exchange, on the monotonic clock. */
   readonly nowMs: number
   /** Time from the head of the reply to its end; null for a whole reply. */

@@ -14,7 +14,7 @@ const LOST =
   'The gateway process ended before this request did. Its tokens and its cost are the reserved maximum.'
 
 /** A request that is about to run. */
-export interface Provisional {
+interface Provisional {
   readonly x: RequestContext
   readonly identity: Identity
   readonly clientRequestId: string | null
@@ -28,7 +28,7 @@ export interface Provisional {
 }
 
 /** The maximum use of a request: its tokens, and their cost if its price is known. */
-export type MaxUse = Pick<CostEstimate, 'nanoUsd' | 'isPriced'> & { readonly usage: Usage }
+type MaxUse = Pick<CostEstimate, 'nanoUsd' | 'isPriced'> & { readonly usage: Usage }
 
 /** The maximum use of a request with this estimate. */
 export function maxUseOf(estimate: CostEstimate): MaxUse {

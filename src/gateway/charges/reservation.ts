@@ -17,7 +17,7 @@ import { usageOfAttempt } from './attempt-usage.js'
 import type { CostEstimate } from './estimate-max-cost.js'
 
 /** An admitted request. */
-export interface Reserved {
+interface Reserved {
   readonly x: RequestContext
   readonly call: Call
   readonly limitReservation: LimitReservation
@@ -125,7 +125,7 @@ export interface Amount {
 export const NOTHING: Amount = { tokens: 0, nanoUsd: 0 }
 
 /** The resources that limits restrict, and the settings for unknown lengths and prices. */
-export interface AmountRules {
+interface AmountRules {
   readonly needs: { readonly tokens: boolean; readonly money: boolean }
   readonly limiting: LimitingConfig
 }

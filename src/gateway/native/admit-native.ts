@@ -107,7 +107,7 @@ function noNativeRule(): GatewayError {
 }
 
 /** A native request with its target. */
-export interface RoutedNativeRequest {
+interface RoutedNativeRequest {
   readonly x: Exchange
   readonly identity: Identity
   readonly clientRequestId: string | null

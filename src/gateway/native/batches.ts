@@ -138,7 +138,7 @@ export async function releaseBatch(
 export type ReadResults = (url: URL, onChunk: (chunk: Buffer) => void) => Promise<boolean>
 
 /** A batch whose results may be complete. */
-export interface SeenBatch {
+interface SeenBatch {
   /** The batch, or the file with its results. */
   readonly object: ProviderObject
   /** The reply with the batch; null if the client reads the results. */

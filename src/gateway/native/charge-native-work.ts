@@ -31,7 +31,6 @@ export interface Metered {
   readonly target: Target
 }
 
-/** The services that charge it. */
 export interface MeterServices {
   readonly limiter: Limiter
   readonly ledgerWriter: Pick<LedgerWriter, 'settle'>

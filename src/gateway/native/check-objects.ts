@@ -17,7 +17,7 @@ import { inspectBody } from './inspect-body.js'
 import { ObjectReplies } from './object-replies.js'
 
 /** A native request whose objects are to be checked. */
-export interface GuardedRequest {
+interface GuardedRequest {
   readonly x: Exchange
   readonly call: NativeCall
   readonly owner: Owner

@@ -4,7 +4,7 @@
  */
 
 /** Callbacks for the messages. */
-export interface FrameSink {
+interface FrameSink {
   /** A part of a text or binary message. */
   part(bytes: Buffer): void
   /** The message is complete. */

@@ -10,7 +10,7 @@ import { RequestScan, type RequestSummary } from '../objects/request-scan.js'
 import { isIdMember } from '../objects/object-ids.js'
 
 /** A body that may be sent, with what is known of it before that. */
-export interface InspectedBody {
+interface InspectedBody {
   readonly body: Readable
   /** The scan of a JSON body that is complete; null for other bodies. */
   readonly scan: RequestScan | null
@@ -25,7 +25,7 @@ export interface StreamedScan {
 }
 
 /** How to read a body. */
-export interface InspectOptions {
+interface InspectOptions {
   readonly contentType: string
   readonly isEncoded: boolean
   /** The path is one for the bytes of files. */
@@ -259,7 +259,6 @@ function encoded(): GatewayError {
 /** Maximum size of the headers of a part. */
 const MAX_HEAD = 8_192
 
-/** Scans one form. */
 export class FormScan {
   /** Why the form is refused; null if it is not. */
   problem: string | null = null

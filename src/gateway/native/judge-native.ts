@@ -30,7 +30,7 @@ import { SingleWholeReply, WholeChoices } from '../streams/whole-reply.js'
 import type { NativeCall } from './admit-native.js'
 
 /** A native request whose upstream has guardrails. */
-export interface NativeJudging {
+interface NativeJudging {
   readonly call: NativeCall
   readonly body: Readable
   readonly identity: Identity
@@ -41,7 +41,7 @@ export interface NativeJudging {
 }
 
 /** The request that is sent, and how its reply is judged. */
-export interface JudgedNative {
+interface JudgedNative {
   readonly call: NativeCall
   readonly body: Readable
   /** Null if the reply passes as bytes. */
@@ -128,7 +128,7 @@ function modelIn(pathname: string): string {
 }
 
 /** What a judged reply needs of its attempt. */
-export interface NativeReplyOwner {
+interface NativeReplyOwner {
   /** Writes the ledger entry before the client gets the end of the reply. */
   ending(): Promise<void> | null
   /** Name, value, …: the head of the reply to the client. */

@@ -39,7 +39,6 @@ import type { ObjectReplies } from './object-replies.js'
 
 const PROGRESS = { connecting: 'connecting', waiting: 'sent', stream: 'in reply' } as const
 
-/** The error for a timeout that has passed. */
 export function timeoutErrorOf(passedTimeout: PassedTimeout): GatewayError {
   if (passedTimeout === 'stalled') return gatewayError(CLIENT_STALLED)
   if (passedTimeout === 'connect')
@@ -51,7 +50,7 @@ export function timeoutErrorOf(passedTimeout: PassedTimeout): GatewayError {
 }
 
 /** The body of a request: the client's, and the stream that is sent. */
-export interface NativeBody {
+interface NativeBody {
   readonly source: RequestLimit | null
   readonly body: Readable
 }
@@ -454,7 +453,7 @@ export function openBody(
  * The error of a body above `max_body_bytes`; with a maximum of 0, the error of a body without a length on a
  * method that usually has none.
  */
-export function tooLarge(maxBytes: number): GatewayError {
+function tooLarge(maxBytes: number): GatewayError {
   return maxBytes === 0
     ? new GatewayError(
         'malformed_request',
@@ -464,7 +463,7 @@ export function tooLarge(maxBytes: number): GatewayError {
 }
 
 /** The options of a `ReplyTap`. */
-export interface ReplyWatcherOptions {
+interface ReplyWatcherOptions {
   /** The body is JSON and may contain `usage`. */
   readonly isJson: boolean
   /** Called with the size of each chunk before the chunk is passed on. */

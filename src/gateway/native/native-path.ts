@@ -15,7 +15,7 @@ const VERSION = /^v\d[a-z0-9]*$/
 const UNSAFE = /%(?:2e|2f|5c|25)|[/\\]|^\.{1,2}(?:;|$)/i
 
 /** A native request's upstream, and the provider's path in normalised segments. */
-export interface NativePath {
+interface NativePath {
   readonly upstream: string
   /** Decoded. */
   readonly segments: readonly string[]
@@ -100,7 +100,7 @@ function matches(pattern: readonly string[], segments: readonly string[]): boole
 }
 
 /** The settings that a URL depends on. */
-export type NativeAddress = Pick<UpstreamConfig, 'baseUrl' | 'query'> &
+type NativeAddress = Pick<UpstreamConfig, 'baseUrl' | 'query'> &
   Partial<Pick<UpstreamConfig, 'platform'>>
 
 /**

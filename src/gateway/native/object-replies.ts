@@ -30,7 +30,7 @@ const STATELESS =
   /:(?:generateContent|streamGenerateContent|countTokens|embedContent|batchEmbedContents|predict)$/
 
 /** A request whose objects are checked. */
-export interface ObjectRequest {
+interface ObjectRequest {
   readonly upstream: string
   readonly owner: Owner
   readonly method: string
@@ -43,7 +43,7 @@ export interface ObjectRequest {
 }
 
 /** How the body of a reply is read. `hold`: until it is complete; `events`: as it passes. */
-export type ReplyPlan = 'pass' | 'hold' | 'events'
+type ReplyPlan = 'pass' | 'hold' | 'events'
 
 /** The objects of one request's reply. */
 export class ObjectReplies {

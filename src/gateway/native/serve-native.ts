@@ -47,7 +47,7 @@ import type { OwnedObjects } from '../objects/owned-objects.js'
 import { WebSocketAttempt } from './websocket-attempt.js'
 
 /** The services that native requests use. */
-export interface NativeServices {
+interface NativeServices {
   readonly bodies: BodyMemory
   readonly deadlines: Deadlines
   readonly drainedReplySlots: DrainedReplySlots
@@ -59,7 +59,7 @@ export interface NativeServices {
 }
 
 /** An authenticated native request, and the record of its results. */
-export interface NativeRequest {
+interface NativeRequest {
   readonly authenticated: Authenticated
   readonly results: Results
   /** Writes the ledger entry before the client gets the end of the reply. */

@@ -44,7 +44,7 @@ export function isWebSocket(req: HttpRequest): boolean {
 }
 
 /** The record of a WebSocket, and the client's connection. */
-export interface WebSocketRun {
+interface WebSocketRun {
   readonly run: NativeRun
   readonly client: Upgrade
 }

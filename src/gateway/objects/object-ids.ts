@@ -259,8 +259,7 @@ export function idInMember(name: string, parent: string, value: string): string 
   return idInValue(value)
 }
 
-/** An object in a reply. */
-export interface ObjectInReply {
+interface ObjectInReply {
   readonly id: string
   readonly expiresAtMs: number | null
 }

@@ -12,7 +12,7 @@ import {
 } from '../../store/provider-objects.js'
 
 /** The store, and the wall clock in ms. */
-export interface OwnedObjectsOptions {
+interface OwnedObjectsOptions {
   readonly store: ProviderObjects
   readonly now: () => number
 }

@@ -76,7 +76,7 @@ export interface Refused {
 }
 
 /** The decision on a request. Settlement frees the reservation of an admitted one. */
-export type Admission = Admitted | Refused
+type Admission = Admitted | Refused
 
 const NO_HEADERS: readonly string[] = []
 const NO_LIMIT = { limit: null, limitKind: null } as const

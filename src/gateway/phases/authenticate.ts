@@ -38,7 +38,7 @@ function accept(x: Exchange, identity: Identity): Authenticated {
 }
 
 /** The text that contains the key, and the function that extracts the key. */
-export interface ClientKey {
+interface ClientKey {
   readonly text: string | undefined
   readonly keyIn: (text: string) => string | null
 }
@@ -127,6 +127,6 @@ function queryKeysOf(url: string, path: string): string[] {
 }
 
 /** True for the paths of Google's API: those below `/v1beta/`, and `/v1/models` with all below it. */
-export function takesQueryKey(path: string): boolean {
+function takesQueryKey(path: string): boolean {
   return path.startsWith('/v1beta/') || path === '/v1/models' || path.startsWith('/v1/models/')
 }

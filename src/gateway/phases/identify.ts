@@ -83,7 +83,7 @@ function listDialectOf(req: HttpRequest, path: string): DialectName {
 }
 
 /** The error, and the format of its reply; null if the path is similar to none. */
-export interface UnknownEndpoint {
+interface UnknownEndpoint {
   readonly dialect: DialectName | null
   readonly refusal: GatewayError
 }

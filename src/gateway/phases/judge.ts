@@ -22,7 +22,7 @@ import type { Results } from './phase-results.js'
 import { readAgain, type Call } from './receive.js'
 
 /** An admitted request, and the values that judging it uses. */
-export interface JudgeableRequest {
+interface JudgeableRequest {
   readonly call: Call
   readonly identity: Identity
   readonly results: Results

@@ -13,7 +13,7 @@ import type { Candidate, Route } from './choose-route.js'
 import type { Call } from './receive.js'
 
 /** The key and configuration that decide. */
-export interface ToolRules {
+interface ToolRules {
   readonly identity: Identity
   readonly generation: Generation
 }

@@ -89,7 +89,7 @@ export function firstContentMs(
 }
 
 /** Waiting times, in ms; null if there was no such wait. */
-export type Waits = Readonly<Pick<AttemptResult, 'connectMs' | 'firstByteMs' | 'replyMs'>>
+type Waits = Readonly<Pick<AttemptResult, 'connectMs' | 'firstByteMs' | 'replyMs'>>
 
 const NO_WAITS: Waits = { connectMs: null, firstByteMs: null, replyMs: null }
 

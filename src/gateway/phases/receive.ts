@@ -294,7 +294,7 @@ function* callSteps(raw: Buffer, context: BodyContext): Steps<Call> {
 const MAX_TEXT_UNITS = 8 * 1024 * 1024
 
 /** The endpoint that a body was sent to, and the headers and the query of its request. */
-export interface BodyContext {
+interface BodyContext {
   readonly resolved: ResolvedEndpoint
   readonly headers?: IncomingHttpHeaders
   readonly query?: string

@@ -35,7 +35,7 @@ export interface Delivery {
 }
 
 /** The format, headers and services for sending a reply. */
-export interface RelayOptions {
+interface RelayOptions {
   readonly clientCodec: ClientCodec
   /** Name, value, …: all headers except those of the body. */
   readonly headers: readonly string[]

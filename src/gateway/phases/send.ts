@@ -33,7 +33,7 @@ export interface Outbound extends Pick<
 /**
  * The account whose reasoning state of earlier turns is used, and whether the state of the reply is stored.
  */
-export interface ReasoningUse {
+interface ReasoningUse {
   readonly accountId: string
   readonly isKept: boolean
 }

@@ -25,7 +25,7 @@ export interface Scope {
 export type EscrowResult = 'hit' | 'miss' | 'stored' | 'too_large' | 'failed'
 
 /** The dependencies of an escrow. */
-export interface EscrowOptions {
+interface EscrowOptions {
   readonly cache: SharedCache
   /** The current settings. */
   readonly settings: () => EscrowConfig
@@ -46,7 +46,7 @@ const STEP_MESSAGES = 128
 type AssistantMessage = Extract<Message, { role: 'assistant' }>
 
 /** An assistant turn of a request, and the name of its state. */
-export interface NamedTurn {
+interface NamedTurn {
   /** The index of the message. */
   readonly messageIndex: number
   readonly message: AssistantMessage

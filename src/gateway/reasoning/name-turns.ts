@@ -12,7 +12,7 @@ import type { Message, ToolCall } from '../../formats/chat/request.js'
 type AssistantMessage = Extract<Message, { role: 'assistant' }>
 
 /** The text and calls of a turn. */
-export interface Turn {
+interface Turn {
   readonly text: string
   readonly calls: readonly Pick<ToolCall, 'id' | 'name' | 'arguments'>[]
 }

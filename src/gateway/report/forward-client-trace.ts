@@ -12,7 +12,6 @@ export interface TracedAttempt {
   captured: { take(chunk: Buffer): void } | null
 }
 
-/** The trace of one request. */
 export interface RequestTrace {
   /** 32 hexadecimal digits. */
   readonly traceId: string

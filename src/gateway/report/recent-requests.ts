@@ -120,7 +120,7 @@ export function headOf(x: Exchange, results: Results): RequestHead | null {
 }
 
 /** A field that only upstreams of the client's own format accept. */
-export interface NativeField {
+interface NativeField {
   readonly path: string
   /** The gateway refuses the request for other upstreams; if false, the field is lost. */
   readonly isRefused: boolean

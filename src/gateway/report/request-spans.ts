@@ -50,7 +50,6 @@ export class Traces implements Tracing {
   }
 }
 
-/** The spans of one request. */
 class TracedRequest implements RequestTrace {
   readonly traceId: string
   readonly exportedId: string | null
@@ -222,7 +221,6 @@ function httpRoute({ path }: Exchange, { identified, candidate }: Results): stri
   return path.replace(/^(\/v1\/responses\/)[^/]+/, '$1{id}')
 }
 
-/** The attributes of the server span. */
 function serverAttributes(x: Exchange, results: Results, end: End): Attributes {
   const { req, generation } = x
   const { identified, authenticated, admission, candidate, call, sent } = results

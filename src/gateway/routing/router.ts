@@ -160,7 +160,7 @@ function subjectOf(label: string, { upstream }: ShadowConfig): string {
 }
 
 /** The explanation of a routing decision. */
-export interface Reason {
+interface Reason {
   /** The path of the route in the configuration; null if no route matches the id. */
   readonly place: string | null
   readonly why: string

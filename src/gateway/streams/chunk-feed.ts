@@ -21,7 +21,6 @@ export interface StreamSource {
   resume(): void
 }
 
-/** The chunks of one stream. */
 export class ChunkFeed {
   private readonly stream: ReplyTransform
   private readonly source: StreamSource

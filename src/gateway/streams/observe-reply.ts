@@ -7,7 +7,7 @@ import type { ClientCodec, StreamEncoder } from '../../formats/dialect.js'
 import type { SizedText } from '../../formats/wire/frames/sized-text.js'
 
 /** Gets each complete reply of one request. */
-export interface ReplyObserver {
+interface ReplyObserver {
   /** The canonical reply, before its end is encoded. */
   readonly onReply?: (reply: Reply) => void
   /** The reply in the client's format. */

@@ -6,7 +6,7 @@ import { Transform, type TransformCallback } from 'node:stream'
 import { joinChunks } from './join-chunks.js'
 
 /** The checks of a body. Both functions throw to refuse it. */
-export interface RequestSteps<T> {
+interface RequestSteps<T> {
   /** Checks a chunk, and reserves room for it, before it is kept. */
   take(chunk: Buffer): void
   /** Parses and validates the complete body. */

@@ -4,7 +4,6 @@
  */
 import { SseFramer, type FrameSink } from '../../formats/wire/frames/sse-framer.js'
 
-/** The form of one stream. */
 export interface StreamForm {
   readonly type: string
   /** Written while the stream is silent; null for the heartbeat of the client's format. */

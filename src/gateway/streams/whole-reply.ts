@@ -246,7 +246,7 @@ export function streamReply(
 }
 
 /** A reply after its last event. */
-export interface FoldedReply {
+interface FoldedReply {
   readonly fold: Fold
   /** The violation of the grammar; null if there is none. */
   readonly breach: string | null

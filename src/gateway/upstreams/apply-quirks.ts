@@ -8,13 +8,13 @@ import type { Edit } from '../../formats/wire/json/splice.js'
 import { largeEdit } from '../../formats/wire/json/write-json.js'
 
 /** Called for every non-empty member of the client that is left out. */
-export type Report = (path: string) => void
+type Report = (path: string) => void
 
 /** The gateway sets this member itself, because it always requests usage; dropping it is not a loss. */
 const GATEWAY_MEMBER = 'stream_options'
 
 /** A client's body, and the edits that its bytes get for the dialect. */
-export interface EditedBody {
+interface EditedBody {
   readonly body: JsonObject
   readonly dialectEdits: readonly Edit[]
 }

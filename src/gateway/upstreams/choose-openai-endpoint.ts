@@ -7,10 +7,10 @@ import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { ChatRequest } from '../../formats/chat/request.js'
 
 /** The dialect of one of OpenAI's endpoints. */
-export type OpenAiEndpoint = Extract<DialectChoice, 'openai-chat' | 'openai-responses'>
+type OpenAiEndpoint = Extract<DialectChoice, 'openai-chat' | 'openai-responses'>
 
 /** The members of a request that the choice depends on. */
-export type Deciding = Pick<ChatRequest, 'tools' | 'reasoningEffort'>
+type Deciding = Pick<ChatRequest, 'tools' | 'reasoningEffort'>
 
 /**
  * The endpoint of the client's own format (`client`) if the model supports it, so that the client's bytes

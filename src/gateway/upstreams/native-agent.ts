@@ -12,7 +12,7 @@ import { isPrivateAddress, publicLookup } from '../../http/private-addresses.js'
 import { ProxyError } from './connection-pool.js'
 
 /** The settings of an upstream that the agent depends on. */
-export type AgentSettings = Pick<
+type AgentSettings = Pick<
   UpstreamConfig,
   'baseUrl' | 'maxConnections' | 'allowPrivateAddress' | 'tls' | 'proxy'
 > & { readonly timeouts: Pick<UpstreamConfig['timeouts'], 'connectMs'> }
@@ -88,7 +88,7 @@ function fromEnv(name: string): string {
 }
 
 /** The proxy and the upstream of a tunnel. */
-export interface TunnelOptions {
+interface TunnelOptions {
   /** The URL of the proxy; its credentials are sent only to the proxy. */
   readonly proxy: URL
   /** `host:port` of the upstream. */

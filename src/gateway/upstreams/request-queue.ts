@@ -18,7 +18,7 @@ import {
 } from './upstream-call.js'
 
 /** The origin of the requests, and their maximum number at the same time. */
-export interface QueueOptions {
+interface QueueOptions {
   readonly origin: string
   readonly dispatcher: Dispatcher
   readonly maxConnections: number
@@ -29,7 +29,7 @@ export interface QueueOptions {
 }
 
 /** Options of a request of the gateway itself. */
-export interface GetOptions {
+interface GetOptions {
   readonly headers: Readonly<Record<string, string>>
   readonly maxBytes: number
   readonly timeoutMs: number
@@ -40,7 +40,7 @@ const NOT_IN_PATH = /[^\x21-\xff]/
 const NOT_IN_HEADER = /[^\t\x20-\x7e\x80-\xff]/
 
 /** A request that cannot be written as HTTP, or a pool that has been destroyed. */
-export class NotSentError extends Error {
+class NotSentError extends Error {
   readonly code: 'BAD_REQUEST' | 'DESTROYED'
 
   constructor(code: NotSentError['code'], message: string) {
@@ -51,7 +51,6 @@ export class NotSentError extends Error {
 
 const DESTROYED = new NotSentError('DESTROYED', 'the connections have been closed')
 
-/** The requests of one upstream. */
 export class RequestQueue {
   private readonly options: QueueOptions
   /**
@@ -262,7 +261,6 @@ function problemOf(path: string, headers: readonly string[]): NotSentError | nul
  */
 const CANCELLED = new Error('the request was cancelled before it was sent')
 
-/** The queue that the request is in. */
 interface Queue {
   isWaiting(request: QueuedRequest): boolean
   /** Removes a request that was cancelled while it waited. */

@@ -55,7 +55,7 @@ export function keptQuery(query: string, own: Readonly<Record<string, string>>):
 }
 
 /** The part of a client's query that an upstream of the same format gets. */
-export function passedQuery(query: string, { ownQuery }: UpstreamAddress): string {
+function passedQuery(query: string, { ownQuery }: UpstreamAddress): string {
   const isPassed = (pair: string): boolean => {
     const [name = ''] = new URLSearchParams(pair).keys()
     return !OWN.has(name.toLowerCase())
@@ -66,7 +66,7 @@ export function passedQuery(query: string, { ownQuery }: UpstreamAddress): strin
 const CHATS = '/chat/completions'
 
 /** The path of a request in its format. */
-export interface FormatPath {
+interface FormatPath {
   /** The format's own path, below the upstream's base path. */
   readonly path: string
   /** The upstream's name of the model; '' if the request has none. */

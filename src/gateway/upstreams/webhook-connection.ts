@@ -11,7 +11,6 @@ export interface PostSettings {
   readonly allowPrivateAddress: boolean
 }
 
-/** One request. */
 export interface PostRequest {
   readonly headers: Readonly<Record<string, string>>
   readonly body: string

@@ -49,7 +49,7 @@ interface SeriesSource<Series> {
 }
 
 /** The series of one metric, up to its cap. */
-export class Family<Series> {
+class Family<Series> {
   private readonly definition: Definition
   private readonly budget: Budget
   private readonly make: (values: readonly string[]) => Series

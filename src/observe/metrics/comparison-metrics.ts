@@ -17,7 +17,7 @@ export interface ComparedRequest {
 }
 
 /** The state of a target with `abort`. */
-export interface CanaryLevel {
+interface CanaryLevel {
   readonly route: string
   readonly upstream: string
   readonly isAborted: boolean

@@ -20,7 +20,7 @@ export interface UpstreamGauges {
 }
 
 /** The credentials of an identity at a cloud. */
-export interface CredentialGauges {
+interface CredentialGauges {
   /** The first upstream that uses the identity. */
   readonly upstream: string
   /** Unix time; infinite if they do not expire, null without credentials. */
@@ -115,7 +115,7 @@ export class Gauges {
 const WINDOW_MS = 300_000
 
 /** The highest share of one scope and period. */
-export interface BudgetShare {
+interface BudgetShare {
   /** From a closed set, as `kind`. */
   readonly scope: string
   readonly kind: string

@@ -26,7 +26,7 @@ export interface LabelQuestion {
 }
 
 /** The values of a label that have series; with `isFull` there will be no others. */
-export interface LabelAnswer {
+interface LabelAnswer {
   readonly values: readonly string[]
   readonly isFull: boolean
 }

@@ -1,8 +1,6 @@
 /** The closed sets that label values of the metrics come from. */
 import type { ErrorKind } from '../../errors.js'
 
-export type { AuthResult } from '../../accounts/authentication/authentication-result.js'
-
 /** A phase of a request, in order. */
 export type Hop =
   | 'authenticate'

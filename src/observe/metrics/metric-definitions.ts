@@ -17,18 +17,18 @@ const GEN_AI = ['gen_ai_operation_name', 'gen_ai_provider_name', 'gen_ai_request
 const GEN_AI_PAIRS = 11
 
 /** The texts and the aggregation of a metric. */
-export type Description = Pick<Definition, 'help' | 'aggregator' | 'fold'>
+type Description = Pick<Definition, 'help' | 'aggregator' | 'fold'>
 /** A counter or gauge without its name and labels. */
-export type CappedDescription = Description & Pick<Definition, 'maxLines'>
+type CappedDescription = Description & Pick<Definition, 'maxLines'>
 
 /** A histogram without its name and labels. */
-export interface HistogramDescription extends Description {
+interface HistogramDescription extends Description {
   readonly maxSeries: number
   readonly buckets: readonly number[]
 }
 
 /** A histogram of each (upstream, model) pair, without its name and labels. */
-export interface GenAiDescription extends Description {
+interface GenAiDescription extends Description {
   /** Series of each (upstream, model) pair. */
   readonly seriesPerPair: number
   readonly buckets: readonly number[]

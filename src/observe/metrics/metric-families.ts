@@ -27,7 +27,6 @@ export type Families = ReturnType<typeof counters> &
   ReturnType<typeof gauges> &
   ReturnType<typeof histograms>
 
-/** Registers all of them. */
 export function register(set: MetricSet) {
   set.droppedSeries(DEFINITIONS.seriesDropped)
   const families = { ...counters(set), ...gauges(set), ...histograms(set) }

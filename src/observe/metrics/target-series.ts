@@ -23,7 +23,7 @@ export interface TargetSeries {
 }
 
 /** The durations and usage of a reply. */
-export interface ServedReply {
+interface ServedReply {
   /** From the arrival of the request to the last byte. */
   readonly seconds: number
   /** To the first content; null for a whole (not streamed) reply. */

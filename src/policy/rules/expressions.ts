@@ -19,7 +19,7 @@ export class ExpressionError extends Error {}
 export const OP = { fork: 1, empty: 2, match: 3, pass: 4, char: 5, fail: 6 } as const
 
 /** One instruction. `out` is the next one; a fork has a second next one, `other`. */
-export interface Instruction {
+interface Instruction {
   readonly op: (typeof OP)[keyof typeof OP]
   readonly out: number
   readonly other: number

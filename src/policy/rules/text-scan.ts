@@ -41,10 +41,10 @@ class Threads {
 }
 
 /** What a match does: it is replaced, or only noted. */
-export type ScanMode = 'mask' | 'find'
+type ScanMode = 'mask' | 'find'
 
 /** How a text is scanned. */
-export interface ScanOptions {
+interface ScanOptions {
   readonly mode: ScanMode
   /** Maximum number of characters that are held back. */
   readonly limit: number

@@ -19,8 +19,6 @@ import { onSignals } from '../signals.js'
 import type { ToWorker } from './messages.js'
 import { WorkerProcess, newSlot, unreadyReason, type Slot } from './worker-handle.js'
 
-export { runWorker, type WorkerOptions } from './run-worker.js'
-
 /** Time after the drain's own deadline until the remaining workers are killed. */
 const KILL_AFTER_MS = 5000
 /** A restart fails if a new worker is not ready within this time. */
@@ -297,7 +295,6 @@ function newSlots(count: number): Slot[] {
   return Array.from({ length: count }, (_, index) => newSlot(index + 1))
 }
 
-/** Options of the primary. */
 interface PrimaryOptions<Payload> {
   workers: number
   /** The configuration in force, for new workers, as JSON. */

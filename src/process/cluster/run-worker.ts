@@ -11,7 +11,7 @@ import { endWithParent } from './parent-guard.js'
 import { onSignals } from '../signals.js'
 
 /** Handlers for the primary's messages. */
-export interface WorkerOptions<Payload> {
+interface WorkerOptions<Payload> {
   /**
    * Whether a message has the payload's shape; a shallow check is enough, since the primary is the same
    * program.
@@ -44,7 +44,7 @@ export interface WorkerOptions<Payload> {
 }
 
 /** Sends the primary a request; request and reply are JSON. */
-export type ApiRequest = (request: unknown, timeoutMs?: number) => Promise<unknown>
+type ApiRequest = (request: unknown, timeoutMs?: number) => Promise<unknown>
 
 const REPORT_MS = 1000
 /** Longer than the second for which the primary waits for the metrics of workers. */

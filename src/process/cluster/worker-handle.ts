@@ -8,8 +8,7 @@ import type { Collected } from '../../observe/metrics/metric-types.js'
 import type { Readiness } from '../ops/readiness.js'
 import { isToPrimary, type ToPrimary, type ToWorker } from './messages.js'
 
-/** Events of a worker process. */
-export interface WorkerEvents {
+interface WorkerEvents {
   /** The worker runs and waits for its configuration. */
   readonly hello: () => void
   /** The worker reported its state. */

@@ -13,7 +13,7 @@ import type { Metrics } from '../../observe/metrics/metrics.js'
 import type { Readiness } from './readiness.js'
 
 /** Options of `followConfig`. */
-export interface FollowOptions {
+interface FollowOptions {
   readonly log: Logger
   readonly metrics: Metrics
   /** Called with each new generation. */
@@ -93,7 +93,7 @@ export function lastRefusal(source: ConfigSource): () => GatewayStatus['refused'
 }
 
 /** `/readyz`: the readiness of the gateway, and the state of its configuration. */
-export interface ReadyPage extends Readiness {
+interface ReadyPage extends Readiness {
   generation: number
   held: Override | null
   waiting_for_restart: readonly string[]

@@ -17,7 +17,7 @@ const MAX_REASON_CHARS = 500
 const PATH = /^\/generations\/(\d{1,15})(\/rollback)?$/
 
 /** The parts that the endpoints need. */
-export interface GenerationsParts {
+interface GenerationsParts {
   readonly source: ConfigSource
   readonly log: Logger
   readonly tokens: AdminTokens

@@ -39,7 +39,7 @@ export interface OpsOptions {
 }
 
 /** An address to listen on; port 0: any free port. */
-export type OpsAddress = Pick<OpsOptions, 'host' | 'port'>
+type OpsAddress = Pick<OpsOptions, 'host' | 'port'>
 
 /** The open ops port. */
 export interface Ops {

@@ -9,7 +9,7 @@ export interface Readiness {
 }
 
 /** The state of a process: each text is `ok` or the problem. */
-export interface Conditions {
+interface Conditions {
   readonly store: string
   /** The store has not answered for longer than keys are served without it (`auth.stale_seconds`). */
   readonly isStoreAwayTooLong: boolean

@@ -45,7 +45,7 @@ export type Part = (typeof PARTS)[number]
 /**
  * A step of a migration: the target's content is checked, then the source is copied, then both are read back.
  */
-export type Step = 'checked' | 'copied' | 'read back'
+type Step = 'checked' | 'copied' | 'read back'
 
 /** Called with the number of records of a part that a step is done with. */
 export type Progress = (step: Step, part: Part, done: number) => void

@@ -120,7 +120,6 @@ export function sumFromCounters(
   }
 }
 
-/** The counters of a sum. */
 function countersFromSum(sum: UsageSum): SumCounters {
   return [
     ...[sum.requests, sum.errors, sum.inputTokens, sum.outputTokens, sum.cacheReadTokens],

@@ -148,8 +148,3 @@ export function numberIn(row: Row, name: string): number {
   if (typeof value !== 'number') throw new Error(`column '${name}' is not a number`)
   return value
 }
-
-/** The number in a column, or null. Throws an Error if the value has another type. */
-export function numberOrNull(row: Row, name: string): number | null {
-  return row[name] === null ? null : numberIn(row, name)
-}

@@ -31,7 +31,7 @@ export function numberOf(row: Row | undefined): number {
 }
 
 /** The rows of a list: a query that ends with its condition, and the values of its parameters. */
-export interface ListRows {
+interface ListRows {
   readonly engine: Statements
   /** Selects `place`, the order of creation. */
   readonly sql: string

@@ -17,7 +17,6 @@ const SCHEMA_VERSION = 7
 /** Maximum time that opening waits for another process that writes. */
 export const OPEN_TIMEOUT_MS = 10_000
 
-/** The identity of a store. */
 export interface Identity {
   readonly id: string
   /** This call created the store. */

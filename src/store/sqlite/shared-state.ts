@@ -12,7 +12,6 @@ import { numberOf } from './read-records.js'
 
 const DELETE = 'DELETE FROM shelf WHERE name = ?'
 
-/** The shared cache of a store. */
 export class SqliteSharedCache implements SharedCache {
   private readonly engine: Engine
 
@@ -81,7 +80,6 @@ function bytesIn(row: Row): Uint8Array {
 const DELETE_FULL = `DELETE FROM attempts WHERE name IN
   (SELECT name FROM attempts WHERE full_at_ms <= ? ORDER BY full_at_ms LIMIT ${BATCH})`
 
-/** The throttle of a store. */
 export class SqliteThrottle implements ThrottleStore {
   private readonly engine: Engine
 

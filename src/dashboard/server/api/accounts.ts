@@ -18,7 +18,6 @@ import type { AccountSession } from '../sign-in/sessions.js'
 import * as schema from '../schema/schema.js'
 import { entryOf, newLink, planOf, RECENT_MS, type Services } from '../services.js'
 
-/** The routes. */
 export function accountRoutes(services: Services): Route[] {
   return [
     signedRoute('GET', '/account', {
@@ -170,7 +169,6 @@ async function resetLink(
   return { status: 201, json: { link } }
 }
 
-/** The row of one account. */
 async function accountRow(services: Services, account: Account): Promise<schema.AccountRow> {
   const { store, ledger, now } = services
   const { id } = account

@@ -17,7 +17,6 @@ const CSV_PAGE = 1_000
 
 type CsvQuery = ReturnType<typeof schema.auditCsvQuery.parse>
 
-/** The routes. */
 export function auditRoutes(services: Services): Route[] {
   return [
     signedRoute('GET', '/audit', {

@@ -6,7 +6,6 @@ import { notFound } from '../routing/access.js'
 import * as schema from '../schema/schema.js'
 import { entryOf, type Services } from '../services.js'
 
-/** The routes. */
 export function configurationRoutes(services: Services): Route[] {
   return [
     signedRoute('GET', '/configuration', {

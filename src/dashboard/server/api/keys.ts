@@ -42,7 +42,6 @@ interface KeySettings {
   readonly reason?: string | undefined
 }
 
-/** The routes. */
 export function keyRoutes(services: Services): Route[] {
   return [
     signedRoute('GET', '/keys', {

@@ -16,7 +16,6 @@ const MAX_KEYS = 100
 /** Only this many of the newest keys are searched for limits. */
 const MAX_SEARCHED_KEYS = 500
 
-/** The routes. */
 export function limitRoutes(services: Services): Route[] {
   return [
     signedRoute('GET', '/limits', {

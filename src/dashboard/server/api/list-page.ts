@@ -7,14 +7,14 @@ import type { SortedQuery } from '../../../store/account-and-key-lists.js'
 import type { SortValue } from '../../../store/entry-order.js'
 
 /** The members of a query that select a page. */
-export interface ListQuery {
+interface ListQuery {
   readonly sort?: string | undefined
   readonly after?: string | undefined
   readonly limit?: number | undefined
 }
 
 /** What a list offers. */
-export interface ListOptions<Column extends string> {
+interface ListOptions<Column extends string> {
   readonly columns: readonly Column[]
   /** The order without `sort`: a column, or `-` and a column. */
   readonly usual: Column | `-${Column}`
@@ -23,7 +23,7 @@ export interface ListOptions<Column extends string> {
 }
 
 /** A page of a sorted list, and the text of its order for the cursor. */
-export interface ListOrder<Column extends string> extends Pick<
+interface ListOrder<Column extends string> extends Pick<
   SortedQuery<Column>,
   'column' | 'isDescending' | 'after' | 'limit'
 > {

@@ -9,7 +9,6 @@ import { signedRoute, type Reply, type Route, type SignedInRequest } from '../ro
 import * as schema from '../schema/schema.js'
 import { entryOf, newLink, type Services } from '../services.js'
 
-/** The routes. */
 export function memberRoutes(services: Services): Route[] {
   return [
     signedRoute('GET', '/members', {

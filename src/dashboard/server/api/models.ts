@@ -23,7 +23,6 @@ import * as schema from '../schema/schema.js'
 import { scopeOf, type ChatAs, type Services } from '../services.js'
 import { deprecatedModels } from '../deprecated-models.js'
 
-/** The routes. */
 export function modelRoutes(services: Services): Route[] {
   const { snapshot, chat } = services
   return [

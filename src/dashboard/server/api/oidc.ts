@@ -27,7 +27,6 @@ import { assertCookiesWork, enter } from './sign-in.js'
 /** Maximum time at the provider. */
 const MAX_SIGN_IN_MS = 600_000
 
-/** The routes. */
 export function oidcRoutes(services: Services): Route[] {
   const provider = new IdentityProvider()
   return [

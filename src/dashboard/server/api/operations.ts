@@ -20,7 +20,6 @@ const FAILED_ROWS = 25
 /** The period searched for recent failures. */
 const FAILED_MS = 7 * 86_400_000
 
-/** The routes. */
 export function operationRoutes(services: Services): Route[] {
   return [
     signedRoute('GET', '/operations', {

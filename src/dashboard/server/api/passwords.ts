@@ -17,7 +17,6 @@ import { signInTokenIdOf } from '../sign-in/sessions.js'
 import { hasAdmin } from '../sign-in/set-up.js'
 import { assertCookiesWork, enter } from './sign-in.js'
 
-/** The routes. */
 export function passwordRoutes(services: Services): Route[] {
   return [
     signedRoute('PUT', '/password', {

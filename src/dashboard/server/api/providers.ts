@@ -14,7 +14,6 @@ const MOST_EXACT = 2_000
 /** Maximum number of pages of entries in which copies are paired. */
 const MAX_PAGES = 10
 
-/** The routes. */
 export function providerRoutes(services: Services): Route[] {
   return [
     signedRoute('GET', '/providers', {

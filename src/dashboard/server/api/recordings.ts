@@ -13,7 +13,6 @@ import { entryOf, scopeOf, type Services } from '../services.js'
 
 type Request = SignedInRequest<ReturnType<typeof schema.recordingsQuery.parse>, undefined>
 
-/** The routes. */
 export function recordingRoutes(services: Services): Route[] {
   return [
     signedRoute('GET', '/recordings', {

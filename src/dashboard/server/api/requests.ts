@@ -36,7 +36,6 @@ const CSV_PAGE = 250
 
 type Query<S extends { parse: (value: unknown) => unknown }> = ReturnType<S['parse']>
 
-/** The routes. */
 export function requestRoutes(services: Services): Route[] {
   return [
     signedRoute('GET', '/requests', {

@@ -10,7 +10,6 @@ import { RECENT_MS, scopeOf, type Services } from '../services.js'
 /** Of each kind. */
 const MOST = 8
 
-/** The routes. */
 export function searchRoutes(services: Services): Route[] {
   return [
     signedRoute('GET', '/search', {

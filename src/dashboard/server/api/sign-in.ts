@@ -29,7 +29,6 @@ import * as schema from '../schema/schema.js'
 import { accountView, ownEntry, planOf, type Services } from '../services.js'
 import { hasAdmin } from '../sign-in/set-up.js'
 
-/** The routes. */
 export function sessionRoutes(services: Services): Route[] {
   const { sessions, store } = services
   return [
@@ -77,7 +76,7 @@ export function sessionRoutes(services: Services): Route[] {
 }
 
 /** A completed sign-in. */
-export interface SignIn {
+interface SignIn {
   readonly user: User
   /** The action of the audit entry; null if the caller has stored one. */
   readonly auditAction: string | null

@@ -15,7 +15,6 @@ import type { Services } from '../services.js'
 
 type Query = ReturnType<typeof schema.statementQuery.parse>
 
-/** The routes. */
 export function statementRoutes(services: Services): Route[] {
   return [
     signedRoute('GET', '/statements/{id}', {

@@ -41,7 +41,6 @@ const CSV_LINES = 500
 type Query<S extends { parse: (value: unknown) => unknown }> = ReturnType<S['parse']>
 type UsageRequest = SignedInRequest<Query<typeof schema.usageQuery>, undefined>
 
-/** The routes. */
 export function usageRoutes(services: Services): Route[] {
   return [
     signedRoute('GET', '/usage', {

@@ -7,7 +7,6 @@ import type { Services } from '../services.js'
 
 const MAX_VIEWS = 50
 
-/** The routes. */
 export function viewRoutes({ store }: Services): Route[] {
   return [
     signedRoute('GET', '/views', {

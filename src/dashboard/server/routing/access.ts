@@ -13,10 +13,10 @@ import type { Store } from '../../../store/store.js'
 import type { AccountSession, Session } from '../sign-in/sessions.js'
 
 /** `own`: only keys that the user made. */
-export type Permission = 'yes' | 'own' | 'no'
+type Permission = 'yes' | 'own' | 'no'
 
 /** A row of the table. */
-export interface Access {
+interface Access {
   /** What the route is about: the signed-in user, one account, or the whole gateway. */
   readonly of: 'user' | 'account' | 'gateway'
   readonly may: Readonly<Record<GatewayRole | AccountRole, Permission>>
@@ -44,8 +44,7 @@ export const ACCESS = {
 /** The name of a row. */
 export type AccessName = keyof typeof ACCESS
 
-/** A request for access. */
-export interface AccessRequest {
+interface AccessRequest {
   readonly session: Session
   readonly name: AccessName
   readonly isRead: boolean

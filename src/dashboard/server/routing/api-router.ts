@@ -33,7 +33,7 @@ import {
 } from './route.js'
 
 /** What the router depends on. */
-export interface RouterOptions {
+interface RouterOptions {
   readonly routes: readonly Route[]
   readonly sessions: Sessions
   readonly store: Pick<Store, 'accountById' | 'accountByName'>

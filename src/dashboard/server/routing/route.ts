@@ -7,7 +7,7 @@ import type { AccountSession } from '../sign-in/sessions.js'
 import { ACCESS, type AccessName } from './access.js'
 
 /** Required access: none, or a row of the table of access. */
-export type Credential = 'open' | AccessName
+type Credential = 'open' | AccessName
 
 /** A request that has passed every check of its route. */
 export interface ApiRequest<Query, Body> {
@@ -44,7 +44,6 @@ export interface Reply {
 /** Returned by a handler that writes the reply itself. */
 export const SELF_REPLIED = 'self_replied'
 
-/** The result of a handler. */
 export type HandlerResult = Reply | typeof SELF_REPLIED
 
 /** A route of the table. */

@@ -20,7 +20,6 @@ import { usageRoutes } from '../api/usage.js'
 import type { Route } from './route.js'
 import type { Services } from '../services.js'
 
-/** All routes. */
 export function dashboardRoutes(services: Services): Route[] {
   return [
     ...sessionRoutes(services),

@@ -19,7 +19,6 @@ export const planName = z.string().min(1).max(64)
 /** `owner`: uses one account; `admin`: can also see and change all accounts. */
 export const role = z.enum(['owner', 'admin'])
 
-/** A plan. */
 export const plan = z.strictObject({
   name: planName,
   /** Per month. */
@@ -45,7 +44,6 @@ export const account = z.strictObject({
 
 /** `GET /account`: the account that the page shows; not available for `all`. */
 export const shownAccountQuery = z.strictObject({ account: scope.optional() })
-/** Its name, and its plan with the keys that count for it. */
 export const shownAccountReply = z.strictObject({ id, name: z.string(), plan, liveKeys: count })
 
 /** `GET /plans`: all plans. */
@@ -55,11 +53,9 @@ export const plansReply = z.strictObject({ plans: z.array(plan) })
 export type ShownAccountReply = z.output<typeof shownAccountReply>
 /** A plan's name. */
 export type PlanName = z.output<typeof planName>
-/** A plan. */
 export type Plan = z.output<typeof plan>
 /** An account as its owner sees it. */
 export type Account = z.output<typeof account>
-/** All plans. */
 export type PlansReply = z.output<typeof plansReply>
 
 /** An account in the administrator's list. */
@@ -113,7 +109,6 @@ export const createAccountBody = z.strictObject({
 })
 /** A one-time link to set a password, shown once. */
 export const link = z.strictObject({ url: z.string(), expiresAtMs: timeMs })
-/** A created account. */
 export const createdAccountReply = z.strictObject({ account: accountRow, link })
 
 /** `PATCH /accounts/{id}` → `accountReply`. Disabling ends sessions, and keys fail within a second. */
@@ -121,27 +116,22 @@ export const changeAccountBody = z.strictObject({
   plan: planName.optional(),
   disabled: z.boolean().optional(),
 })
-/** One account. */
 export const accountReply = z.strictObject({ account: accountRow })
 
 /** `POST /accounts/{id}/reset` with `{}` → 201: a link for a new password; older ones stop working. */
 export const resetLinkBody = z.strictObject({})
-/** The link. */
 export const resetLinkReply = z.strictObject({ link })
 
 /** An account in the list. */
 export type AccountRow = z.output<typeof accountRow>
-/** The query for accounts. */
 export type AccountsQuery = z.input<typeof accountsQuery>
 /** A page of accounts. */
 export type AccountsReply = z.output<typeof accountsReply>
 /** The body that creates an account. */
 export type CreateAccountBody = z.input<typeof createAccountBody>
-/** A created account. */
 export type CreatedAccountReply = z.output<typeof createdAccountReply>
 /** The body that changes an account. */
 export type ChangeAccountBody = z.input<typeof changeAccountBody>
-/** One account. */
 export type AccountReply = z.output<typeof accountReply>
 /** A link for a new password. */
 export type ResetLinkReply = z.output<typeof resetLinkReply>

@@ -84,7 +84,5 @@ export type FleetMember = z.output<typeof fleetMember>
 export type ConfigurationReply = z.output<typeof configurationReply>
 /** The reply of `GET /configuration/{id}`. */
 export type GenerationReply = z.output<typeof generationReply>
-/** The body of a rollback. */
 export type RollbackBody = z.input<typeof rollbackBody>
-/** The reply to it. */
 export type RollbackReply = z.output<typeof rollbackReply>

@@ -125,7 +125,6 @@ export const changeKeyBody = z.strictObject({
   labels: labels.optional(),
   reason: reason.optional(),
 })
-/** One key. */
 export const keyReply = z.strictObject({ key })
 
 /**
@@ -145,7 +144,6 @@ export const rotatedKeyReply = createdKeyReply.extend({ oldEndsAtMs: timeMs.null
 
 /** A key, without its secret. */
 export type Key = z.output<typeof key>
-/** The query for keys. */
 export type KeysQuery = z.input<typeof keysQuery>
 /** A page of keys. */
 export type KeysReply = z.output<typeof keysReply>
@@ -157,7 +155,6 @@ export type CreatedKeyReply = z.output<typeof createdKeyReply>
 export type RotatedKeyReply = z.output<typeof rotatedKeyReply>
 /** The body that changes a key. */
 export type ChangeKeyBody = z.input<typeof changeKeyBody>
-/** One key. */
 export type KeyReply = z.output<typeof keyReply>
 
 /** One limit and its usage. Amounts are requests, tokens, concurrent requests or nano-dollars. */

@@ -3,12 +3,10 @@ import { z } from 'zod'
 import { link } from './accounts.js'
 import { timeMs } from './shared-types.js'
 
-/** A role in an account. */
 export const accountRole = z.enum(['owner', 'member', 'viewer'])
 /** A role in the whole gateway. */
 export const gatewayRole = z.enum(['admin', 'auditor'])
 
-/** A member. */
 export const member = z.strictObject({
   email: z.string(),
   role: accountRole,
@@ -32,7 +30,6 @@ export const inviteBody = z.strictObject({})
 /** A one-time link to set a password. */
 export const inviteReply = z.strictObject({ link })
 
-/** A member. */
 export type Member = z.output<typeof member>
 /** The members of an account. */
 export type MembersReply = z.output<typeof membersReply>

@@ -78,7 +78,6 @@ export const operationsReply = z.strictObject({
   failed: z.array(requestRow),
 })
 
-/** The state of an upstream. */
 export type UpstreamState = z.output<typeof upstreamState>
 /** The configuration in force. */
 export type ConfigState = z.output<typeof configState>

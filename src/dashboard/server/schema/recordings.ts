@@ -44,7 +44,6 @@ export const recordingReply = z.strictObject({
 /** The reply to a deletion. */
 export const recordingDeletedReply = z.strictObject({ deleted: z.literal(true) })
 
-/** One recording. */
 export type RecordingReply = z.output<typeof recordingReply>
 /** The reply to a deletion. */
 export type RecordingDeletedReply = z.output<typeof recordingDeletedReply>

@@ -84,7 +84,6 @@ export const oidcStartReply = z.strictObject({ url: z.string() })
 /** `POST /oidc/finish`, open: the complete `location.search` of that page. Signs in. → `sessionReply` */
 export const oidcFinishBody = z.strictObject({ query: z.string().max(8_192) })
 
-/** The session. */
 export type SessionReply = z.output<typeof sessionReply>
 /** The body of a sign-in. */
 export type SignInBody = z.input<typeof signInBody>

@@ -36,5 +36,4 @@ export const statementReply = z.strictObject({
   total: z.strictObject(figures),
 })
 
-/** A statement. */
 export type StatementReply = z.output<typeof statementReply>

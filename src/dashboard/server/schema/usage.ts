@@ -266,7 +266,6 @@ export const requestsReply = z.strictObject({
 
 /** The query of `GET /requests/{id}`. */
 export const requestQuery = z.strictObject({ account: scope.optional() })
-/** One request. */
 export const requestReply = z.strictObject({ row: requestRow })
 
 /**
@@ -296,7 +295,6 @@ export type UsagePoint = z.output<typeof usagePoint>
 export type UsageGroup = z.output<typeof usageGroup>
 /** The query for sums. */
 export type UsageQuery = z.input<typeof usageQuery>
-/** The query for groups. */
 export type UsageGroupsQuery = z.input<typeof usageGroupsQuery>
 /** The totals of a group. */
 export type GroupRow = z.output<typeof groupRow>
@@ -306,15 +304,12 @@ export type UsageGroupsReply = z.output<typeof usageGroupsReply>
 export type UsageCsvQuery = z.input<typeof usageCsvQuery>
 /** Sums over time. */
 export type UsageReply = z.output<typeof usageReply>
-/** One request. */
 export type RequestRow = z.output<typeof requestRow>
 /** Times of one request. */
 export type Hops = RequestRow['hops']
-/** The query for requests. */
 export type RequestsQuery = z.input<typeof requestsQuery>
 /** A page of requests. */
 export type RequestsReply = z.output<typeof requestsReply>
-/** One request. */
 export type RequestReply = z.output<typeof requestReply>
 /** The latest requests. */
 export type LiveReply = z.output<typeof liveReply>

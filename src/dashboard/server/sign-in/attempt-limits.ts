@@ -115,7 +115,6 @@ export class Throttle {
   }
 }
 
-/** A counted subject and its rate. */
 type Counted = readonly [subject: string, rate: ThrottleRate]
 
 function tooMany(what: string, waits: readonly number[]): GatewayError {

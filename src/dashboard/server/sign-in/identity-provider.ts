@@ -13,7 +13,7 @@ const FRESH_MS = 600_000
 const TIMEOUT_S = 5
 
 /** Why a sign-in failed. */
-export type IdentityFault = 'refused' | 'unavailable'
+type IdentityFault = 'refused' | 'unavailable'
 
 /** A failed sign-in. It contains no token, code or secret, since it is logged. */
 export class IdentityError extends Error {
@@ -51,7 +51,7 @@ interface FlowSecrets {
 }
 
 /** The user's return from the provider to the redirect address. */
-export interface SignInReturn {
+interface SignInReturn {
   readonly redirectUri: string
   /** The secret that `begin` took. */
   readonly secret: string

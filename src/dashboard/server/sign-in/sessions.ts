@@ -48,7 +48,7 @@ export interface AccountSession extends Session {
 }
 
 /** A new session, with the secret for its cookie. */
-export interface OpenedSession extends Session {
+interface OpenedSession extends Session {
   readonly secret: string
 }
 

@@ -35,7 +35,7 @@ export interface Fragment {
 }
 
 /** Called as the reply arrives. */
-export interface Listener {
+interface Listener {
   readonly signal: AbortSignal
   /** The head of the reply. */
   readonly onHead: (requestId: string | null) => void
@@ -116,7 +116,7 @@ interface Progress {
 }
 
 /** Decodes one event of a format; `data` is the JSON of a server-sent event, or the whole reply. */
-export type ReadEvent = (data: string) => Progress
+type ReadEvent = (data: string) => Progress
 
 /** Access to a JSON object by path: `at('choices', 0, 'delta')`. */
 function reader(data: string): (...path: (string | number)[]) => unknown {

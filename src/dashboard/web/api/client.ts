@@ -188,7 +188,7 @@ function memberOf(value: unknown, name: string): unknown {
 }
 
 /** The connection to the gateway. */
-export interface Connection {
+interface Connection {
   readonly isLost: boolean
   /** Time of the last reply, ms since 1970. */
   readonly lastAtMs: number

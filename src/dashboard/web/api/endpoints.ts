@@ -35,7 +35,7 @@ export interface Reads {
 }
 
 /** Endpoints that change state, with their bodies and replies. */
-export interface Changes {
+interface Changes {
   'POST /session': [schema.SignInBody, schema.SessionReply]
   'DELETE /session': [undefined, schema.DoneReply]
   'DELETE /sessions': [undefined, schema.DoneReply]

@@ -37,7 +37,6 @@ const PATHS = {
   alert: 'M10 3l7.5 13.5h-15zM10 8v4M10 14.2h.01',
 } as const
 
-/** The name of an icon. */
 export type IconName = keyof typeof PATHS
 
 /** An icon beside a text, hidden from screen readers. */

@@ -22,7 +22,6 @@ export interface Series {
   readonly values: readonly (number | null)[]
 }
 
-/** The content of a chart. */
 export interface ChartContent {
   readonly buckets: Buckets
   readonly series: readonly Series[]

@@ -15,7 +15,6 @@ function numbers<Row>(
   return { id, head, cell, value, sort: id, numeric: true }
 }
 
-/** Counts. */
 export function counts<Row>(
   id: string,
   head: string,

@@ -10,7 +10,6 @@ import { Search, type Option } from './form.js'
 import { Picker, type Entry } from './picker.js'
 import { Empty } from './loading-states.js'
 
-/** One filter. */
 export interface ListFilter {
   /** The parameter of the address. */
   readonly name: string

@@ -9,7 +9,7 @@ import { clockTime } from '../format/time.js'
 const SKELETON_AFTER_MS = 150
 
 /** Shows its content after a delay, so that short waits show no skeleton. */
-export function Late({ children }: { readonly children: ReactNode }) {
+function Late({ children }: { readonly children: ReactNode }) {
   const [late, setLate] = useState(false)
   useEffect(() => {
     const timer = setTimeout(() => setLate(true), SKELETON_AFTER_MS)
@@ -22,7 +22,6 @@ export function Late({ children }: { readonly children: ReactNode }) {
   )
 }
 
-/** The skeleton of a table. */
 export function TableSkeleton({ rows = 6 }: { readonly rows?: number }) {
   return (
     <Late>

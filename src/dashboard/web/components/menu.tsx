@@ -2,8 +2,7 @@
 import { Menu as Base } from '@base-ui/react/menu'
 import type { ReactElement } from 'react'
 
-/** An item of a menu. */
-export interface MenuItem {
+interface MenuItem {
   readonly label: string
   readonly danger?: boolean
   readonly choose: () => void

@@ -60,7 +60,7 @@ export function RequestCode({ target, make = hello, format = 'chat' }: RequestCo
 }
 
 /** A tab and its content. */
-export interface Tab {
+interface Tab {
   readonly name: string
   readonly content: ReactNode
 }

@@ -22,7 +22,6 @@ export function Money({ nano, unpriced = 0 }: MoneyProps) {
   )
 }
 
-/** A count. */
 export function Count({ value, unit = '' }: { readonly value: number; readonly unit?: string }) {
   return <span title={`${exactCount(value)} ${unit}`.trim()}>{count(value)}</span>
 }

@@ -72,7 +72,6 @@ const TARGETS = ['limit', 'key', 'models', 'upstream', 'configuration'] as const
 /** What an advice links to. */
 export type AdviceTarget = (typeof TARGETS)[number]
 
-/** A part of an advice. */
 interface AdvicePart {
   readonly text: string
   /** Null: plain text. */

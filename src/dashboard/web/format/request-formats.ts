@@ -18,13 +18,13 @@ export function baseOf(publicUrl: string | null): string {
 }
 
 /** A message of a conversation. */
-export interface FormatMessage {
+interface FormatMessage {
   readonly role: 'system' | 'user' | 'assistant'
   readonly content: string
 }
 
 /** A request, independent of the format. */
-export interface FormatRequest {
+interface FormatRequest {
   readonly messages: readonly FormatMessage[]
   readonly temperature?: number | undefined
   readonly maxTokens?: number | undefined
@@ -53,7 +53,6 @@ export interface FormattedRequest {
   readonly body: Readonly<Record<string, unknown>>
 }
 
-/** Formats a request. */
 export function inFormat(format: Format, target: Target, request: FormatRequest): FormattedRequest {
   const { path, headers, body } = PARTS[format](target, request)
   const json = JSON.parse(JSON.stringify(body)) as Record<string, unknown>
@@ -140,7 +139,7 @@ export const FORMAT_NAMES: Readonly<Record<string, string>> = {
 export const LANGUAGES = ['curl', 'Python', 'JavaScript'] as const
 
 /** The name of a language. */
-export type Language = (typeof LANGUAGES)[number]
+type Language = (typeof LANGUAGES)[number]
 
 /**
  * The request in a language.

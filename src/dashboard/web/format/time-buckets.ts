@@ -1,9 +1,7 @@
 /** Sums over time for charts: one value per bucket of the range, without gaps. */
 import type { UsagePoint, UsageReply } from '../../server/schema/schema.js'
 
-/** One hour, in ms. */
 export const HOUR_MS = 3_600_000
-/** One day, in ms. */
 export const DAY_MS = 24 * HOUR_MS
 /** Longer ranges have bars of six hours. */
 const LONG_MS = 3 * DAY_MS

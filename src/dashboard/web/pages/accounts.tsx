@@ -42,7 +42,6 @@ const COLUMNS: readonly Column<AccountRow>[] = [
 
 const PAGE_ACCOUNTS = 50
 
-/** The page of accounts. */
 export function AccountsPage() {
   const { query } = useLocation()
   const [dialog, open] = useDialog()

@@ -22,7 +22,6 @@ import { useRights } from '../shell/session.js'
 
 const EVERY_MS = 5_000
 
-/** The page of the configuration. */
 export function ConfigurationPage() {
   const { query } = useLocation()
   const resource = useResource('/configuration', {}, { everyMs: EVERY_MS })

@@ -44,7 +44,6 @@ const COLUMNS: readonly Column<Member>[] = [
   CREATED,
 ]
 
-/** The page of members. */
 export function MembersPage() {
   const scope = useScope()
   const { changesMembers, isAdmin } = useRights()

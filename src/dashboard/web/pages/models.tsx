@@ -141,7 +141,6 @@ const ALIAS_COLUMNS: readonly Column<Alias>[] = [
   },
 ]
 
-/** The page of models. */
 export function ModelsPage() {
   const { query } = useLocation()
   const resource = useResource('/models')
@@ -275,7 +274,6 @@ interface DrawerProps {
   readonly onClose: () => void
 }
 
-/** The drawer of a model. */
 function ModelDrawer({ id, model, onClose }: DrawerProps) {
   const { session } = useSession()
   const rights = useRights()

@@ -18,7 +18,6 @@ import { OpenedRequest, RequestTable } from './request-table.js'
 
 const EVERY_MS = 2_000
 
-/** The page of operations. */
 export function OperationsPage() {
   const { grafanaUrl } = useSession().session
   const resource = useResource('/operations', {}, { everyMs: EVERY_MS })

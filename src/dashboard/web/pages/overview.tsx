@@ -17,7 +17,6 @@ import { ErrorsChart } from './errors-chart.js'
 
 const LATEST = 10
 
-/** The overview page. */
 export function OverviewPage() {
   const scope = useScope()
   const range = useRange('24h')

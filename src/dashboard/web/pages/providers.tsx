@@ -28,7 +28,6 @@ const SPANS = [
   { value: '720', label: 'last 30 days' },
 ] as const
 
-/** The page of providers. */
 export function ProvidersPage() {
   const { query } = useLocation()
   const hours = SPANS.find(({ value }) => value === query.get('hours'))?.value ?? '1'

@@ -36,7 +36,6 @@ interface DrawerProps {
   readonly onClose: () => void
 }
 
-/** The drawer. */
 export function RequestDrawer({ id, onClose }: DrawerProps) {
   const scope = useScope()
   const resource = useResource('/requests/{id}', { id, account: scope })

@@ -39,7 +39,7 @@ export function Status({ row: { status, outcome } }: { readonly row: RequestRow 
 }
 
 /** The model that sums count the request under; for one that is not known, the name that was requested. */
-export function modelOf({ model, modelAsked }: RequestRow): string {
+function modelOf({ model, modelAsked }: RequestRow): string {
   return model === 'other' ? (modelAsked ?? 'unknown model') : model
 }
 

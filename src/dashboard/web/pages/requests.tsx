@@ -22,7 +22,6 @@ const PAGE = 50
 /** `since` is rounded to steps, so that the list does not reload with each tick of the clock. */
 const STEP_MS = 300_000
 
-/** The page of requests. */
 export function RequestsPage() {
   const { query } = useLocation()
   const scope = useScope()

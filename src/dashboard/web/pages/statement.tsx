@@ -17,7 +17,6 @@ import { useAccount, useScope } from '../shell/session.js'
 /** Months that the page offers. */
 const MONTHS = 24
 
-/** The page of statements. */
 export function StatementPage() {
   const own = useAccount()
   const scope = useScope()

@@ -51,7 +51,6 @@ function nameOfGrouping(group: string): string {
   return GROUPINGS.find(({ value }) => value === group)?.label ?? group
 }
 
-/** The page of usage. */
 export function UsagePage() {
   const scope = useScope()
   const { query } = useLocation()

@@ -157,7 +157,7 @@ function Foot() {
 }
 
 /** A page of the rail. */
-export interface Section {
+interface Section {
   readonly path: string
   readonly name: string
   readonly icon: IconName

@@ -195,7 +195,7 @@ const MAX_BLOCKS = 4_096
 const MAX_ID = 512
 
 /** Content as in the body; a long text is not decoded yet. */
-export type Content = JsonValue | LongText | undefined
+type Content = JsonValue | LongText | undefined
 
 /** The result of a call. */
 interface ToolResult {
@@ -207,13 +207,13 @@ interface ToolResult {
 }
 
 /** The content of a user's message: results of calls, and all other parts. */
-export interface UserContent {
+interface UserContent {
   readonly results: ToolResult[]
   readonly parts: UserPart[]
 }
 
 /** The content of an assistant message. */
-export interface AssistantContent {
+interface AssistantContent {
   readonly parts: AssistantPart[]
   readonly calls: { readonly path: string; readonly call: ToolCall }[]
 }

@@ -273,8 +273,7 @@ function metadata(value: JsonValue, request: ChatRequest, native: NativeFields):
   if (user !== '') request.userId = user.length > MAX_USER_ID ? sha256Hex(user) : user
 }
 
-/** The protocol headers of a request. */
-export interface ProtocolHeaders {
+interface ProtocolHeaders {
   readonly version?: string
   readonly betas: readonly string[]
 }

@@ -83,7 +83,7 @@ function decodeTool(item: JsonObject, path: string, native: NativeFields): Tool 
 }
 
 /** The members of `tool_choice`. */
-export interface Choice {
+interface Choice {
   readonly choice: ToolChoice
   /** True if the model may make several calls at once; undefined if the client does not state it. */
   readonly parallel: boolean | undefined

@@ -160,7 +160,7 @@ export function messageUsage(usage: Usage, tier: string | undefined): string {
 }
 
 /** How a reply ended. */
-export interface Ending {
+interface Ending {
   readonly reason: FinishReason
   /** The upstream's own stop reason. */
   readonly raw: string | null

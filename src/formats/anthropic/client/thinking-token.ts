@@ -20,7 +20,7 @@ const ORIGINS: Readonly<Record<string, string>> = {
  * The content of a token: the dialect of the upstream and its state, which is empty for reasoning without
  * state.
  */
-export interface ThinkingState {
+interface ThinkingState {
   readonly origin: string
   readonly state: string
 }

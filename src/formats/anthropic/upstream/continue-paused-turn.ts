@@ -21,7 +21,6 @@ import { parseJson } from '../constants.js'
 /** Added to the client's last turn after a reply without the call that it demands. */
 const CALL_NOW = '\n\nCall one of the tools now. A reply in text is not accepted.'
 
-/** The continuation of paused turns. */
 export const continuation: Continuation = { mayPause, next }
 
 function mayPause(body: JsonObject): boolean {

@@ -10,7 +10,7 @@ import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import { parseJson, PROVIDER, CUSTOM_INPUT } from '../constants.js'
 
 /** The reason for an `upstream_malformed` error; null if the block is valid. */
-export type Fault = string | null
+type Fault = string | null
 
 /** The blocks of one reply. */
 export class Blocks {

@@ -11,7 +11,7 @@ import { strictSchema, rootObject } from '../../wire/strict-schema.js'
 import { cacheControl, CUSTOM_INPUT } from '../constants.js'
 
 /** Tool members of the body. */
-export interface ToolFields {
+interface ToolFields {
   tools?: JsonObject[]
   tool_choice?: JsonObject
 }
@@ -26,7 +26,7 @@ export function jsonToolName(request: ChatRequest): string {
 }
 
 /** What tools are encoded for. */
-export interface ToolOptions {
+interface ToolOptions {
   /** The model accepts a forced choice with its thinking configuration. */
   readonly forced: boolean
   /** The schema of a JSON reply for which a synthetic tool is added; null for none. */

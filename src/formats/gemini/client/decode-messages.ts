@@ -33,7 +33,7 @@ const MAX_ID = 512
 const MAX_NAME = 128
 
 /** The messages, and the paths of parts that only Gemini upstreams support. */
-export interface Conversation {
+interface Conversation {
   readonly messages: Message[]
   readonly unknown: readonly string[]
 }
@@ -386,7 +386,7 @@ const KINDS = [
 ] as const
 
 /** The kind of a part. `none` is a part that has only a thought signature. */
-export type PartKind = (typeof KINDS)[number] | 'none'
+type PartKind = (typeof KINDS)[number] | 'none'
 
 /** A part with camelCase names, and its kind. */
 interface Part {

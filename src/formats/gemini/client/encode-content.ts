@@ -10,7 +10,7 @@ import { PROVIDER } from '../constants.js'
 import { sealEnvelope, type Thought } from './thinking-token.js'
 
 /** A complete call. */
-export interface WrittenCall {
+interface WrittenCall {
   readonly id: string
   readonly name: string
   /** The arguments as the upstream's JSON text. */
@@ -20,7 +20,7 @@ export interface WrittenCall {
 }
 
 /** A complete block of reasoning, or its last fragment. */
-export interface WrittenThought {
+interface WrittenThought {
   readonly text: string
   readonly signature?: string | undefined
   readonly redacted?: string | undefined

@@ -181,7 +181,7 @@ const BLOCKS: ReadonlySet<string> = new Set([
 ])
 
 /** How a reply ended. */
-export interface Ending {
+interface Ending {
   readonly reason: FinishReason
   readonly raw: string | null
   readonly serviceTier?: string | undefined

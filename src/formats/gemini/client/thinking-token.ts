@@ -28,7 +28,7 @@ export interface Thought {
 }
 
 /** The content of an envelope. */
-export interface Envelope {
+interface Envelope {
   /** The dialect of the upstream that issued the state. */
   readonly origin: string
   readonly thoughts: readonly Thought[]

@@ -18,7 +18,7 @@ import { PROVIDER, CUSTOM_INPUT } from '../constants.js'
 import { jsonToolName, toolNames, type ToolNames } from './encode-tools.js'
 
 /** The message of an `upstream_malformed` error; null if the part is well-formed. */
-export type Fault = string | null
+type Fault = string | null
 
 const TOO_DEEP = 'The upstream sent arguments that are nested too deeply.'
 

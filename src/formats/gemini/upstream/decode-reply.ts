@@ -286,7 +286,7 @@ function hasOnly(value: JsonObject, names: ReadonlySet<string>): boolean {
 }
 
 /** The kinds of content that a reply had when it ended. */
-export interface ContentKinds {
+interface ContentKinds {
   call: boolean
   text: boolean
 }

@@ -25,7 +25,7 @@ type ToolMessage = Extract<Message, { role: 'tool' }>
 type AssistantMessage = Extract<Message, { role: 'assistant' }>
 
 /** The options of `encodeContents`. */
-export interface ContentsOptions {
+interface ContentsOptions {
   names: ToolNames
   /** 3+ models check signatures, match call ids and take images in function responses. */
   thirdGeneration: boolean
@@ -35,7 +35,7 @@ export interface ContentsOptions {
 }
 
 /** A conversation in Gemini's format. */
-export interface EncodedContents {
+interface EncodedContents {
   system: Part[]
   contents: Content[]
 }

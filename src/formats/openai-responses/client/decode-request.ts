@@ -62,7 +62,7 @@ const ENCRYPTED_REASONING = 'reasoning.encrypted_content'
 const LOGPROBS = 'message.output_text.logprobs'
 
 /** Earlier responses and items that a request refers to. */
-export interface References {
+interface References {
   /** The response that the request continues; null if none. */
   readonly previous: string | null
   /** Ids of items of earlier responses. */

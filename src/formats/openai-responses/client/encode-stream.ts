@@ -461,7 +461,6 @@ class MessagePart {
   }
 }
 
-/** The message. */
 class StreamedMessage {
   readonly id: string
   /** The index of the message in the output. */

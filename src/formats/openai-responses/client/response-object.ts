@@ -17,7 +17,7 @@ import { responseError } from './encode-error.js'
 import { stopWordOf } from '../../wire/stop-reasons.js'
 
 /** The end of a response that did not fail. */
-export interface Ending {
+interface Ending {
   readonly reason: FinishReason
   readonly usage: Usage
   readonly serviceTier?: string | undefined
@@ -106,7 +106,7 @@ export function itemId(prefix: ItemPrefix, responseId: string, index: number): s
 }
 
 /** A call; `json` is the text of its arguments or of its input. */
-export interface CallItem {
+interface CallItem {
   readonly callId: string
   readonly name: string
   readonly json: string

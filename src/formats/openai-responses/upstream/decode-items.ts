@@ -246,7 +246,7 @@ function typeOf(json: JsonObject): string {
 }
 
 /** The kind of text that a section holds. */
-export type SectionKind = 'text' | 'refusal' | 'summary' | 'reasoning' | 'arguments'
+type SectionKind = 'text' | 'refusal' | 'summary' | 'reasoning' | 'arguments'
 
 /** Text of a section: a fragment, or the whole text. */
 interface SectionText {
@@ -256,7 +256,6 @@ interface SectionText {
   readonly text: string
 }
 
-/** One section of an item. */
 interface Section {
   readonly kind: SectionKind
   /** The index of the part in its list; 0 for arguments. */

@@ -327,7 +327,7 @@ function put(usage: Usage, key: TokenKind, value: unknown): void {
 }
 
 /** Why a response ended: the canonical reason and the upstream's own word. */
-export interface Ending {
+interface Ending {
   readonly reason: FinishReason
   readonly raw: string
 }

@@ -7,7 +7,6 @@ import { StringDecoder } from 'node:string_decoder'
 import type { WireError } from '../../../errors.js'
 import { mayBeDeep, ReplyScan } from '../json/reply-scan.js'
 
-/** Options of the framer. */
 export interface SseOptions {
   /**
    * Maximum size of one event in characters of its lines, or in bytes if `bytes` is set (default 16 MiB:

@@ -23,7 +23,6 @@ export function given<T>(value: T | null | undefined): value is T {
   return value !== null && value !== undefined
 }
 
-/** A string. */
 export function string(value: unknown, path: string): string {
   return typeof value === 'string' ? value : refuse(path, 'must be a string')
 }
@@ -70,7 +69,6 @@ export function oneOf<T extends string>(value: unknown, path: string, words: rea
   return word ?? refuse(path, `must be one of ${words.join(', ')}`)
 }
 
-/** An object. */
 export function object(value: unknown, path: string): JsonObject {
   return isObject(value) ? value : refuse(path, 'must be an object')
 }

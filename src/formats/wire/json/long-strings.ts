@@ -16,7 +16,7 @@ export interface Range {
 }
 
 /** The long strings of a body. */
-export interface LongStrings {
+interface LongStrings {
   /** The whole body. */
   readonly bytes: Buffer
   /** The body is ASCII. */

@@ -16,7 +16,7 @@ export interface MemberPlace {
 }
 
 /** What a scan looks for. */
-export interface MemberScanOptions {
+interface MemberScanOptions {
   /** Whether the text has several values, separated by line ends, each complete in its line. */
   readonly isLines: boolean
   /** Whether the value of a member, or its members, are to be reported. */

@@ -20,7 +20,6 @@ export interface ParsedObject {
   readonly members: readonly Member[]
 }
 
-/** The limits of a body. */
 export interface JsonLimits {
   /** Nesting depth with the root (default 64, half of the limit of protobuf's JSON). */
   readonly maxDepth?: number
@@ -34,7 +33,7 @@ export interface JsonLimits {
 }
 
 /** Properties of the text of a body. */
-export interface BodyText {
+interface BodyText {
   /** The text is ASCII. */
   readonly isPlain: boolean
 }
@@ -52,7 +51,7 @@ export function checkEncoding(bytes: Buffer): BodyText {
 }
 
 /** A body within the limits, which may be parsed. */
-export interface ExaminedBody {
+interface ExaminedBody {
   readonly bytes: Buffer
   readonly isPlain: boolean
   readonly scanned: ScanResult

@@ -45,7 +45,6 @@ const MAX_MEMBERS = 10_000
 const MAX_NAME_BYTES = 256
 const MAX_BLANKS = 1_024
 
-/** The result of a scan. */
 export interface ScanResult {
   readonly members: readonly Member[]
   /** The inline data and long texts (`formats/wire/json/long-strings.ts`), in the order of the bytes. */
@@ -53,7 +52,7 @@ export interface ScanResult {
 }
 
 /** The limits of a body. */
-export interface ScanLimits {
+interface ScanLimits {
   readonly maxDepth: number
   readonly maxTokens: number
   /** Bytes without inline data. */

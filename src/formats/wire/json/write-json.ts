@@ -263,7 +263,6 @@ function mayBeData(text: string): boolean {
  */
 const PLAIN = /^[ -\ud7ff\ue000-\uffff]*$/
 
-/** The text as a JSON string. */
 export function quote(text: string): string {
   return isPlain(text) ? `"${text}"` : JSON.stringify(text)
 }

@@ -50,7 +50,7 @@ export function decodeParts<T extends AssistantPart | UserPart>(
 }
 
 /** The types of parts in a format, and the decoders of those that differ between the formats. */
-export interface UserPartTypes {
+interface UserPartTypes {
   readonly text: string
   readonly image: readonly [type: string, decode: (item: JsonObject, path: string) => ImagePart]
   readonly file: readonly [type: string, decode: (item: JsonObject, path: string) => FilePart]

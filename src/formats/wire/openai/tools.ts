@@ -63,7 +63,7 @@ export function encodeChoice(
 }
 
 /** Names of functions, custom tools and schemas, as the API reference gives them. */
-export const NAME = /^[A-Za-z0-9_-]{1,64}$/
+const NAME = /^[A-Za-z0-9_-]{1,64}$/
 
 /** A valid tool name. Throws `malformed_request` naming `path`. */
 export function toolName(value: unknown, path: string): string {

@@ -45,7 +45,7 @@ const ALIASES = [
 ]
 
 /** The fields of a format that are removed, and those that the gateway reads before it admits a request. */
-export interface OwnFields {
+interface OwnFields {
   readonly withheld: ReadonlySet<string>
   readonly checked: ReadonlySet<string>
 }
@@ -67,7 +67,6 @@ const CHAT_FIELDS: OwnFields = {
   ]),
 }
 
-/** Responses. */
 export const RESPONSES_FIELDS: OwnFields = {
   withheld: new Set([...ROUTING, ...ALIASES, 'max_completion_tokens', 'max_tokens', 'n']),
   checked: new Set([

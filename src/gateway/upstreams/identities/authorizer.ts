@@ -16,7 +16,7 @@ import {
 } from './sign-aws.js'
 
 /** The part of a request that is authorized. */
-export interface Authorizable extends Pick<UpstreamRequest, 'path' | 'headers' | 'body'> {
+interface Authorizable extends Pick<UpstreamRequest, 'path' | 'headers' | 'body'> {
   /** Default: `POST`. */
   readonly method?: string
 }

@@ -10,7 +10,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { AwsKeys } from './credential-sources.js'
 
 /** A request before it is signed. */
-export interface UnsignedRequest {
+interface UnsignedRequest {
   readonly method: string
   /** Path and query, exactly as sent. */
   readonly path: string
@@ -183,7 +183,6 @@ const USUAL_NAMES = [
 
 type Header = readonly [name: string, value: string]
 
-/** The headers of the request that are signed. */
 function ofRequest(headers: readonly string[]): Header[] {
   const found: Header[] = []
   for (let index = 0; index < headers.length; index += 2) {

@@ -65,7 +65,7 @@ export function stringsOf(answer: unknown): string[] {
 }
 
 /** The reply of a script that decides several requests (scripts/limits/each-request.lua). */
-export interface BatchReply {
+interface BatchReply {
   readonly numbers: readonly number[]
   /** The additional value of the request at this position: its error, or what its script returned. */
   readonly valueAt: (position: number) => string | null

@@ -9,7 +9,7 @@ import type { RedisAddress } from '../../store-address.js'
 import type { KeyChange } from '../../store.js'
 
 /** The message for a change of every key, in place of a digest. */
-export const EVERY_KEY = '*'
+const EVERY_KEY = '*'
 
 const DIGEST = /^[0-9a-f]{64}$/
 const PING_MS = 5_000
@@ -19,7 +19,7 @@ const PONG_MS = 5_000
 const DISCONNECTED_MS = 1_000
 
 /** Options of `RedisNotifications`. */
-export interface NotificationsOptions {
+interface NotificationsOptions {
   readonly address: RedisAddress
   readonly channel: string
   /** Called with each change, in order. */

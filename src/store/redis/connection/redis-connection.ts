@@ -17,7 +17,7 @@ import {
 } from './script.js'
 
 /** The value of a key of the primary; `writeError` is why it accepts no writes, or null. */
-export interface PrimaryValue {
+interface PrimaryValue {
   readonly value: unknown
   readonly writeError: string | null
 }
@@ -376,7 +376,7 @@ class Queue {
 const LEAST_WAIT_MS = 100
 
 /** The connection of the waits. */
-export interface ReplicaOptions {
+interface ReplicaOptions {
   readonly client: Redis | Cluster
   /** Replicas that must have a change; 0 waits for none. */
   readonly replicas: number

@@ -72,7 +72,6 @@ export async function evaluate(
   })
 }
 
-/** The message of an error. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

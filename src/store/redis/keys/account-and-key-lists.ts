@@ -43,7 +43,7 @@ interface KnownAccount {
 }
 
 /** The parts of the store that lists need. */
-export interface DirectoryParts {
+interface DirectoryParts {
   readonly engine: RedisEngine
   readonly keys: Pick<RedisKeys, 'all'>
   readonly ledger: Pick<RedisLedger, 'keyUse' | 'lastUse'>

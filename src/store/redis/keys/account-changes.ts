@@ -48,7 +48,7 @@ import { claimPointers, releasePointers } from './key-pointers.js'
 import { parseMember, type RedisUsers } from './users.js'
 
 /** The parts of the store that a change writes. */
-export interface TransactionsOptions {
+interface TransactionsOptions {
   readonly engine: RedisEngine
   readonly users: RedisUsers
   readonly tree: AccountTree

@@ -26,7 +26,7 @@ import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
 const NAMED_AT_ONCE = 500
 
 /** The parts of the store that accounts need. */
-export interface AccountsOptions {
+interface AccountsOptions {
   readonly engine: RedisEngine
   readonly users: RedisUsers
   readonly tree: AccountTree

@@ -50,7 +50,7 @@ export const GATEWAY_CHANGES = 'gateway'
 const ADD = loadScript('records/audit-entry', 'records/add-audit-entry')
 
 /** A change of an account: the keys and arguments of its script, without those of the audit entries. */
-export interface AuditedChange {
+interface AuditedChange {
   readonly accountId: string
   readonly keys: readonly string[]
   readonly args: readonly Argument[]

@@ -115,7 +115,6 @@ export function emailKey(email: string): string {
   return `${PREFIX}email:${email}`
 }
 
-/** The channel of notifications. */
 export function notificationChannel(storeId: string): string {
   return `${PREFIX}news:${storeId}`
 }

@@ -40,7 +40,6 @@ interface EndedDays {
   readonly uses: readonly AccountUse[]
 }
 
-/** A part of a month. */
 interface MonthPart extends Required<AccountUseQuery> {
   /** Requests of the month whose entries are pruned. */
   readonly pruned: number

@@ -32,7 +32,7 @@ function patternOf(by: GroupUseQuery['by']): string {
 type Figures = [number, number, number, number, number, number]
 
 /** Buckets of one length; `toMs` is exclusive. */
-export interface BucketSpan {
+interface BucketSpan {
   readonly length: 'hour' | 'day'
   readonly fromMs: number
   readonly toMs: number

@@ -170,8 +170,7 @@ const MAX_REQUESTS = 16
 const NUMBERS = 3
 const OUTCOMES = ['refused', 'taken', 'known'] as const
 
-/** A request to the limits of one slot. */
-export interface SlotRequest {
+interface SlotRequest {
   /** The prefix of every key of the slot. */
   readonly slot: string
   /**
@@ -278,7 +277,7 @@ function encodeRequest(request: SlotRequest): string {
 }
 
 /** The usage that replaces the amounts of the holds. */
-export interface ReleasedUsage {
+interface ReleasedUsage {
   /**
    * Empty: unknown, what is reserved stays. `never`: the request was not sent, so rates of requests get
    * theirs back.
@@ -289,7 +288,7 @@ export interface ReleasedUsage {
 }
 
 /** The holds of one slot, and the usage that replaces their amounts. */
-export interface Release {
+interface Release {
   readonly holds: SharedHolds
   readonly usage: ReleasedUsage
 }

@@ -27,14 +27,13 @@ const USABLE_MS = 5_000
 /** Numbers of each slice in a reply. */
 export const NUMBERS_PER_SLICE = 5
 
-/** The limits of a request. */
-export interface SliceRequest {
+interface SliceRequest {
   readonly accountId: string
   readonly demands: readonly Demand[]
 }
 
 /** A request to admit. */
-export interface SliceAdmission extends SliceRequest {
+interface SliceAdmission extends SliceRequest {
   readonly requestId: string
 }
 

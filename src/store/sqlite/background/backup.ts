@@ -15,7 +15,7 @@ import { Background } from './background.js'
 const PROGRESS_MS = 2_000
 
 /** The content of the copy, which shows an operator whether it is the right store. */
-export interface Backup {
+interface Backup {
   readonly bytes: number
   readonly accounts: number
   readonly keys: number
@@ -23,7 +23,7 @@ export interface Backup {
 }
 
 /** Called every two seconds with the bytes copied and the size of the store; the copy may be smaller. */
-export type CopyProgress = (copiedBytes: number, storeBytes: number) => void
+type CopyProgress = (copiedBytes: number, storeBytes: number) => void
 
 /**
  * Copies the store at `path` to `file`, which must not exist; its mode is 0600. The copy has no running

@@ -18,7 +18,7 @@ import { encoded, stateIn } from './large-change.js'
 import type { SqliteNotifications } from './notifications.js'
 
 /** The parts of the store that a change needs. */
-export interface TransactOptions extends ChangeTables {
+interface TransactOptions extends ChangeTables {
   readonly engine: Engine
   readonly notifications: SqliteNotifications
 }

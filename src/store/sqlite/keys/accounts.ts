@@ -14,7 +14,7 @@ import type { SqliteNotifications } from './notifications.js'
 import type { SqliteUsers } from './users.js'
 
 /** The parts of the store that accounts need. */
-export interface AccountsOptions {
+interface AccountsOptions {
   readonly engine: Engine
   readonly users: SqliteUsers
   readonly auditTrail: SqliteAuditTrail

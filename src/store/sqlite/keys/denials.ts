@@ -16,7 +16,7 @@ const DELETE_EXPIRED = `DELETE FROM denials WHERE place IN
   (SELECT place FROM denials WHERE expires_at_ms <= ? LIMIT ${BATCH})`
 
 /** The parts of the store that denials need. */
-export interface DenialsOptions {
+interface DenialsOptions {
   readonly engine: Engine
   readonly auditTrail: SqliteAuditTrail
   readonly notifications: SqliteNotifications

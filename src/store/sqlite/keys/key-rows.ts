@@ -101,7 +101,6 @@ function nameOf(key: ApiKey): string | null {
   return hasName(key) ? key.name : null
 }
 
-/** The key in a row. */
 export function keyOf(row: Row): ApiKey {
   return keyIn(textIn(row, 'record'), textIn(row, 'digest'))
 }

@@ -17,7 +17,7 @@ import { isName, pageOf } from '../read-records.js'
 import type { SqliteAuditTrail } from './audit-trail.js'
 
 /** The parts of the store that keys need. */
-export interface KeysOptions {
+interface KeysOptions {
   readonly engine: Engine
   readonly accounts: SqliteAccounts
   readonly auditTrail: SqliteAuditTrail

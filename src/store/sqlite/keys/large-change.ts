@@ -22,7 +22,7 @@ import { keyIn, KeyRows } from './key-rows.js'
 import { ChangeRows } from './change-rows.js'
 
 /** What the thread has read. */
-export interface AccountTexts {
+interface AccountTexts {
   /** A digest of all of it. */
   readonly version: string
   /** Null if the account does not exist. */

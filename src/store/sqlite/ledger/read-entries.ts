@@ -14,7 +14,6 @@ import { entryIn } from './entry-row.js'
  * continues.
  */
 const MAX_SCANNED = 5_000
-/** Entries of one batch of the export. */
 const EXPORT_BATCH = 500
 /** Limits of one batch of budgets. */
 const BUDGET_BATCH = 500
@@ -25,13 +24,13 @@ const CURSOR = /^(\d{1,16})_(.{1,400})$/s
 export type ExportPlace = readonly [atMs: number, requestId: string]
 
 /** A batch of the export, and the entry after which the next one begins; null if there is none. */
-export interface ExportBatch {
+interface ExportBatch {
   readonly rows: readonly LedgerEntry[]
   readonly next: ExportPlace | null
 }
 
 /** A batch of budgets, and the limit after which the next one begins; null if there is none. */
-export interface BudgetBatch {
+interface BudgetBatch {
   readonly spent: readonly BudgetSpent[]
   readonly next: readonly [account: string, subject: string] | null
 }
@@ -161,7 +160,6 @@ function cursorOf(row: Row | undefined): string | null {
   return row === undefined ? null : `${numberIn(row, 'at_ms')}_${textIn(row, 'request_id')}`
 }
 
-/** The conditions of the filters. */
 export function filterOf(query: EntryQuery): Condition[] {
   const { failed, accountId, cause, label, within, clientRequestId } = query
   return [

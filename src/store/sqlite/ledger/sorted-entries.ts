@@ -56,7 +56,6 @@ const VALUES: Readonly<Record<OwnColumn, string>> = {
 const FEW_VALUES: readonly OwnColumn[] = ['status', 'model', 'upstream']
 const NEWEST = 'ORDER BY entry.at_ms DESC, entry.request_id DESC LIMIT 20000'
 
-/** A page in the order of the query. */
 export function sortedPageOf(db: Connection, query: EntryQuery, order: EntryOrder): EntryPage {
   const { column, isDescending } = order
   if (column === 'atMs') return pageOf(db, query)

@@ -62,7 +62,6 @@ export function countersIn(accountId: string, subject: string, row: Row | undefi
   }
 }
 
-/** The budget of a kind. */
 export function budgetOf({ day, week, month }: Counters, kind: BudgetKind): Budget {
   return kind === 'usd_day' ? day : kind === 'usd_week' ? week : month
 }

@@ -243,7 +243,7 @@ function take(counters: Counters, demand: Demand, nowMs: number): void {
 }
 
 /** The time of a state, and the amount that earlier demands of the same request take of the limit. */
-export interface StateQuery {
+interface StateQuery {
   readonly nowMs: number
   readonly taken: number
 }

@@ -13,7 +13,7 @@ import { readHolds, writeHolds, type Hold } from './holds.js'
 const READ_INTERVAL_MS = 1_000
 
 /** A reservation to add. */
-export interface NewReservation {
+interface NewReservation {
   readonly requestId: string
   /** The time of its expiry, in ms since 1970. */
   readonly untilMs: number

@@ -14,10 +14,8 @@ const NANO = 1e9
 /** An entry that allows all tools. */
 const ANY_TOOL = '*'
 
-/** The name of a limit. */
-export type LimitName = keyof KeyLimits
+type LimitName = keyof KeyLimits
 
-/** The field of a limit. */
 export interface LimitField {
   readonly name: LimitName
   readonly label: string

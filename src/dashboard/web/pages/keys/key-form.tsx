@@ -21,7 +21,6 @@ interface FieldsProps {
   readonly isInside?: boolean
 }
 
-/** All fields. */
 export function KeyFields({ form, plan, endsAtMs, isInside = false }: FieldsProps) {
   const { values: draft, set, field } = form
   return (

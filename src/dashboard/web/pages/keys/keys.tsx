@@ -85,7 +85,6 @@ function limitColumn(limits: readonly LimitLevel[]): Column<Key> {
   }
 }
 
-/** The page of keys. */
 export function KeysPage() {
   const { query } = useLocation()
   const scope = useScope()

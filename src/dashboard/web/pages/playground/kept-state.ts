@@ -7,7 +7,7 @@ import { isSignedIn } from '../../api/client.js'
 import type { Draft, Settings, Turn } from './conversation.js'
 
 /** What survives a reload. */
-export interface Kept {
+interface Kept {
   readonly turns: readonly Turn[]
   readonly draft: Draft
   readonly settings: Settings

@@ -42,7 +42,6 @@ function useModels(served: readonly string[], data: ModelsReply | null): string[
     : [first, second]
 }
 
-/** The page of the playground. */
 export function PlaygroundPage() {
   const { query } = useLocation()
   const { data } = useResource('/models')

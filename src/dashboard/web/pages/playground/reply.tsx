@@ -30,7 +30,6 @@ interface ReplyProps {
   readonly answer: (results: readonly ToolResult[]) => void
 }
 
-/** The reply. */
 export function ReplyView({ reply, formatName, isLocked, isAnswered, rerun, answer }: ReplyProps) {
   const { model, text, thinking, calls, isRunning, problem, isStopped, ended } = reply
   return (

@@ -25,7 +25,6 @@ export function errorsIn({ tools, schema }: Settings): { tools?: string; schema?
   }
 }
 
-/** The column of settings. */
 export function SettingsColumn({ served, models, format, settings, setSettings }: SettingsProps) {
   const [first = '', second] = models
   const change = (name: keyof Settings) => (event: { target: { value: string } }) =>

@@ -2,7 +2,7 @@
 import type { Tool } from './request-body.js'
 
 /** A value, or what is wrong with the text. */
-export type Parsed<T> = { readonly value: T } | { readonly error: string }
+type Parsed<T> = { readonly value: T } | { readonly error: string }
 
 const NAME = /^[\w-]{1,64}$/
 

@@ -21,7 +21,6 @@ interface TurnProps {
   readonly answer: (reply: Reply, results: readonly ToolResult[]) => void
 }
 
-/** The turn. */
 export function TurnView(props: TurnProps) {
   const { turn, number, isLocked, answered, rerun, answer } = props
   const formatName = FORMATS.find(({ id }) => id === turn.format)?.name ?? ''
