@@ -47,13 +47,13 @@ export function platformCodec(
   }
   let upstreamCodec = byWire.get(wire)
   if (upstreamCodec === undefined) {
-    upstreamCodec = egressOn(withVersion(base, traits.anthropicVersion), wire, traits)
+    upstreamCodec = codecOnPlatform(withVersion(base, traits.anthropicVersion), wire, traits)
     byWire.set(wire, upstreamCodec)
   }
   return upstreamCodec
 }
 
-function egressOn(
+function codecOnPlatform(
   base: UpstreamCodec,
   wire: WireFormat,
   { platform }: PlatformTraits,

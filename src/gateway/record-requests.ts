@@ -315,9 +315,9 @@ function replyIn(
   const sent = call?.request ?? request
   try {
     if (isEventStream(response.headers)) {
-      const tap = capture.stream(upstreamCodec, sent)
-      for (const chunk of chunks) tap.write(chunk)
-      tap.end()
+      const captured = capture.stream(upstreamCodec, sent)
+      for (const chunk of chunks) captured.write(chunk)
+      captured.end()
     } else {
       const body: unknown = JSON.parse(Buffer.concat(chunks).toString('utf8'))
       capture.body(objectOf(body), upstreamCodec, sent)

@@ -339,13 +339,13 @@ export class ReplyCapture {
   }
 
   /** A stream that is passed to the client. */
-  stream(upstreamCodec: UpstreamCodec, request: ChatRequest): StreamTap {
-    return new StreamTap(this.open(), upstreamCodec, request)
+  stream(upstreamCodec: UpstreamCodec, request: ChatRequest): CapturedStream {
+    return new CapturedStream(this.open(), upstreamCodec, request)
   }
 }
 
 /** Decodes a stream whose bytes are passed to the client. */
-export class StreamTap {
+export class CapturedStream {
   private readonly log: ReplyLog
   private readonly decoder: StreamDecoder
   private readonly framer: SseFramer

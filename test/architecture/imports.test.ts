@@ -327,7 +327,7 @@ const BROKEN: readonly { name: string; files: Record<string, string>; reports: R
   },
   {
     name: 'the list of dialects in a dialect',
-    files: { 'formats/gemini/a.ts': "import { egressOf } from '../index.js'" },
+    files: { 'formats/gemini/a.ts': "import { upstreamCodecOf } from '../index.js'" },
     reports: /does not import the list/,
   },
   {

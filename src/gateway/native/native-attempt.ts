@@ -462,8 +462,8 @@ function tooLarge(maxBytes: number): GatewayError {
     : new GatewayError('body_too_large', `The body must not be larger than ${maxBytes} bytes.`)
 }
 
-/** The options of a `ReplyTap`. */
-interface ReplyWatcherOptions {
+/** The options of a `ReplyWatcher`. */
+export interface ReplyWatcherOptions {
   /** The body is JSON and may contain `usage`. */
   readonly isJson: boolean
   /** Called with the size of each chunk before the chunk is passed on. */

@@ -3,7 +3,7 @@
  * reads for usage, errors and the end. Only the frames that the watcher needs are parsed.
  */
 import type { FinishReason } from '../../formats/chat/event.js'
-import type { StreamTap } from '../../policy/capture-and-replay.js'
+import type { CapturedStream } from '../../policy/capture-and-replay.js'
 import type { OutputSize } from '../../formats/chat/output-size.js'
 import type { Usage } from '../../formats/chat/usage.js'
 import type { StreamWatcher } from '../../formats/dialect.js'
@@ -37,17 +37,17 @@ export class PassthroughStream implements Translation, FrameSink {
   /** Characters of text in the parts of events that were not read. */
   private omittedText = 0
   /** Reads the same bytes for the events of the reply; null if nothing needs them. */
-  private readonly tap: StreamTap | null
+  private readonly captured: CapturedStream | null
 
   /** Of an event above `maxKeptBytes`, only an outline is read. */
   constructor(
     watcher: StreamWatcher,
     maxKeptBytes = KEPT_BYTES,
     framing: Framing = 'sse',
-    tap: StreamTap | null = null,
+    captured: CapturedStream | null = null,
   ) {
     this.watcher = watcher
-    this.tap = tap
+    this.captured = captured
     this.framer = newFramer(framing, this, { bytes: true, maxKeptBytes })
   }
 
@@ -85,7 +85,7 @@ export class PassthroughStream implements Translation, FrameSink {
   write(chunk: Buffer): string | Buffer {
     if (this.outcome !== 'open') return ''
     const startsBetweenEvents = this.framer.isBetweenEvents
-    this.tap?.write(chunk)
+    this.captured?.write(chunk)
     this.framer.write(chunk)
     this.takeUnframed()
     if (this.framer.overflow) this.overflow()
@@ -198,7 +198,7 @@ export class PassthroughStream implements Translation, FrameSink {
   private complete(): void {
     if (this.outcome !== 'open') return
     this.outcome = 'complete'
-    this.tap?.end()
+    this.captured?.end()
   }
 
   private take(): string | Buffer {

@@ -42,5 +42,5 @@ export type Outcome = 'ok' | ErrorKind
 export type HedgeResult = 'won' | 'lost' | 'failed' | 'denied'
 
 /** The client's format; `none` if the path is unknown. */
-export type IngressLabel =
+export type ClientFormatLabel =
   'chat' | 'completions' | 'messages' | 'responses' | 'gemini' | 'embeddings' | 'native' | 'none'

@@ -9,7 +9,7 @@ import { ComparisonMetrics } from './comparison-metrics.js'
 import { Gauges } from './gauges.js'
 import { LabelMetrics } from './key-label-metrics.js'
 import type { Distribution } from './histogram.js'
-import type { HedgeResult, Hop, IngressLabel, LimitKind, Outcome } from './label-values.js'
+import type { ClientFormatLabel, HedgeResult, Hop, LimitKind, Outcome } from './label-values.js'
 import { cached, register, type Families } from './metric-families.js'
 import { aggregateText, type Collected, type TextFormat } from './metric-types.js'
 import { TargetSeriesMap, type TargetSeries } from './target-series.js'
@@ -144,7 +144,7 @@ export class Metrics {
   }
 
   /** A request without a route: refused, or handled by the gateway itself. */
-  unrouted(status: number, outcome: Outcome, ingress: IngressLabel = 'none'): void {
+  unrouted(status: number, outcome: Outcome, ingress: ClientFormatLabel = 'none'): void {
     this.families.requests.child(ingress, 'none', 'none', String(status), outcome).add()
   }
 

@@ -3,7 +3,7 @@ import type { Usage } from '../../formats/chat/usage.js'
 import { MAX_MODEL_PAIRS } from './metric-definitions.js'
 import { cached, type Families } from './metric-families.js'
 import type { Distribution } from './histogram.js'
-import type { IngressLabel, Outcome, Side, StreamEnd } from './label-values.js'
+import type { ClientFormatLabel, Outcome, Side, StreamEnd } from './label-values.js'
 
 /** The series of one (route, upstream). Resolve it once and keep it. */
 export interface TargetSeries {
@@ -12,7 +12,7 @@ export interface TargetSeries {
   /** One attempt by its outcome; `cancelled`: another attempt was faster. */
   attempt(kind: Outcome | 'cancelled'): void
   /** One client request of this format that ended with this status. */
-  finished(status: number, outcome: Outcome, ingress?: IngressLabel): void
+  finished(status: number, outcome: Outcome, ingress?: ClientFormatLabel): void
   streamEnd(end: StreamEnd): void
   chunkGap(seconds: number): void
   backpressure(side: Side, seconds: number): void
