@@ -3,13 +3,35 @@
  * undelivered webhooks are lost if the process crashes; a drain makes one last attempt.
  */
 import { randomUUID } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
 import type { NotifyConfig } from '../config/config.js'
 import { retryAfterSeconds } from '../formats/wire/retry-after.js'
-import type { Poster, PostReply } from '../gateway/upstreams/webhook-connection.js'
 import type { Logger } from './log.js'
 import type { Metrics } from './metrics/metrics.js'
 import { groupOf, type Notification, type NotifyGroup } from './notification.js'
 import { keyOf, signatureHeaders } from './sign-webhook.js'
+
+/** One request. */
+interface PostRequest {
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+  /** Time limit for the whole exchange, including the connection. */
+  readonly timeoutMs: number
+}
+
+/** The reply without its body, which is not read. */
+interface PostReply {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+}
+
+/** The connections to one URL. */
+export interface Poster {
+  /** Rejects if there is no reply within `timeoutMs`. Redirects are not followed. */
+  post(request: PostRequest): Promise<PostReply>
+  /** Closes the connections at once. */
+  close(): Promise<void>
+}
 
 /** The dependencies of webhooks. */
 export interface WebhookParts {

@@ -5,7 +5,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { isObject, numberOf, objectOf, stringOf } from '../formats/chat/json.js'
-import { Seal } from '../gateway/reasoning/encrypt-state.js'
+import { Seal } from '../store/seal.js'
 import type { RecordFilter, RecordHead } from '../store/sealed-records.js'
 import type { KeyChange, Store } from '../store/store.js'
 import { CacheEntry, matches, type EntryFilter, type ReplyMemory } from './cache-in-memory.js'

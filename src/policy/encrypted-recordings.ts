@@ -14,8 +14,8 @@ import {
   type JsonValue,
 } from '../formats/chat/json.js'
 import { atOnce } from '../formats/wire/steps.js'
-import { Seal } from '../gateway/reasoning/encrypt-state.js'
 import { hideSecrets } from '../hide-secrets.js'
+import { Seal } from '../store/seal.js'
 import type { Store } from '../store/store.js'
 import { WholeTexts } from './guardrail.js'
 import type { RuleSet } from './rules/rule-set.js'

@@ -22,6 +22,7 @@ const ROWS: readonly (readonly string[])[] = [
     'http/private-addresses',
     'store/limit-arithmetic',
     'store/private-files',
+    'store/seal',
     'store/sqlite/driver',
   ],
   [

@@ -2,34 +2,13 @@
  * Sends POST requests of the gateway itself, for webhooks, with the connections, address rules and proxies of
  * upstreams.
  */
-import type { IncomingHttpHeaders } from 'node:http'
+import type { Poster } from '../../observe/webhooks.js'
 import { openConnectionPool } from './connection-pool.js'
 
 /** The receiver of the requests. */
 export interface PostSettings {
   readonly url: string
   readonly allowPrivateAddress: boolean
-}
-
-export interface PostRequest {
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: string
-  /** Time limit for the whole exchange, including the connection. */
-  readonly timeoutMs: number
-}
-
-/** The reply without its body, which is not read. */
-export interface PostReply {
-  readonly status: number
-  readonly headers: IncomingHttpHeaders
-}
-
-/** The connections to one URL. */
-export interface Poster {
-  /** Rejects if there is no reply within `timeoutMs`. Redirects are not followed. */
-  post(request: PostRequest): Promise<PostReply>
-  /** Closes the connections at once. */
-  close(): Promise<void>
 }
 
 const MAX_CONNECTIONS = 4

@@ -1,6 +1,7 @@
 /**
- * Encrypts and authenticates stored reasoning state (AES-256-GCM) and derives its name (HMAC-SHA-256).
- * Without the secret, a state cannot be attributed, read, changed or moved to another name.
+ * Encrypts and authenticates texts in the store (AES-256-GCM) and derives their names (HMAC-SHA-256):
+ * reasoning state, stored responses, cached replies and recordings. Without the secret, a text cannot be
+ * attributed, read, changed or moved to another name.
  */
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto'
 
