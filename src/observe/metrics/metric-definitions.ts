@@ -5,8 +5,8 @@
 import type { Definition } from './metric-types.js'
 
 /** A definition with its type. */
-export interface MetricDefinition extends Definition {
-  readonly type: 'counter' | 'gauge' | 'histogram'
+export interface MetricDefinition<Type = 'counter' | 'gauge' | 'histogram'> extends Definition {
+  readonly type: Type
 }
 
 /**
@@ -39,7 +39,7 @@ function counter(
   name: string,
   labels: readonly string[],
   description: CappedDescription,
-): MetricDefinition {
+): MetricDefinition<'counter'> {
   return { type: 'counter', name, labels, ...description }
 }
 
@@ -48,7 +48,7 @@ function gauge(
   name: string,
   labels: readonly string[],
   description: CappedDescription,
-): MetricDefinition {
+): MetricDefinition<'gauge'> {
   return { type: 'gauge', name, labels, ...description }
 }
 
@@ -57,7 +57,7 @@ function histogram(
   name: string,
   labels: readonly string[],
   { maxSeries, ...description }: HistogramDescription,
-): MetricDefinition {
+): MetricDefinition<'histogram'> {
   const maxLines = maxSeries * (description.buckets.length + 3)
   return { type: 'histogram', name, labels, maxLines, ...description }
 }
@@ -69,7 +69,7 @@ function genAi(
   name: string,
   labels: readonly string[],
   { seriesPerPair, ...description }: GenAiDescription,
-): MetricDefinition {
+): MetricDefinition<'histogram'> {
   const maxSeries = seriesPerPair * GEN_AI_PAIRS
   return histogram(name, [...GEN_AI, ...labels], { maxSeries, ...description })
 }

@@ -1,6 +1,8 @@
 /** The metrics of a process as families of series, made from their definitions. */
-import { DEFINITIONS } from './metric-definitions.js'
-import type { MetricSet } from './capped-registry.js'
+import { DEFINITIONS, LABEL_METRICS, type MetricDefinition } from './metric-definitions.js'
+import type { Definition } from './metric-types.js'
+import type { Count, Family, Level, MetricSet } from './capped-registry.js'
+import type { Distribution } from './histogram.js'
 
 /** Further names are resolved on each call, so that a caller's mistake cannot exhaust memory. */
 const MAX_CACHED = 256
@@ -22,17 +24,55 @@ export function cached<T>(resolve: (name: string) => T): (name: string) => T {
   }
 }
 
-/** All families of a process, by their names in `DEFINITIONS`. */
-export type Families = ReturnType<typeof counters> &
-  ReturnType<typeof gauges> &
-  ReturnType<typeof histograms>
+/** Metrics that are not families: `MetricSet` has the first one, `key-label-metrics.ts` the others. */
+const OTHERS = ['seriesDropped', ...LABEL_METRICS] as const
 
-export function register(set: MetricSet) {
+type Definitions = Omit<typeof DEFINITIONS, (typeof OTHERS)[number]>
+type MetricType = MetricDefinition['type']
+type NameOf<Type extends MetricType> = {
+  [Name in keyof Definitions]: Definitions[Name]['type'] extends Type ? Name : never
+}[keyof Definitions]
+type FamiliesOf<Type extends MetricType, Series> = Readonly<Record<NameOf<Type>, Family<Series>>>
+
+/** All families of a process, by their names in `DEFINITIONS`. */
+export type Families = FamiliesOf<'counter', Count> &
+  FamiliesOf<'gauge', Level> &
+  FamiliesOf<'histogram', Distribution>
+
+/** Registers all of them. */
+export function register(set: MetricSet): Families {
   set.droppedSeries(DEFINITIONS.seriesDropped)
-  const families = { ...counters(set), ...gauges(set), ...histograms(set) }
+  const families = {
+    ...familiesOf('counter', (definition) => set.counter(definition)),
+    ...familiesOf('gauge', (definition) => set.gauge(definition)),
+    ...familiesOf('histogram', (definition) => set.histogram(definition)),
+  }
   startAtZero(families)
   families.startTime.child().set(Date.now() / 1000 - process.uptime())
   return families
+}
+
+function familiesOf<Type extends MetricType, Series>(
+  type: Type,
+  make: (definition: Definition) => Family<Series>,
+): FamiliesOf<Type, Series> {
+  const names = Object.keys(DEFINITIONS).filter((name) => isNameOf(type, name))
+  const families: Partial<Record<NameOf<Type>, Family<Series>>> = {}
+  for (const name of names) families[name] = make(DEFINITIONS[name])
+  if (hasAll(families, names)) return families
+  throw new Error(`Not all metrics of type ${type} have series`)
+}
+
+function isNameOf<Type extends MetricType>(type: Type, name: string): name is NameOf<Type> {
+  const definitions: Readonly<Record<string, MetricDefinition>> = DEFINITIONS
+  return definitions[name]?.type === type && !OTHERS.some((other) => other === name)
+}
+
+function hasAll<Name extends string, Value>(
+  values: Partial<Record<Name, Value>>,
+  names: readonly Name[],
+): values is Record<Name, Value> {
+  return names.every((name) => values[name] !== undefined)
 }
 
 /** Exports these series from the start; otherwise `rate()` would miss their first event. */
@@ -46,82 +86,4 @@ function startAtZero(families: Families): void {
   families.limitsLocal.child().set(0)
   families.overloadLevel.child().set(0)
   for (const resource of ['delay', 'heap', 'open_files', 'in_flight']) families.shed.child(resource)
-}
-
-function counters(set: MetricSet) {
-  return {
-    requests: set.counter(DEFINITIONS.requests),
-    attempts: set.counter(DEFINITIONS.attempts),
-    retries: set.counter(DEFINITIONS.retries),
-    retriesDenied: set.counter(DEFINITIONS.retriesDenied),
-    fallbacks: set.counter(DEFINITIONS.fallbacks),
-    hedges: set.counter(DEFINITIONS.hedges),
-    canaryAborts: set.counter(DEFINITIONS.canaryAborts),
-    shadowRequests: set.counter(DEFINITIONS.shadowRequests),
-    shadowTokens: set.counter(DEFINITIONS.shadowTokens),
-    shadowCost: set.counter(DEFINITIONS.shadowCost),
-    shadowDropped: set.counter(DEFINITIONS.shadowDropped),
-    promptTokens: set.counter(DEFINITIONS.promptTokens),
-    streamEnds: set.counter(DEFINITIONS.streamEnds),
-    backpressure: set.counter(DEFINITIONS.backpressure),
-    losses: set.counter(DEFINITIONS.losses),
-    escrow: set.counter(DEFINITIONS.escrow),
-    cacheRequests: set.counter(DEFINITIONS.cacheRequests),
-    cacheSaved: set.counter(DEFINITIONS.cacheSaved),
-    cacheEvictions: set.counter(DEFINITIONS.cacheEvictions),
-    reasoningDropped: set.counter(DEFINITIONS.reasoningDropped),
-    auth: set.counter(DEFINITIONS.auth),
-    limitRejections: set.counter(DEFINITIONS.limitRejections),
-    shed: set.counter(DEFINITIONS.shed),
-    storeErrors: set.counter(DEFINITIONS.storeErrors),
-    configReloads: set.counter(DEFINITIONS.configReloads),
-    credentialRefreshes: set.counter(DEFINITIONS.credentialRefreshes),
-    cost: set.counter(DEFINITIONS.cost),
-    usageRows: set.counter(DEFINITIONS.usageRows),
-    tokensAfterDisconnect: set.counter(DEFINITIONS.tokensAfterDisconnect),
-    workerRestarts: set.counter(DEFINITIONS.workerRestarts),
-    logLinesLost: set.counter(DEFINITIONS.logLinesLost),
-    webhooks: set.counter(DEFINITIONS.webhooks),
-    pluginErrors: set.counter(DEFINITIONS.pluginErrors),
-    guardrailVerdicts: set.counter(DEFINITIONS.guardrailVerdicts),
-    traceSpans: set.counter(DEFINITIONS.traceSpans),
-  }
-}
-
-function gauges(set: MetricSet) {
-  return {
-    inflight: set.gauge(DEFINITIONS.inflight),
-    breakerState: set.gauge(DEFINITIONS.breakerState),
-    guardrailBreaker: set.gauge(DEFINITIONS.guardrailBreaker),
-    breakerChanged: set.gauge(DEFINITIONS.breakerChanged),
-    credentialsResting: set.gauge(DEFINITIONS.credentialsResting),
-    canaryAborted: set.gauge(DEFINITIONS.canaryAborted),
-    budgetUsed: set.gauge(DEFINITIONS.budgetUsed),
-    limitsLocal: set.gauge(DEFINITIONS.limitsLocal),
-    cacheEntries: set.gauge(DEFINITIONS.cacheEntries),
-    cacheBytes: set.gauge(DEFINITIONS.cacheBytes),
-    overloadLevel: set.gauge(DEFINITIONS.overloadLevel),
-    configGeneration: set.gauge(DEFINITIONS.configGeneration),
-    credentialExpiry: set.gauge(DEFINITIONS.credentialExpiry),
-    credentialFailing: set.gauge(DEFINITIONS.credentialFailing),
-    certificateExpiry: set.gauge(DEFINITIONS.certificateExpiry),
-    startTime: set.gauge(DEFINITIONS.startTime),
-    fleetMembers: set.gauge(DEFINITIONS.fleetMembers),
-    fleetDisagreement: set.gauge(DEFINITIONS.fleetDisagreement),
-  }
-}
-
-function histograms(set: MetricSet) {
-  return {
-    hops: set.histogram(DEFINITIONS.hops),
-    guardrailDuration: set.histogram(DEFINITIONS.guardrailDuration),
-    overhead: set.histogram(DEFINITIONS.overhead),
-    shadowFirstContent: set.histogram(DEFINITIONS.shadowFirstContent),
-    chunkGap: set.histogram(DEFINITIONS.chunkGap),
-    storeDuration: set.histogram(DEFINITIONS.storeDuration),
-    tokenUsage: set.histogram(DEFINITIONS.tokenUsage),
-    requestDuration: set.histogram(DEFINITIONS.requestDuration),
-    timeToFirstToken: set.histogram(DEFINITIONS.timeToFirstToken),
-    timePerOutputToken: set.histogram(DEFINITIONS.timePerOutputToken),
-  }
 }
