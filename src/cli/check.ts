@@ -29,7 +29,7 @@ import { Prices } from '../ledger/find-price.js'
 import { loadPlugins, PluginError } from '../policy/plugins.js'
 import { configOption, declare } from './command.js'
 import { Budgets, hasBudget, termsText } from './explain/explain-budgets.js'
-import { notCarried } from './explain/explain-route.js'
+import { notCarried } from './explain/not-carried.js'
 import { findGateway, loadGeneration } from './running-gateway.js'
 
 /** A configuration, its catalogue, and the text that it was read from. */
@@ -178,7 +178,7 @@ function translationNotes(
   }
   const own = targets[0] === undefined ? null : sideOf(targets[0])
   if (own === null) return []
-  const carried = notCarried(own.dialect, own, catalogue)
+  const carried = notCarried(own.dialect, own)
   const known = new Set([...carried.loses, ...carried.refuses])
   const listed = [
     ...targets.map((target, index) => ({ target, path: `${place}.targets[${index}]` })),
@@ -188,7 +188,7 @@ function translationNotes(
     const side = sideOf(target)
     if (side === null || familyOf(side.dialect) === familyOf(own.dialect)) return []
     const location = `${path}: ${target.upstream} (${side.dialect})`
-    const { loses, refuses } = notCarried(side.dialect, side, catalogue)
+    const { loses, refuses } = notCarried(side.dialect, side)
     const lost = loses.filter((name) => !known.has(name))
     const refused = refuses.filter((name) => !known.has(name))
     return [

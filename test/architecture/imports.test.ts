@@ -51,7 +51,6 @@ const ROWS: readonly (readonly string[])[] = [
   ],
   ['policy'],
   ['gateway', 'dashboard'],
-  ['cli/dialect-matrix'],
   ['process'],
   ['cli'],
   ['main'],

@@ -5,9 +5,8 @@
  * of dialects is compared with the request without it.
  */
 import t from 'tap'
-import { CLIENTS } from '../../src/cli/dialect-matrix/messages-clients.js'
-import { PLAIN_REQUEST } from '../../src/cli/dialect-matrix/page.js'
-import { REQUEST_GROUPS } from '../../src/cli/dialect-matrix/request-concepts.js'
+import { CLIENTS } from '../../docs/generate/dialect-matrix/messages-clients.js'
+import { PLAIN_REQUEST, REQUEST_GROUPS } from '../../src/cli/explain/request-concepts.js'
 import { loadConfig } from '../../src/config/load-config.js'
 import type { JsonObject } from '../../src/formats/chat/json.js'
 import type { ModelFacts } from '../../src/formats/chat/model-facts.js'

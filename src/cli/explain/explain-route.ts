@@ -2,10 +2,7 @@
  * The upstreams that a route may use for a model, with weights, retries, hedging, breakers and the features
  * that translation cannot carry. For `sluice explain`; sends no request.
  */
-import { requestOutcome } from '../dialect-matrix/page.js'
-import { REQUEST_GROUPS } from '../dialect-matrix/request-concepts.js'
 import { ANY_TOOL } from '../../formats/chat/hosted-tools.js'
-import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import { factsFor } from '../../config/catalogue.js'
 import {
   isConfigured,
@@ -15,8 +12,6 @@ import {
   type HedgeConfig,
   type RetryConfig,
 } from '../../config/config.js'
-import type { DialectName } from '../../formats/dialect.js'
-import type { PlatformTraits } from '../../formats/platform-codec.js'
 import { whenText } from '../../gateway/routing/match-route-conditions.js'
 import type { GuardrailConfig } from '../../config/guardrail-config.js'
 import type { ModelRoute, RouteShadow, RouteTarget } from '../../gateway/routing/router.js'
@@ -24,6 +19,7 @@ import {
   dialectsByRequest,
   type DialectsByRequest,
 } from '../../gateway/upstreams/choose-openai-endpoint.js'
+import { notCarried } from './not-carried.js'
 
 /** One upstream that may serve the model. */
 interface CandidateExplanation {
@@ -163,29 +159,8 @@ function explainCandidate(
     probe: probeShown(probe),
     allow_tools: upstream.allowTools,
     quirks_drop: quirks.drop,
-    ...notCarried(wire_format.plain, { facts, upstream }, catalogue),
+    ...notCarried(wire_format.plain, { facts, upstream }),
   }
-}
-
-/**
- * Features of chat requests that an upstream of this dialect and model does not receive, without Markdown
- * marks.
- */
-export function notCarried(
-  dialect: DialectName,
-  { facts, upstream: traits }: { readonly facts: ModelFacts; readonly upstream: PlatformTraits },
-  catalogue: Catalogue,
-): { loses: string[]; refuses: string[] } {
-  const loses: string[] = []
-  const refuses: string[] = []
-  const column = { dialect, title: dialect, model: facts.id, traits }
-  for (const concept of REQUEST_GROUPS.flatMap(({ concepts }) => concepts)) {
-    const { outcome } = requestOutcome(concept, column, catalogue)
-    const name = concept.name.replaceAll('`', '')
-    if (outcome === 'lost') loses.push(name)
-    if (outcome === 'rejected') refuses.push(name)
-  }
-  return { loses, refuses }
 }
 
 function abortShown({ errorRate, minRequests, windowMs }: AbortConfig) {

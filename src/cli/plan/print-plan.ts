@@ -4,7 +4,7 @@ import { GatewayError } from '../../errors.js'
 import { dialectsByRequest } from '../../gateway/upstreams/choose-openai-endpoint.js'
 import { openStore } from '../../store/open-store.js'
 import { isRedisUrl } from '../../store/store-address.js'
-import { notCarried } from '../explain/explain-route.js'
+import { notCarried } from '../explain/not-carried.js'
 import type { Comparison, Move, CostDifference, FlowTarget, LosingKey } from './compare-configs.js'
 import type { ComparedConfig } from './targets-and-cost.js'
 import { SAMPLE_TOKENS } from './sample-request.js'
@@ -190,7 +190,7 @@ function carriedBy(
   if (config === undefined) throw new Error(`no upstream ${upstream}`)
   const facts = side.facts(model)
   const { plain: dialect } = dialectsByRequest(config, facts)
-  return { dialect, ...notCarried(dialect, { facts, upstream: config }, side.catalogue) }
+  return { dialect, ...notCarried(dialect, { facts, upstream: config }) }
 }
 
 /** A key with its name; null if it has none, was removed, or the store cannot be opened. */

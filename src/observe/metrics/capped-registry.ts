@@ -49,7 +49,7 @@ interface SeriesSource<Series> {
 }
 
 /** The series of one metric, up to its cap. */
-class Family<Series> {
+export class Family<Series> {
   private readonly definition: Definition
   private readonly budget: Budget
   private readonly make: (values: readonly string[]) => Series

@@ -7,9 +7,9 @@
 import t from 'tap'
 import type { JsonObject } from '../../../src/formats/chat/json.js'
 import type { ChatRequest } from '../../../src/formats/chat/request.js'
-import { CLIENTS } from '../../../src/cli/dialect-matrix/messages-clients.js'
-import { COLUMNS } from '../../../src/cli/dialect-matrix/page.js'
-import { REQUEST_GROUPS } from '../../../src/cli/dialect-matrix/request-concepts.js'
+import { CLIENTS } from '../../../docs/generate/dialect-matrix/messages-clients.js'
+import { COLUMNS } from '../../../docs/generate/dialect-matrix/outcomes.js'
+import { REQUEST_GROUPS } from '../../../src/cli/explain/request-concepts.js'
 import { factsFor } from '../../../src/config/catalogue.js'
 import { loadConfig } from '../../../src/config/load-config.js'
 import {

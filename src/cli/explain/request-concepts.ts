@@ -1,6 +1,31 @@
 /** Every concept that a chat client may request, in the order of `docs/reference/dialects.md`. */
 import type { JsonObject } from '../../formats/chat/json.js'
-import type { RequestGroup } from './concepts.js'
+import type { DialectName } from '../../formats/dialect.js'
+
+/** A feature of a chat request. */
+export interface RequestConcept {
+  /** Markdown. */
+  readonly name: string
+  /** Further members of the plain request that the concept needs. */
+  readonly base?: JsonObject
+  readonly members: JsonObject
+  /** How a dialect emulates the concept. Markdown. */
+  readonly emulated?: Partial<Record<DialectName, string>>
+  /** Further notes. Markdown. */
+  readonly notes?: Partial<Record<DialectName, string>>
+}
+
+/** Concepts under one heading. */
+export interface RequestGroup {
+  readonly title: string
+  readonly concepts: readonly RequestConcept[]
+}
+
+/** A request without the concept. It has a token limit, since some encoders stream requests without one. */
+export const PLAIN_REQUEST: JsonObject = {
+  messages: [{ role: 'user', content: 'Hello.' }],
+  max_completion_tokens: 200,
+}
 
 /** A user message. */
 const text = (content: string): JsonObject => ({ role: 'user', content })

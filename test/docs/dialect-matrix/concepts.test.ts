@@ -9,17 +9,17 @@ import t from 'tap'
 import type { JsonObject } from '../../../src/formats/chat/json.js'
 import {
   COLUMNS,
-  dialectsPage,
   replyOutcome,
   requestOutcome,
-  PLAIN_REQUEST,
-} from '../../../src/cli/dialect-matrix/page.js'
-import {
   translateReplyConcept,
   translateRequestConcept,
-} from '../../../src/cli/dialect-matrix/page.js'
-import { REPLY_CONCEPTS, PLAIN_REPLY } from '../../../src/cli/dialect-matrix/reply-concepts.js'
-import { REQUEST_GROUPS } from '../../../src/cli/dialect-matrix/request-concepts.js'
+} from '../../../docs/generate/dialect-matrix/outcomes.js'
+import { dialectsPage } from '../../../docs/generate/dialect-matrix/page.js'
+import {
+  REPLY_CONCEPTS,
+  PLAIN_REPLY,
+} from '../../../docs/generate/dialect-matrix/reply-concepts.js'
+import { PLAIN_REQUEST, REQUEST_GROUPS } from '../../../src/cli/explain/request-concepts.js'
 import { factsFor } from '../../../src/config/catalogue.js'
 import { loadConfig } from '../../../src/config/load-config.js'
 import { fieldsOf } from '../../../src/formats/index.js'
@@ -128,7 +128,7 @@ void t.test('a difference is found, and so is its absence', (t) => {
 })
 
 void t.test('the page has each concept and names its source', (t) => {
-  t.match(page, /^<!-- Generated from src\/cli\/dialect-matrix .*do not edit/)
+  t.match(page, /^<!-- Generated from docs\/generate\/dialect-matrix .*do not edit/)
   for (const { name } of [...requests, ...REPLY_CONCEPTS]) t.ok(page.includes(`| ${name} |`), name)
   t.equal(page, readFileSync('docs/reference/dialects.md', 'utf8'))
   t.end()

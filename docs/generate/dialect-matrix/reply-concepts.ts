@@ -1,6 +1,6 @@
 /** Every concept that a reply of an upstream may have, in the order of `docs/reference/dialects.md`. */
-import type { JsonObject } from '../../formats/chat/json.js'
-import type { DialectName } from '../../formats/dialect.js'
+import type { JsonObject } from '../../../src/formats/chat/json.js'
+import type { DialectName } from '../../../src/formats/dialect.js'
 
 /** In the order of the page. */
 const REPLY_ENDS: readonly ReplyConcept[] = [

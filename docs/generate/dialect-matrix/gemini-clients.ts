@@ -2,8 +2,8 @@
  * Concepts of Google's generateContent: one fragment of a request per concept. Data for
  * `docs/reference/dialects.md`.
  */
-import type { JsonObject } from '../../formats/chat/json.js'
-import type { ClientConcepts } from './concepts.js'
+import type { JsonObject } from '../../../src/formats/chat/json.js'
+import type { ClientConcepts } from './client-concepts.js'
 
 const PARAMETERS: JsonObject = {
   type: 'OBJECT',

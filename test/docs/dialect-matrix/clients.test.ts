@@ -3,9 +3,8 @@
  * dialect, and every field that does not reach another upstream is reported or refused by name.
  */
 import t from 'tap'
-import { CLIENTS } from '../../../src/cli/dialect-matrix/messages-clients.js'
-import { COLUMNS } from '../../../src/cli/dialect-matrix/page.js'
-import { translateRequestConcept } from '../../../src/cli/dialect-matrix/page.js'
+import { CLIENTS } from '../../../docs/generate/dialect-matrix/messages-clients.js'
+import { COLUMNS, translateRequestConcept } from '../../../docs/generate/dialect-matrix/outcomes.js'
 import { resolveEndpoint } from '../../../src/formats/index.js'
 import { factsFor } from '../../../src/config/catalogue.js'
 import { loadConfig } from '../../../src/config/load-config.js'
