@@ -11,7 +11,6 @@ import type { Metrics } from './metrics/metrics.js'
 import { groupOf, type Notification, type NotifyGroup } from './notification.js'
 import { keyOf, signatureHeaders } from './sign-webhook.js'
 
-/** One request. */
 interface PostRequest {
   readonly headers: Readonly<Record<string, string>>
   readonly body: string

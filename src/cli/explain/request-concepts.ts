@@ -16,7 +16,7 @@ export interface RequestConcept {
 }
 
 /** Concepts under one heading. */
-export interface RequestGroup {
+interface RequestGroup {
   readonly title: string
   readonly concepts: readonly RequestConcept[]
 }

@@ -463,7 +463,7 @@ function tooLarge(maxBytes: number): GatewayError {
 }
 
 /** The options of a `ReplyWatcher`. */
-export interface ReplyWatcherOptions {
+interface ReplyWatcherOptions {
   /** The body is JSON and may contain `usage`. */
   readonly isJson: boolean
   /** Called with the size of each chunk before the chunk is passed on. */

@@ -4,7 +4,6 @@
  */
 import type { Definition } from './metric-types.js'
 
-/** A definition with its type. */
 export interface MetricDefinition<Type = 'counter' | 'gauge' | 'histogram'> extends Definition {
   readonly type: Type
 }

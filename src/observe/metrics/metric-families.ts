@@ -39,7 +39,6 @@ export type Families = FamiliesOf<'counter', Count> &
   FamiliesOf<'gauge', Level> &
   FamiliesOf<'histogram', Distribution>
 
-/** Registers all of them. */
 export function register(set: MetricSet): Families {
   set.droppedSeries(DEFINITIONS.seriesDropped)
   const families = {
