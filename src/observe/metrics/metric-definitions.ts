@@ -107,7 +107,7 @@ export const LABELS: Readonly<Record<string, string>> = {
   cause: '`ok`, or who has to act on a failure: `client`, `limits`, `gateway` or `provider`',
   ingress:
     "the client's format: `chat`, `completions`, `messages`, `responses`, `gemini`, `embeddings`, `native`; `none`: the path is unknown",
-  op: 'find_key, admit, settle, renew, expire, shelf_put, shelf_get, probe; accounts, keys, usage, sweep, passes, trail, attempts, objects: all methods of one group',
+  op: 'find_key, admit, settle, renew, expire, cache_put, cache_get, probe; accounts, keys, tokens, audit_trail, throttle, usage, objects, sweep: all methods of one group',
   gen_ai_operation_name: 'always `chat`',
   gen_ai_provider_name: 'an upstream of the configuration',
   gen_ai_request_model: 'a model of the catalogue, or `other`',

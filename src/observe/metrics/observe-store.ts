@@ -75,8 +75,8 @@ export function observeStore(store: Store, metrics: Metrics, onFailure: OnFailur
       keyNames: (accountId) => timed('keys', () => store.directory.keyNames(accountId)),
     },
     cache: {
-      put: (item, room, nowMs) => timed('shelf_put', () => store.cache.put(item, room, nowMs)),
-      get: (names, nowMs) => now('shelf_get', () => store.cache.get(names, nowMs)),
+      put: (item, room, nowMs) => timed('cache_put', () => store.cache.put(item, room, nowMs)),
+      get: (names, nowMs) => now('cache_get', () => store.cache.get(names, nowMs)),
       sweep: (room, nowMs) => timed('sweep', () => store.cache.sweep(room, nowMs)),
     },
     providerObjects: observedObjects(store.providerObjects, timed, now),
@@ -155,17 +155,17 @@ function observedLedger(ledger: Ledger, timed: Timed): Ledger {
 }
 
 function observedHolders(
-  { users, signInTokens: passes, adminTokens, auditTrail: trail, throttle: attempts, fleet }: Store,
+  { users, signInTokens, adminTokens, auditTrail, throttle, fleet }: Store,
   timed: Timed,
 ): Pick<Store, 'users' | 'signInTokens' | 'adminTokens' | 'auditTrail' | 'throttle' | 'fleet'> {
   return {
     adminTokens: {
-      add: (token, entries) => timed('passes', () => adminTokens.add(token, entries)),
-      byDigest: (digest) => timed('passes', () => adminTokens.byDigest(digest)),
-      byId: (id) => timed('passes', () => adminTokens.byId(id)),
-      page: (after, limit) => timed('passes', () => adminTokens.page(after, limit)),
-      change: (id, edit, entries) => timed('passes', () => adminTokens.change(id, edit, entries)),
-      remove: (ids) => timed('passes', () => adminTokens.remove(ids)),
+      add: (token, entries) => timed('tokens', () => adminTokens.add(token, entries)),
+      byDigest: (digest) => timed('tokens', () => adminTokens.byDigest(digest)),
+      byId: (id) => timed('tokens', () => adminTokens.byId(id)),
+      page: (after, limit) => timed('tokens', () => adminTokens.page(after, limit)),
+      change: (id, edit, entries) => timed('tokens', () => adminTokens.change(id, edit, entries)),
+      remove: (ids) => timed('tokens', () => adminTokens.remove(ids)),
     },
     users: {
       create: (user, auditEntries) => timed('accounts', () => users.create(user, auditEntries)),
@@ -177,23 +177,24 @@ function observedHolders(
       memberships: (userId) => timed('accounts', () => users.memberships(userId)),
     },
     signInTokens: {
-      add: (pass) => timed('passes', () => passes.add(pass)),
-      find: (kind, id, nowMs) => timed('passes', () => passes.find(kind, id, nowMs)),
+      add: (token) => timed('tokens', () => signInTokens.add(token)),
+      find: (kind, id, nowMs) => timed('tokens', () => signInTokens.find(kind, id, nowMs)),
       prolong: (kind, id, prolongation) =>
-        timed('passes', () => passes.prolong(kind, id, prolongation)),
-      take: (kind, id, nowMs) => timed('passes', () => passes.take(kind, id, nowMs)),
-      end: (kind, accountId, except) => timed('passes', () => passes.end(kind, accountId, except)),
-      sweep: (nowMs) => timed('passes', () => passes.sweep(nowMs)),
+        timed('tokens', () => signInTokens.prolong(kind, id, prolongation)),
+      take: (kind, id, nowMs) => timed('tokens', () => signInTokens.take(kind, id, nowMs)),
+      end: (kind, accountId, except) =>
+        timed('tokens', () => signInTokens.end(kind, accountId, except)),
+      sweep: (nowMs) => timed('tokens', () => signInTokens.sweep(nowMs)),
     },
     auditTrail: {
-      add: (entry) => timed('trail', () => trail.add(entry)),
-      page: (query) => timed('trail', () => trail.page(query)),
-      find: (query) => timed('trail', () => trail.find(query)),
+      add: (entry) => timed('audit_trail', () => auditTrail.add(entry)),
+      page: (query) => timed('audit_trail', () => auditTrail.page(query)),
+      find: (query) => timed('audit_trail', () => auditTrail.find(query)),
     },
     throttle: {
-      take: (subjects, nowMs) => timed('attempts', () => attempts.take(subjects, nowMs)),
-      forget: (name) => timed('attempts', () => attempts.forget(name)),
-      sweep: (nowMs) => timed('attempts', () => attempts.sweep(nowMs)),
+      take: (subjects, nowMs) => timed('throttle', () => throttle.take(subjects, nowMs)),
+      forget: (name) => timed('throttle', () => throttle.forget(name)),
+      sweep: (nowMs) => timed('throttle', () => throttle.sweep(nowMs)),
     },
     fleet:
       fleet === null
