@@ -11,6 +11,7 @@ import type { ReplyResult } from '../formats/translated-stream.js'
 import { TRUNCATED } from '../formats/translated-stream.js'
 import { NO_OUTPUT } from '../formats/chat/output-size.js'
 import type { Seed } from '../formats/dialect.js'
+import { observedFormat } from '../formats/observed-format.js'
 import { atOnce } from '../formats/wire/steps.js'
 import { headerOf } from '../http/message.js'
 import { costNanoUsd, tierPrice } from '../ledger/price.js'
@@ -28,7 +29,6 @@ import {
 } from '../policy/cache-rules.js'
 import { CacheEntry, ReplyMemory, type EntryOwner } from '../policy/cache-in-memory.js'
 import {
-  capturedFormat,
   ReplayedStream,
   ReplyCapture,
   ReplyLog,
@@ -207,7 +207,10 @@ export class Caching {
       isShared: () => (shared?.followers ?? 0) > 0,
       now: cache.pace ? () => performance.now() : null,
     })
-    const clientCodec = capturedFormat(call.clientCodec, capture)
+    const clientCodec = observedFormat(call.clientCodec, {
+      onReply: (reply) => capture.whole(reply),
+      newSink: () => capture.open(),
+    })
     const forget = (): void => {
       if (this.shared.get(key) === shared) this.shared.delete(key)
     }

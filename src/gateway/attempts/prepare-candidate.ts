@@ -8,6 +8,7 @@ import type { JsonObject } from '../../formats/chat/json.js'
 import type { ChatRequest, Message, UserPart } from '../../formats/chat/request.js'
 import type { UpstreamCodec, WireFormat, ClientCodec } from '../../formats/dialect.js'
 import { assertLossesAllowed, LossList } from '../../formats/losses.js'
+import { observedFormat } from '../../formats/observed-format.js'
 import type { MarkedBody, Marks } from '../../policy/prompt-cache-marks.js'
 import type { HeldMemory } from '../body-memory.js'
 import type { RequestContext } from '../client-exchange.js'
@@ -30,7 +31,6 @@ import {
 } from './render-for-upstream.js'
 import type { Reply } from '../../formats/chat/fold.js'
 import type { Escrow, Scope } from '../reasoning/escrow.js'
-import { observedFormat } from '../streams/observe-reply.js'
 
 /** The request, and the services that preparing it uses. */
 export interface Request {

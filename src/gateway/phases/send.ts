@@ -1,12 +1,12 @@
 /** Sends an admitted request to its upstreams, in order, until one begins a reply. */
 import type { Identity } from '../../accounts/account.js'
+import { observedFormat } from '../../formats/observed-format.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
 import { Preparation, type Request } from '../attempts/prepare-candidate.js'
 import type { StartedReply } from '../attempts/attempt.js'
 import { Hedging } from '../attempts/start-hedge.js'
 import { Candidates, type SendOptions } from '../attempts/try-candidates.js'
 import type { Escrow } from '../reasoning/escrow.js'
-import { observedFormat } from '../streams/observe-reply.js'
 import type { Route } from './choose-route.js'
 import type { Call, KeepReply } from './receive.js'
 

@@ -1,15 +1,17 @@
 /** Passes complete replies to the stores that need them, before the client gets the end. */
-import type { WireError } from '../../errors.js'
-import type { ChatEvent } from '../../formats/chat/event.js'
-import { Fold, type Reply } from '../../formats/chat/fold.js'
-import { objectOf, type JsonObject } from '../../formats/chat/json.js'
-import type { ClientCodec, StreamEncoder } from '../../formats/dialect.js'
-import type { SizedText } from '../../formats/wire/frames/sized-text.js'
+import type { WireError } from '../errors.js'
+import type { ChatEvent, EventSink } from './chat/event.js'
+import { Fold, type Reply } from './chat/fold.js'
+import { objectOf, type JsonObject } from './chat/json.js'
+import type { ClientCodec, StreamEncoder } from './dialect.js'
+import type { SizedText } from './wire/frames/sized-text.js'
 
 /** Gets each complete reply of one request. */
 interface ReplyObserver {
   /** The canonical reply, before its end is encoded. */
   readonly onReply?: (reply: Reply) => void
+  /** Creates a receiver of a stream's events, which gets each before it is encoded, instead of `onReply`. */
+  readonly newSink?: () => EventSink
   /** The reply in the client's format. */
   readonly onEncoded?: (reply: JsonObject) => void
 }
@@ -36,28 +38,29 @@ export function observedFormat(clientCodec: ClientCodec, observer: ReplyObserver
   }
 }
 
-/** Reports the reply of a stream when it is complete. */
+/** Reports the events and the reply of a stream. */
 class ObservedEncoder implements StreamEncoder {
   private readonly encoder: StreamEncoder
-  private readonly observer: ReplyObserver
   /** Null if the canonical reply is not needed. */
-  private readonly fold: Fold | null
+  private readonly sink: EventSink | null
+  private readonly onEncoded: ReplyObserver['onEncoded']
 
-  constructor(encoder: StreamEncoder, observer: ReplyObserver) {
+  constructor(encoder: StreamEncoder, { onReply, newSink, onEncoded }: ReplyObserver) {
     this.encoder = encoder
-    this.observer = observer
-    this.fold = observer.onReply === undefined ? null : new Fold()
+    this.sink = newSink?.() ?? (onReply === undefined ? null : foldInto(onReply))
+    this.onEncoded = onEncoded
+  }
+
+  get response(): string | null {
+    return this.encoder.response ?? null
   }
 
   event(event: ChatEvent): void {
-    const { encoder, fold, observer } = this
-    fold?.event(event)
-    const reply = event.type === 'finish' ? (fold?.reply() ?? null) : null
-    if (reply !== null) observer.onReply?.(reply)
-    encoder.event(event)
-    const { response = null } = encoder
-    if (event.type !== 'finish' || response === null) return
-    observer.onEncoded?.(objectOf(JSON.parse(response)))
+    this.sink?.event(event)
+    this.encoder.event(event)
+    if (event.type !== 'finish' || this.onEncoded === undefined) return
+    const { response } = this
+    if (response !== null) this.onEncoded(objectOf(JSON.parse(response)))
   }
 
   take(): string {
@@ -66,5 +69,17 @@ class ObservedEncoder implements StreamEncoder {
 
   failed(error: WireError): string | null {
     return this.encoder.failed?.(error) ?? null
+  }
+}
+
+/** Calls `onReply` with the reply when it is complete. */
+function foldInto(onReply: (reply: Reply) => void): EventSink {
+  const fold = new Fold()
+  return {
+    event: (event) => {
+      fold.event(event)
+      const reply = event.type === 'finish' ? fold.reply() : null
+      if (reply !== null) onReply(reply)
+    },
   }
 }
