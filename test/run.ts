@@ -1,7 +1,7 @@
 /**
  * `node build/test/run.js [PART...]` runs the suite, or the files whose path contains one of the parts: each
  * in a separate process, several at a time. Prints a line per file and all failures; the complete TAP output
- * goes to `build/results.tap`, which `.ci/run` counts.
+ * goes to `build/results.tap`, from which `.ci/run` takes its last lines.
  *
  * Up to five files of the whole suite that fail run again, alone, and this result counts: a file that fails
  * only beside others depends on their work, which is no fault of Sluice. It is printed as FLAKY, because the
@@ -119,7 +119,11 @@ async function runAgain(failed: readonly Spawn[]): Promise<void> {
   const fail = code === 0 ? 0 : Math.max(second.fail, 1)
   appendFileSync(RESULTS, `# { total: ${pass + fail}, pass: ${pass}, fail: ${fail} }\n`)
   process.exitCode = code ?? 1
-  if (code === 0) for (const { name } of failed) say(`FLAKY ${name}: passed alone`)
+  if (code !== 0) return
+  for (const { name } of failed) {
+    say(`FLAKY ${name}: passed alone`)
+    appendFileSync(RESULTS, `# FLAKY ${name}: passed alone\n`)
+  }
 }
 
 const failed: Spawn[] = []
