@@ -4,6 +4,7 @@
 import { Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
+import { stopwatch } from '../../helpers/stopwatch.js'
 import {
   checkAfter,
   eventually,
@@ -17,6 +18,7 @@ import {
 import { CONTENT_EVENT, STREAM_HEAD, startSocketUpstream } from '../socket-upstream.js'
 
 const CLIENT_SECONDS = 'sluice_backpressure_seconds_total{side="client"}'
+const STALL_MS = 3_000
 const LAST = CONTENT_EVENT.replace('"finish_reason":null', '"finish_reason":"stop"')
 
 /**
@@ -106,9 +108,10 @@ void t.test('F-96: a client that never reads uses little memory and is disconnec
   })
   const gateway = await startGateway(t, {
     upstreams: { openai: upstream.url },
-    server: 'client_stall_ms: 3000',
+    server: `client_stall_ms: ${STALL_MS}`,
   })
   const heapBefore = process.memoryUsage().heapUsed + process.memoryUsage().external
+  const tookMs = stopwatch()
   const client = openClient(t, gateway, { body: question('gpt-4o', true) })
   client.socket.pause()
   let last = -1
@@ -132,6 +135,8 @@ void t.test('F-96: a client that never reads uses little memory and is disconnec
     () => upstream.connections[0]?.closedMs !== null,
     'the upstream connection is closed',
   )
+  const closedMs = tookMs()
+  t.ok(closedMs < 1.5 * STALL_MS, `cut after ${closedMs} ms`)
   await eventually(() => lastLine(gateway)['outcome'] === 'client_gone', 'and the exchange ended')
   const seconds = await series(gateway, CLIENT_SECONDS)
   t.ok(seconds > 2 && seconds < 30, `${seconds} s of waiting for it are counted`)
