@@ -136,7 +136,7 @@ void t.test('F-96: a client that never reads uses little memory and is disconnec
     'the upstream connection is closed',
   )
   const closedMs = tookMs()
-  t.ok(closedMs < 1.5 * STALL_MS, `cut after ${closedMs} ms`)
+  t.ok(closedMs < 1.8 * STALL_MS, `cut after ${closedMs} ms`)
   await eventually(() => lastLine(gateway)['outcome'] === 'client_gone', 'and the exchange ended')
   const seconds = await series(gateway, CLIENT_SECONDS)
   t.ok(seconds > 2 && seconds < 30, `${seconds} s of waiting for it are counted`)
