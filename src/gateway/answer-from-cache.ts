@@ -412,11 +412,11 @@ function sourceOf({ route }: KeyedRequest): Pick<StoredReply, 'upstream' | 'mode
   return { upstream: upstream.config.name, model, origin: upstreamCodec.stateOrigin ?? dialect }
 }
 
-/** The client of a replay; `hold` delays the end of its reply. */
+/** The client of a replay. */
 function clientOf({ x, call, settlement }: KeyedRequest, stored: StoredReply): ReplayClient {
   const sent = settlement.results.sent ?? new SendResult()
   settlement.results.sent = sent
-  const { clientCodec, request } = withKeptReply(call, (written) => sent.hold(written))
+  const { clientCodec, request } = withKeptReply(call, (written) => sent.delayEndUntil(written))
   const seed: Seed = {
     id: clientCodec.envelope.idPrefix + x.id,
     createdAtSeconds: Math.floor(Date.now() / 1000),

@@ -174,7 +174,7 @@ export class Generation {
     const { labels, calledFor } = key
     const { plugins } = this
     const plugin = (hook: string): boolean =>
-      plugins !== null && calledFor !== undefined && plugins.holds(hook, request, calledFor)
+      plugins !== null && calledFor !== undefined && plugins.matches(hook, request, calledFor)
     const route = this.router.find(model, traitsOf(request, labels, promptTokens, plugin))
     if (route === null) return null
     const stickyKey = stickyKeyOf(route.config.sticky, request, key.keyId)

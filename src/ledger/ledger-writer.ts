@@ -66,9 +66,9 @@ const MAINTENANCE_CALL_MS = 5_000
 /** Minimum interval between two log lines about dropped entries. */
 const ALARM_MS = 10_000
 /** Maximum number of entries in memory while the disk is full, about 1 KB each. */
-const MAX_HELD = 20_000
+const MAX_UNWRITTEN = 20_000
 /** Entries of refused requests among them, so that these never displace an entry with a cost. */
-const MAX_HELD_REFUSALS = 10_000
+const MAX_UNWRITTEN_REFUSALS = 10_000
 /** Maximum number of spooled entries without an owner: anyone can send keys that do not exist. */
 const MAX_UNOWNED = 10_000
 
@@ -91,7 +91,7 @@ export class LedgerWriter {
   private readonly settledEntries = new Map<string, number>()
   private isFull = false
   /** With `when_full: refuse`: entries that neither the ledger nor the spool has accepted. */
-  private readonly held: SpooledEntry[] = []
+  private readonly unwritten: SpooledEntry[] = []
   private isClosed = false
   private spooledRows = 0
   /** Spooled entries without an owner since the last replay. */
@@ -113,14 +113,15 @@ export class LedgerWriter {
    */
   get isRefusing(): boolean {
     if (this.options.settings().whenFull !== 'refuse') return false
-    return this.held.length > 0 || (this.isFull && this.isUnavailable)
+    return this.unwritten.length > 0 || (this.isFull && this.isUnavailable)
   }
 
   /** `ok`, or the problem, for `/readyz`. */
   get state(): string {
     if (!this.isUnavailable) return 'ok'
     const parts = [`unavailable, ${this.spooledRows} rows spooled`]
-    if (this.held.length > 0) parts.push(`${this.held.length} in memory, requests are refused`)
+    if (this.unwritten.length > 0)
+      parts.push(`${this.unwritten.length} in memory, requests are refused`)
     if (this.droppedRows > 0) parts.push(`${this.droppedRows} dropped`)
     return parts.join(', ')
   }
@@ -157,8 +158,8 @@ export class LedgerWriter {
     if (this.maintenanceTimer !== null) clearTimeout(this.maintenanceTimer)
     await this.pending.close()
     await this.runningMaintenance
-    if (this.spooledRows + this.held.length > 0) await this.replay().catch(() => undefined)
-    for (const entry of this.held.splice(0)) this.spool(entry)
+    if (this.spooledRows + this.unwritten.length > 0) await this.replay().catch(() => undefined)
+    for (const entry of this.unwritten.splice(0)) this.spool(entry)
     this.options.spool.close()
   }
 
@@ -178,32 +179,32 @@ export class LedgerWriter {
       onRow('spooled', 1)
       return
     }
-    const isHeld = this.canHold(row)
-    if (isHeld) this.held.push({ row, reservation })
+    const isKept = this.hasRoomFor(row)
+    if (isKept) this.unwritten.push({ row, reservation })
     else this.droppedRows += 1
-    onRow(isHeld ? 'spooled' : 'dropped', 1)
+    onRow(isKept ? 'spooled' : 'dropped', 1)
     if (performance.now() - this.alarmedMs < ALARM_MS) return
     this.alarmedMs = performance.now()
-    const event = isHeld
+    const event = isKept
       ? 'usage row held in memory, ledger unavailable and spool full'
       : 'usage row dropped, ledger unavailable and spool full'
     log.error(event, spool.fault, {
       request_id: row.requestId,
-      rows: isHeld ? this.held.length : this.droppedRows,
+      rows: isKept ? this.unwritten.length : this.droppedRows,
     })
   }
 
-  private canHold({ source }: LedgerEntry): boolean {
+  private hasRoomFor({ source }: LedgerEntry): boolean {
     if (this.options.settings().whenFull !== 'refuse' || this.isClosed) return false
-    return this.held.length < (source === 'none' ? MAX_HELD_REFUSALS : MAX_HELD)
+    return this.unwritten.length < (source === 'none' ? MAX_UNWRITTEN_REFUSALS : MAX_UNWRITTEN)
   }
 
   /** Settles the entries held in memory, oldest first. Rejects if the ledger is unavailable. */
-  private async settleHeld(): Promise<void> {
-    while (this.held.length > 0) {
-      const batch = this.held.slice(0, BATCH)
+  private async settleUnwritten(): Promise<void> {
+    while (this.unwritten.length > 0) {
+      const batch = this.unwritten.slice(0, BATCH)
       await this.settleBatch(batch)
-      this.held.splice(0, batch.length)
+      this.unwritten.splice(0, batch.length)
     }
   }
 
@@ -278,7 +279,7 @@ export class LedgerWriter {
   private async replay(): Promise<void> {
     const { spool } = this.options
     this.unownedRows = 0
-    await this.settleHeld()
+    await this.settleUnwritten()
     for (const segment of spool.segments()) {
       const { rows, damaged } = this.rowsOf(segment)
       const settled = this.settledEntries.get(segment.path) ?? 0

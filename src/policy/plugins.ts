@@ -302,8 +302,8 @@ export class Plugins {
     return new PluginJudge(guardrail ?? null, config.timeoutMs, failed)
   }
 
-  /** Whether a condition holds; false if it fails. */
-  holds(hook: string, request: ChatRequest, of: CalledFor): boolean {
+  /** Whether the request meets a condition; false if the condition fails. */
+  matches(hook: string, request: ChatRequest, of: CalledFor): boolean {
     const [name = '', own = ''] = hook.split('.')
     const condition: PluginCondition | undefined = this.plugins.find(
       (plugin) => plugin.name === name,
@@ -312,9 +312,9 @@ export class Plugins {
     const given = requestOf(request, of.labels)
     const beganMs = performance.now()
     try {
-      const holds: unknown = condition(given, contextOf(of))
+      const matches: unknown = condition(given, contextOf(of))
       const isLate = performance.now() - beganMs > CONDITION_MS
-      if (typeof holds === 'boolean' && !isLate) return holds
+      if (typeof matches === 'boolean' && !isLate) return matches
     } catch {
       // Counted below: the message may have text of the request.
     }

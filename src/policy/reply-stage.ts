@@ -38,7 +38,7 @@ export type TextEnd = Extract<ChatEvent, { type: 'text-end' | 'refusal-end' | 't
 type Attached = Extract<ChatEvent, { type: 'citation' | 'logprobs' }>
 
 /** The events of a call that is held back. */
-export interface HeldCall {
+export interface WithheldCall {
   readonly events: ChatEvent[]
   readonly start: Extract<ChatEvent, { type: 'tool-start' }>
   json: string
@@ -50,7 +50,7 @@ interface BlockJudge<Later> {
   text(event: TextEvent): Later | Stop | null
   textEnd(event: TextEnd): Later | Stop | null
   /** A call with its end. */
-  call(call: HeldCall): Later | Stop | null
+  call(call: WithheldCall): Later | Stop | null
   /** The reply is complete: releases what is held back. */
   finish(): void
   /** Lets an event of a block pass. */
@@ -67,7 +67,7 @@ export class Blocks<Later> {
   private isInText = false
   /** Citations and probabilities of the open text. */
   private attached: Attached[] = []
-  private call: HeldCall | null = null
+  private call: WithheldCall | null = null
 
   constructor(guardrail: Guardrail, of: JudgedRequest, judge: BlockJudge<Later>) {
     this.guardrail = guardrail
@@ -179,8 +179,8 @@ export function deltaOf(kind: string, index: number, text: string): TextEvent {
 
 /** The call with other arguments. */
 export function maskedCall(
-  { events }: HeldCall,
-  start: HeldCall['start'],
+  { events }: WithheldCall,
+  start: WithheldCall['start'],
   json: string,
 ): readonly ChatEvent[] {
   const { index } = start

@@ -12,7 +12,7 @@ import {
   deltaOf,
   maskedCall,
   stopFor,
-  type HeldCall,
+  type WithheldCall,
   type Stage,
   type StageEvent,
   type Stop,
@@ -41,9 +41,9 @@ export class RuleStage implements Stage {
   private readonly blocks: Blocks<Steps<Stop | null>>
   private scan: TextScan
   /** Events that are held back until the end of the first window, or of the reply; null: none are. */
-  private held: StageEvent[] | null
-  private heldChars = 0
-  private readonly maxHeld: number
+  private withheld: StageEvent[] | null
+  private withheldChars = 0
+  private readonly maxWithheldChars: number
   private out: StageEvent[] = []
   private tookMs = 0
 
@@ -52,8 +52,8 @@ export class RuleStage implements Stage {
     this.rules = rules
     this.of = of
     const { action, windowChars } = guardrail.config
-    this.held = isBuffered || action === 'block' ? [] : null
-    this.maxHeld = isBuffered ? Infinity : windowChars
+    this.withheld = isBuffered || action === 'block' ? [] : null
+    this.maxWithheldChars = isBuffered ? Infinity : windowChars
     this.scan = this.newScan()
     this.blocks = new Blocks(guardrail, of, {
       textStart: () => (this.scan = this.newScan()),
@@ -130,7 +130,7 @@ export class RuleStage implements Stage {
     return null
   }
 
-  private *call(call: HeldCall): Steps<Stop | null> {
+  private *call(call: WithheldCall): Steps<Stop | null> {
     const { guardrail } = this
     const { action, windowChars } = guardrail.config
     const judge = new WholeTexts(this.rules, action, windowChars)
@@ -151,22 +151,22 @@ export class RuleStage implements Stage {
   }
 
   private push(event: ChatEvent): void {
-    if (this.held === null) {
+    if (this.withheld === null) {
       this.out.push(event)
       return
     }
-    this.held.push(event)
-    this.heldChars += unitsOf(event)
-    if (this.heldChars >= this.maxHeld) this.flush()
+    this.withheld.push(event)
+    this.withheldChars += unitsOf(event)
+    if (this.withheldChars >= this.maxWithheldChars) this.flush()
   }
 
   private windowEnded(): void {
-    if (this.maxHeld !== Infinity) this.flush()
+    if (this.maxWithheldChars !== Infinity) this.flush()
   }
 
   private flush(): void {
-    for (const each of this.held ?? []) this.out.push(each)
-    this.held = null
+    for (const each of this.withheld ?? []) this.out.push(each)
+    this.withheld = null
   }
 
   private end(): void {

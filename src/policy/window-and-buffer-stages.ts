@@ -15,7 +15,7 @@ import {
   stopAtUnseen,
   stopFor,
   withoutOffsets,
-  type HeldCall,
+  type WithheldCall,
   type Stage,
   type StageEvent,
   type Stop,
@@ -70,7 +70,7 @@ function isStop(judged: readonly string[] | Stop): judged is Stop {
 }
 
 /** The open text of a stream. */
-interface HeldText {
+interface WithheldText {
   readonly kind: string
   readonly index: number
   /** What is held back. */
@@ -87,7 +87,7 @@ interface HeldText {
 export class WindowStage implements Stage {
   private readonly guard: ServerGuard
   private readonly blocks: Blocks<Promise<Stop | null>>
-  private held: HeldText = emptyText('', 0)
+  private withheld: WithheldText = emptyText('', 0)
   private out: StageEvent[] = []
   private next: Take = () => null
 
@@ -95,7 +95,7 @@ export class WindowStage implements Stage {
     this.guard = new ServerGuard(guardrail, of)
     this.blocks = new Blocks(guardrail, of, {
       textStart: ({ type, index }) => {
-        this.held = emptyText(type.slice(0, type.indexOf('-')), index)
+        this.withheld = emptyText(type.slice(0, type.indexOf('-')), index)
       },
       text: (event) => this.text(event),
       textEnd: (event) => this.textEnd(event),
@@ -140,71 +140,71 @@ export class WindowStage implements Stage {
   }
 
   private text(event: TextEvent): Promise<Stop | null> | null {
-    const { held } = this
-    held.text += event.text
-    return this.isFull(held) ? this.judgeWindows(held) : null
+    const { withheld } = this
+    withheld.text += event.text
+    return this.isFull(withheld) ? this.judgeWindows(withheld) : null
   }
 
   /** Whether the text has a whole window, up to `units`. */
-  private isFull(held: HeldText): boolean {
+  private isFull(withheld: WithheldText): boolean {
     const { windowChars } = this.guard.guardrail.config
-    const { text } = held
-    while (held.chars < windowChars) {
-      const char = text.codePointAt(held.units)
+    const { text } = withheld
+    while (withheld.chars < windowChars) {
+      const char = text.codePointAt(withheld.units)
       if (char === undefined) return false
       // The other half of a pair may follow in another event.
-      if (held.units === text.length - 1 && char >= 0xd800 && char < 0xdc00) return false
-      held.units += char > 0xffff ? 2 : 1
-      held.chars += 1
+      if (withheld.units === text.length - 1 && char >= 0xd800 && char < 0xdc00) return false
+      withheld.units += char > 0xffff ? 2 : 1
+      withheld.chars += 1
     }
     return true
   }
 
-  private async judgeWindows(held: HeldText): Promise<Stop | null> {
+  private async judgeWindows(withheld: WithheldText): Promise<Stop | null> {
     const { overlapChars } = this.guard.guardrail.config
     do {
-      const end = held.units
-      const judged = await this.guard.judge([partOf(held.kind, held.text.slice(0, end))])
+      const end = withheld.units
+      const judged = await this.guard.judge([partOf(withheld.kind, withheld.text.slice(0, end))])
       if (isStop(judged)) return judged
       const [window = ''] = judged
-      held.isMasked ||= window !== held.text.slice(0, end)
+      withheld.isMasked ||= window !== withheld.text.slice(0, end)
       const chars = Array.from(window)
       const kept = chars.slice(Math.max(0, chars.length - overlapChars))
       const overlap = kept.join('')
-      this.release(held, window.slice(0, window.length - overlap.length))
-      held.text = overlap + held.text.slice(end)
-      held.judgedUnits = overlap.length
-      held.units = overlap.length
-      held.chars = kept.length
+      this.release(withheld, window.slice(0, window.length - overlap.length))
+      withheld.text = overlap + withheld.text.slice(end)
+      withheld.judgedUnits = overlap.length
+      withheld.units = overlap.length
+      withheld.chars = kept.length
       // The client gets it while the next window is judged.
       await this.flush()
-    } while (this.isFull(held))
+    } while (this.isFull(withheld))
     return null
   }
 
   private textEnd(event: TextEnd): Promise<Stop | null> | null {
-    const { held } = this
-    if (held.text.length > held.judgedUnits) return this.judgeEnd(held, event)
-    this.release(held, held.text)
-    this.blocks.endText(event, held.isMasked)
+    const { withheld } = this
+    if (withheld.text.length > withheld.judgedUnits) return this.judgeEnd(withheld, event)
+    this.release(withheld, withheld.text)
+    this.blocks.endText(event, withheld.isMasked)
     return null
   }
 
-  private async judgeEnd(held: HeldText, event: TextEnd): Promise<Stop | null> {
-    const judged = await this.guard.judge([partOf(held.kind, held.text)])
+  private async judgeEnd(withheld: WithheldText, event: TextEnd): Promise<Stop | null> {
+    const judged = await this.guard.judge([partOf(withheld.kind, withheld.text)])
     if (isStop(judged)) return judged
     const [text = ''] = judged
-    held.isMasked ||= text !== held.text
-    this.release(held, text)
-    this.blocks.endText(event, held.isMasked)
+    withheld.isMasked ||= text !== withheld.text
+    this.release(withheld, text)
+    this.blocks.endText(event, withheld.isMasked)
     return null
   }
 
-  private release({ kind, index }: HeldText, text: string): void {
+  private release({ kind, index }: WithheldText, text: string): void {
     if (text !== '') this.out.push(deltaOf(kind, index, text))
   }
 
-  private async call(call: HeldCall): Promise<Stop | null> {
+  private async call(call: WithheldCall): Promise<Stop | null> {
     const part = argumentsPart(call)
     const judged = await this.guard.judge(part.text === '' ? [] : [part])
     if (isStop(judged)) return judged
@@ -216,7 +216,7 @@ export class WindowStage implements Stage {
   }
 }
 
-function emptyText(kind: string, index: number): HeldText {
+function emptyText(kind: string, index: number): WithheldText {
   return { kind, index, text: '', judgedUnits: 0, chars: 0, units: 0, isMasked: false }
 }
 
@@ -231,7 +231,7 @@ function partOf(kind: string, text: string): Part {
   }
 }
 
-function argumentsPart({ start, json }: HeldCall): Part {
+function argumentsPart({ start, json }: WithheldCall): Part {
   const isJson = start.custom !== true && argumentsIn(json) !== undefined
   const text = isJson ? plainArguments(json) : json
   return { kind: 'arguments', role: 'assistant', text, isJson, tool: start.name }

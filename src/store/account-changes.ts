@@ -129,7 +129,7 @@ export interface UsersByEmail {
  * Whether another key that has not expired has the name of one of the new keys after a change: `holders` have
  * the names now, `changed` are the keys that the change replaces.
  */
-export function isAnyNameHeld(
+export function isAnyNameTaken(
   newKeys: readonly ApiKey[],
   changed: readonly ApiKey[],
   holders: ReadonlyMap<string, ApiKey>,

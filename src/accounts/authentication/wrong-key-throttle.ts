@@ -17,9 +17,9 @@ const LOOKUPS_PER_SECOND = 10
 /** About 200 bytes each; the address whose last failure is oldest is dropped first. */
 const MAX_ADDRESSES = 20_000
 /** Delay of a throttled refusal, in ms; it slows clients that send many keys. */
-const HOLD_MS = 200
+const DELAY_MS = 200
 /** Maximum delayed refusals; further ones are sent without delay. */
-const MAX_HELD = 1_000
+const MAX_DELAYED = 1_000
 
 const THROTTLED =
   'Too many wrong API keys came from this address: check the key and try again later.'
@@ -136,9 +136,9 @@ export class WrongKeyThrottle {
 
   /** Rejects with `auth_throttled` after 200 ms, or at once if too many refusals are delayed. */
   async refuse(): Promise<never> {
-    if (this.delayed < MAX_HELD) {
+    if (this.delayed < MAX_DELAYED) {
       this.delayed += 1
-      await new Promise((resolve) => setTimeout(resolve, HOLD_MS))
+      await new Promise((resolve) => setTimeout(resolve, DELAY_MS))
       this.delayed -= 1
     }
     throw new GatewayError('auth_throttled', THROTTLED, { retryAfterSeconds: 1 })

@@ -22,7 +22,7 @@ const NO_CALL: WireError = {
 /** Forwards the events of a reply with a call, and of replies that end for another reason than their end. */
 export class MustCall implements EventSink {
   private readonly next: EventSink
-  private held: ChatEvent[] = []
+  private waiting: ChatEvent[] = []
   private called = false
   private replies = 0
 
@@ -44,22 +44,22 @@ export class MustCall implements EventSink {
         this.called = true
         return this.release(event)
       default:
-        this.held.push(event)
+        this.waiting.push(event)
     }
   }
 
   /** A complete reply without a call: the first one is repeated, the second one is an error. */
   private refuse(event: Extract<ChatEvent, { type: 'finish' }>): void {
-    this.held = []
+    this.waiting = []
     this.replies += 1
     if (this.replies === 1) this.next.event({ ...event, retrySame: true })
     else this.next.event({ type: 'error', error: NO_CALL, reason: event.reason })
   }
 
   private release(event: ChatEvent): void {
-    const { held } = this
-    this.held = []
-    for (const each of held) this.next.event(each)
+    const { waiting } = this
+    this.waiting = []
+    for (const each of waiting) this.next.event(each)
     this.next.event(event)
   }
 }

@@ -200,10 +200,10 @@ const REASONING = [
 
 /** Whether a message has reasoning, which `forwardedMessages` removes. */
 function hasReasoning(value: JsonValue | undefined): boolean {
-  const holds = (item: JsonValue): boolean =>
+  const reasons = (item: JsonValue): boolean =>
     isObject(item) && REASONING.some((key) => !isNothing(item[key]))
   return arrayOf(value).some(
-    (item) => isObject(item) && (holds(item) || arrayOf(item['tool_calls']).some(holds)),
+    (item) => isObject(item) && (reasons(item) || arrayOf(item['tool_calls']).some(reasons)),
   )
 }
 

@@ -168,7 +168,7 @@ export class SendResult {
   }
 
   /** Makes the end of the reply wait for `written` too; each of several replies adds its own promise. */
-  hold(written: Promise<void>): void {
+  delayEndUntil(written: Promise<void>): void {
     this.pendingWrites = together(this.pendingWrites, written)
   }
 }

@@ -60,8 +60,8 @@ export interface AttemptRequest extends DrainedRequest {
 
 /** The candidate loop, which starts attempts and gets their ends. */
 export interface AttemptLoop {
-  /** How long the head of a stream may be held for its first content, in ms. */
-  readonly headHoldMs: number
+  /** How long the head of a stream may wait for its first content, in ms. */
+  readonly headWaitMs: number
   /** The reply to the client can begin. Called at most once, and `failed` never after it. */
   begun(attempt: Attempt, reply: StartedReply): void
   /** The attempt ended before the reply to the client could begin. Calls after the first have no effect. */
@@ -276,7 +276,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
     }
     // The status of a guarded reply is not known before the first verdict.
     const isGuarded = this.prepared.call.guard !== undefined
-    if (!isGuarded && this.isStreaming() && nowMs - clock.headMs > this.loop.headHoldMs) {
+    if (!isGuarded && this.isStreaming() && nowMs - clock.headMs > this.loop.headWaitMs) {
       this.commit()
     }
   }

@@ -455,7 +455,7 @@ interface Memory {
   readonly escrow: Escrow
   readonly accountId: string
   /** Gets the promise of each write; null: the state of the reply is not stored. */
-  readonly hold: ((written: Promise<void>) => void) | null
+  readonly delayEndUntil: ((written: Promise<void>) => void) | null
 }
 
 /**
@@ -465,7 +465,7 @@ interface Memory {
 function withRestoredReasoning(
   call: Call,
   { target, model }: Candidate,
-  { escrow, accountId, hold }: Memory,
+  { escrow, accountId, delayEndUntil }: Memory,
   { generation }: Pick<RequestContext, 'generation'>,
 ): Call | Promise<Call> {
   if (target.wire === call.wire || !escrow.enabled) return call
@@ -476,10 +476,10 @@ function withRestoredReasoning(
   const scope: Scope = { accountId, family, model: name }
   const keep = (reply: Reply): void => {
     const written = escrow.keep(call.request, reply, scope)
-    if (written !== null) hold?.(written)
+    if (written !== null) delayEndUntil?.(written)
   }
   const clientCodec =
-    hold === null ? call.clientCodec : observedFormat(call.clientCodec, { onReply: keep })
+    delayEndUntil === null ? call.clientCodec : observedFormat(call.clientCodec, { onReply: keep })
   const turns = call.raw.length > LARGE_BYTES ? escrow.turnsOf(call.request, scope) : null
   const request =
     turns === null

@@ -54,14 +54,14 @@ type Ended =
   | { readonly kind: 'begun'; readonly reply: StartedReply }
   | { readonly kind: 'failed'; readonly attempt: Attempt; readonly error: GatewayError }
 
-/** Maximum time for which the head of a stream is held for its first content; then proxies need a status. */
-const HEAD_HOLD_MS = 1000
+/** Maximum time for which the head of a stream waits for its first content; then proxies need a status. */
+const HEAD_WAIT_MS = 1000
 /** The same if another attempt could follow, which is possible only before the head. Proxies wait 60 s. */
-const LONG_HEAD_HOLD_MS = 30_000
+const LONG_HEAD_WAIT_MS = 30_000
 
 /** The candidate loop of one request. */
 export class Candidates implements AttemptLoop {
-  readonly headHoldMs: number
+  readonly headWaitMs: number
   private readonly sending: SendOptions
   private readonly queue: CandidateQueue<Candidate>
   private readonly turnSettings: TurnSettings
@@ -81,7 +81,7 @@ export class Candidates implements AttemptLoop {
       return states.of(target.upstream.config.name).breaker
     })
     const isOnly = candidates.length === 1 && handling.retry.attempts === 1 && hedging === null
-    this.headHoldMs = isOnly ? HEAD_HOLD_MS : LONG_HEAD_HOLD_MS
+    this.headWaitMs = isOnly ? HEAD_WAIT_MS : LONG_HEAD_WAIT_MS
   }
 
   /** Resolves when the reply to the client can begin; rejects with `GatewayError`. Called once. */

@@ -153,8 +153,8 @@ export class NativeAttempt implements Timed {
       return
     }
     run.replies?.head(status, reply.headers)
-    if (run.replies?.plan(status, reply.headers) === 'hold') {
-      void this.hold(reply, run.replies)
+    if (run.replies?.plan(status, reply.headers) === 'collect') {
+      void this.collect(reply, run.replies)
       return
     }
     const watcher = this.watcherOf(reply, status)
@@ -206,7 +206,7 @@ export class NativeAttempt implements Timed {
   }
 
   /** Sends the reply when its objects have been read. */
-  private async hold(reply: IncomingMessage, replies: ObjectReplies): Promise<void> {
+  private async collect(reply: IncomingMessage, replies: ObjectReplies): Promise<void> {
     try {
       const status = reply.statusCode ?? 0
       const chunks: Buffer[] = []

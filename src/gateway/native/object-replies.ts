@@ -42,8 +42,8 @@ interface ObjectRequest {
   readonly stream: StreamedScan | null
 }
 
-/** How the body of a reply is read. `hold`: until it is complete; `events`: as it passes. */
-type ReplyPlan = 'pass' | 'hold' | 'events'
+/** How the body of a reply is read. `collect`: until it is complete; `events`: as it passes. */
+export type ReplyPlan = 'pass' | 'collect' | 'events'
 
 /** The objects of one request's reply. */
 export class ObjectReplies {
@@ -86,18 +86,18 @@ export class ObjectReplies {
     const type = headers['content-type'] ?? ''
     const isEncoded = (headers['content-encoding'] ?? 'identity') !== 'identity'
     // The client may use what the head names as soon as it has it.
-    if (this.hasHead) return 'hold'
+    if (this.hasHead) return 'collect'
     const isJson = type.includes('json') && !type.includes('jsonl') && !isEncoded
     if (this.isList) {
       if (this.request.named.collection !== '' && !isJson && status !== 204) throw unreadableList()
-      return isJson ? 'hold' : 'pass'
+      return isJson ? 'collect' : 'pass'
     }
     if (!this.creates && !this.isObject) return 'pass'
     if (this.creates && type.includes('event-stream')) return 'events'
-    return isJson ? 'hold' : 'pass'
+    return isJson ? 'collect' : 'pass'
   }
 
-  /** The size at which a held reply is refused (a list) or passed on unread. */
+  /** The size at which a collected reply is refused (a list) or passed on unread. */
   get maxBytes(): number {
     return this.isList ? MAX_LIST_BYTES : MAX_OBJECT_BYTES
   }

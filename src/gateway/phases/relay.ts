@@ -107,7 +107,7 @@ class StreamRelay implements Timed, Delivery {
   private stalledMs: number | null = null
   private isEnding = false
   /** The head waits for the first chunk. */
-  private holdsHead: boolean
+  private headWaits: boolean
   /** The last chunk of a complete reply, which is sent with its end. */
   private last: Buffer | null = null
   private resolve: () => void = () => undefined
@@ -127,8 +127,8 @@ class StreamRelay implements Timed, Delivery {
     beginReply(res, 200, ['content-type', stream.form.type, ...headers, ...streamHeaders(res)])
     // The head is sent with the first chunk, if there is one or the reply is complete and waits for its
     // ledger entry only; else the head is sent at once.
-    this.holdsHead = stream.readableLength > 0 || stream.translation.outcome === 'complete'
-    if (!this.holdsHead) res.flushHeaders?.()
+    this.headWaits = stream.readableLength > 0 || stream.translation.outcome === 'complete'
+    if (!this.headWaits) res.flushHeaders?.()
     this.closed = new Promise<void>((resolve) => {
       this.resolve = resolve
     })
@@ -141,10 +141,10 @@ class StreamRelay implements Timed, Delivery {
 
   tick(nowMs: number): void {
     if (this.isEnding) return
-    // The first chunk follows a held head at once, and the end a held chunk, unless the store is slow to take
-    // the ledger entry: then the client gets what there is.
-    if (this.holdsHead && this.chunks === 0) this.res.flushHeaders?.()
-    this.holdsHead = false
+    // The first chunk follows a waiting head at once, and the end a waiting chunk, unless the store is slow
+    // to take the ledger entry: then the client gets what there is.
+    if (this.headWaits && this.chunks === 0) this.res.flushHeaders?.()
+    this.headWaits = false
     if (this.last !== null) this.writeLast()
     if (this.stalledMs === null && nowMs - this.wroteMs > HEARTBEAT_MS) {
       this.wroteMs = nowMs

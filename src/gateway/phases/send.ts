@@ -53,9 +53,9 @@ export function send(
   const { timeoutMs, idempotencyKey } = terms
   const { accountId, isKept } = reasoning
   const hedging = Hedging.of({ request: call.request, candidates, handling }, exchange.generation)
-  const hold = (written: Promise<void>): void => sent.hold(written)
-  const memory = { escrow, accountId, hold: isKept ? hold : null }
-  const keepingCall = withKeptReply(call, hold)
+  const delayEndUntil = (written: Promise<void>): void => sent.delayEndUntil(written)
+  const memory = { escrow, accountId, delayEndUntil: isKept ? delayEndUntil : null }
+  const keepingCall = withKeptReply(call, delayEndUntil)
   const request = { exchange, call: keepingCall, held, memory, idempotencyKey, sent, mark }
   const preparation = new Preparation(request)
   const { identity } = outbound
@@ -110,19 +110,19 @@ function timeoutOf(header: string | undefined): number {
 }
 
 /**
- * The call, with its reply passed to `keep` if it must be stored. `hold` is called with the promise that the
- * end of the reply waits for.
+ * The call, with its reply passed to `keep` if it must be stored. `delayEndUntil` is called with the promise
+ * that the end of the reply waits for.
  */
-export function withKeptReply(call: Call, hold: (written: Promise<void>) => void): Call {
+export function withKeptReply(call: Call, delayEndUntil: (written: Promise<void>) => void): Call {
   const { keep } = call
   if (keep === undefined) return call
-  const keepAndHold: KeepReply = (reply, upstream) => {
+  const keepAndDelay: KeepReply = (reply, upstream) => {
     const written = keep(reply, upstream)
-    hold(written)
+    delayEndUntil(written)
     return written
   }
   const clientCodec = observedFormat(call.clientCodec, {
-    onEncoded: (reply) => void keepAndHold(reply, null),
+    onEncoded: (reply) => void keepAndDelay(reply, null),
   })
-  return { ...call, keep: keepAndHold, clientCodec }
+  return { ...call, keep: keepAndDelay, clientCodec }
 }

@@ -72,13 +72,13 @@ export class Settlement {
   readonly ending = (): Promise<void> | null => {
     const { cached, sent } = this.results
     const stored = cached?.ended() ?? null
-    if (stored !== null) sent?.hold(stored)
-    const holding = this.results.sent?.pendingWrites ?? null
-    const isNew = holding !== this.awaitedWrites
-    this.awaitedWrites = holding
+    if (stored !== null) sent?.delayEndUntil(stored)
+    const writes = this.results.sent?.pendingWrites ?? null
+    const isNew = writes !== this.awaitedWrites
+    this.awaitedWrites = writes
     const recorded = this.recordEntry()
-    if (!isNew || holding === null) return recorded
-    return recorded === null ? holding : both(holding, recorded)
+    if (!isNew || writes === null) return recorded
+    return recorded === null ? writes : both(writes, recorded)
   }
 
   /**

@@ -10,7 +10,7 @@ export interface RequestTraits {
   hasTools(): boolean
   /** An estimate of the prompt tokens. */
   promptTokens(): number
-  /** Whether a condition of a plugin holds. */
+  /** Whether the request meets a condition of a plugin. */
   plugin(hook: string): boolean
 }
 
@@ -40,8 +40,8 @@ export function traitsOf(
   }
 }
 
-/** Whether all conditions hold. */
-export function holds(when: WhenConfig, traits: RequestTraits): boolean {
+/** Whether the request meets all conditions. */
+export function matches(when: WhenConfig, traits: RequestTraits): boolean {
   const { labels, images, tools, minPromptTokens, plugin } = when
   for (const [name, value] of Object.entries(labels)) {
     if (!Object.hasOwn(traits.labels, name) || traits.labels[name] !== value) return false

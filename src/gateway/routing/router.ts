@@ -10,7 +10,7 @@ import type {
   ShadowConfig,
   TargetName,
 } from '../../config/config.js'
-import { holds, whenText, type RequestTraits } from './match-route-conditions.js'
+import { matches, whenText, type RequestTraits } from './match-route-conditions.js'
 
 /**
  * An upstream that a route may use, and the model that is requested from it. Each target is one object per
@@ -59,7 +59,7 @@ export interface ModelRoute {
 
 /** Routes model ids. */
 export interface Router {
-  /** Null if no route matches the model, or the conditions of no matching route hold. */
+  /** Null if no route matches the model, or the request meets the conditions of none that does. */
   find(model: string, traits: RequestTraits): ModelRoute | null
   /** All routes that match the model under any condition, in the order in which they are tried. */
   all(model: string): readonly ModelRoute[]
@@ -112,7 +112,7 @@ export function createRouter(config: Config): Router {
 
 function firstOf(routes: readonly ModelRoute[], traits: RequestTraits): ModelRoute | null {
   for (const route of routes) {
-    if (route.config.when === null || holds(route.config.when, traits)) return route
+    if (route.config.when === null || matches(route.config.when, traits)) return route
   }
   return null
 }

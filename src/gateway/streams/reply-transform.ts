@@ -11,7 +11,7 @@ import type { Translation } from '../../formats/translated-stream.js'
 import { turn } from './in-turns.js'
 import { EVENT_STREAM, type StreamForm } from './sse-or-json-array.js'
 
-/** High-water mark of each of its two buffers; enough for a head that is held for content. */
+/** High-water mark of each of its two buffers; enough for a head that waits for content. */
 const BUFFERED_BYTES = 16_384
 /** Written at the end of a part if the next part arrives on another connection. */
 const END_OF_PART = Buffer.alloc(0)
@@ -54,7 +54,7 @@ export class ReplyTransform extends Transform {
   /** The end of the form, such as `]`, was written. */
   private hasEnded = false
   /** Resolves when the end may be sent; undefined before the end. */
-  private held: Promise<void> | null | undefined
+  private endDelay: Promise<void> | null | undefined
 
   constructor(translation: Translation, owner: ReplyOwner, form = EVENT_STREAM) {
     super({ highWaterMark: BUFFERED_BYTES })
@@ -77,9 +77,9 @@ export class ReplyTransform extends Transform {
       this.hasFailed = true
       this.emit('failed')
     }
-    const held = this.hold()
-    if (held === null) emit()
-    else void held.then(emit)
+    const delay = this.delayEnd()
+    if (delay === null) emit()
+    else void delay.then(emit)
   }
 
   /** The client left, and the rest of the reply is read: translates everything and drops the output. */
@@ -121,9 +121,9 @@ export class ReplyTransform extends Transform {
       () => {
         // If the reply failed before the client got any of it, another attempt may follow.
         if (this.destroyed) return
-        const held = this.hold()
-        if (held === null) done()
-        else void held.then(() => done())
+        const delay = this.delayEnd()
+        if (delay === null) done()
+        else void delay.then(() => done())
       },
     )
   }
@@ -151,16 +151,16 @@ export class ReplyTransform extends Transform {
       )
       return
     }
-    const held = this.translation.outcome === 'complete' ? this.hold() : null
-    if (held === null) this.emitOutput(ready)
+    const delay = this.translation.outcome === 'complete' ? this.delayEnd() : null
+    if (delay === null) this.emitOutput(ready)
     else {
-      void held.then(() => {
+      void delay.then(() => {
         this.emitOutput(ready)
         done()
       })
     }
     this.onStep()
-    if (held === null && !this.destroyed) done()
+    if (delay === null && !this.destroyed) done()
   }
 
   private threw(error: unknown): void {
@@ -183,14 +183,14 @@ export class ReplyTransform extends Transform {
     if (events.length > 0) this.push(events)
   }
 
-  private hold(): Promise<void> | null {
+  private delayEnd(): Promise<void> | null {
     // Without a client, the exchange ends when all its upstreams have.
     if (this.isDrained) return null
-    if (this.held === undefined) {
-      const held = this.owner.ending()
-      this.held = held
-      void held?.then(() => (this.held = null))
+    if (this.endDelay === undefined) {
+      const delay = this.owner.ending()
+      this.endDelay = delay
+      void delay?.then(() => (this.endDelay = null))
     }
-    return this.held
+    return this.endDelay
   }
 }

@@ -54,7 +54,7 @@ export class Family<Series> {
   private readonly budget: Budget
   private readonly make: (values: readonly string[]) => Series
   private readonly sink: Series
-  private readonly held = new Map<string, Series>()
+  private readonly series = new Map<string, Series>()
   private readonly linesPerSeries: number
 
   constructor(definition: Definition, budget: Budget, { make, sink }: SeriesSource<Series>) {
@@ -71,9 +71,9 @@ export class Family<Series> {
    * the slow path.
    */
   child(...values: string[]): Series {
-    const held = this.held.get(JSON.stringify(values))
-    if (held !== undefined) return held
-    const room = (this.held.size + 1) * this.linesPerSeries <= this.definition.maxLines
+    const existing = this.series.get(JSON.stringify(values))
+    if (existing !== undefined) return existing
+    const room = (this.series.size + 1) * this.linesPerSeries <= this.definition.maxLines
     if (room && this.budget.take(this.linesPerSeries)) return this.add(values)
     this.budget.dropped.add()
     return this.folded(values) ?? this.sink
@@ -84,14 +84,14 @@ export class Family<Series> {
     const at = this.definition.labels.indexOf(this.definition.fold ?? '')
     if (at === -1) return null
     const other = values.map((value, index) => (index === at ? 'other' : value))
-    const held = this.held.get(JSON.stringify(other))
-    if (held !== undefined) return held
+    const existing = this.series.get(JSON.stringify(other))
+    if (existing !== undefined) return existing
     return this.budget.take(this.linesPerSeries) ? this.add(other) : null
   }
 
   private add(values: readonly string[]): Series {
     const series = this.make(values)
-    this.held.set(JSON.stringify(values), series)
+    this.series.set(JSON.stringify(values), series)
     return series
   }
 }
@@ -139,14 +139,14 @@ export class MetricSet {
 
   gauge(definition: Definition): Family<Level> {
     const { labels } = definition
-    const held: NamedSeries<Level>[] = []
+    const all: NamedSeries<Level>[] = []
     new Gauge({
       ...this.configOf(definition),
       collect() {
-        for (const { values, series } of held) this.set(values, series.value)
+        for (const { values, series } of all) this.set(values, series.value)
       },
     })
-    const make = (values: readonly string[]): Level => keep(held, labels, values, new Level())
+    const make = (values: readonly string[]): Level => keep(all, labels, values, new Level())
     return new Family(definition, this.budget, { make, sink: new Level() })
   }
 
@@ -177,15 +177,15 @@ export class MetricSet {
   /** Creates the series of a counter, exported from 0; otherwise `rate()` would miss the first event. */
   private newCounter(definition: Definition): (values: readonly string[]) => Count {
     const { labels } = definition
-    const held: NamedSeries<Count>[] = []
+    const all: NamedSeries<Count>[] = []
     new Counter({
       ...this.configOf(definition),
       collect() {
         this.reset()
-        for (const { values, series } of held) this.inc(values, series.value)
+        for (const { values, series } of all) this.inc(values, series.value)
       },
     })
-    return (values) => keep(held, labels, values, new Count())
+    return (values) => keep(all, labels, values, new Count())
   }
 
   private configOf({ name, help, labels, aggregator = 'sum' }: Definition) {
@@ -200,12 +200,12 @@ interface NamedSeries<Series> {
 }
 
 function keep<Series>(
-  held: NamedSeries<Series>[],
+  all: NamedSeries<Series>[],
   labels: readonly string[],
   values: readonly string[],
   series: Series,
 ): Series {
   const named = Object.fromEntries(labels.map((label, at) => [label, values[at] ?? '']))
-  held.push({ values: named, series })
+  all.push({ values: named, series })
   return series
 }

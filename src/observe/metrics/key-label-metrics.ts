@@ -227,9 +227,9 @@ function add(
     counts.set(metric, series)
   }
   const key = values.length === 1 ? (values[0] ?? '') : values.join('\0')
-  const held = series.get(key)
-  if (held !== undefined) {
-    held.value += amount
+  const existing = series.get(key)
+  if (existing !== undefined) {
+    existing.value += amount
     return
   }
   const isWaiting = counts !== state.other && !state.shown.has(value)

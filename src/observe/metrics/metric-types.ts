@@ -91,8 +91,8 @@ function newestExemplars(processes: readonly Collected[][]): Map<string, Exempla
       const { exemplar } = sample
       if (exemplar === undefined || exemplar === null) continue
       const series = seriesOf(sample)
-      const held = newest.get(series)
-      if (held === undefined || held.timestamp < exemplar.timestamp) newest.set(series, exemplar)
+      const known = newest.get(series)
+      if (known === undefined || known.timestamp < exemplar.timestamp) newest.set(series, exemplar)
     }
   }
   return newest

@@ -55,8 +55,8 @@ export class TargetSeriesMap {
   /** The series of one (route, upstream), made at its first use. */
   of(route: string, upstream: string): TargetSeries {
     const key = JSON.stringify([route, upstream])
-    const held = this.targets.get(key)
-    if (held !== undefined) return held
+    const existing = this.targets.get(key)
+    if (existing !== undefined) return existing
     const made = this.makeTarget(route, upstream)
     this.targets.set(key, made)
     return made
@@ -97,8 +97,8 @@ export class TargetSeriesMap {
 
   /** The first pairs get series of their own. Later models, then later upstreams, share `other`. */
   private model(upstream: string, model: string): ModelSeries {
-    const held = this.models.get(JSON.stringify([upstream, model]))
-    if (held !== undefined) return held
+    const existing = this.models.get(JSON.stringify([upstream, model]))
+    if (existing !== undefined) return existing
     if (this.models.size < MAX_MODEL_PAIRS) return this.makeModel(upstream, model)
     if (model !== 'other') return this.model(upstream, 'other')
     if (this.models.size < MAX_MODEL_PAIRS + 2) return this.makeModel(upstream, model)

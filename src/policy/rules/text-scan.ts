@@ -67,7 +67,7 @@ export class TextScan {
   private at = 0
   private released = 0
   /** Characters from `released` to `at`. */
-  private held = 0
+  private withheld = 0
   private before = NONE
   private threads: Threads
   private next: Threads
@@ -201,7 +201,7 @@ export class TextScan {
     }
     this.at = base + index
     this.releaseTo(this.at)
-    this.held = 0
+    this.withheld = 0
   }
 
   /** Reads one character. */
@@ -212,17 +212,17 @@ export class TextScan {
     this.next = threads
     next.size = this.sizeBefore(next)
     this.at += char > 0xffff ? 2 : 1
-    this.held += 1
+    this.withheld += 1
     this.before = char
     if (this.isDone) return
     if (this.growing !== null) {
-      if (next.size === 0 || this.held >= this.limit) this.restart(this.growing.end)
+      if (next.size === 0 || this.withheld >= this.limit) this.restart(this.growing.end)
       return
     }
     if (this.decide(false)) return
     const first = next.size === 0 ? this.at : (next.start[0] ?? this.at)
     this.releaseTo(Math.min(first, this.best?.start ?? first))
-    while (this.held > this.limit) this.releaseOne()
+    while (this.withheld > this.limit) this.releaseOne()
   }
 
   /** The number of threads that begin no later than the best match. */
@@ -295,7 +295,7 @@ export class TextScan {
       if (start !== growing.start) return
       growing.end = this.at
       this.released = this.at
-      this.held = 0
+      this.withheld = 0
       return
     }
     if (best !== null && (start > best.start || (start === best.start && best.end >= this.at))) {
@@ -307,13 +307,13 @@ export class TextScan {
   }
 
   /**
-   * Replaces the best match if no other can take its place, or if the held text is full. True if the scan
+   * Replaces the best match if no other can take its place, or if the withheld text is full. True if the scan
    * continues at another place.
    */
   private decide(isEnd: boolean): boolean {
     const { best, threads } = this
     if (best === null) return false
-    const isFull = this.held >= this.limit && this.released >= best.start
+    const isFull = this.withheld >= this.limit && this.released >= best.start
     if (!isEnd && !isFull && threads.size > 0) return false
     this.best = null
     this.releaseTo(Math.max(best.start, this.released))
@@ -331,7 +331,7 @@ export class TextScan {
       return true
     }
     this.growing = best
-    this.held = this.count(best.end, this.at)
+    this.withheld = this.count(best.end, this.at)
     return true
   }
 
@@ -341,7 +341,7 @@ export class TextScan {
     this.threads.size = 0
     this.at = at
     this.released = at
-    this.held = 0
+    this.withheld = 0
     this.before = this.text.charCodeAt(at - 1 - this.base)
   }
 
@@ -359,7 +359,7 @@ export class TextScan {
 
   private releaseTo(end: number): void {
     if (end <= this.released) return
-    this.held -= this.count(this.released, end)
+    this.withheld -= this.count(this.released, end)
     this.ready += this.text.slice(this.released - this.base, end - this.base)
     this.released = end
   }

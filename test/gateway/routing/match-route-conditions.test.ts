@@ -4,7 +4,7 @@
  * Method: routers of loaded configurations.
  */
 import t from 'tap'
-import { holds, traitsOf, whenText } from '../../../src/gateway/routing/match-route-conditions.js'
+import { matches, traitsOf, whenText } from '../../../src/gateway/routing/match-route-conditions.js'
 import { requestOf, routerOf, message, traits } from './fixtures.js'
 
 const router = routerOf(`
@@ -28,7 +28,7 @@ void t.test('routes with conditions come first, in file order, then the one with
   t.end()
 })
 
-void t.test('if no condition holds, the next shorter prefix takes the request', (t) => {
+void t.test('if no condition matches, the next shorter prefix takes the request', (t) => {
   t.equal(upstream('gpt-5-mini', { labels: { team: 'research', area: 'eu', more: 'x' } }), 'd')
   t.equal(upstream('gpt-5-mini', { labels: { team: 'research' } }), 'a', 'all labels must match')
   t.equal(upstream('gpt-5-mini', { labels: { team: 'sales', area: 'eu' } }), 'a')
@@ -83,8 +83,8 @@ void t.test(
 void t.test('labels with the names of object members are ordinary labels', (t) => {
   const none = { images: null, tools: null, minPromptTokens: null, plugin: null }
   const when = { labels: { constructor: 'x' }, ...none }
-  t.equal(holds(when, traits({})), false)
-  t.equal(holds(when, traits({ labels: { constructor: 'x' } })), true)
+  t.equal(matches(when, traits({})), false)
+  t.equal(matches(when, traits({ labels: { constructor: 'x' } })), true)
   t.equal(
     whenText({
       labels: { team: 'a' },

@@ -73,7 +73,7 @@ interface ListProps<Row> extends RowsProps<Row> {
   /** Shown instead of a table without rows. */
   readonly empty: ReactNode
   /** What is not affected if the list cannot be loaded: `Keys keep working.` */
-  readonly holds?: string
+  readonly unaffected?: string
 }
 
 /** A table of rows that are all there, or one page of a list of the server. */
@@ -87,13 +87,21 @@ function WholeTable<Row extends object>({ name = '', usualSort, ...props }: Whol
   return <Sorted {...props} name={name} order={query.get(`${name}sort`) ?? usualSort ?? null} />
 }
 
-function ListTable<Row extends object>({ list, unit, empty, holds, ...props }: ListProps<Row>) {
+function ListTable<Row extends object>({
+  list,
+  unit,
+  empty,
+  unaffected,
+  ...props
+}: ListProps<Row>) {
   const { rows, problem, stale, reload } = list
   const { query } = useLocation()
   if (rows === null) {
     if (problem === null) return <TableSkeleton rows={12} />
     const what = `The list of ${unit}s`
-    return <Failed what={what} problem={problem} retry={reload} {...(holds && { holds })} />
+    return (
+      <Failed what={what} problem={problem} retry={reload} {...(unaffected && { unaffected })} />
+    )
   }
   if (rows.length === 0 && !query.has(`${list.name}after`)) return empty
   return (

@@ -69,18 +69,18 @@ interface FailedProps {
   readonly problem: Problem
   readonly retry: () => void
   /** What is not affected: `Keys keep working.` */
-  readonly holds?: string
+  readonly unaffected?: string
 }
 
 /** A failed load: what failed, what is not affected, a retry button, and the request id. */
-export function Failed({ what, problem, retry, holds }: FailedProps) {
+export function Failed({ what, problem, retry, unaffected }: FailedProps) {
   return (
     <div className="failed stack gap-12" role="alert">
       <h2 className="row">
         <Icon name="alert" /> {what} could not be loaded
       </h2>
       <p>
-        {problem.message} {holds}
+        {problem.message} {unaffected}
       </p>
       <RequestId id={problem.requestId} />
       <Button onClick={retry}>Retry</Button>
@@ -88,7 +88,7 @@ export function Failed({ what, problem, retry, holds }: FailedProps) {
   )
 }
 
-interface LoadedProps<Reply> extends Pick<FailedProps, 'what' | 'holds'> {
+interface LoadedProps<Reply> extends Pick<FailedProps, 'what' | 'unaffected'> {
   readonly resource: Resource<Reply>
   /** Shown while it loads; default: a block. */
   readonly skeleton?: ReactNode

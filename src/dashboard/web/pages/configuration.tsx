@@ -36,7 +36,7 @@ export function ConfigurationPage() {
       <Loaded
         resource={resource}
         what="The configuration"
-        holds="Requests are served with the generation in force."
+        unaffected="Requests are served with the generation in force."
       >
         {(data) => (
           <>
@@ -243,7 +243,7 @@ function GenerationDrawer(props: DrawerProps) {
   const target = others.find((record) => record.generation === back)
   return (
     <Dialog side title={`Generation ${generation}`} onClose={onClose}>
-      <Loaded resource={resource} what="The generation" holds="Requests are served.">
+      <Loaded resource={resource} what="The generation" unaffected="Requests are served.">
         {(data) => (
           <>
             <Facts>

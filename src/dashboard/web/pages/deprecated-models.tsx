@@ -20,7 +20,7 @@ export function DeprecatedModels() {
   const resource = useResource('/models/deprecated', { account })
   const filter = urlOf('/requests', { account, deprecated: 'true' })
   return (
-    <Loaded resource={resource} what="The list of ending models" holds="Models keep working.">
+    <Loaded resource={resource} what="The list of ending models" unaffected="Models keep working.">
       {({ models, fromMs, toMs }) =>
         models.length === 0 ? (
           <Empty title="No model has an announced end">

@@ -39,7 +39,7 @@ export function OperationsPage() {
       <Loaded
         resource={resource}
         what="The state of the gateway"
-        holds="Requests are not affected. See /readyz on the operations port."
+        unaffected="Requests are not affected. See /readyz on the operations port."
       >
         {(data) => (
           <>

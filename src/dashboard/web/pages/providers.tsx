@@ -48,7 +48,7 @@ export function ProvidersPage() {
       <Loaded
         resource={resource}
         what="The comparison"
-        holds="The command sluice compare shows the same figures."
+        unaffected="The command sluice compare shows the same figures."
       >
         {(data) => (
           <>

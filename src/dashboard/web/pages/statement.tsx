@@ -44,7 +44,7 @@ export function StatementPage() {
         />
       }
     >
-      <Loaded resource={resource} what="The statement" holds="Requests are still counted.">
+      <Loaded resource={resource} what="The statement" unaffected="Requests are still counted.">
         {(data) => (
           <Block
             title={data.account}

@@ -87,7 +87,7 @@ export function UsagePage() {
         </>
       }
     >
-      <Loaded resource={resource} what="Usage" holds="Requests are still counted.">
+      <Loaded resource={resource} what="Usage" unaffected="Requests are still counted.">
         {(data) =>
           data.total.requests === 0 ? (
             <FirstCall what="Charts of requests, tokens, spend, errors and time to first token." />

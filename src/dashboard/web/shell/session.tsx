@@ -84,7 +84,7 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
       <Failed
         what="The dashboard"
         problem={problem}
-        holds="Requests with your keys are not affected."
+        unaffected="Requests with your keys are not affected."
         retry={() => void refresh()}
       />
     </main>

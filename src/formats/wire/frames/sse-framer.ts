@@ -72,7 +72,7 @@ export class SseFramer implements Framer {
   private chunkFrom = 0
   /** The offset in the chunk of the line after the one that is being processed. */
   private nextLine = 0
-  private heldRaw = ''
+  private pendingRaw = ''
   private unframed = ''
   private rawText = ''
   private leadLength = 0
@@ -203,8 +203,8 @@ export class SseFramer implements Framer {
     if (this.isStopped()) return
     if (this.isTailWhole()) this.blank()
     else this.isTailTruncated = this.size > 0
-    this.unframed += this.heldRaw
-    this.heldRaw = ''
+    this.unframed += this.pendingRaw
+    this.pendingRaw = ''
   }
 
   /** Takes decoded text: Latin-1 if `bytes` is set. */
@@ -219,7 +219,7 @@ export class SseFramer implements Framer {
     this.chunk = ''
     if (this.isStopped()) return
     this.partial += text.slice(rest)
-    if (this.keepsRaw) this.heldRaw += text.slice(this.chunkFrom)
+    if (this.keepsRaw) this.pendingRaw += text.slice(this.chunkFrom)
     this.chunkFrom = 0
     const pending = this.size + this.partial.length
     if (pending > LARGE_BYTES) this.scanLarge(text.slice(rest))
@@ -253,8 +253,8 @@ export class SseFramer implements Framer {
     }
     if (scan.excess !== null || this.size + partial.length > this.maxKept) this.isPassed = true
     if (!this.isPassed) return
-    this.unframed += this.heldRaw
-    this.heldRaw = ''
+    this.unframed += this.pendingRaw
+    this.pendingRaw = ''
     this.data = ''
     if (!this.isLineScanned) return
     this.size += partial.length
@@ -399,9 +399,9 @@ export class SseFramer implements Framer {
       return this.sink.frame(name, data)
     }
     this.leadLength = this.unframed.length
-    this.rawText = this.unframed + this.heldRaw + this.chunk.slice(this.chunkFrom, after)
+    this.rawText = this.unframed + this.pendingRaw + this.chunk.slice(this.chunkFrom, after)
     this.unframed = ''
-    this.heldRaw = ''
+    this.pendingRaw = ''
     this.chunkFrom = after
     this.sink.frame(name, data)
     this.rawText = ''
@@ -424,8 +424,8 @@ export class SseFramer implements Framer {
   }
 
   private addUnframed(after: number): void {
-    this.unframed += this.heldRaw + this.chunk.slice(this.chunkFrom, after)
-    this.heldRaw = ''
+    this.unframed += this.pendingRaw + this.chunk.slice(this.chunkFrom, after)
+    this.pendingRaw = ''
     this.chunkFrom = after
   }
 
@@ -444,7 +444,7 @@ export class SseFramer implements Framer {
     this.data = null
     this.bare = ''
     this.size = 0
-    this.heldRaw = ''
+    this.pendingRaw = ''
     this.unframed = ''
   }
 }

@@ -63,7 +63,7 @@ const SYSTEM_CLOCK: IdentityClock = {
   },
 }
 
-interface Held {
+interface Received {
   readonly credentials: Credentials
   readonly receivedAtMs: number
   readonly expiresAtMs: number
@@ -79,8 +79,8 @@ export class Identity {
   private readonly source: CredentialSource
   private readonly clock: IdentityClock
   private watch: IdentityWatch | null = null
-  private held: Held | null = null
-  private flight: Promise<Held> | null = null
+  private current: Received | null = null
+  private flight: Promise<Received> | null = null
   private cancelTimer: (() => void) | null = null
   private failures = 0
   private retryAtMs = 0
@@ -101,7 +101,7 @@ export class Identity {
   /** Loads the library of the cloud and requests the first credentials. */
   start(watch: IdentityWatch): void {
     this.watch = watch
-    if (this.held === null && this.flight === null) this.refreshInBackground()
+    if (this.current === null && this.flight === null) this.refreshInBackground()
   }
 
   /**
@@ -109,14 +109,14 @@ export class Identity {
    * `waitMs`, or if the request for them fails.
    */
   get(waitMs: number): Credentials | Promise<Credentials> {
-    const { held } = this
+    const { current } = this
     const nowMs = this.clock.now()
-    if (held !== null && nowMs < held.usableUntilMs) {
+    if (current !== null && nowMs < current.usableUntilMs) {
       // The timer may be late, after the machine slept.
-      if (nowMs >= held.dueAtMs && nowMs >= this.retryAtMs && this.flight === null) {
+      if (nowMs >= current.dueAtMs && nowMs >= this.retryAtMs && this.flight === null) {
         this.refreshInBackground()
       }
-      return held.credentials
+      return current.credentials
     }
     return this.wait(waitMs)
   }
@@ -126,8 +126,8 @@ export class Identity {
    * before `sinceMs` (Unix time); false if there are no others.
    */
   async renew(sinceMs: number, waitMs: number): Promise<boolean> {
-    const { held } = this
-    if (held !== null && held.receivedAtMs > sinceMs) return true
+    const { current } = this
+    if (current !== null && current.receivedAtMs > sinceMs) return true
     const nowMs = this.clock.now()
     if (this.flight === null && nowMs - this.renewedAtMs < RENEW_INTERVAL_MS) return false
     if (this.flight === null) this.renewedAtMs = nowMs
@@ -141,15 +141,15 @@ export class Identity {
 
   /** `ok`, or the problem with the time for which the last credentials are valid. */
   get state(): string {
-    if (this.failures === 0) return this.held === null ? 'no credentials yet' : 'ok'
-    const leftMs = (this.held?.usableUntilMs ?? 0) - this.clock.now()
+    if (this.failures === 0) return this.current === null ? 'no credentials yet' : 'ok'
+    const leftMs = (this.current?.usableUntilMs ?? 0) - this.clock.now()
     if (leftMs <= 0) return 'refresh fails, no valid credentials'
     return `refresh fails, valid for ${Math.round(leftMs / 1_000)} s`
   }
 
   /** Whether requests can be authorized now. */
   get isValid(): boolean {
-    return this.held !== null && this.clock.now() < this.held.usableUntilMs
+    return this.current !== null && this.clock.now() < this.current.usableUntilMs
   }
 
   /** Whether the last refresh failed. */
@@ -159,7 +159,7 @@ export class Identity {
 
   /** Unix time in ms; infinite for credentials that do not expire, null without credentials. */
   get expiresAtMs(): number | null {
-    return this.held?.expiresAtMs ?? null
+    return this.current?.expiresAtMs ?? null
   }
 
   /** Ends the refreshes; waiting requests get their result. */
@@ -188,12 +188,12 @@ export class Identity {
     this.refresh().catch(() => undefined)
   }
 
-  private refresh(): Promise<Held> {
+  private refresh(): Promise<Received> {
     const flight = this.request().then(
-      (held) => {
+      (received) => {
         this.flight = null
-        this.adopt(held)
-        return held
+        this.adopt(received)
+        return received
       },
       (error: unknown) => {
         this.flight = null
@@ -206,8 +206,8 @@ export class Identity {
   }
 
   /** Rejects if there is no reply in time, no token in it, or the token has expired already. */
-  private async request(): Promise<Held> {
-    return this.heldOf(await this.within(FLIGHT_MS, this.source()))
+  private async request(): Promise<Received> {
+    return this.receivedOf(await this.within(FLIGHT_MS, this.source()))
   }
 
   private async within<T>(ms: number, result: Promise<T>): Promise<T> {
@@ -223,7 +223,7 @@ export class Identity {
     }
   }
 
-  private heldOf({ credentials, expiresAtMs }: Issued): Held {
+  private receivedOf({ credentials, expiresAtMs }: Issued): Received {
     const nowMs = this.clock.now()
     const isEmpty = 'token' in credentials ? credentials.token === '' : credentials.keyId === ''
     if (isEmpty) throw new Error('the reply has no token')
@@ -242,18 +242,22 @@ export class Identity {
     return { credentials, receivedAtMs: nowMs, expiresAtMs, usableUntilMs, dueAtMs }
   }
 
-  private adopt(held: Held): void {
-    const before = this.held
+  private adopt(received: Received): void {
+    const before = this.current
     this.failures = 0
     this.retryAtMs = 0
-    this.held = held
-    if (before !== null && held.expiresAtMs <= before.expiresAtMs && held.expiresAtMs < Infinity) {
+    this.current = received
+    if (
+      before !== null &&
+      received.expiresAtMs <= before.expiresAtMs &&
+      received.expiresAtMs < Infinity
+    ) {
       // A metadata server or a library returned its cached token: it has a new one a little later.
-      const leftMs = held.expiresAtMs - held.receivedAtMs
-      const dueAtMs = Math.max(held.receivedAtMs + 1_000, held.expiresAtMs - leftMs * 0.75)
-      this.held = { ...held, dueAtMs }
+      const leftMs = received.expiresAtMs - received.receivedAtMs
+      const dueAtMs = Math.max(received.receivedAtMs + 1_000, received.expiresAtMs - leftMs * 0.75)
+      this.current = { ...received, dueAtMs }
     }
-    this.schedule(this.held.dueAtMs)
+    this.schedule(this.current.dueAtMs)
     this.watch?.refreshed(this)
   }
 

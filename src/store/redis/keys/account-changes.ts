@@ -18,7 +18,7 @@ import { numberedNames, accountNameOf } from '../../../accounts/names.js'
 import type { Steps } from '../../../formats/wire/steps.js'
 import {
   decisionSteps,
-  isAnyNameHeld,
+  isAnyNameTaken,
   NO_ACCOUNT,
   type AccountChange,
   type AccountChangeResult,
@@ -391,7 +391,7 @@ export class RedisTransactions {
     if (newKeys.length === 0) return null
     const names = newKeys.map(({ name }) => name)
     const holders = await this.namedKeys(accountId, names)
-    return isAnyNameHeld(newKeys, keys, holders, nowMs) ? 'name_taken' : null
+    return isAnyNameTaken(newKeys, keys, holders, nowMs) ? 'name_taken' : null
   }
 
   /** The arguments of the script, without audit entries. */

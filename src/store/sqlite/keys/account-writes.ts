@@ -3,7 +3,7 @@
  * a transaction of either connection.
  */
 import type { Account, ApiKey } from '../../../accounts/account.js'
-import { isAnyNameHeld, type AccountConflict, type AccountWrites } from '../../account-changes.js'
+import { isAnyNameTaken, type AccountConflict, type AccountWrites } from '../../account-changes.js'
 import type { StoreCapacity } from '../../store.js'
 import type { Statements } from '../driver.js'
 import { isName } from '../read-records.js'
@@ -53,7 +53,7 @@ export function conflictOf(
     const holder = keys.named(account.id, name)
     if (holder !== null) holders.set(name, holder)
   }
-  return isAnyNameHeld(newKeys, changed, holders, nowMs) ? 'name_taken' : null
+  return isAnyNameTaken(newKeys, changed, holders, nowMs) ? 'name_taken' : null
 }
 
 /** Writes; only inside a transaction. */

@@ -32,7 +32,7 @@ export function KeyDialog({ act, id, account, onClose }: KeyDialogProps) {
     if (problem === null) return null
     return (
       <Dialog title="Key" onClose={onClose}>
-        <Failed what="The key" problem={problem} holds="Keys keep working." retry={reload} />
+        <Failed what="The key" problem={problem} unaffected="Keys keep working." retry={reload} />
       </Dialog>
     )
   }

@@ -37,7 +37,7 @@ export function KeyDrawer({ id, account, act, onClose }: DrawerProps) {
   const data = resource.stale ? null : resource.data
   return (
     <Dialog title={data === null ? 'Key' : data.key.name} side onClose={onClose}>
-      <Loaded resource={{ ...resource, data }} what="The key" holds="Keys keep working.">
+      <Loaded resource={{ ...resource, data }} what="The key" unaffected="Keys keep working.">
         {(detail) => <Detail detail={detail} act={act} />}
       </Loaded>
     </Dialog>

@@ -124,7 +124,7 @@ export function KeysPage() {
         columns={columns}
         list={list}
         unit="key"
-        holds="Keys keep working."
+        unaffected="Keys keep working."
         empty={
           <NoMatches what="keys" filters={filters}>
             <NoKeys mayCreate={makesKeys} />

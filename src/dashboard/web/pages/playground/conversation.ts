@@ -278,11 +278,11 @@ function grown(now: Reply, { text, thinking, calls }: Fragment): Partial<Reply> 
 function withPart(calls: readonly ToolCall[], part: CallPart): readonly ToolCall[] {
   const { at, id = '', name = '', args = '' } = part
   const place = calls.findIndex((call) => call.at === at)
-  const held = calls[place]
-  if (held === undefined) {
+  const existing = calls[place]
+  if (existing === undefined) {
     return [...calls, { at, id: id === '' ? `call_${at}` : id, name, args }]
   }
-  const next = { ...held, args: held.args + args }
+  const next = { ...existing, args: existing.args + args }
   return calls.map((call, index) => (index === place ? next : call))
 }
 
