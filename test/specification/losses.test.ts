@@ -38,6 +38,33 @@ void t.test("a lost field is counted from the client's dialect to the upstream's
   ])
 })
 
+void t.test(
+  "a Gemini client's safetySettings are reported if another dialect drops them",
+  async (t) => {
+    const gateway = await startGateway(t)
+    const safetySettings = [{ category: 'HARM_CATEGORY_HARASSMENT', threshold: 'BLOCK_NONE' }]
+    const lost = async (model: string): Promise<string | null> => {
+      const { status, headers } = await fetch(
+        `${gateway.origin}/v1beta/models/${model}:generateContent`,
+        {
+          method: 'POST',
+          headers: { 'x-goog-api-key': gateway.secret, 'content-type': 'application/json' },
+          body: JSON.stringify({ contents: [{ parts: [{ text: 'Hello' }] }], safetySettings }),
+        },
+      )
+      t.equal(status, 200, model)
+      return headers.get('x-sluice-lost')
+    }
+    t.equal(await lost('claude-haiku-4-5'), 'safetySettings')
+    t.equal(await lost('gpt-4o'), 'safetySettings')
+    t.equal(await lost('gemini-2.5-flash'), null, 'Gemini gets them')
+    t.same(await series(gateway), [
+      labels('gemini', 'anthropic', { field: 'safetySettings', value: 1 }),
+      labels('gemini', 'openai-chat', { field: 'safetySettings', value: 1 }),
+    ])
+  },
+)
+
 void t.test('names that a client chose never become a label', async (t) => {
   const gateway = await startGateway(t)
   const parameters = { type: 'object', properties: { secret_name: { type: 'string' } } }
