@@ -1,8 +1,7 @@
 /**
- * Joins the chunks of a body, and runs long work in several turns of the event loop, so that other requests are
- * served between them. All long
- * work of the process shares one queue: each iteration of the event loop runs one turn at most, for any
- * number of large bodies.
+ * Joins the chunks of a body, and runs long work in several turns of the event loop, so that other requests
+ * are served between them. All long work of the process shares one queue: each iteration of the event loop
+ * runs one turn at most, for any number of large bodies.
  */
 import type { Steps } from '../../formats/wire/steps.js'
 import { TurnQueue } from '../../store/turn-queue.js'
