@@ -12,7 +12,7 @@ import type { BreakerState } from './attempts/breaker.js'
 import type { DeniedKey } from './attempts/upstream-state.js'
 import { BodyMemory } from './body-memory.js'
 import { CanaryCounter, type CanaryOrder, type CanaryReport } from './canary-monitor.js'
-import { Deadlines } from './timeouts.js'
+import { Timeouts } from './timeouts.js'
 import { Discovery } from './model-discovery.js'
 import { DrainedReplySlots } from './drained-replies.js'
 import { InFlightList } from './in-flight-list.js'
@@ -26,7 +26,7 @@ import { clientTrace } from './report/forward-client-trace.js'
 import { arePluginsLoaded, loadPlugins } from '../policy/plugins.js'
 import { serve, type Services } from './pipeline.js'
 import { Shadows } from './shadows.js'
-import type { IdentityWatch } from './upstreams/identities/identity.js'
+import type { IdentityWatch } from './upstreams/identities/cloud-identity.js'
 
 /** Share of the heap for requests and whole replies with their copies; the rest is for processing them. */
 const BODY_SHARE_OF_HEAP = 0.5
@@ -35,7 +35,7 @@ const BODY_SHARE_OF_HEAP = 0.5
 type GatewayParts = Omit<
   Services,
   | 'canaries'
-  | 'deadlines'
+  | 'timeouts'
   | 'drainedReplySlots'
   | 'bodies'
   | 'overload'
@@ -82,7 +82,7 @@ export class Gateway {
       canaries: new CanaryCounter(report),
       overload: this.monitor.overload,
       recent: new RecentHeads(),
-      deadlines: new Deadlines(),
+      timeouts: new Timeouts(),
       drainedReplySlots: new DrainedReplySlots(),
       bodies: new BodyMemory(getHeapStatistics().heap_size_limit * BODY_SHARE_OF_HEAP),
     }
@@ -296,7 +296,7 @@ export class Gateway {
     await this.endShadows()
     this.discovery.close()
     this.monitor.close()
-    this.services.deadlines.close()
+    this.services.timeouts.close()
     this.caching?.close()
     this.recording?.close()
     await this.current.destroy()

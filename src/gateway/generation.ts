@@ -37,7 +37,7 @@ import { createRouter, type ModelRoute, type Router, type RouteTarget } from './
 import { fixedHeaders, ownHeaders } from './upstream-headers.js'
 import { openAiEndpoint } from './upstreams/choose-openai-endpoint.js'
 import { MediaFetcher } from './upstreams/media-fetcher.js'
-import type { Identities } from './upstreams/identities/identity.js'
+import type { CloudIdentities } from './upstreams/identities/cloud-identity.js'
 import { Upstreams, type Upstream } from './upstreams/upstreams.js'
 
 /** A target in one wire format: the values that all its requests share. */
@@ -251,7 +251,7 @@ export class Generation {
   }
 
   /** The gateway's identities at clouds. */
-  get identities(): Identities {
+  get identities(): CloudIdentities {
     return this.upstreams.identities
   }
 

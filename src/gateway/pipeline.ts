@@ -20,7 +20,7 @@ import type { Marking } from '../policy/prompt-cache-marks.js'
 import type { CacheStore } from '../policy/cache-in-store.js'
 import type { Caching } from './answer-from-cache.js'
 import { countTokens } from './phases/count-tokens.js'
-import type { Deadlines } from './timeouts.js'
+import type { Timeouts } from './timeouts.js'
 import type { DrainedReplySlots } from './drained-replies.js'
 import type { Exchange } from './client-exchange.js'
 import { serveNative } from './native/serve-native.js'
@@ -48,7 +48,7 @@ import type { Shadows } from './shadows.js'
 /** The services that all requests of a process share. */
 export interface Services extends ReportingServices {
   readonly authenticator: Authenticator
-  readonly deadlines: Deadlines
+  readonly timeouts: Timeouts
   readonly drainedReplySlots: DrainedReplySlots
   readonly escrow: Escrow
   readonly responses: StoredResponses
@@ -191,8 +191,8 @@ async function serveEndpoint(
   const recorded = reply.kind === 'whole' ? settlement.ending() : null
   if (recorded !== null) await recorded
   const headers = replyHeaders(x, results, reply.kind)
-  const { deadlines } = services
-  results.delivery = relay(x, reply, { clientCodec: call.clientCodec, headers, deadlines })
+  const { timeouts } = services
+  results.delivery = relay(x, reply, { clientCodec: call.clientCodec, headers, timeouts })
   if (results.delivery.closed !== null) await results.delivery.closed
 }
 

@@ -15,7 +15,7 @@ export interface Timed extends InFlightItem {
 }
 
 /** The items with timeouts. The timer runs from the first `add` until `close`. */
-export class Deadlines {
+export class Timeouts {
   private readonly inFlight = new InFlightList<Timed>()
   private timer: NodeJS.Timeout | null = null
 

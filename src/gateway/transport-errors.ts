@@ -3,7 +3,7 @@
  * transport.
  */
 import { GatewayError, rowOf, type WireError } from '../errors.js'
-import { CredentialError } from './upstreams/identities/identity.js'
+import { CredentialError } from './upstreams/identities/cloud-identity.js'
 
 /** The client's error for an unexpected failure; the log has its details. */
 export const UNEXPECTED_FAILURE: Readonly<WireError> = {

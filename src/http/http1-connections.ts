@@ -8,7 +8,7 @@ import type { ErrorKind, WireError } from '../errors.js'
 import { newRequestId } from './request-id.js'
 import type { HttpRequest, HttpResponse, Upgrade } from './message.js'
 import { breachOf, interrupt, refuseSocket, TOO_MANY } from './refuse-request.js'
-import { isBodyLate, LATE_BODY, type StallWatch } from './slow-clients.js'
+import { isBodyLate, LATE_BODY, type SlowClients } from './slow-clients.js'
 
 /** Time for the rest of an unread body before its connection closes. */
 const DRAIN_BODY_MS = 250
@@ -51,7 +51,7 @@ interface Http1ConnectionsOptions {
   readonly others: () => number
   /** Time after which a body must arrive at the minimum rate. */
   readonly bodyGraceMs: number
-  readonly stalls: StallWatch
+  readonly slowClients: SlowClients
   /** Serves a request; false if it was refused. After the last one the connection closes. */
   readonly serve: (exchange: Exchange, isLast: boolean) => boolean
   readonly onRefused: (kind: ErrorKind, id: string) => void
@@ -195,16 +195,16 @@ export class Http1Connections {
   }
 
   /**
-   * Called by Node if the socket has transferred no byte for the interval of `stalls`, or idled for
+   * Called by Node if the socket has transferred no byte for the interval of `slowClients`, or idled for
    * `keepAliveTimeoutMs`.
    */
   timedOut(socket: Socket): void {
     const connection = this.connections.get(socket)
-    const { stalls } = this.options
+    const { slowClients } = this.options
     if (connection === undefined) socket.destroy()
     else if (connection.current !== null) {
-      const isChecked = stalls.stalled(connection.current.res, socket.writableLength)
-      if (isChecked) socket.setTimeout(stalls.everyMs)
+      const isChecked = slowClients.stalled(connection.current.res, socket.writableLength)
+      if (isChecked) socket.setTimeout(slowClients.everyMs)
     }
     // The first request has `headersTimeoutMs`.
     else if (connection.requests > 0) socket.destroy()

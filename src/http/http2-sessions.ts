@@ -15,7 +15,7 @@ import type { Exchange } from './http1-connections.js'
 import { newRequestId } from './request-id.js'
 import type { HttpRequest } from './message.js'
 import { interrupt, refuseRequest, TOO_MANY } from './refuse-request.js'
-import { isBodyLate, LATE_BODY, type StallWatch } from './slow-clients.js'
+import { isBodyLate, LATE_BODY, type SlowClients } from './slow-clients.js'
 
 /** What the sessions need from the listener. Times are in milliseconds. */
 export interface Http2SessionsOptions {
@@ -23,7 +23,7 @@ export interface Http2SessionsOptions {
   /** Whether more connections are open than allowed. */
   readonly isFull: () => boolean
   readonly onRefused: (kind: ErrorKind, id: string) => void
-  readonly stalls: StallWatch
+  readonly slowClients: SlowClients
   /** Time after which a body must arrive at the minimum rate. */
   readonly bodyGraceMs: number
   /** How long a session without a stream stays open. */
@@ -152,11 +152,11 @@ export class Http2Sessions {
       stream.session?.close()
       return
     }
-    const { stalls } = this.options
+    const { slowClients } = this.options
     const check = (): void => {
-      if (stalls.stalled(res, res.writableLength)) res.setTimeout(stalls.everyMs, check)
+      if (slowClients.stalled(res, res.writableLength)) res.setTimeout(slowClients.everyMs, check)
     }
-    res.setTimeout(stalls.everyMs, check)
+    res.setTimeout(slowClients.everyMs, check)
     const body = { exchange, sinceMs: performance.now(), fromBytes: bytesRead(req) }
     if (!stream.endAfterHeaders) this.bodies.add(body)
     res.once('close', () => {

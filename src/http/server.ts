@@ -12,7 +12,7 @@ import type { TlsFiles } from './read-tls-files.js'
 import { refuseRequest } from './refuse-request.js'
 import { guardRequest, MAX_HEAD_BYTES } from './request-guard.js'
 import { newRequestId } from './request-id.js'
-import { StallWatch } from './slow-clients.js'
+import { SlowClients } from './slow-clients.js'
 import { setHeaders } from './respond.js'
 import type { createTlsServer, TlsServer } from './tls-server.js'
 
@@ -46,7 +46,7 @@ class Listener implements GatewayServer {
   private readonly server: Server
   private readonly tls: TlsServer | null
   private readonly connections: Http1Connections
-  private readonly stalls: StallWatch
+  private readonly slowClients: SlowClients
   private readonly clock: NodeJS.Timeout
   private readonly upgraded = (req: IncomingMessage, socket: Duplex, head: Buffer): void => {
     // Node has removed its own listeners.
@@ -67,9 +67,9 @@ class Listener implements GatewayServer {
   constructor(options: ServerOptions, createTlsServer: CreateTlsServer | null) {
     this.options = options
     const { headersTimeoutMs = 10_000, checkingIntervalMs = 1000, tls = null } = options
-    this.stalls = new StallWatch(options.clientStallMs ?? 60_000)
+    this.slowClients = new SlowClients(options.clientStallMs ?? 60_000)
     this.connections = new Http1Connections({
-      stalls: this.stalls,
+      slowClients: this.slowClients,
       maxConnections: this.maxConnections,
       bodyGraceMs: options.requestTimeoutMs ?? headersTimeoutMs,
       others: () => this.tls?.sessions.size ?? 0,
@@ -97,7 +97,7 @@ class Listener implements GatewayServer {
             serve: (exchange) => void this.serve(exchange, false),
             isFull: () => this.connections.isFull,
             onRefused: (kind, id) => options.onRefused?.(kind, id),
-            stalls: this.stalls,
+            slowClients: this.slowClients,
             maxHeadBytes: this.maxHeadBytes,
             bodyGraceMs: options.requestTimeoutMs ?? headersTimeoutMs,
             onProblem: options.onTlsProblem ?? (() => undefined),
@@ -162,7 +162,7 @@ class Listener implements GatewayServer {
     server.maxRequestsPerSocket = MAX_REQUESTS
     server.maxConnections = this.maxConnections + REFUSED_CONNECTIONS
     // Node's socket timeout observes the progress of a write, so it fires only if the client reads nothing.
-    server.timeout = this.stalls.everyMs
+    server.timeout = this.slowClients.everyMs
     server
       .on(this.tls === null ? 'connection' : 'http1Connection', (socket: Socket) => {
         this.connections.add(socket)

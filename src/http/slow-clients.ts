@@ -37,7 +37,7 @@ const STALL_CHECKS = 4
  * row count. One report of the whole time would come up to three times too late, because each write begins it
  * anew.
  */
-export class StallWatch {
+export class SlowClients {
   /** The timeout to set in Node, in ms. */
   readonly everyMs: number
   private readonly reports = new WeakMap<HttpResponse, { count: number; atMs: number }>()

@@ -5,7 +5,7 @@
 import type { Account, ApiKey } from '../accounts/account.js'
 import { namesModel } from '../accounts/allowed-models.js'
 import type { SortValue } from './entry-order.js'
-import { damaged } from './errors.js'
+import { damaged } from './store-errors.js'
 import type { KeyUse } from './usage-queries.js'
 
 /** The columns by which keys can be sorted. */

@@ -19,7 +19,7 @@ export async function openStore(url: string, options: StoreOptions = {}): Promis
   if (isRedisUrl(url)) {
     const address = parseRedisUrl(url)
     if (!('problem' in address)) {
-      const { openRedis } = await import('./redis/store.js')
+      const { openRedis } = await import('./redis/open-redis.js')
       return openRedis(address, options)
     }
     throw refused(`the address ${address.problem}`)
@@ -27,7 +27,7 @@ export async function openStore(url: string, options: StoreOptions = {}): Promis
   const file = parseSqliteAddress(url)
   if (file !== null) {
     if ('problem' in file) throw refused(`the address ${file.problem}`)
-    const { openSqlite } = await import('./sqlite/store.js')
+    const { openSqlite } = await import('./sqlite/open-sqlite.js')
     // An absolute path is never a URI of SQLite, such as file:NAME.
     return openSqlite(resolve(file.path), options)
   }

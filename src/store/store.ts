@@ -216,7 +216,7 @@ export interface StoreOptions {
   /**
    * `Store.id` when this machine last opened the store. If the store at the address is another one, or does
    * not exist, opening rejects with `GatewayError(store_unavailable)` and changes nothing (`storeReplaced` in
-   * errors.ts).
+   * store-errors.ts).
    */
   readonly expectedId?: string
   /** For tests: a smaller capacity. */

@@ -13,7 +13,7 @@ import { createKey, revokeKey } from '../../src/accounts/keys.js'
 import { hashPassword, isOutdated, isPassword, newPassword } from '../../src/accounts/password.js'
 import { digestOf, hasValidForm } from '../../src/accounts/key-secret.js'
 import { GatewayError, type WireError } from '../../src/errors.js'
-import { openSqlite } from '../../src/store/sqlite/store.js'
+import { openSqlite } from '../../src/store/sqlite/open-sqlite.js'
 import { allAccounts, allKeys } from '../helpers/lists.js'
 
 const PLANS: Plans = {

@@ -6,7 +6,7 @@
 import { copyFileSync, existsSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t from 'tap'
-import { openSqlite } from '../../src/store/sqlite/store.js'
+import { openSqlite } from '../../src/store/sqlite/open-sqlite.js'
 import { ledgerEntry } from '../ledger/build-entry.js'
 import type { Store } from '../../src/store/store.js'
 import { anAdmission, aRow, budget, places } from '../store/ledger/sample-entries.js'

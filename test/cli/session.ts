@@ -11,7 +11,7 @@ import type { Test } from 'tap'
 import type { CommandUnknownOpts } from '@commander-js/extra-typings'
 import { runCommand } from '../../src/cli/command.js'
 import type { OpenStore, StoreSession } from '../../src/cli/with-store.js'
-import { openSqlite } from '../../src/store/sqlite/store.js'
+import { openSqlite } from '../../src/store/sqlite/open-sqlite.js'
 
 const MAIN = fileURLToPath(new URL('../../../dist/main.js', import.meta.url))
 

@@ -9,7 +9,7 @@ import type { Account, PlanName } from '../../src/accounts/account.js'
 import { createAccount, setPlan } from '../../src/accounts/change-accounts.js'
 import { createKey, revokeKey } from '../../src/accounts/keys.js'
 import { loadConfig } from '../../src/config/load-config.js'
-import { openSqlite } from '../../src/store/sqlite/store.js'
+import { openSqlite } from '../../src/store/sqlite/open-sqlite.js'
 import type { Store } from '../../src/store/store.js'
 import { allKeys } from '../helpers/lists.js'
 

@@ -15,7 +15,7 @@ import { ApiRouter } from './routing/api-router.js'
 import { dashboardRoutes } from './routing/routes.js'
 import type { Services } from './services.js'
 import { Sessions } from './sign-in/sessions.js'
-import { Throttle } from './sign-in/attempt-limits.js'
+import { AttemptLimits } from './sign-in/attempt-limits.js'
 
 /** What the dashboard depends on. */
 export interface DashboardOptions {
@@ -50,7 +50,7 @@ export class Dashboard {
   constructor(options: DashboardOptions) {
     const { store, log, snapshot, now = Date.now } = options
     const sessions = new Sessions(store, now)
-    const throttle = new Throttle(store.throttle, now)
+    const attemptLimits = new AttemptLimits(store.throttle, now)
     const services: Services = {
       ...options,
       hasSampleData: options.hasSampleData ?? false,
@@ -58,7 +58,7 @@ export class Dashboard {
       now,
       sessions,
       passwords: this.passwords,
-      throttle,
+      attemptLimits,
     }
     this.router = new ApiRouter({
       routes: dashboardRoutes(services),
@@ -73,7 +73,7 @@ export class Dashboard {
       // A failing store is reported by the requests that need it.
       store.signInTokens.sweep(now()).catch(() => undefined)
       store.throttle.sweep(now()).catch(() => undefined)
-      throttle.sweep()
+      attemptLimits.sweep()
     }, SWEEP_MS).unref()
   }
 

@@ -15,7 +15,7 @@ import type { GatewayStatus } from './gateway-status.js'
 import type { SignedInRequest } from './routing/route.js'
 import type * as schema from './schema/schema.js'
 import type { AccountSession, Session, Sessions } from './sign-in/sessions.js'
-import type { Throttle } from './sign-in/attempt-limits.js'
+import type { AttemptLimits } from './sign-in/attempt-limits.js'
 
 /** The dependencies of the handlers. */
 export interface Services {
@@ -26,7 +26,7 @@ export interface Services {
   >
   readonly sessions: Sessions
   readonly passwords: PasswordQueue
-  readonly throttle: Throttle
+  readonly attemptLimits: AttemptLimits
   /** The generation in force. */
   readonly snapshot: () => Snapshot
   readonly log: Logger

@@ -11,7 +11,7 @@ import type { Steps } from '../../formats/wire/steps.js'
 import type { Outcome } from '../../observe/metrics/label-values.js'
 import type { HeldMemory } from '../body-memory.js'
 import type { RequestContext } from '../client-exchange.js'
-import { AttemptClock, type Deadlines, type Phase, type Timed } from '../timeouts.js'
+import { AttemptClock, type Timeouts, type Phase, type Timed } from '../timeouts.js'
 import { DrainedReply, type DrainedRequest } from '../drained-replies.js'
 import type { Target } from '../generation.js'
 import { NOT_LISTED } from '../in-flight-list.js'
@@ -52,7 +52,7 @@ export interface AttemptRequest extends DrainedRequest {
   readonly exchange: RequestContext
   /** Counts the memory of its bodies. */
   readonly held: HeldMemory
-  readonly deadlines: Deadlines
+  readonly timeouts: Timeouts
   /** The client's deadline for the whole reply, in ms from its request; infinite if it sent none. */
   readonly timeoutMs: number
   readonly sent: SendResult
@@ -165,13 +165,13 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
   /** Sends the request. */
   send(): void {
     const { result, prepared, target } = this
-    const { exchange, deadlines } = this.request
+    const { exchange, timeouts } = this.request
     const nowMs = performance.now()
     result.beganAtMs = nowMs
     this.clock.begin(nowMs)
     this.awaitNext('connectMs', nowMs)
     target.series.inflight(1)
-    deadlines.add(this)
+    timeouts.add(this)
     const { reason } = exchange.cancellation
     if (reason !== null) return this.cancel(reason)
     const { onFreshConnection = false, outgoing } = prepared
@@ -533,7 +533,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
     this.phase = 'over'
     this.endWait()
     this.result.endedAtMs ??= performance.now()
-    this.request.deadlines.remove(this)
+    this.request.timeouts.remove(this)
     this.target.series.inflight(-1)
     this.collected.drop()
     this.drainedReply?.end()

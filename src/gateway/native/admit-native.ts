@@ -13,7 +13,7 @@ import { limitDemandsOf, needsOf } from '../../limits/find-limits.js'
 import type { AttemptResult } from '../attempts/attempt-result.js'
 import { provisionalEntry } from '../charges/provisional-entry.js'
 import type { Exchange } from '../client-exchange.js'
-import type { Deadlines } from '../timeouts.js'
+import type { Timeouts } from '../timeouts.js'
 import type { DrainedReply } from '../drained-replies.js'
 import type { Target } from '../generation.js'
 import { admitDemands, type ExactAdmission, type LimitServices } from '../phases/admit.js'
@@ -166,7 +166,7 @@ export interface NativeRun {
   readonly intake: Intake
   readonly delivery: NativeDelivery
   readonly rateHeaders: readonly string[]
-  readonly deadlines: Deadlines
+  readonly timeouts: Timeouts
   /** Reads the reply for its objects; null if the objects of the upstream are shared. */
   readonly replies: ObjectReplies | null
   /** Charges the replies of a WebSocket; null for other requests. */

@@ -17,7 +17,7 @@ import { requestIdIn } from '../attempts/read-reply.js'
 import type { Exchange } from '../client-exchange.js'
 import {
   AttemptClock,
-  type Deadlines,
+  type Timeouts,
   type PassedTimeout,
   type Phase,
   type Timed,
@@ -64,7 +64,7 @@ export class NativeAttempt implements Timed {
   private readonly x: Exchange
   private readonly call: NativeCall
   private readonly run: NativeRun
-  private readonly deadlines: Deadlines
+  private readonly timeouts: Timeouts
   private readonly clock: AttemptClock
   private phase: Exclude<Phase, 'error' | 'whole' | 'lingering'> = 'connecting'
   private beganMs = 0
@@ -79,7 +79,7 @@ export class NativeAttempt implements Timed {
     this.x = x
     this.call = call
     this.run = run
-    this.deadlines = run.deadlines
+    this.timeouts = run.timeouts
     const { connectMs, firstByteWholeMs, idleMs, totalMs } = call.target.upstream.config.timeouts
     const { startedMs } = x
     this.clock = new AttemptClock({
@@ -101,7 +101,7 @@ export class NativeAttempt implements Timed {
     this.beganMs = performance.now()
     this.clock.begin(this.beganMs)
     call.target.series.inflight(1)
-    this.deadlines.add(this)
+    this.timeouts.add(this)
     return new Promise((resolve, reject) => {
       this.resolve = resolve
       this.reject = reject
@@ -308,7 +308,7 @@ export class NativeAttempt implements Timed {
     if (this.phase === 'over') return
     const { x, call } = this
     this.phase = 'over'
-    this.deadlines.remove(this)
+    this.timeouts.remove(this)
     x.cancellation.onCancel(null)
     call.target.series.inflight(-1)
     this.run.result.outcome = kind

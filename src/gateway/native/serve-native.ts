@@ -13,7 +13,7 @@ import type { Logger } from '../../observe/log.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
 import { AttemptResult, SendResult } from '../attempts/attempt-result.js'
 import type { BodyMemory, HeldMemory } from '../body-memory.js'
-import type { Deadlines } from '../timeouts.js'
+import type { Timeouts } from '../timeouts.js'
 import { DrainedReply, type DrainedReplySlots } from '../drained-replies.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Results } from '../phases/phase-results.js'
@@ -49,7 +49,7 @@ import { WebSocketAttempt } from './websocket-attempt.js'
 /** The services that native requests use. */
 interface NativeServices {
   readonly bodies: BodyMemory
-  readonly deadlines: Deadlines
+  readonly timeouts: Timeouts
   readonly drainedReplySlots: DrainedReplySlots
   readonly objects: OwnedObjects
   readonly limiter: Limiter
@@ -111,7 +111,7 @@ export async function serveNative(
     const delivery = new NativeDelivery()
     results.delivery = delivery
     const { rateHeaders } = admission
-    const { deadlines } = services
+    const { timeouts } = services
     const { replies } = guarded
     const { held } = intake
     const { metrics, log } = services
@@ -123,7 +123,7 @@ export async function serveNative(
     const { reply, guard } = { reply: judged.reply, guard: results.guard }
     const reading = { replies, session, judged: reply, guard }
     const drain = (): DrainedReply | null => drainedReplyOf(result, { x, identity, sent, services })
-    const run = { result, intake, delivery, rateHeaders, deadlines, ...reading, ending, drain }
+    const run = { result, intake, delivery, rateHeaders, timeouts, ...reading, ending, drain }
     const last = traced(x, authorized, result)
     if (replies !== null) watchBatches(replies, batch, { call: last, agent, metered, services })
     try {

@@ -10,7 +10,7 @@ import { headerOf, type HttpRequest, type Upgrade } from '../../http/message.js'
 import { sendWebSocket } from '../../http/native-proxy.js'
 import { pathOf } from '../../http/request-guard.js'
 import { beginReply } from '../../http/respond.js'
-import { AttemptClock, type Deadlines, type Timed } from '../timeouts.js'
+import { AttemptClock, type Timeouts, type Timed } from '../timeouts.js'
 import type { Exchange } from '../client-exchange.js'
 import { transportError } from '../transport-errors.js'
 import { requestIdIn } from '../attempts/read-reply.js'
@@ -58,7 +58,7 @@ export class WebSocketAttempt implements Timed {
   private readonly x: Exchange
   private readonly call: NativeCall
   private readonly run: NativeRun
-  private readonly deadlines: Deadlines
+  private readonly timeouts: Timeouts
   private readonly client: Upgrade
   private readonly clock: AttemptClock
   private phase: 'connecting' | 'waiting' | 'open' | 'over' = 'connecting'
@@ -75,7 +75,7 @@ export class WebSocketAttempt implements Timed {
     this.call = call
     this.run = run
     this.client = client
-    this.deadlines = run.deadlines
+    this.timeouts = run.timeouts
     const { connectMs, firstByteMs, idleMs, totalMs } = call.target.upstream.config.timeouts
     const { startedMs } = x
     this.clock = new AttemptClock({ connectMs, firstByteMs, idleMs, totalMs, startedMs })
@@ -86,7 +86,7 @@ export class WebSocketAttempt implements Timed {
   send(agent: Agent): Promise<GatewayError | null> {
     const { x, call, client } = this
     this.clock.begin(performance.now())
-    this.deadlines.add(this)
+    this.timeouts.add(this)
     call.target.series.inflight(1)
     return new Promise((resolve, reject) => {
       this.resolve = resolve
@@ -149,7 +149,7 @@ export class WebSocketAttempt implements Timed {
     }
     // Beside the pipe to the client, which pauses both.
     if (session !== null) upstream.on('data', (chunk: Buffer) => session.read(chunk))
-    this.deadlines.remove(this)
+    this.timeouts.remove(this)
     // From now on the close of the client's connection ends the WebSocket and does not count as a client that
     // left early.
     this.x.res.removeAllListeners('close')
@@ -171,7 +171,7 @@ export class WebSocketAttempt implements Timed {
     }
     run.result.replyResult = nativeReplyResult(status, {})
     this.phase = 'open'
-    this.deadlines.remove(this)
+    this.timeouts.remove(this)
     x.endedWithError = true
     beginReply(x.res, status, headList(x, run, reply.headers))
     reply.pipe(x.res)
@@ -221,7 +221,7 @@ export class WebSocketAttempt implements Timed {
   private end(): void {
     const { x, call, run, client, initialBytes } = this
     this.phase = 'over'
-    this.deadlines.remove(this)
+    this.timeouts.remove(this)
     x.cancellation.onCancel(null)
     const { intake, delivery, result } = run
     intake.bytes = client.socket.bytesRead - initialBytes.read

@@ -8,7 +8,7 @@ import type { HttpResponse } from '../../http/message.js'
 import { beginReply, isClosed, truncateReply, isSent, sendReply } from '../../http/respond.js'
 import { withoutSecrets } from '../../formats/wire/openai/error-body.js'
 import type { StartedReply } from '../attempts/attempt.js'
-import type { Deadlines, Timed } from '../timeouts.js'
+import type { Timeouts, Timed } from '../timeouts.js'
 import type { Exchange } from '../client-exchange.js'
 import { NOT_LISTED } from '../in-flight-list.js'
 import type { ReplyTransform } from '../streams/reply-transform.js'
@@ -39,7 +39,7 @@ interface RelayOptions {
   readonly clientCodec: ClientCodec
   /** Name, value, …: all headers except those of the body. */
   readonly headers: readonly string[]
-  readonly deadlines: Deadlines
+  readonly timeouts: Timeouts
 }
 
 /** Sends the reply. Throws if the exchange is cancelled. */
@@ -100,7 +100,7 @@ class StreamRelay implements Timed, Delivery {
   private readonly res: HttpResponse
   private readonly stream: ReplyTransform
   private readonly clientCodec: ClientCodec
-  private readonly deadlines: Deadlines
+  private readonly timeouts: Timeouts
   private readonly beganMs = performance.now()
   private wroteMs = this.beganMs
   /** When the stream started to wait for the client; null if it does not wait. */
@@ -115,14 +115,14 @@ class StreamRelay implements Timed, Delivery {
   constructor(
     x: Exchange,
     stream: ReplyTransform,
-    { clientCodec, headers, deadlines }: RelayOptions,
+    { clientCodec, headers, timeouts }: RelayOptions,
   ) {
     const { res } = x
     this.x = x
     this.res = res
     this.stream = stream
     this.clientCodec = clientCodec
-    this.deadlines = deadlines
+    this.timeouts = timeouts
     this.headMs = this.beganMs - x.startedMs
     beginReply(res, 200, ['content-type', stream.form.type, ...headers, ...streamHeaders(res)])
     // The head is sent with the first chunk, if there is one or the reply is complete and waits for its
@@ -132,7 +132,7 @@ class StreamRelay implements Timed, Delivery {
     this.closed = new Promise<void>((resolve) => {
       this.resolve = resolve
     })
-    this.deadlines.add(this)
+    this.timeouts.add(this)
     stream.on('data', (chunk: Buffer) => this.take(chunk))
     stream.once('end', () => this.finish()).once('failed', () => this.finish())
     res.on('drain', () => this.drained()).once('close', () => this.clientClosed())
@@ -220,7 +220,7 @@ class StreamRelay implements Timed, Delivery {
   }
 
   private clientClosed(): void {
-    this.deadlines.remove(this)
+    this.timeouts.remove(this)
     this.isEnding = true
     this.noteStall()
     this.relayMs = performance.now() - this.beganMs

@@ -11,7 +11,7 @@ import type { Route } from './choose-route.js'
 import type { Call, KeepReply } from './receive.js'
 
 /** The services for sending requests. */
-export interface SendServices extends Pick<SendOptions, 'deadlines' | 'drainedReplySlots'> {
+export interface SendServices extends Pick<SendOptions, 'timeouts' | 'drainedReplySlots'> {
   readonly escrow: Escrow
 }
 
@@ -45,7 +45,7 @@ interface ReasoningUse {
 export function send(
   outbound: Outbound,
   ending: () => Promise<void> | null,
-  { deadlines, drainedReplySlots, escrow }: SendServices,
+  { timeouts, drainedReplySlots, escrow }: SendServices,
 ): Promise<StartedReply> {
   const { exchange, call, route, held, states, reservation, sent, terms, reasoning, mark } =
     outbound
@@ -62,7 +62,7 @@ export function send(
   const candidateLoop = new Candidates({
     exchange,
     held,
-    deadlines,
+    timeouts,
     drainedReplySlots,
     payer: {
       accountId: identity.accountId,

@@ -6,7 +6,7 @@ import type { Agent } from 'node:http'
 import type { Dispatcher } from 'undici'
 import type { UpstreamConfig } from '../../config/config.js'
 import { Authorizer } from './identities/authorizer.js'
-import { digestOf, Identities, type Identity } from './identities/identity.js'
+import { digestOf, CloudIdentities, type CloudIdentity } from './identities/cloud-identity.js'
 import { openAgent, type Unreachable } from './native-agent.js'
 import { openConnectionPool, settingsOf } from './connection-pool.js'
 import { RequestQueue } from './request-queue.js'
@@ -28,14 +28,14 @@ export class Upstreams {
   private readonly byName: ReadonlyMap<string, Upstream>
   private readonly pools: ReadonlyMap<string, RequestQueue>
   private readonly agents: ReadonlyMap<string, Agent | Unreachable>
-  readonly identities: Identities
+  readonly identities: CloudIdentities
 
   /** Pools whose address and connection settings did not change are taken over from `previous`. */
   constructor(configs: Readonly<Record<string, UpstreamConfig>>, previous: Upstreams | null) {
     const byName = new Map<string, Upstream>()
     const pools = new Map<string, RequestQueue>()
     const agents = new Map<string, Agent | Unreachable>()
-    this.identities = new Identities(Object.values(configs), previous?.identities ?? null)
+    this.identities = new CloudIdentities(Object.values(configs), previous?.identities ?? null)
     for (const config of Object.values(configs)) {
       const key = keyOf(config)
       const authorizer = authorizerOf(config, this.identities.of(config))
@@ -92,7 +92,7 @@ function keyOf(config: UpstreamConfig): string {
   return auth === null ? key : `${key} ${digestOf(auth)} ${platform?.region ?? ''}`
 }
 
-function authorizerOf(config: UpstreamConfig, identity: Identity | null): Authorizer | null {
+function authorizerOf(config: UpstreamConfig, identity: CloudIdentity | null): Authorizer | null {
   return identity === null ? null : new Authorizer(config, identity)
 }
 

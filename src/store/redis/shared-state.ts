@@ -3,7 +3,7 @@
  * fleet's members.
  */
 import { isObject, numberOf, stringOf } from '../../formats/chat/json.js'
-import { unavailable } from '../errors.js'
+import { unavailable } from '../store-errors.js'
 import {
   MAX_MEMBERS,
   type CacheCapacity,
@@ -14,7 +14,7 @@ import {
   type FleetMember,
 } from '../store.js'
 import type { ThrottleStore, ThrottledSubject } from '../throttle.js'
-import type { RedisEngine } from './connection/identified-connections.js'
+import type { RedisEngine } from './connection/redis-engine.js'
 import { listOf, stringsOf } from './connection/parse-replies.js'
 import type { RedisConnection } from './connection/redis-connection.js'
 import { loadScript } from './connection/script.js'

@@ -8,11 +8,11 @@ import { existsSync, chmodSync, realpathSync, statSync, type Stats } from 'node:
 import { open as openFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { createFolder } from '../private-files.js'
-import { CannotOpen, missing, storeReplaced, unavailable, LostStore } from '../errors.js'
+import { CannotOpen, missing, storeReplaced, unavailable, LostStore } from '../store-errors.js'
 import type { StoreOptions } from '../store.js'
 import { Background } from './background/background.js'
 import { connect, isBusy, type Connection, type Statement, type Statements } from './driver.js'
-import { migrate, OPEN_TIMEOUT_MS, type Identity } from './schema.js'
+import { migrate, OPEN_TIMEOUT_MS, type Identity } from './migrate.js'
 
 /**
  * Maximum time that a statement waits for a lock and blocks the event loop: a read during the recovery of a

@@ -1,7 +1,7 @@
 /**
  * Reads records and pages of lists; the same for every table of the engine.
  */
-import { damaged } from '../errors.js'
+import { damaged } from '../store-errors.js'
 import type { Page, PageQuery } from '../store.js'
 import { numberIn, type Row, type Statements, type Value } from './driver.js'
 

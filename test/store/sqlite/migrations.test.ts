@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { CAUSES } from '../../../src/errors.js'
 import { connect, textIn } from '../../../src/store/sqlite/driver.js'
-import { openSqlite } from '../../../src/store/sqlite/store.js'
+import { openSqlite } from '../../../src/store/sqlite/open-sqlite.js'
 import {
   anAdmission,
   aRow,

@@ -15,7 +15,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { openSqlite } from '../../../src/store/sqlite/store.js'
+import { openSqlite } from '../../../src/store/sqlite/open-sqlite.js'
 import type { Store } from '../../../src/store/store.js'
 import { ledgerEntry } from '../../ledger/build-entry.js'
 import { until } from '../../helpers/redis.js'

@@ -6,7 +6,7 @@
 import { writeSync } from 'node:fs'
 import { Redis, type Command } from 'ioredis'
 import { connect, type Connection, type Statement } from '../../../src/store/sqlite/driver.js'
-import { migrate } from '../../../src/store/sqlite/schema.js'
+import { migrate } from '../../../src/store/sqlite/migrate.js'
 import { openStore } from '../../../src/store/open-store.js'
 
 const [url = '', limit = ''] = process.argv.slice(2)

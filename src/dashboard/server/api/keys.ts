@@ -172,7 +172,7 @@ async function create(
   const { name = '', ...rest } = request.body
   const { plans } = snapshot().config
   const { maxKeys, limits: most } = planOf(snapshot(), account.plan)
-  await services.throttle.keyCreation(account.id, maxKeys)
+  await services.attemptLimits.keyCreation(account.id, maxKeys)
   assertWithin(rest.limits, most)
   await assertWithinAccounts(store, rest.limits, account)
   assertLabels(rest.labels, request.session)
@@ -258,7 +258,7 @@ async function rotate(
   const { store, now, snapshot } = services
   const { key: old, account } = await ownKey(services, request)
   const { plans } = snapshot().config
-  await services.throttle.keyCreation(account.id, planOf(snapshot(), account.plan).maxKeys)
+  await services.attemptLimits.keyCreation(account.id, planOf(snapshot(), account.plan).maxKeys)
   const auditEntries = (made: ApiKey) => {
     const detail = `${old.name}: ${shownKey(old)} → ${shownKey(made)}`
     const change = keyRotation(old, made)

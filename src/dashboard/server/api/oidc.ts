@@ -48,14 +48,14 @@ async function start(
   provider: IdentityProvider,
   request: ApiRequest<unknown, unknown>,
 ): Promise<Reply> {
-  const { store, sessions, throttle, now } = services
+  const { store, sessions, attemptLimits, now } = services
   const { config, publicUrl, redirectUri } = oidcSettings(services)
   assertCookiesWork(request.origin)
   // The provider returns to `publicUrl`, so a cookie set for another origin would be missing.
   if (request.origin !== publicUrl) {
     throw new GatewayError('forbidden', `Open ${publicUrl}/dashboard/ to sign in this way.`)
   }
-  await throttle.countStep(request.address)
+  await attemptLimits.countStep(request.address)
   const former = cookieOf(headerOf(request.req, 'cookie'), OIDC_COOKIE)
   if (former !== null) await store.signInTokens.take('oidc', signInTokenIdOf(former), now())
   const secret = await sessions.issue('oidc', '', MAX_SIGN_IN_MS)
@@ -74,10 +74,10 @@ async function finish(
   provider: IdentityProvider,
   request: ApiRequest<unknown, { query: string }>,
 ): Promise<Reply> {
-  const { store, throttle, now } = services
+  const { store, attemptLimits, now } = services
   const { config, redirectUri } = oidcSettings(services)
   assertCookiesWork(request.origin)
-  await throttle.countStep(request.address)
+  await attemptLimits.countStep(request.address)
   const secret = cookieOf(headerOf(request.req, 'cookie'), OIDC_COOKIE)
   const pass =
     secret === null ? null : await store.signInTokens.take('oidc', signInTokenIdOf(secret), now())

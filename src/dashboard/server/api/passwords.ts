@@ -48,10 +48,10 @@ async function changePassword(
   request: ApiRequest<unknown, { current?: string | undefined; next: string }>,
   user: User,
 ): Promise<Reply> {
-  const { throttle, passwords } = services
+  const { attemptLimits, passwords } = services
   assertPassword(request.body.next)
   if (user.passwordHash !== '') {
-    await throttle.attempt(user.email, request.address, `session ${user.id}`)
+    await attemptLimits.attempt(user.email, request.address, `session ${user.id}`)
     if (!(await passwords.matches(user.passwordHash, request.body.current ?? ''))) {
       throw new GatewayError('forbidden', 'The current password is wrong.', { param: 'current' })
     }
@@ -92,10 +92,10 @@ async function setUp(
   services: Services,
   request: ApiRequest<unknown, { link: string; email: string; password: string }>,
 ): Promise<Reply> {
-  const { store, throttle, passwords, now } = services
+  const { store, attemptLimits, passwords, now } = services
   const { link, email, password } = request.body
   assertCookiesWork(request.origin)
-  await throttle.countStep(request.address)
+  await attemptLimits.countStep(request.address)
   const id = signInTokenIdOf(link)
   const found = await store.signInTokens.find('set-up', id, now())
   if (found === null || (await hasAdmin(store))) throw badLink()
@@ -124,9 +124,9 @@ async function reset(
   services: Services,
   request: ApiRequest<unknown, { link: string; password: string }>,
 ): Promise<Reply> {
-  const { store, throttle, now } = services
+  const { store, attemptLimits, now } = services
   assertCookiesWork(request.origin)
-  await throttle.countStep(request.address)
+  await attemptLimits.countStep(request.address)
   const id = signInTokenIdOf(request.body.link)
   if ((await store.signInTokens.find('reset', id, now())) === null) throw badLink()
   assertPassword(request.body.password)
@@ -153,13 +153,13 @@ async function signUp(
   services: Services,
   request: ApiRequest<unknown, { email: string; password: string }>,
 ): Promise<Reply> {
-  const { store, throttle, passwords, now } = services
+  const { store, attemptLimits, passwords, now } = services
   if (!services.snapshot().config.dashboard.selfSignUp) {
     throw new GatewayError('forbidden', 'Ask an administrator for an account.')
   }
   const email = checkedEmail(request.body.email)
   assertPassword(request.body.password)
-  await throttle.attempt(`new ${email}`, request.address, null)
+  await attemptLimits.attempt(`new ${email}`, request.address, null)
   const plan = planOfNewAccounts(services.snapshot().config.plans)
   const wanted = { email, password: request.body.password, plan }
   try {

@@ -161,14 +161,14 @@ async function signIn(
   services: Services,
   request: ApiRequest<unknown, { email: string; password: string }>,
 ): Promise<Reply> {
-  const { store, sessions, throttle, passwords } = services
+  const { store, sessions, attemptLimits, passwords } = services
   const { body, address } = request
   assertCookiesWork(request.origin)
   const email = body.email.trim().toLowerCase()
   const user = await store.users.byEmail(email)
   const secret = cookieOf(headerOf(request.req, 'cookie'), DEVICE_COOKIE)
   const device = await sessions.device(secret, user?.id ?? null)
-  await throttle.attempt(email, address, device)
+  await attemptLimits.attempt(email, address, device)
   const isRight = await passwords.matches(user?.passwordHash ?? null, body.password)
   if (user === null || !isRight) {
     services.log.info('sign-in refused', { account_id: user?.id, request_id: request.requestId })
@@ -176,7 +176,7 @@ async function signIn(
   }
   // Reported only to users with the right password.
   if (!(await sessions.mayEnter(user))) throw accountDisabled()
-  await throttle.reset(email, address, device)
+  await attemptLimits.reset(email, address, device)
   if (isOutdated(user.passwordHash)) {
     const passwordHash = await passwords.rehash(body.password)
     if (passwordHash !== null) await store.users.change(user.id, { passwordHash })

@@ -37,7 +37,7 @@ interface Refusal {
 }
 
 /** Counts and limits attempts. */
-export class Throttle {
+export class AttemptLimits {
   private readonly attempts: Pick<ThrottleStore, 'take' | 'forget'>
   private readonly now: () => number
   private readonly refusals = new Map<string, Refusal>()

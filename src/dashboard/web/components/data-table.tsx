@@ -16,7 +16,7 @@ import {
   type SortingState,
 } from '@tanstack/react-table'
 import { useMemo, useRef, type KeyboardEvent, type MouseEvent, type ReactNode } from 'react'
-import type { List } from '../api/cache.js'
+import type { List } from '../api/use-resource.js'
 import { plural } from '../format/number.js'
 import { setQuery, useLocation } from '../routing.js'
 import { Icon, Button } from './button.js'

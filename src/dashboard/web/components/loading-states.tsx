@@ -1,7 +1,7 @@
 /** Loading, empty and failed states, and the line that names a lost connection. */
 import { useEffect, useState, type ReactNode } from 'react'
 import { probe, useConnection, type Problem } from '../api/client.js'
-import type { Resource } from '../api/cache.js'
+import type { Resource } from '../api/use-resource.js'
 import { Button, Icon } from './button.js'
 import { CopyButton } from './copy-button.js'
 import { clockTime } from '../format/time.js'

@@ -2,7 +2,7 @@
 import { Tabs as Base } from '@base-ui/react/tabs'
 import { useState, type ReactNode } from 'react'
 import type { Model } from '../../server/schema/schema.js'
-import { useResource } from '../api/cache.js'
+import { useResource } from '../api/use-resource.js'
 import {
   FORMATS,
   HELLO,

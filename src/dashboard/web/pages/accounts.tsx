@@ -1,7 +1,7 @@
 /** The accounts with their plans and actions, for administrators. */
 import type { AccountRow, CreatedAccountReply, PlanName } from '../../server/schema/schema.js'
 import { change, read } from '../api/endpoints.js'
-import { useList, useResource } from '../api/cache.js'
+import { useList, useResource } from '../api/use-resource.js'
 import { CreateButton, IconButton } from '../components/button.js'
 import { Menu } from '../components/menu.js'
 import { Confirm, FormDialog, ShownOnce, useDialog, type OpenDialog } from '../components/dialog.js'

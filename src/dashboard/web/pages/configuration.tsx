@@ -7,7 +7,7 @@ import type {
   RollbackReply,
 } from '../../server/schema/schema.js'
 import { change } from '../api/endpoints.js'
-import { useResource } from '../api/cache.js'
+import { useResource } from '../api/use-resource.js'
 import { Button } from '../components/button.js'
 import { Changes, Fact, Facts } from '../components/facts.js'
 import { Dialog, FormDialog } from '../components/dialog.js'

@@ -1,7 +1,7 @@
 /** Models with an announced end: who still uses them, and what to use instead. */
 import type { DeprecatedModel } from '../../server/schema/schema.js'
 import { urlOf } from '../api/client.js'
-import { useResource } from '../api/cache.js'
+import { useResource } from '../api/use-resource.js'
 import { amounts, counts, names } from '../components/columns.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { Empty, Loaded } from '../components/loading-states.js'

@@ -2,7 +2,7 @@
 import { useId } from 'react'
 import type { Member } from '../../server/schema/schema.js'
 import { change } from '../api/endpoints.js'
-import { useResource } from '../api/cache.js'
+import { useResource } from '../api/use-resource.js'
 import { CreateButton, IconButton } from '../components/button.js'
 import { Confirm, FormDialog, useDialog, type OpenDialog } from '../components/dialog.js'
 import { SelectField, TextField, type Bound } from '../components/form.js'

@@ -2,7 +2,7 @@
 import { useState, type ReactNode } from 'react'
 import type { Alias, Model, RouteTarget, ExplainReply, Price } from '../../server/schema/schema.js'
 import { urlOf } from '../api/client.js'
-import { useResource } from '../api/cache.js'
+import { useResource } from '../api/use-resource.js'
 import { Button } from '../components/button.js'
 import { CopyButton } from '../components/copy-button.js'
 import { DrawerSection, Fact, Facts } from '../components/facts.js'

@@ -3,7 +3,7 @@
  * gateway.
  */
 import type { Cause, ConfigState, UpstreamState } from '../../server/schema/schema.js'
-import { useResource } from '../api/cache.js'
+import { useResource } from '../api/use-resource.js'
 import { CAUSE_NAMES, kindText } from '../format/failure-texts.js'
 import { percent } from '../format/number.js'
 import { clockTime } from '../format/time.js'

@@ -1,6 +1,6 @@
 /** The overview: figures, limits and budgets, errors by cause, spend by model, the latest requests. */
 import type { Figures, UsagePoint, UsageReply } from '../../server/schema/schema.js'
-import { useLive, useOnTraffic, useResource } from '../api/cache.js'
+import { useLive, useOnTraffic, useResource } from '../api/use-resource.js'
 import { coloursOf, Chart, groupName } from '../components/chart.js'
 import { Limits, useLimits } from '../components/limits.js'
 import { FirstCall } from '../components/request-code.js'

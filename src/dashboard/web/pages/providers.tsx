@@ -6,7 +6,7 @@ import type {
   ProviderSide,
 } from '../../server/schema/schema.js'
 import { urlOf } from '../api/client.js'
-import { useResource } from '../api/cache.js'
+import { useResource } from '../api/use-resource.js'
 import { IconButton } from '../components/button.js'
 import { Chart, coloursOf } from '../components/chart.js'
 import { Filter } from '../components/form.js'

@@ -1,7 +1,7 @@
 /** The recorded conversation of a request, loaded on demand, since each reading is audited. */
 import { useState } from 'react'
 import type { RecordingReply, RequestRow } from '../../server/schema/schema.js'
-import { useResource } from '../api/cache.js'
+import { useResource } from '../api/use-resource.js'
 import { change } from '../api/endpoints.js'
 import { Button } from '../components/button.js'
 import { DrawerSection } from '../components/facts.js'

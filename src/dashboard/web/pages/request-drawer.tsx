@@ -4,7 +4,7 @@
  */
 import type { ReactNode } from 'react'
 import type { RequestRow } from '../../server/schema/schema.js'
-import { useResource } from '../api/cache.js'
+import { useResource } from '../api/use-resource.js'
 import { CopyButton } from '../components/copy-button.js'
 import { DrawerSection, Fact, Facts } from '../components/facts.js'
 import { DataTable, type Column } from '../components/data-table.js'

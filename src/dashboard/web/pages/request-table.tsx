@@ -1,7 +1,7 @@
 /** Requests as rows of a table, and the drawer of the one that is named in the address. */
 import { lazy, Suspense, type ReactNode } from 'react'
 import type { RequestRow } from '../../server/schema/schema.js'
-import type { List } from '../api/cache.js'
+import type { List } from '../api/use-resource.js'
 import { amounts, durations, names, times } from '../components/columns.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { Absent } from '../components/values.js'

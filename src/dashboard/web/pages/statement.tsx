@@ -1,7 +1,7 @@
 /** The statement of an account for a month: what each key used of each model, and a file of it. */
 import type { StatementReply } from '../../server/schema/schema.js'
 import { call, problemOf, urlOf } from '../api/client.js'
-import { useResource } from '../api/cache.js'
+import { useResource } from '../api/use-resource.js'
 import { Button } from '../components/button.js'
 import { Filter } from '../components/form.js'
 import { report } from '../components/notices.js'

@@ -1,7 +1,7 @@
 /** Usage: charts over time, and all groups of a range. */
 import type { GroupRow, UsageReply, UsagePoint } from '../../server/schema/schema.js'
 import { urlOf, type Query } from '../api/client.js'
-import { useList, useLive, useOnTraffic, useResource } from '../api/cache.js'
+import { useList, useLive, useOnTraffic, useResource } from '../api/use-resource.js'
 import { read } from '../api/endpoints.js'
 import { IconButton, SaveCsv } from '../components/button.js'
 import {

@@ -3,7 +3,7 @@
  * searches; other users of those that they are members of.
  */
 import { useState } from 'react'
-import { useResource } from '../api/cache.js'
+import { useResource } from '../api/use-resource.js'
 import { Icon } from '../components/button.js'
 import { Picker, type Entry } from '../components/picker.js'
 import { setFilter } from '../routing.js'

@@ -4,7 +4,7 @@
  */
 import { useQuery } from '@tanstack/react-query'
 import { useEffect, useRef, useState, type KeyboardEvent } from 'react'
-import { useResource } from '../api/cache.js'
+import { useResource } from '../api/use-resource.js'
 import { read } from '../api/endpoints.js'
 import { Dialog } from '../components/dialog.js'
 import { plural } from '../format/number.js'

@@ -1,7 +1,7 @@
 /** The navigation rail with the account at its foot. On a narrow screen it is a sheet. */
 import { Dialog as Base } from '@base-ui/react/dialog'
 import { useEffect, useState } from 'react'
-import { useResource } from '../api/cache.js'
+import { useResource } from '../api/use-resource.js'
 import { Button, IconButton, Icon, type IconName } from '../components/button.js'
 import { plural } from '../format/number.js'
 import { Link, useLocation } from '../routing.js'

@@ -1,5 +1,5 @@
 /** The views that the user has saved: the page with its filters and order, under a name. */
-import { useResource } from '../api/cache.js'
+import { useResource } from '../api/use-resource.js'
 import { change } from '../api/endpoints.js'
 import { IconButton } from '../components/button.js'
 import { FormDialog } from '../components/dialog.js'

@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { UpstreamConfig } from '../../../config/config.js'
 import type { UpstreamRequest } from '../upstream-call.js'
 import type { AwsKeys, BearerToken, Credentials } from './credential-sources.js'
-import type { Identity } from './identity.js'
+import type { CloudIdentity } from './cloud-identity.js'
 import {
   awsClock,
   bodyHashOf,
@@ -36,7 +36,7 @@ const NO_SCOPE: SigningScope = { region: '', service: '' }
 
 /** Authorizes the requests of one upstream. */
 export class Authorizer {
-  private readonly identity: Identity
+  private readonly identity: CloudIdentity
   private readonly waitMs: number
   private readonly host: string
   /** Null for tokens. */
@@ -45,7 +45,7 @@ export class Authorizer {
   private bearer: BearerToken | null = null
   private authorization = ''
 
-  constructor(config: UpstreamConfig, identity: Identity) {
+  constructor(config: UpstreamConfig, identity: CloudIdentity) {
     this.identity = identity
     this.waitMs = config.timeouts.connectMs * WAIT_SHARE
     const { host, hostname } = new URL(config.baseUrl)

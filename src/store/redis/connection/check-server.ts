@@ -1,5 +1,5 @@
 /** Checks, at the start, that the server keeps what it stores: version, eviction, persistence, clock. */
-import { CannotOpen, unavailable } from '../../errors.js'
+import { CannotOpen, unavailable } from '../../store-errors.js'
 import type { RedisConnection } from './redis-connection.js'
 
 /** `ZADD GT`, `XTRIM MINID`, `XADD NOMKSTREAM` came with it. */

@@ -4,7 +4,7 @@
 import { Socket } from 'node:net'
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import { readBoundedFile } from '../../../config/bounded-file.js'
-import { CannotOpen, unavailable } from '../../errors.js'
+import { CannotOpen, unavailable } from '../../store-errors.js'
 import type { RedisAddress } from '../../store-address.js'
 
 /** ioredis's options without the one that its type requires and its code does not. */

@@ -2,7 +2,7 @@
  * Parses replies of Redis to accounts and keys. A damaged record is a failure of the store.
  */
 import type { Account, ApiKey } from '../../../accounts/account.js'
-import { damaged, unavailable } from '../../errors.js'
+import { damaged, unavailable } from '../../store-errors.js'
 import { readAccount, readKey } from '../../records/account-and-key-records.js'
 import type { Page } from '../../store.js'
 

@@ -4,7 +4,7 @@
  */
 import { Cluster, Redis } from 'ioredis'
 import type { GatewayError } from '../../../errors.js'
-import { LostStore, notApplied, unavailable, reasonOf, unconfirmed } from '../../errors.js'
+import { LostStore, notApplied, unavailable, reasonOf, unconfirmed } from '../../store-errors.js'
 import type { RedisAddress } from '../../store-address.js'
 import { connectFailure, firstReady, newClient, retryDelayMs } from './open-client.js'
 import {

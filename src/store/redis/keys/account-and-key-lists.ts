@@ -22,7 +22,7 @@ import {
   type Use,
 } from '../../account-and-key-lists.js'
 import type { KeyUse } from '../../usage-queries.js'
-import type { RedisEngine } from '../connection/identified-connections.js'
+import type { RedisEngine } from '../connection/redis-engine.js'
 import { listOf, parseAccount, stringsOf } from '../connection/parse-replies.js'
 import type { RedisLedger } from '../ledger/ledger.js'
 import type { RedisKeys } from './keys.js'

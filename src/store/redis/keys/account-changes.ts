@@ -38,7 +38,7 @@ import {
 import { renamedKeys } from '../../records/former-accounts.js'
 import { inOwnTurns } from '../../turn-queue.js'
 import type { AccountOutcome } from '../../store.js'
-import { isAccountId, isName, type RedisEngine } from '../connection/identified-connections.js'
+import { isAccountId, isName, type RedisEngine } from '../connection/redis-engine.js'
 import { listOf, parseAccount, parseKey, parseRecord } from '../connection/parse-replies.js'
 import type { AccountTree } from './account-tree.js'
 import type { RedisAuditTrail } from './audit-trail.js'

@@ -4,7 +4,7 @@
  */
 import { MAX_LEVELS, type Account } from '../../../accounts/account.js'
 import type { AccountConflict, AccountsByName } from '../../account-changes.js'
-import type { RedisEngine } from '../connection/identified-connections.js'
+import type { RedisEngine } from '../connection/redis-engine.js'
 import { listOf, stringsOf } from '../connection/parse-replies.js'
 import { accountKey, childrenKey, KEY_SCRIPTS, TREE_KEYS } from './key-names.js'
 

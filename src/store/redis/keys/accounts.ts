@@ -4,8 +4,8 @@
  */
 import { MAX_LEVELS, type Account, type Member, type User } from '../../../accounts/account.js'
 import type { AccountsByName } from '../../account-changes.js'
-import { damaged, isDamaged, unavailable } from '../../errors.js'
-import { isAccountId, isName, type RedisEngine } from '../connection/identified-connections.js'
+import { damaged, isDamaged, unavailable } from '../../store-errors.js'
+import { isAccountId, isName, type RedisEngine } from '../connection/redis-engine.js'
 import * as layout from './key-names.js'
 import { COMPARE_AND_SET, guarded } from '../connection/script.js'
 import {

@@ -9,9 +9,9 @@ import {
   type AdminTokens,
 } from '../../admin-tokens.js'
 import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
-import { damaged, unavailable } from '../../errors.js'
+import { damaged, unavailable } from '../../store-errors.js'
 import { readAdminToken, writeAdminToken } from '../../records/account-and-key-records.js'
-import { isName, type RedisEngine } from '../connection/identified-connections.js'
+import { isName, type RedisEngine } from '../connection/redis-engine.js'
 import {
   EMPTY_PAGE,
   isCursor,

@@ -6,8 +6,8 @@
  * killed in between, the next reader finds the announcement and moves the entry.
  */
 import { readAuditEntry, readUser, writeAuditEntry } from '../../records/account-and-key-records.js'
-import { damaged, unavailable } from '../../errors.js'
-import { isName, type RedisEngine } from '../connection/identified-connections.js'
+import { damaged, unavailable } from '../../store-errors.js'
+import { isName, type RedisEngine } from '../connection/redis-engine.js'
 import { accountKey, emailKey, pendingAuditKey, TREE_KEYS, userKey } from './key-names.js'
 import { loadScript, type Argument, type Script } from '../connection/script.js'
 import { MISMATCH, parseRecord, listOf, stringsOf } from '../connection/parse-replies.js'

@@ -6,7 +6,7 @@ import { writeAuditEntry, readDenial, writeDenial } from '../../records/account-
 import type { AuditEntry } from '../../audit-trail.js'
 import { denialEndOf, subjectsOf, type Denial, type DenialSubject } from '../../denials.js'
 import type { Denials, Page, PageQuery, StoreCapacity } from '../../store.js'
-import { isName, type RedisEngine } from '../connection/identified-connections.js'
+import { isName, type RedisEngine } from '../connection/redis-engine.js'
 import {
   EMPTY_PAGE,
   isCursor,

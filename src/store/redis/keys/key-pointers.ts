@@ -5,7 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ApiKey } from '../../../accounts/account.js'
-import type { RedisEngine } from '../connection/identified-connections.js'
+import type { RedisEngine } from '../connection/redis-engine.js'
 import { listOf } from '../connection/parse-replies.js'
 import { accountKey, digestKey, idKey, KEY_SCRIPTS } from './key-names.js'
 

@@ -10,10 +10,10 @@ import {
   type KeyReference,
 } from '../../../accounts/account.js'
 import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
-import { damaged, unavailable } from '../../errors.js'
+import { damaged, unavailable } from '../../store-errors.js'
 import { editedKey, writeKey } from '../../records/account-and-key-records.js'
 import type { KeyEdit, KeyLookup, KeyOutcome, Page, PageQuery } from '../../store.js'
-import { isAccountId, isName, type RedisEngine } from '../connection/identified-connections.js'
+import { isAccountId, isName, type RedisEngine } from '../connection/redis-engine.js'
 import {
   EMPTY_PAGE,
   isCursor,

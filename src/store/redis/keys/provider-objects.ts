@@ -5,7 +5,7 @@
 import { isObject, objectOf, stringOf } from '../../../formats/chat/json.js'
 import { endOf, type ProviderObject, type ProviderObjects } from '../../provider-objects.js'
 import type { StoreCapacity } from '../../store.js'
-import { isName, type RedisEngine } from '../connection/identified-connections.js'
+import { isName, type RedisEngine } from '../connection/redis-engine.js'
 import { listOf, parseRecord } from '../connection/parse-replies.js'
 import { loadScript } from '../connection/script.js'
 

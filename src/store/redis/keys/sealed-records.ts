@@ -12,7 +12,7 @@ import {
   type SealedRecord,
   type SealedRecords,
 } from '../../sealed-records.js'
-import type { RedisEngine } from '../connection/identified-connections.js'
+import type { RedisEngine } from '../connection/redis-engine.js'
 import { listOf, parseRecord } from '../connection/parse-replies.js'
 import { loadScript } from '../connection/script.js'
 

@@ -11,7 +11,7 @@ import {
   type SignInTokenKind,
 } from '../../sign-in-tokens.js'
 import { readSignInToken, writeSignInToken } from '../../records/account-and-key-records.js'
-import type { RedisEngine } from '../connection/identified-connections.js'
+import type { RedisEngine } from '../connection/redis-engine.js'
 import { COMPARE_AND_SET, guarded, type GuardedChange } from '../connection/script.js'
 import { parseRecord, listOf, stringsOf } from '../connection/parse-replies.js'
 

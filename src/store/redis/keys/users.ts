@@ -11,7 +11,7 @@ import {
   writeUser,
 } from '../../records/account-and-key-records.js'
 import type { Page, UserEdit, UserOutcome, Users } from '../../store.js'
-import { isAccountId, isName, type RedisEngine } from '../connection/identified-connections.js'
+import { isAccountId, isName, type RedisEngine } from '../connection/redis-engine.js'
 import { listOf, parseRecord, stringsOf } from '../connection/parse-replies.js'
 import type { Step } from './account-tree.js'
 import type { RedisAuditTrail } from './audit-trail.js'

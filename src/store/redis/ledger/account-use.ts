@@ -4,7 +4,7 @@
  * figures of `ACCOUNT_FIGURES` with spaces between them.
  */
 import { nextTurn } from '../../turn-queue.js'
-import { unavailable } from '../../errors.js'
+import { unavailable } from '../../store-errors.js'
 import { monthOf } from '../../limit-arithmetic.js'
 import {
   ACCOUNT_FIGURES,

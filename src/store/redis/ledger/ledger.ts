@@ -2,7 +2,7 @@
  * The ledger in Redis: one script admits requests, one settles them. `RedisUsage` has the queries.
  */
 import type { LedgerEntry } from '../../../ledger/entry.js'
-import { unavailable } from '../../errors.js'
+import { unavailable } from '../../store-errors.js'
 import { LeaseClock } from '../../lease-clock.js'
 import type {
   Admission,
@@ -14,7 +14,7 @@ import type {
 } from '../../ledger.js'
 import { readEntry, writeEntry } from '../../records/entry-text.js'
 import type { StoreOptions } from '../../store.js'
-import type { RedisEngine } from '../connection/identified-connections.js'
+import type { RedisEngine } from '../connection/redis-engine.js'
 import { listOf, parseNumbers, stringsOf } from '../connection/parse-replies.js'
 import type { RedisConnection } from '../connection/redis-connection.js'
 import { Admissions } from '../limits/admissions.js'

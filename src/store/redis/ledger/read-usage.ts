@@ -13,7 +13,7 @@ import {
   type UsageSum,
 } from '../../usage-queries.js'
 import type { LedgerEntry } from '../../../ledger/entry.js'
-import { damaged, unavailable } from '../../errors.js'
+import { damaged, unavailable } from '../../store-errors.js'
 import {
   ACCOUNTS,
   AFTER_ALL,

@@ -4,10 +4,10 @@
  */
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import { dayOf, isBudget, monthOf } from '../../limit-arithmetic.js'
-import { unavailable } from '../../errors.js'
+import { unavailable } from '../../store-errors.js'
 import type { Demand, Reservation } from '../../ledger.js'
 import { chargedNanoUsd, countersOf, usedTokens } from '../../records/count-usage.js'
-import { Batches } from '../connection/batches.js'
+import { CommandBatches } from '../connection/command-batches.js'
 import type { Argument } from '../connection/script.js'
 import { parseBatchReply } from '../connection/parse-replies.js'
 import { amountsOf, holdsOf, parseSharedHolds, type Hold } from '../limits/encode-demands.js'
@@ -50,12 +50,12 @@ interface Settled {
 /** Settles the requests of one ledger. */
 export class Settlement {
   private readonly context: LedgerContext
-  private readonly batches: Batches<SettledEntry, Settled>
+  private readonly batches: CommandBatches<SettledEntry, Settled>
 
   constructor(context: LedgerContext) {
     this.context = context
     const { isCluster } = context.names
-    this.batches = new Batches(MAX_SETTLEMENTS, isCluster, (entries) => this.send(entries))
+    this.batches = new CommandBatches(MAX_SETTLEMENTS, isCluster, (entries) => this.send(entries))
   }
 
   /** False if the ledger has the entry already, or with `isDue` if the reservation has not expired. */

@@ -5,11 +5,11 @@
  * checks both. In a Cluster, the shared limits are taken first, each in its slot, and returned if another
  * limit refuses: no limit is ever exceeded, and for a moment a request may be refused too early.
  */
-import { unavailable } from '../../errors.js'
+import { unavailable } from '../../store-errors.js'
 import type { Admission, Demand, LimitState, Raise } from '../../ledger.js'
 import { monthOf } from '../../limit-arithmetic.js'
 import { writeEntry } from '../../records/entry-text.js'
-import { Batches } from '../connection/batches.js'
+import { CommandBatches } from '../connection/command-batches.js'
 import { parseBatchReply } from '../connection/parse-replies.js'
 import type { LedgerContext } from '../ledger/context.js'
 import {
@@ -208,12 +208,12 @@ interface SlotReply {
  */
 class AdmissionBatches {
   private readonly context: LedgerContext
-  private readonly batches: Batches<SlotRequest, SlotReply>
+  private readonly batches: CommandBatches<SlotRequest, SlotReply>
 
   constructor(context: LedgerContext) {
     this.context = context
     const { isCluster } = context.names
-    this.batches = new Batches(MAX_REQUESTS, isCluster, (requests) => this.send(requests))
+    this.batches = new CommandBatches(MAX_REQUESTS, isCluster, (requests) => this.send(requests))
   }
 
   /** Rejects as `RedisConnection` does. */

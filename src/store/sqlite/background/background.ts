@@ -6,7 +6,7 @@
 import { statSync, type Stats } from 'node:fs'
 import { Worker } from 'node:worker_threads'
 import { programFile } from '../../../config/package-file.js'
-import { unavailable } from '../../errors.js'
+import { unavailable } from '../../store-errors.js'
 import type { Tasks } from './tasks.js'
 
 /** Time between checkpoints while transactions are committed. */

@@ -4,11 +4,11 @@
 import { existsSync, statSync } from 'node:fs'
 import { open, rm } from 'node:fs/promises'
 import { GatewayError } from '../../../errors.js'
-import { CannotCopy, CannotOpen, missing, reasonOf, unavailable } from '../../errors.js'
+import { CannotCopy, CannotOpen, missing, reasonOf, unavailable } from '../../store-errors.js'
 import { connect, type Connection } from '../driver.js'
 import { dropReservations } from '../limits/drop-reservations.js'
 import { numberOf } from '../read-records.js'
-import { isCurrent } from '../schema.js'
+import { isCurrent } from '../migrate.js'
 import { Background } from './background.js'
 
 /** Time between progress reports. */

@@ -4,7 +4,7 @@
  */
 import { MAX_LEVELS, type Account, type Member } from '../../../accounts/account.js'
 import type { AccountConflict } from '../../account-changes.js'
-import { damaged } from '../../errors.js'
+import { damaged } from '../../store-errors.js'
 import {
   readAccount,
   readMember,

@@ -3,7 +3,7 @@
  * background thread.
  */
 import { hasName, type ApiKey } from '../../../accounts/account.js'
-import { damaged } from '../../errors.js'
+import { damaged } from '../../store-errors.js'
 import { readKey, writeKey } from '../../records/account-and-key-records.js'
 import { textIn, type Row, type Statements } from '../driver.js'
 import { intact, isName, numberOf } from '../read-records.js'

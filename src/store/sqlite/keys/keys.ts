@@ -3,7 +3,7 @@
  */
 import type { ApiKey, KeyReference } from '../../../accounts/account.js'
 import type { KeyTable } from '../../build-store.js'
-import { damaged } from '../../errors.js'
+import { damaged } from '../../store-errors.js'
 import { editedKey } from '../../records/account-and-key-records.js'
 import type { KeyEdit, KeyLookup, KeyOutcome, Page, PageQuery, StoreCapacity } from '../../store.js'
 import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'

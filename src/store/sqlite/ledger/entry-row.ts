@@ -2,7 +2,7 @@
  * Ledger entries as rows of `ledger_entries`.
  */
 import { entrySchema, STAGES, STORED, type LedgerEntry } from '../../../ledger/entry.js'
-import { damaged } from '../../errors.js'
+import { damaged } from '../../store-errors.js'
 import type { Row, Value } from '../driver.js'
 
 const STAGE_NAMES = Object.keys(STAGES)

@@ -77,7 +77,7 @@ CREATE TABLE admin_tokens (
   digest TEXT NOT NULL UNIQUE,
   record TEXT NOT NULL
 );
--- Accounts have names, parents and members, and keys have unique names; schema.ts writes the values.
+-- Accounts have names, parents and members, and keys have unique names; migrate.ts writes the values.
 ALTER TABLE accounts RENAME COLUMN email TO name;
 ALTER TABLE accounts ADD COLUMN parent_id TEXT;
 CREATE INDEX accounts_by_parent ON accounts (parent_id) WHERE parent_id IS NOT NULL;
@@ -148,7 +148,7 @@ END;
 CREATE TRIGGER sealed_record_removed AFTER DELETE ON sealed_records BEGIN
   UPDATE sizes SET entries = entries - 1, bytes = bytes - old.bytes WHERE name = 'records ' || old.kind;
 END;
--- The totals of keys with errors and tokens; schema.ts adds the sums by property.
+-- The totals of keys with errors and tokens; migrate.ts adds the sums by property.
 DROP INDEX usage_days_by_key;
 CREATE INDEX usage_days_by_key ON usage_days (account_id, key_id, start_ms, model, requests, errors, input_tokens,
 output_tokens, cost_nano_usd, unpriced) WHERE key_id >= '+';

@@ -15,7 +15,7 @@ import {
   sourceOf,
   type Credentials,
 } from '../../../../src/gateway/upstreams/identities/credential-sources.js'
-import { Identity } from '../../../../src/gateway/upstreams/identities/identity.js'
+import { CloudIdentity } from '../../../../src/gateway/upstreams/identities/cloud-identity.js'
 import { newAuthority, newPair } from '../../../helpers/certificates.js'
 
 /** Variables that decide where credentials come from; a test has those that it sets. */
@@ -84,7 +84,11 @@ async function isRequestedOnce(
   kinds: readonly string[],
 ): Promise<void> {
   const clock = new Clock()
-  const identity = new Identity({ cloud: auth.cloud, upstream: 'u' }, sourceOf(auth, REGION), clock)
+  const identity = new CloudIdentity(
+    { cloud: auth.cloud, upstream: 'u' },
+    sourceOf(auth, REGION),
+    clock,
+  )
   const all = (): Promise<Credentials[]> =>
     Promise.all(Array.from({ length: 1_000 }, async () => identity.get(20_000)))
   const requested = (): number[] => kinds.map((kind) => tokens.issued[kind] ?? 0)

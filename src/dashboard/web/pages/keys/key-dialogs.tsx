@@ -1,6 +1,6 @@
 /** Dialogs of a key: edit, rotate, revoke. */
 import type { CreatedKeyReply, Key, KeyDetailReply } from '../../../server/schema/schema.js'
-import { useResource } from '../../api/cache.js'
+import { useResource } from '../../api/use-resource.js'
 import { change } from '../../api/endpoints.js'
 import { Dialog, FormDialog, ShownOnce } from '../../components/dialog.js'
 import { TextField, type Bound } from '../../components/form.js'

@@ -1,7 +1,7 @@
 /** The list of keys of an account, or of all, with their use, filters, drawer and actions. */
 import { useMemo, useState } from 'react'
 import type { Key, LimitLevel } from '../../../server/schema/schema.js'
-import { useList, useResource } from '../../api/cache.js'
+import { useList, useResource } from '../../api/use-resource.js'
 import { Button, CreateButton, IconButton } from '../../components/button.js'
 import { CREATED, names, RECENT_USE, times } from '../../components/columns.js'
 import { DataTable, type Column } from '../../components/data-table.js'

@@ -1,7 +1,7 @@
 /** The playground: a conversation with one model or two, with files, tools, cost and timing. */
 import { useEffect, useState, useSyncExternalStore } from 'react'
 import type { ModelsReply } from '../../../server/schema/schema.js'
-import { useResource } from '../../api/cache.js'
+import { useResource } from '../../api/use-resource.js'
 import { Button } from '../../components/button.js'
 import { Dialog } from '../../components/dialog.js'
 import { exampleOf, RequestCode } from '../../components/request-code.js'

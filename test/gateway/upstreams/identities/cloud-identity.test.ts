@@ -6,9 +6,9 @@
 import t from 'tap'
 import type { Issued } from '../../../../src/gateway/upstreams/identities/credential-sources.js'
 import {
-  Identity,
+  CloudIdentity,
   type IdentityClock,
-} from '../../../../src/gateway/upstreams/identities/identity.js'
+} from '../../../../src/gateway/upstreams/identities/cloud-identity.js'
 
 /** Time passes only in `pass` and `sleep`. */
 class ManualClock implements IdentityClock {
@@ -74,10 +74,10 @@ function scene(lifeMs = 3_600_000) {
     last = found.answer === 'cached' && last !== null ? last : issued(token)
     return Promise.resolve(last)
   }
-  const identity = new Identity({ cloud: 'azure', upstream: 'azure' }, source, clock)
+  const identity = new CloudIdentity({ cloud: 'azure', upstream: 'azure' }, source, clock)
   const watch = {
     refreshed: () => void (found.refreshed += 1),
-    failed: (_identity: Identity, reason: string) => void found.reasons.push(reason),
+    failed: (_identity: CloudIdentity, reason: string) => void found.reasons.push(reason),
   }
   const token = async (): Promise<string> => {
     const credentials = await identity.get(2_000)

@@ -2,7 +2,7 @@
  * The connections of a store in Redis, and the checks that it is the store that was opened.
  */
 import { randomBytes } from 'node:crypto'
-import { CannotOpen, LostStore, storeReplaced, unavailable } from '../../errors.js'
+import { CannotOpen, LostStore, storeReplaced, unavailable } from '../../store-errors.js'
 import type { RedisAddress } from '../../store-address.js'
 import type { StoreOptions } from '../../store.js'
 import { notificationChannel, PROBE_KEY, STORE_KEY, KEY_SCRIPTS } from '../keys/key-names.js'

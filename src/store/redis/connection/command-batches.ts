@@ -2,7 +2,7 @@
  * Sends items of one turn of the event loop in one command: a command costs this process and the server
  * several times as much as one more item in it.
  */
-import { unavailable } from '../../errors.js'
+import { unavailable } from '../../store-errors.js'
 
 /** Further items are rejected. */
 const MAX_WAITING = 10_000
@@ -20,7 +20,7 @@ interface Pending<Item, Result> {
 }
 
 /** Collects items until the turn is over, then sends them slot by slot. */
-export class Batches<Item, Result> {
+export class CommandBatches<Item, Result> {
   private readonly send: Send<Item, Result>
   private readonly maxItems: number
   private readonly maxUnderWay: number

@@ -3,7 +3,7 @@
  */
 import { textIn } from './driver.js'
 import { buildStore } from '../build-store.js'
-import { unavailable } from '../errors.js'
+import { unavailable } from '../store-errors.js'
 import { STORE_CAPACITY, type Store, type StoreOptions } from '../store.js'
 import { SqliteAccounts } from './keys/accounts.js'
 import type { DirectoryTables } from './keys/account-and-key-lists.js'

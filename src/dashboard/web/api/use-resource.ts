@@ -1,6 +1,6 @@
 /**
- * The data of the page: one cache of replies (TanStack Query). A reply is loaded once for all parts of
- * the page show it, failed loads are repeated, and the last reply stays visible until the next one arrives.
+ * The data of the page: one cache of replies (TanStack Query). A reply is loaded once for all parts of the
+ * page that show it, failed loads are repeated, and the last reply stays visible until the next one arrives.
  * Every change of the page (`change`) makes the cache load again what is shown.
  */
 import { keepPreviousData, useQuery } from '@tanstack/react-query'

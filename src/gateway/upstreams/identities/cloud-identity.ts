@@ -23,8 +23,8 @@ export interface IdentityClock {
 
 /** Receives the results of refreshes. `reason` contains no secret. */
 export interface IdentityWatch {
-  refreshed(identity: Identity): void
-  failed(identity: Identity, reason: string): void
+  refreshed(identity: CloudIdentity): void
+  failed(identity: CloudIdentity, reason: string): void
 }
 
 /** No credentials are valid. The message is for the client. */
@@ -72,7 +72,7 @@ interface Received {
 }
 
 /** One identity, until `close`. */
-export class Identity {
+export class CloudIdentity {
   /** The cloud, and the first upstream that names the identity. */
   readonly cloud: IdentityConfig['cloud']
   readonly upstream: string
@@ -88,7 +88,7 @@ export class Identity {
   private isClosed = false
 
   constructor(
-    { cloud, upstream }: Pick<Identity, 'cloud' | 'upstream'>,
+    { cloud, upstream }: Pick<CloudIdentity, 'cloud' | 'upstream'>,
     source: CredentialSource,
     clock: IdentityClock = SYSTEM_CLOCK,
   ) {
@@ -305,11 +305,11 @@ function reasonOf(error: unknown): string {
 }
 
 /** The identities of a generation. Upstreams with the same settings share one. */
-export class Identities {
-  private readonly byDigest = new Map<string, Identity>()
+export class CloudIdentities {
+  private readonly byDigest = new Map<string, CloudIdentity>()
 
   /** Identities whose settings did not change are taken over from `previous`. Requests nothing. */
-  constructor(configs: readonly UpstreamConfig[], previous: Identities | null) {
+  constructor(configs: readonly UpstreamConfig[], previous: CloudIdentities | null) {
     for (const { name, auth, platform } of configs) {
       if (auth === null) continue
       const digest = digestOf(auth)
@@ -317,16 +317,16 @@ export class Identities {
       const known = previous?.byDigest.get(digest)
       const names = { cloud: auth.cloud, upstream: name }
       const region = platform?.region ?? null
-      this.byDigest.set(digest, known ?? new Identity(names, sourceOf(auth, region)))
+      this.byDigest.set(digest, known ?? new CloudIdentity(names, sourceOf(auth, region)))
     }
   }
 
   /** The identity of an upstream; null if it has none. */
-  of({ auth }: Pick<UpstreamConfig, 'auth'>): Identity | null {
+  of({ auth }: Pick<UpstreamConfig, 'auth'>): CloudIdentity | null {
     return auth === null ? null : (this.byDigest.get(digestOf(auth)) ?? null)
   }
 
-  all(): Identity[] {
+  all(): CloudIdentity[] {
     return [...this.byDigest.values()]
   }
 
@@ -336,7 +336,7 @@ export class Identities {
   }
 
   /** Closes the identities that `next` does not use. */
-  retire(next: Identities | null): void {
+  retire(next: CloudIdentities | null): void {
     const kept = new Set(next?.byDigest.values())
     for (const identity of this.byDigest.values()) if (!kept.has(identity)) identity.close()
   }

@@ -1,10 +1,10 @@
 /**
  * Goal: guessing is slow across all processes, the owner is never locked out, and the memory for counts is
  * bounded.
- * Method: a manual clock, and counts that two throttles share, as processes share a store.
+ * Method: a manual clock, and counts that two instances share, as processes share a store.
  */
 import t from 'tap'
-import { Throttle } from '../../../src/dashboard/server/sign-in/attempt-limits.js'
+import { AttemptLimits } from '../../../src/dashboard/server/sign-in/attempt-limits.js'
 import { GatewayError } from '../../../src/errors.js'
 import {
   throttleFullAtMs,
@@ -39,15 +39,15 @@ class Counts {
 function bench() {
   const clock = { ms: 1_000_000 }
   const counts = new Counts()
-  const [throttle, other] = [
-    new Throttle(counts, () => clock.ms),
-    new Throttle(counts, () => clock.ms),
+  const [attemptLimits, other] = [
+    new AttemptLimits(counts, () => clock.ms),
+    new AttemptLimits(counts, () => clock.ms),
   ]
   /** Seconds to wait; 0 if the attempt is allowed. */
   const wait = async (
     name: string,
     address: string,
-    { device = null, at = throttle }: { device?: string | null; at?: Throttle } = {},
+    { device = null, at = attemptLimits }: { device?: string | null; at?: AttemptLimits } = {},
   ): Promise<number> => {
     try {
       await at.attempt(name, address, device)
@@ -59,7 +59,7 @@ function bench() {
       throw error
     }
   }
-  return { clock, counts, throttle, other, wait }
+  return { clock, counts, attemptLimits, other, wait }
 }
 
 void t.test(
@@ -79,7 +79,7 @@ void t.test(
 )
 
 void t.test('guesses from another network do not lock an account', async (t) => {
-  const { throttle, wait } = bench()
+  const { attemptLimits, wait } = bench()
   for (let at = 0; at < 9; at += 1) await wait('ada', '10.1.1.1')
   t.equal(await wait('ada', '10.1.2.1'), 0, 'from another network')
   t.equal(
@@ -87,17 +87,17 @@ void t.test('guesses from another network do not lock an account', async (t) => 
     0,
     'from a device that signed in before',
   )
-  await throttle.reset('ada', '10.1.1.1', null)
+  await attemptLimits.reset('ada', '10.1.1.1', null)
   t.equal(await wait('ada', '10.1.1.1'), 0, 'and a right password forgives')
 })
 
 void t.test('attempts are limited per address and in total', async (t) => {
-  const { clock, throttle, wait } = bench()
+  const { clock, attemptLimits, wait } = bench()
   let first = -1
   for (let at = 0; first === -1 && at < 100; at += 1)
     if ((await wait(`a${at}`, '10.0.0.1')) > 0) first = at
   t.equal(first, 50)
-  await t.rejects(throttle.countStep('10.0.0.1'), { message: /Too many attempts/ })
+  await t.rejects(attemptLimits.countStep('10.0.0.1'), { message: /Too many attempts/ })
   const six = '2001:db8:1:2'
   for (let at = 0; at < 50; at += 1) await wait(`b${at}`, `${six}::${at}`)
   t.ok((await wait('b', `${six}:9:9:9:9`)) > 0, 'a /64 is one customer')
@@ -110,13 +110,13 @@ void t.test('attempts are limited per address and in total', async (t) => {
 })
 
 void t.test('all processes count together', async (t) => {
-  const { clock, wait, throttle, other } = bench()
+  const { clock, wait, attemptLimits, other } = bench()
   const waits: number[] = []
   for (let at = 0; at < 8; at += 1) {
-    waits.push(await wait('ada', '10.1.1.1', { at: at % 2 === 0 ? throttle : other }))
+    waits.push(await wait('ada', '10.1.1.1', { at: at % 2 === 0 ? attemptLimits : other }))
   }
   t.same(waits.filter((wait) => wait === 0).length, 5, 'five in both, not in each')
-  await throttle.reset('ada', '10.1.1.1', null)
+  await attemptLimits.reset('ada', '10.1.1.1', null)
   clock.ms += 1_000
   t.equal(await wait('ada', '10.1.1.1', { at: other }), 0, 'a reset applies to all processes')
 })
@@ -124,21 +124,21 @@ void t.test('all processes count together', async (t) => {
 void t.test(
   'a flood reaches the store once per second, and the cache of refusals is bounded',
   async (t) => {
-    const { clock, counts, throttle, wait } = bench()
+    const { clock, counts, attemptLimits, wait } = bench()
     for (let at = 0; at < 1_000; at += 1) await wait('ada', '10.1.1.1')
     t.equal(counts.asked, 6, 'five that counted, and one that did not')
     clock.ms += 1_000
     await wait('ada', '10.1.1.1')
     t.equal(counts.asked, 7)
-    const full = new Throttle({
+    const full = new AttemptLimits({
       take: () => Promise.resolve([60_000, 0, 0]),
       forget: () => Promise.resolve(),
     })
     for (let at = 0; at < 20_010; at += 1) await wait(`x${at}`, '11.0.0.1', { at: full })
     t.equal(full.size, 20_000)
     clock.ms += 1_000_000
-    throttle.sweep()
-    t.equal(throttle.size, 0, 'expired refusals are dropped')
-    t.ok(throttle.size < 10)
+    attemptLimits.sweep()
+    t.equal(attemptLimits.size, 0, 'expired refusals are dropped')
+    t.ok(attemptLimits.size < 10)
   },
 )

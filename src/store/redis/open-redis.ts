@@ -2,10 +2,10 @@
  * The store of a fleet: gateways on many machines share one Redis (single, Sentinel or Cluster).
  */
 import { buildStore } from '../build-store.js'
-import { unavailable } from '../errors.js'
+import { unavailable } from '../store-errors.js'
 import { STORE_CAPACITY, type KeyChange, type Store, type StoreOptions } from '../store.js'
 import type { RedisAddress } from '../store-address.js'
-import { RedisEngine } from './connection/identified-connections.js'
+import { RedisEngine } from './connection/redis-engine.js'
 import { RedisNotifications } from './connection/receive-notifications.js'
 import { RedisFleet, RedisThrottle, RedisSharedCache } from './shared-state.js'
 import { AccountTree } from './keys/account-tree.js'
