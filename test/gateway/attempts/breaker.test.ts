@@ -5,7 +5,8 @@
  */
 import t from 'tap'
 import type { BreakerConfig } from '../../../src/config/config.js'
-import { Breaker, CandidateQueue } from '../../../src/gateway/attempts/breaker.js'
+import { Breaker } from '../../../src/gateway/attempts/breaker.js'
+import { CandidateQueue } from '../../../src/gateway/attempts/try-candidates.js'
 import { TestClock } from './clock.js'
 
 const CONFIG: BreakerConfig = {
