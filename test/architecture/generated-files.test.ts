@@ -4,13 +4,21 @@
  */
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
-import { GENERATED } from '../../docs/generate/generate.js'
+import { GENERATED, GENERATED_TABLES } from '../../docs/generate/generate.js'
 
 for (const { path, make } of GENERATED) {
   void t.test(`${path} is current`, async (t) => {
     const text = await readFile(path, 'utf8')
     t.equal(text, await make(), `run 'npm run generate' and commit ${path}`)
     t.match(text.split('\n')[0], /[Gg]enerated .*do not edit/, 'the first line marks it')
+  })
+}
+
+for (const { path, update } of GENERATED_TABLES) {
+  void t.test(`the table in ${path} is current`, async (t) => {
+    const text = await readFile(path, 'utf8')
+    t.equal(text, await update(text), `run 'npm run generate' and commit ${path}`)
+    t.equal(await update(text.replace('the next target |', 'nothing |')), text, 'an edit is undone')
   })
 }
 

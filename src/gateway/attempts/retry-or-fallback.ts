@@ -1,6 +1,7 @@
 /**
- * What follows a failed attempt: the table of failures in `docs/how-to/fallback-and-retries.md`, within the
- * limits of route, client and upstream; and the turn of one candidate, with its credentials and retries.
+ * What follows a failed attempt, within the limits of route, client and upstream (the table of failures in
+ * `docs/how-to/fallback-and-retries.md` is generated from it); and the turn of one candidate, with its
+ * credentials and retries.
  */
 import type { RetryConfig } from '../../config/config.js'
 import { isProviderFailure, type WireError } from '../../errors.js'
@@ -102,7 +103,7 @@ function isTransient(status: number): boolean {
 }
 
 /** The reaction to an error that the upstream caused; `never` for every other one. Pure. */
-function reactionTo(error: WireError, failure: Failure): Reaction {
+export function reactionTo(error: WireError, failure: Failure): Reaction {
   const reaction = reactionOf(error, failure)
   return reaction === 'retry' && error.retryable === false ? 'next' : reaction
 }
