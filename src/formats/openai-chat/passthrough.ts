@@ -83,7 +83,7 @@ export function edits(body: JsonObject, modelName: string, context: EncodeContex
     if (hasReasoning(body['messages'])) losses.drop('messages.reasoning', 'no-equivalent')
   }
   const tools = forwardedTools(body['tools'])
-  if (tools !== null) put('tools', tools)
+  if (tools !== null) out.push(largeEdit('tools', tools))
   return out
 }
 
@@ -216,10 +216,7 @@ function isNothing(value: JsonValue | undefined): boolean {
   )
 }
 
-/**
- * The tools without foreign members; null if there are none. Changed tools are serialised again: an integer
- * beyond 2^53 in the schema of such a tool loses its last digits.
- */
+/** The tools without foreign members; null if there are none. */
 function forwardedTools(value: JsonValue | undefined): JsonValue[] | null {
   return changed(arrayOf(value), (tool) => {
     const inner = isObject(tool['function']) ? own(tool['function']) : null

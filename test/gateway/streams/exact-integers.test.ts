@@ -69,6 +69,16 @@ void t.test('requests', async (t) => {
   }
 })
 
+void t.test('a tool with members that OpenAI refuses keeps the digits of its schema', async (t) => {
+  const { gateway, upstream } = await start(t, () => ({ type: 'application/json', chunks: ['{}'] }))
+  const tool = (members: string): string =>
+    `{"type":"function","function":{"name":"find","parameters":${SCHEMA}${members}}}`
+  const body = (tools: string): string =>
+    `{"model":"gpt-4o","messages":[{"role":"user","content":"hi"}],"tools":[${tools}]}`
+  await post(gateway, '/v1/chat/completions', body(tool(',"cache_control":{"type":"ephemeral"}')))
+  t.equal(upstream.requests[0]?.body.toString(), body(tool('')))
+})
+
 const USAGE = '"usage":{"input_tokens":5,"output_tokens":5}'
 const CALL = `{"type":"tool_use","id":"toolu_1","name":"find","input":${INPUT}}`
 const START = `{"type":"message","role":"assistant","id":"msg_1","model":"m","stop_reason":null,${USAGE}`
