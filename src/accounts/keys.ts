@@ -222,7 +222,7 @@ export async function rotateKey(rotation: Rotation): Promise<Rotated> {
     plans: raisedPlans,
     account,
     name: old.name,
-    ...settingsLike(old),
+    ...settingsOfSuccessor(old),
     ...(createdBy === undefined ? {} : { createdBy }),
     now,
     audit,
@@ -238,13 +238,19 @@ export async function rotateKey(rotation: Rotation): Promise<Rotated> {
   }
   const isOver = overlapMs === undefined && (await store.countKeys(account.id)) > maxKeys
   const lastsMs = overlapMs ?? (isOver ? ROTATION_MS : Infinity)
-  const endsAtMs = Math.min(old.expiresAtMs ?? Infinity, nowMs + lastsMs)
+  const endsAtMs = replacedKeyEndMs(old, nowMs, lastsMs)
   const expiresAtMs = endsAtMs === Infinity ? null : endsAtMs
   await store.changeKey(old, { replacedBy, expiresAtMs, updatedAtMs: nowMs })
   return { ...created, oldEndsAtMs: expiresAtMs }
 }
 
-function settingsLike({
+/** When a key ends that is replaced now and works for `overlapMs` beside the new one, in ms since 1970. */
+export function replacedKeyEndMs(old: ApiKey, nowMs: number, overlapMs: number): number {
+  return Math.min(old.expiresAtMs ?? Infinity, nowMs + overlapMs)
+}
+
+/** What a new key takes over from the one that it replaces, apart from account and name. */
+export function settingsOfSuccessor({
   id,
   expiresAtMs,
   models,

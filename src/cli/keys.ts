@@ -6,7 +6,7 @@ import type { Command } from '@commander-js/extra-typings'
 import type { Account, ApiKey, KeyLimits } from '../accounts/account.js'
 import { keyChange, keyRotation, type AuditChange } from '../accounts/audit-changes.js'
 import { newSecret } from '../accounts/key-secret.js'
-import { checkedName, createKey, revokeKey, rotateKey } from '../accounts/keys.js'
+import { checkedName, createKey, replacedKeyEndMs, revokeKey, rotateKey } from '../accounts/keys.js'
 import {
   checkedLabels,
   labelsText,
@@ -417,7 +417,7 @@ async function rotate(
   if (old === null) return 1
   const nowMs = Date.now()
   const audit = (made: ApiKey): AuditEntry[] => {
-    const change = keyRotation(old, made, Math.min(old.expiresAtMs ?? Infinity, nowMs + overlapMs))
+    const change = keyRotation(old, made, replacedKeyEndMs(old, nowMs, overlapMs))
     const detail = `${old.name}: ${shownSecret(old)} → ${shownSecret(made)}`
     return [
       commandEntry({

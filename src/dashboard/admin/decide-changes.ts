@@ -4,6 +4,7 @@
  * Pure, so that a transaction may decide several times.
  */
 import type { Account, ApiKey, Member } from '../../accounts/account.js'
+import { keyRotation } from '../../accounts/audit-changes.js'
 import { digestOf, newSecret, randomBase62, shownParts } from '../../accounts/key-secret.js'
 import type { JsonObject, JsonValue } from '../../formats/chat/json.js'
 import type { AccountConflict } from '../../store/account-changes.js'
@@ -248,18 +249,11 @@ export function rotation(
   context: ChangeContext,
   old: ApiKey,
   item: ApiKey,
-  endsAtMs: number | null = null,
+  endsAtMs?: number,
 ): AuditEntry {
-  const shown = ({ id, prefix, lastFour }: ApiKey): JsonObject => ({
-    id,
-    prefix,
-    last_four: lastFour,
-  })
-  const end = endsAtMs === null ? {} : { previous_expires_at: new Date(endsAtMs).toISOString() }
-  return changeEntry(context, {
-    ...{ action: 'key.rotate', target: old.id, detail: old.name },
-    ...{ before: shown(old), after: { ...shown(item), ...end } },
-  })
+  const { id: target, name: detail } = old
+  const change = keyRotation(old, item, endsAtMs)
+  return changeEntry(context, { action: 'key.rotate', target, detail, ...change })
 }
 
 /** The revoked key and its audit entry. */

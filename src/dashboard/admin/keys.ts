@@ -1,6 +1,11 @@
 /** Keys of accounts in the admin API: by their names, with generated or given secrets, and rotation. */
 import type { Account, ApiKey, KeyLimits } from '../../accounts/account.js'
-import { maxKeysOf, revokeReplacedKeys } from '../../accounts/keys.js'
+import {
+  maxKeysOf,
+  replacedKeyEndMs,
+  revokeReplacedKeys,
+  settingsOfSuccessor,
+} from '../../accounts/keys.js'
 import { PRIORITY } from '../../accounts/labels.js'
 import { planNamed } from '../../accounts/plans.js'
 import { shownAmounts } from '../../config/resolve-limits.js'
@@ -28,7 +33,6 @@ import {
   readObject,
   readPatch,
   textType,
-  without,
   type Fields,
 } from './field-types.js'
 import { LABEL_FILTER, matchesLabels, readLabelFilters } from './label-filters.js'
@@ -442,7 +446,7 @@ async function rotate(services: AdminServices, request: AdminRequest): Promise<A
       if (keyState(old, nowMs) !== 'live') return { refuse: ended() }
       // A rotation may exceed the plan's number of keys by one.
       if (liveKeys > maxKeysOf(plansOf(services), account.plan)) return { refuse: 'full' }
-      const endsAtMs = Math.min(old.expiresAtMs ?? Infinity, nowMs + overlapMs)
+      const endsAtMs = replacedKeyEndMs(old, nowMs, overlapMs)
       const item = successor(old, fresh, context)
       const updatedAtMs = Math.max(nowMs, (old.updatedAtMs ?? 0) + 1)
       const replaced = { ...old, replacedBy: item.id, updatedAtMs, expiresAtMs: endsAtMs }
@@ -467,8 +471,8 @@ function ended(): Problem {
 /** A key with the name and the rights of the old one. */
 function successor(old: ApiKey, fresh: FreshKey, { nowMs, actor }: ChangeContext): ApiKey {
   return {
-    ...without(old, 'revokedAtMs', 'replacedBy'),
-    ...{ id: fresh.id, digest: fresh.digest, prefix: fresh.prefix, lastFour: fresh.lastFour },
-    ...{ createdBy: actor.actor, createdAtMs: nowMs, updatedAtMs: nowMs, replaces: old.id },
+    ...{ id: fresh.id, accountId: old.accountId, name: old.name, digest: fresh.digest },
+    ...{ prefix: fresh.prefix, lastFour: fresh.lastFour, ...settingsOfSuccessor(old) },
+    ...{ createdBy: actor.actor, createdAtMs: nowMs, updatedAtMs: nowMs },
   }
 }
