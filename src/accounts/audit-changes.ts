@@ -2,7 +2,7 @@
  * What the audit trail records of a change: the fields that changed, before and after, in the spelling of the
  * command line and the API. Never a secret or a digest.
  */
-import { shownAmounts } from '../config/resolve-limits.js'
+import { shownAmounts } from '../config/schema/limits-schema.js'
 import type { JsonObject } from '../formats/chat/json.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import type { Account, ApiKey, Member, User } from './account.js'

@@ -16,7 +16,7 @@ import {
   MAX_LABELS,
   type Labels,
 } from '../accounts/labels.js'
-import { shownAmounts } from '../config/resolve-limits.js'
+import { shownAmounts } from '../config/schema/limits-schema.js'
 import { GatewayError } from '../errors.js'
 import { ALLOWED_TOOL, allowedTools, MAX_ALLOWED_TOOLS } from '../formats/chat/hosted-tools.js'
 import type { JsonObject } from '../formats/chat/json.js'

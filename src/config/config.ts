@@ -19,7 +19,7 @@ import type {
 } from './schema/small-sections-schema.js'
 import type { WorkloadIdentity } from './schema/identity-schema.js'
 import type { afterDisconnectSchema, ledgerOf } from './schema/ledger-schema.js'
-import type { limitingOf } from './schema/limits-schema.js'
+import type { LimitConfig, limitingOf } from './schema/limits-schema.js'
 import type { RecordConfig } from './schema/record-schema.js'
 import type { hedgeSchema, retrySchema } from './schema/route-schema.js'
 import type { Section } from './schema/section.js'
@@ -104,28 +104,7 @@ export interface PlanConfig {
   readonly limits: KeyLimits
 }
 
-/** A label of keys: each value has its own count, over all accounts. */
-export type LabelScope = `label:${string}`
-
-/** A rate limit or budget. It applies to the requests that match every selector that is not null. */
-export interface LimitConfig {
-  /** What the limit is counted for. */
-  readonly scope: 'key' | 'account' | 'model' | 'upstream' | LabelScope
-  readonly plan: PlanName | null
-  /** Id of the account, or its e-mail address in lower case. */
-  readonly account: string | null
-  /** Id of the key. */
-  readonly key: string | null
-  /** Value of the label in `scope`. */
-  readonly value: string | null
-  readonly model: string | null
-  /** Start of the model's id. */
-  readonly prefix: string | null
-  readonly upstream: string | null
-  readonly amounts: KeyLimits
-}
-
-export type { PluginConfig }
+export type { LimitConfig, PluginConfig }
 
 /** The whole configuration of one generation. */
 export interface Config {

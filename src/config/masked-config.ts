@@ -22,7 +22,7 @@ import {
 } from './config.js'
 import type { GuardrailConfig } from './guardrail-config.js'
 import { hideSecrets } from '../hide-secrets.js'
-import { shownAmounts, shownLimit } from './resolve-limits.js'
+import { shownAmounts, shownLimit } from './schema/limits-schema.js'
 
 /**
  * The snapshot in the file's spelling, for `/config` on the ops port. Keys, header values and texts set into

@@ -6,13 +6,13 @@ import { resolve } from 'node:path'
 import { isRedisUrl, parseRedisUrl, parseSqliteAddress } from '../store/store-address.js'
 import { BUILT_IN_PLANS, isPlanOf } from '../accounts/plans.js'
 import type { Config, PlanConfig } from './config.js'
-import { amountsOf, checkLimits, limitsOf } from './resolve-limits.js'
+import { checkLimits } from './check-limits.js'
 import type { Finding, Path, ReportFinding } from './config-problem.js'
 import { checkGuardrails, guardrailsOf, pluginsOf } from './resolve-guardrails.js'
 import { checkRoutes, routesOf } from './resolve-routes.js'
 import { checkDashboard, dashboardOf } from './schema/dashboard-schema.js'
 import { ledgerOf } from './schema/ledger-schema.js'
-import { limitingOf } from './schema/limits-schema.js'
+import { amountsOf, limitingOf, limitOf } from './schema/limits-schema.js'
 import { fileSchema, type FileValues } from './schema/config-file-schema.js'
 import { section } from './schema/section.js'
 import { checkRecord, recordOf } from './schema/record-schema.js'
@@ -134,7 +134,7 @@ function configOf(
     routes: routesOf(values.routes),
     guardrails: guardrailsOf(values.guardrails),
     plans: plansOf(plans),
-    limits: limitsOf(values),
+    limits: values.limits.map(limitOf),
     limiting: limitingOf(values.limiting, server.workers),
   }
 }

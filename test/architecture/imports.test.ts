@@ -76,10 +76,10 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
     'expressions are parsed by one function, for checking the file and for tokens',
   'config/resolve-config.ts → accounts/plans.ts':
     'the built-in plans are those of a file without plans, and those that accounts keep',
-  'config/resolve-limits.ts → accounts/plans.ts': 'rules may name built-in plans',
+  'config/check-limits.ts → accounts/plans.ts': 'rules may name built-in plans',
   'limits/find-limits.ts → accounts/plans.ts':
     'keys and requests look the plan of an account up with one function',
-  'accounts/audit-changes.ts → config/resolve-limits.ts':
+  'accounts/audit-changes.ts → config/schema/limits-schema.ts':
     'limits have one spelling, in the file and in the audit trail',
   'config/resolve-config.ts → store/store-address.ts':
     'the address of a store is parsed by one function, for checking the file and for opening',

@@ -1,7 +1,12 @@
-/** The keys of limits: rules, limits of plans, and settings. `resolve-limits.ts` resolves the values. */
+/**
+ * The keys of limits: rules, limits of plans, and settings. `check-limits.ts` checks the rules, and
+ * `limits/find-limits.ts` matches requests with them.
+ */
 import { z } from 'zod'
+import type { KeyLimits } from '../../accounts/account.js'
 import { LABEL_NAME, LABEL_VALUE } from '../../accounts/labels.js'
 import { ACCOUNT_NAME } from '../../accounts/names.js'
+import type { JsonObject } from '../../formats/chat/json.js'
 import { section } from './section.js'
 import { name, whole } from './value-types.js'
 
@@ -32,8 +37,7 @@ const labelScope = z
     error: 'must be label:NAME, with a NAME of 1 to 32 characters (a-z, 0-9, _ . -)',
   })
 
-/** One rule under `limits`. */
-export const limitSchema = z.strictObject({
+const scopeAndSelectors = z.strictObject({
   scope: z
     .union([z.enum(['key', 'account', 'model', 'upstream']), labelScope], {
       error: 'must be one of key, account, model, upstream, label:NAME',
@@ -66,8 +70,10 @@ export const limitSchema = z.strictObject({
   model: text.optional().describe('Only for requests for this model, including its dated ids.'),
   prefix: text.optional().describe('Only for requests for a model whose id starts with this.'),
   upstream: text.optional().describe('Only for requests that go to this upstream.'),
-  ...amounts,
 })
+
+/** One rule under `limits`. It applies to the requests that match every selector. */
+export const limitSchema = scopeAndSelectors.extend(amounts)
 
 /** The limits of one subject. */
 export const amountsSchema = z.strictObject(amounts)
@@ -76,6 +82,62 @@ export const amountsSchema = z.strictObject(amounts)
 export const planLimitsSchema = amountsSchema
   .prefault({})
   .describe('Limits of each account with the plan, over all its keys.')
+
+/** The keys that set a limit, and their names in the code. */
+export const AMOUNTS = [
+  ['requests_per_minute', 'requestsPerMinute', 1],
+  ['tokens_per_minute', 'tokensPerMinute', 1],
+  ['concurrent', 'concurrent', 1],
+  ['usd_per_day', 'nanoUsdPerDay', 1e9],
+  ['usd_per_week', 'nanoUsdPerWeek', 1e9],
+  ['usd_per_month', 'nanoUsdPerMonth', 1e9],
+] as const
+/** The keys that select the requests of a rule. */
+export const SELECTORS = ['plan', 'account', 'key', 'value', 'model', 'prefix', 'upstream'] as const
+
+/** The resolved rule; a selector is null if the rule does not have it. */
+export function limitOf(rule: z.output<typeof limitSchema>) {
+  const { account, ...selectors } = section(scopeAndSelectors, rule)
+  return {
+    ...selectors,
+    /** The name or id of the account, or its e-mail address in lower case. */
+    account: account?.includes('@') === true ? account.toLowerCase() : account,
+    amounts: amountsOf(rule),
+  }
+}
+
+/** A rate limit or budget. */
+export type LimitConfig = Readonly<ReturnType<typeof limitOf>>
+
+/** The limits that a rule or a plan sets; absent keys have no limit. */
+export function amountsOf(values: z.output<typeof amountsSchema>): KeyLimits {
+  const amounts: KeyLimits = {}
+  for (const [name, field, unit] of AMOUNTS) {
+    const value = values[name]
+    if (value !== undefined) amounts[field] = Math.round(value * unit)
+  }
+  return amounts
+}
+
+/** A limit in the file's spelling, for `/config`. */
+export function shownLimit(rule: LimitConfig): JsonObject {
+  const shown: JsonObject = { scope: rule.scope }
+  for (const name of SELECTORS) {
+    const value = rule[name]
+    if (value !== null) shown[name] = value
+  }
+  return { ...shown, ...shownAmounts(rule.amounts) }
+}
+
+/** Amounts in the file's spelling, for `/config`. */
+export function shownAmounts(amounts: KeyLimits): JsonObject {
+  const shown: JsonObject = {}
+  for (const [name, field, unit] of AMOUNTS) {
+    const value = amounts[field]
+    if (value !== undefined) shown[name] = value / unit
+  }
+  return shown
+}
 
 /** `limiting:` */
 export const limitingSchema = z

@@ -8,7 +8,7 @@ import {
 } from '../../accounts/keys.js'
 import { PRIORITY } from '../../accounts/labels.js'
 import { planNamed } from '../../accounts/plans.js'
-import { shownAmounts } from '../../config/resolve-limits.js'
+import { shownAmounts } from '../../config/schema/limits-schema.js'
 import type { JsonObject } from '../../formats/chat/json.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
 import { nextTurn } from '../../store/turn-queue.js'

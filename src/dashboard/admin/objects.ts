@@ -13,7 +13,7 @@ import {
 import { LABEL_NAME, LABEL_VALUE, MAX_LABELS } from '../../accounts/labels.js'
 import { displayNameOf } from '../../accounts/names.js'
 import { isPlanOf, planOfNewAccounts, type Plans } from '../../accounts/plans.js'
-import { amountsOf, shownAmounts } from '../../config/resolve-limits.js'
+import { amountsOf, shownAmounts } from '../../config/schema/limits-schema.js'
 import { isObject, type JsonObject, type JsonValue } from '../../formats/chat/json.js'
 import { etagOf } from './conditional-requests.js'
 import {

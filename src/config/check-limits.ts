@@ -1,0 +1,44 @@
+/** Checks the rules of limits that the schema cannot express. */
+import { BUILT_IN_PLANS } from '../accounts/plans.js'
+import type { Path, ReportFinding } from './config-problem.js'
+import type { FileValues } from './schema/config-file-schema.js'
+import { AMOUNTS, SELECTORS } from './schema/limits-schema.js'
+import { reportUnknown } from './resolve-routes.js'
+
+/** Reports rules without a limit, with unknown names, and duplicates. */
+export function checkLimits(values: FileValues, report: ReportFinding): void {
+  const upstreams = Object.keys(values.upstreams)
+  const plans = [...new Set([...Object.keys(values.plans), ...Object.keys(BUILT_IN_PLANS)])]
+  const firsts = new Map<string, number>()
+  values.limits.forEach((rule, index) => {
+    const path: Path = ['limits', index]
+    const given = AMOUNTS.filter(([name]) => rule[name] !== undefined)
+    if (given.length === 0) {
+      report(path, `sets no limit: add one of ${AMOUNTS.map(([name]) => name).join(', ')}`)
+    }
+    if (rule.model !== undefined && rule.prefix !== undefined) {
+      report(path, 'must have model or prefix, not both')
+    }
+    if (rule.value !== undefined && !rule.scope.startsWith('label:')) {
+      report([...path, 'value'], 'needs a scope of label:NAME: it is the value of that label')
+    }
+    if (rule.plan !== undefined && !plans.includes(rule.plan)) {
+      reportUnknown({ what: 'a plan', name: rule.plan, path: [...path, 'plan'] }, plans, report)
+    }
+    if (rule.upstream !== undefined && !upstreams.includes(rule.upstream)) {
+      const { upstream } = rule
+      const unknown = { what: 'an upstream', name: upstream, path: [...path, 'upstream'] } as const
+      reportUnknown(unknown, upstreams, report)
+    }
+    for (const [name] of given) {
+      const identity = JSON.stringify([
+        name,
+        rule.scope,
+        ...SELECTORS.map((selector) => rule[selector]),
+      ])
+      const first = firsts.get(identity)
+      if (first === undefined) firsts.set(identity, index)
+      else report([...path, name], `is a duplicate: limits[${first}] limits the same requests`)
+    }
+  })
+}
