@@ -3,7 +3,7 @@ import { BUILT_IN_PLANS } from '../accounts/plans.js'
 import type { Path, ReportFinding } from './config-problem.js'
 import type { FileValues } from './schema/config-file-schema.js'
 import { AMOUNTS, SELECTORS } from './schema/limits-schema.js'
-import { reportUnknown } from './resolve-routes.js'
+import { reportUnknown } from './check-routes.js'
 
 /** Reports rules without a limit, with unknown names, and duplicates. */
 export function checkLimits(values: FileValues, report: ReportFinding): void {

@@ -6,7 +6,7 @@ import type { KeyLimits, PlanName } from '../accounts/account.js'
 import type { ModelFacts, ModelPrice } from '../formats/chat/model-facts.js'
 import type { DialectName } from '../formats/dialect.js'
 import type { GuardrailConfig, PluginConfig } from './guardrail-config.js'
-import type { cacheControlOf, cacheSchema, routeCacheOf } from './schema/cache-schema.js'
+import type { cacheSchema } from './schema/cache-schema.js'
 import type { dashboardOf } from './schema/dashboard-schema.js'
 import type {
   adminApiSchema,
@@ -21,8 +21,8 @@ import type { WorkloadIdentity } from './schema/identity-schema.js'
 import type { afterDisconnectSchema, ledgerOf } from './schema/ledger-schema.js'
 import type { LimitConfig, limitingOf } from './schema/limits-schema.js'
 import type { RecordConfig } from './schema/record-schema.js'
-import type { hedgeSchema, retrySchema } from './schema/route-schema.js'
-import type { Section } from './schema/section.js'
+import type { routeOf } from './schema/route-schema.js'
+import type { Immutable, Section } from './schema/section.js'
 import type { serverOf } from './schema/server-schema.js'
 import type {
   metricsOf,
@@ -84,16 +84,16 @@ export type LimitingConfig = Readonly<ReturnType<typeof limitingOf>>
 export type CacheConfig = Section<z.output<typeof cacheSchema>>
 
 /** The exact cache of a route. */
-export type RouteCacheConfig = Readonly<NonNullable<ReturnType<typeof routeCacheOf>>>
+export type RouteCacheConfig = NonNullable<RouteConfig['cache']>
 
 /** Marks for the caches of providers. */
-export type CacheControlConfig = Readonly<NonNullable<ReturnType<typeof cacheControlOf>>>
+export type CacheControlConfig = NonNullable<RouteConfig['cacheControl']>
 
 /** Retries of a request before its first content. */
-export type RetryConfig = Section<z.output<typeof retrySchema>>
+export type RetryConfig = RouteConfig['retry']
 
 /** A second request when the first content is late. */
-export type HedgeConfig = Section<z.output<typeof hedgeSchema>>
+export type HedgeConfig = NonNullable<RouteConfig['hedge']>
 
 /** Price and limits of a plan. */
 export interface PlanConfig {
@@ -181,72 +181,20 @@ export interface Snapshot {
   readonly waitingForRestart: readonly string[]
 }
 
-/** An upstream, and the model that is requested from it. */
-export interface TargetName {
-  readonly upstream: string
-  /** Null: the model that the client requested. */
-  readonly model: string | null
-}
+/** Which model ids go to which upstreams. */
+export type RouteConfig = Immutable<ReturnType<typeof routeOf>>
+
+/** An upstream, and the model that is requested from it; null: the model that the client requested. */
+export type TargetName = RouteConfig['fallback'][number]
 
 /** When a target is taken out of use because too many of its requests failed. */
-export interface AbortConfig {
-  /** Share of failures from which on it is taken out of use, above 0 to 1. */
-  readonly errorRate: number
-  /** Minimum requests in the window. */
-  readonly minRequests: number
-  readonly windowMs: number
-}
-
-/** One of the upstreams that share the requests of a route. */
-export interface TargetConfig extends TargetName {
-  /** Relative to the other targets; 0 receives no request. At least one target of a route is above 0. */
-  readonly weight: number
-  /** Null: it stays in use regardless of failures. */
-  readonly abort: AbortConfig | null
-}
+export type AbortConfig = NonNullable<RouteConfig['targets'][number]['abort']>
 
 /** Copies of some requests to another target, whose replies are dropped. */
-export interface ShadowConfig extends TargetName {
-  /** Of the requests of the route, 0 to 100. */
-  readonly percent: number
-  /** Maximum cost in a day of the calendar (UTC). */
-  readonly nanoUsdPerDay: number
-  /** Maximum number in progress. */
-  readonly concurrent: number
-}
+export type ShadowConfig = NonNullable<RouteConfig['shadow']>
 
 /** Conditions of a route; all must hold. Null: no condition. */
-export interface WhenConfig {
-  /** Labels that the key must have; empty: no condition. */
-  readonly labels: Readonly<Record<string, string>>
-  readonly images: boolean | null
-  readonly tools: boolean | null
-  readonly minPromptTokens: number | null
-  /** `PLUGIN.NAME` */
-  readonly plugin: string | null
-}
-
-/** Which model ids go to which upstreams. */
-export interface RouteConfig {
-  readonly match: { readonly model: string } | { readonly prefix: string }
-  /** Null: the route takes every request for its models. */
-  readonly when: WhenConfig | null
-  /** At least one. */
-  readonly targets: readonly TargetConfig[]
-  readonly sticky: 'none' | 'conversation' | 'key'
-  readonly balance: 'weighted' | 'least_latency'
-  /** Tried in order after the targets. */
-  readonly fallback: readonly TargetName[]
-  readonly retry: RetryConfig
-  /** Null: no hedging. */
-  readonly hedge: HedgeConfig | null
-  /** Null: no copies. */
-  readonly shadow: ShadowConfig | null
-  readonly cache: RouteCacheConfig | null
-  readonly cacheControl: CacheControlConfig | null
-  /** Names of guardrails, in order. */
-  readonly guardrails: readonly string[]
-}
+export type WhenConfig = NonNullable<RouteConfig['when']>
 
 /** A cloud that serves models of other vendors. */
 export type PlatformName = 'bedrock' | 'vertex' | 'azure'

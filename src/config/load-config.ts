@@ -26,7 +26,7 @@ import {
 } from './config-problem.js'
 import { resolveConfig } from './resolve-config.js'
 import { fileSchema } from './schema/config-file-schema.js'
-import { checkTranslatable } from './resolve-routes.js'
+import { checkTranslatable } from './check-routes.js'
 import { located, parseYaml } from './yaml.js'
 
 /** Variables by name, as in `process.env`. */

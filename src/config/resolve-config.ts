@@ -9,11 +9,12 @@ import type { Config, PlanConfig } from './config.js'
 import { checkLimits } from './check-limits.js'
 import type { Finding, Path, ReportFinding } from './config-problem.js'
 import { checkGuardrails, guardrailsOf, pluginsOf } from './resolve-guardrails.js'
-import { checkRoutes, routesOf } from './resolve-routes.js'
+import { checkRoutes } from './check-routes.js'
 import { checkDashboard, dashboardOf } from './schema/dashboard-schema.js'
 import { ledgerOf } from './schema/ledger-schema.js'
 import { amountsOf, limitingOf, limitOf } from './schema/limits-schema.js'
 import { fileSchema, type FileValues } from './schema/config-file-schema.js'
+import { routeOf } from './schema/route-schema.js'
 import { section } from './schema/section.js'
 import { checkRecord, recordOf } from './schema/record-schema.js'
 import { checkServer, serverOf, type ServerContext } from './schema/server-schema.js'
@@ -131,7 +132,7 @@ function configOf(
         upstreamOf({ name, values: upstream }, context, values.on_disconnect),
       ]),
     ),
-    routes: routesOf(values.routes),
+    routes: values.routes.map(routeOf),
     guardrails: guardrailsOf(values.guardrails),
     plans: plansOf(plans),
     limits: values.limits.map(limitOf),

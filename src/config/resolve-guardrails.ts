@@ -9,7 +9,7 @@ import { builtInRule } from '../policy/rules/built-in-rules.js'
 import { compileExpression, ExpressionError } from '../policy/rules/expressions.js'
 import type { GuardrailConfig, GuardrailSource, PluginConfig } from './guardrail-config.js'
 import type { Path, ReportFinding } from './config-problem.js'
-import { reportUnknown } from './resolve-routes.js'
+import { reportUnknown } from './check-routes.js'
 import type { FileValues } from './schema/config-file-schema.js'
 import type { GuardrailValues } from './schema/guardrails-schema.js'
 

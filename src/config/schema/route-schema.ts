@@ -1,10 +1,16 @@
 /**
  * The keys of a route: its models, its conditions, and the upstreams that may serve them.
- * Part of `config-file-schema.ts`; `resolve-routes.ts` checks and resolves the values.
+ * Part of `config-file-schema.ts`; `check-routes.ts` checks the values.
  */
 import { z } from 'zod'
-import { cacheControlSchema, routeCacheSchema } from './cache-schema.js'
+import {
+  cacheControlOf,
+  cacheControlSchema,
+  routeCacheOf,
+  routeCacheSchema,
+} from './cache-schema.js'
 import { guardrailNames, pluginHook } from './guardrails-schema.js'
+import { section, type Section } from './section.js'
 import { DAY_MS, modelText, name, share, text, whole } from './value-types.js'
 
 const upstreamName = name.describe('A name under `upstreams`.')
@@ -73,7 +79,7 @@ const when = z
   )
 
 /** `retry` of a route. */
-export const retrySchema = z
+const retrySchema = z
   .strictObject({
     attempts: whole(1, 10)
       .default(3)
@@ -100,7 +106,7 @@ export const retrySchema = z
   )
 
 /** `hedge` of a route. */
-export const hedgeSchema = z
+const hedgeSchema = z
   .strictObject({
     after_ms: whole(1, DAY_MS)
       .default(1_500)
@@ -145,7 +151,7 @@ const shadow = z
 
 /** `routes[]` */
 export const routeSchema = z.strictObject({
-  // The schema accepts an empty prefix; `resolve-routes.ts` refuses it with a better message.
+  // The schema accepts an empty prefix; `check-routes.ts` refuses it with a better message.
   prefix: z
     .string()
     .regex(/^[!-~]{0,256}$/, {
@@ -207,3 +213,70 @@ export const routeSchema = z.strictObject({
 
 /** The checked values of a route in the file's spelling. */
 export type RouteValues = z.output<typeof routeSchema>
+
+/** The resolved form; only for values without findings of `checkRoutes`. */
+export function routeOf(route: RouteValues) {
+  const { upstream, targets = [], retry, hedge } = route
+  return {
+    match: matchOf(route),
+    /** Null: the route takes every request for its models. */
+    when: whenOf(route.when),
+    /** At least one, with at least one weight above 0. */
+    targets: (upstream === undefined ? targets : [{ upstream, weight: 1 }]).map(targetOf),
+    sticky: route.sticky,
+    balance: route.balance,
+    /** Tried in order after the targets. */
+    fallback: route.fallback.map((target) => section(fallbackTarget, target)),
+    retry: retry === undefined ? NO_RETRY : section(retrySchema, retry),
+    /** Null: no hedging. */
+    hedge: hedge === undefined ? null : section(hedgeSchema, hedge),
+    /** Null: no copies. */
+    shadow: route.shadow === undefined ? null : shadowOf(route.shadow),
+    cache: routeCacheOf(route.cache),
+    cacheControl: cacheControlOf(route.cache_control),
+    /** Names of guardrails, in order. */
+    guardrails: route.guardrails,
+  }
+}
+
+const NO_RETRY: Section<z.output<typeof retrySchema>> = {
+  attempts: 1,
+  budget: 0,
+  maxWaitMs: 0,
+  nonIdempotent: false,
+}
+
+function matchOf({ model, prefix = '' }: RouteValues): { model: string } | { prefix: string } {
+  return model === undefined ? { prefix } : { model }
+}
+
+function targetOf(values: z.output<typeof target>) {
+  return {
+    ...section(fallbackTarget, values),
+    weight: values.weight,
+    /** Null: it stays in use regardless of failures. */
+    abort: values.abort === undefined ? null : abortOf(values.abort),
+  }
+}
+
+function abortOf(values: z.output<typeof abort>) {
+  const { windowSeconds, ...thresholds } = section(abort, values)
+  return { ...thresholds, windowMs: windowSeconds * 1_000 }
+}
+
+function shadowOf(values: z.output<typeof shadow>) {
+  const { usdPerDay, ...settings } = section(shadow, values)
+  return { ...settings, nanoUsdPerDay: Math.round(usdPerDay * 1e9) }
+}
+
+/** Null without conditions. */
+export function whenOf(values: z.output<typeof when> = {}) {
+  const { labels, ...others } = section(when, values)
+  const sorted = Object.entries(labels ?? {}).sort(([a], [b]) => (a < b ? -1 : 1))
+  if (sorted.length === 0 && Object.values(others).every((other) => other === null)) return null
+  return {
+    /** Labels that the key must have; empty: no condition. */
+    labels: Object.fromEntries(sorted),
+    ...others,
+  }
+}

@@ -12,7 +12,10 @@ type Settled<Value> = undefined extends Value
   ? Immutable<Exclude<Value, undefined>> | null
   : Immutable<Value>
 
-type Immutable<Value> = Value extends readonly (infer Item)[] ? readonly Item[] : Value
+/** The value, and everything in it, as readonly. */
+export type Immutable<Value> = Value extends object
+  ? { readonly [Name in keyof Value]: Immutable<Value[Name]> }
+  : Value
 
 /** The resolved form of a section with these values. Keys below its own keys are not renamed. */
 export type Section<Values> = {

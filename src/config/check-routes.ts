@@ -1,22 +1,7 @@
-/**
- * Checks the rules of routes that span several keys, and resolves their values. The schema is in
- * `route-schema.ts`.
- */
-import type {
-  RetryConfig,
-  RouteConfig,
-  ShadowConfig,
-  TargetConfig,
-  WhenConfig,
-  Catalogue,
-  Config,
-  DialectChoice,
-  TargetName,
-} from './config.js'
+/** Checks the rules of routes that span several keys. The schema is in `route-schema.ts`. */
+import type { RouteConfig, Catalogue, Config, DialectChoice, TargetName } from './config.js'
 import { nearest, type Path, type ReportFinding, type Finding } from './config-problem.js'
-import { cacheControlOf, routeCacheOf } from './schema/cache-schema.js'
-import { hedgeSchema, retrySchema, type RouteValues } from './schema/route-schema.js'
-import { section } from './schema/section.js'
+import { whenOf, type RouteValues } from './schema/route-schema.js'
 
 /** Reports problems of the routes; `upstreams` are the names in the file. */
 export function checkRoutes(
@@ -128,75 +113,6 @@ function staysInUse({ weight, abort }: NonNullable<RouteValues['targets']>[numbe
 
 function identityOf(target: { upstream: string; model?: string | undefined }): string {
   return `${target.upstream} ${target.model ?? ''}`
-}
-
-/** Only for values without findings of `checkRoutes`. */
-export function routesOf(routes: readonly RouteValues[]): RouteConfig[] {
-  return routes.map((route) => {
-    const { retry, hedge } = route
-    return {
-      match: route.model === undefined ? { prefix: route.prefix ?? '' } : { model: route.model },
-      when: whenOf(route.when),
-      targets: targetsOf(route),
-      sticky: route.sticky,
-      balance: route.balance,
-      fallback: route.fallback.map(({ upstream, model }) => ({ upstream, model: model ?? null })),
-      retry: retry === undefined ? NO_RETRY : section(retrySchema, retry),
-      hedge: hedge === undefined ? null : section(hedgeSchema, hedge),
-      shadow: shadowOf(route.shadow),
-      cache: routeCacheOf(route.cache),
-      cacheControl: cacheControlOf(route.cache_control),
-      guardrails: route.guardrails,
-    }
-  })
-}
-
-const NO_RETRY: RetryConfig = { attempts: 1, budget: 0, maxWaitMs: 0, nonIdempotent: false }
-
-function targetsOf({ upstream, targets = [] }: RouteValues): TargetConfig[] {
-  if (upstream !== undefined) return [{ upstream, model: null, weight: 1, abort: null }]
-  return targets.map((target) => ({
-    upstream: target.upstream,
-    model: target.model ?? null,
-    weight: target.weight,
-    abort: abortOf(target.abort),
-  }))
-}
-
-function abortOf(
-  abort: NonNullable<RouteValues['targets']>[number]['abort'],
-): TargetConfig['abort'] {
-  if (abort === undefined) return null
-  const { error_rate: errorRate, min_requests: minRequests, window_seconds: seconds } = abort
-  return { errorRate, minRequests, windowMs: seconds * 1_000 }
-}
-
-function shadowOf(shadow: RouteValues['shadow']): ShadowConfig | null {
-  if (shadow === undefined) return null
-  const { upstream, model = null, percent, concurrent } = shadow
-  return {
-    upstream,
-    model,
-    percent,
-    nanoUsdPerDay: Math.round(shadow.usd_per_day * 1e9),
-    concurrent,
-  }
-}
-
-/** Null without conditions. */
-function whenOf(when: RouteValues['when']): WhenConfig | null {
-  const labels = Object.entries(when?.labels ?? {}).sort(([a], [b]) => (a < b ? -1 : 1))
-  const conditions = {
-    labels: Object.fromEntries(labels),
-    images: when?.images ?? null,
-    tools: when?.tools ?? null,
-    minPromptTokens: when?.min_prompt_tokens ?? null,
-    plugin: when?.plugin ?? null,
-  }
-  const { images, tools, minPromptTokens, plugin } = conditions
-  const isAny = images === null && tools === null && minPromptTokens === null && plugin === null
-  const isEmpty = labels.length === 0 && isAny
-  return isEmpty ? null : conditions
 }
 
 /** Dialects without embeddings, as in `wireFor` of formats/index.ts. */
