@@ -89,10 +89,10 @@ function timeLeftMs({ candidate }: CandidateTurn, { exchange, timeoutMs }: Retri
  * have executed the request, so the next target only if the request may be repeated. `never`: the client gets
  * the error.
  */
-type Reaction = 'retry' | 'next' | 'if_repeatable' | 'never'
+export type Reaction = 'retry' | 'next' | 'if_repeatable' | 'never'
 
 /** The properties of an attempt that ended before its first content. */
-type Failure = Pick<
+export type Failure = Pick<
   AttemptResult,
   'status' | 'wasSent' | 'wasFullySent' | 'hasReplied' | 'isStreamed'
 >
