@@ -24,7 +24,8 @@ import type { Exchange } from './client-exchange.js'
 import type { Call, KeepReply } from './phases/receive.js'
 import { sent, type Delivery } from './phases/relay.js'
 import { withinTime } from './reasoning/escrow.js'
-import { turn, LARGE_BYTES } from './streams/in-turns.js'
+import { turn } from './streams/in-turns.js'
+import { LARGE_BYTES } from './streams/join-chunks.js'
 
 /** The current settings. */
 interface StoredResponsesSettings {

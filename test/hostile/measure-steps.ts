@@ -14,7 +14,7 @@ import {
   renderSteps,
   type Rendered,
 } from '../../src/gateway/attempts/render-for-upstream.js'
-import { joinChunks, LARGE_BYTES } from '../../src/gateway/streams/in-turns.js'
+import { joinChunks, LARGE_BYTES } from '../../src/gateway/streams/join-chunks.js'
 import { callFrom, type Call } from '../../src/gateway/phases/receive.js'
 import type { Message } from '../../src/formats/chat/request.js'
 import { turnOf, TurnNames } from '../../src/gateway/reasoning/name-turns.js'

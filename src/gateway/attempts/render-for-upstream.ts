@@ -19,7 +19,7 @@ import { splice, type Edit } from '../../formats/wire/json/splice.js'
 import { jsonSteps, largeEdit, writeJson } from '../../formats/wire/json/write-json.js'
 import { atOnce, type Steps } from '../../formats/wire/steps.js'
 import type { Call } from '../phases/receive.js'
-import { LARGE_BYTES } from '../streams/in-turns.js'
+import { LARGE_BYTES } from '../streams/join-chunks.js'
 import { applyQuirks, quirkEdits } from '../upstreams/apply-quirks.js'
 
 /** The upstream and its model that a request is rendered for. */

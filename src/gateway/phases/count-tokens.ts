@@ -29,7 +29,7 @@ import {
 import { sent } from './relay.js'
 import { replyHeaders } from './reply-headers.js'
 import type { Settlement } from './settle.js'
-import { joinChunks } from '../streams/in-turns.js'
+import { joinChunks } from '../streams/join-chunks.js'
 import { provisionalEntry } from '../charges/provisional-entry.js'
 
 /** Maximum number of reply bytes that are read; a count has a few hundred bytes. */

@@ -32,7 +32,8 @@ import type { HeldMemory } from '../body-memory.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Target } from '../generation.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
-import { inTurns, turn, LARGE_BYTES } from '../streams/in-turns.js'
+import { inTurns, turn } from '../streams/in-turns.js'
+import { LARGE_BYTES } from '../streams/join-chunks.js'
 import { RequestTransform } from '../streams/request-transform.js'
 
 /**

@@ -10,7 +10,7 @@ import type { UpstreamCodec } from '../../formats/dialect.js'
 import { newFramer } from '../../formats/wire/aws/event-stream.js'
 import { stringifyExact } from '../../formats/wire/json/exact-numbers.js'
 import { parseReply } from '../../formats/wire/json/parse-body.js'
-import { joinChunks } from '../streams/in-turns.js'
+import { joinChunks } from '../streams/join-chunks.js'
 
 /** Maximum number of text characters in one attribute. */
 const MAX_CHARS = 65_536

@@ -2,7 +2,7 @@
  * Passes the chunks of an upstream's reply to the client's stream, and pauses the upstream while that stream
  * is full. Streams that arrive fast share the turns of the event loop, so that they delay no other request.
  */
-import { joinChunks } from './in-turns.js'
+import { joinChunks } from './join-chunks.js'
 import type { ReplyTransform } from './reply-transform.js'
 
 /** The upstream is paused while this number of bytes waits. */

@@ -1,13 +1,11 @@
 /**
- * Joins the chunks of a body, and runs long work in several turns of the event loop, so that other requests
- * are served between them. All long work of the process shares one queue: each iteration of the event loop
- * runs one turn at most, for any number of large bodies.
+ * Runs long work in several turns of the event loop, so that other requests are served between them. All long
+ * work of the process shares one queue: each iteration of the event loop runs one turn at most, for any
+ * number of large bodies.
  */
 import type { Steps } from '../../formats/wire/steps.js'
 import { TurnQueue } from '../../store/turn-queue.js'
 
-/** Each pass over a larger body takes milliseconds, so it is processed in several turns of the event loop. */
-export const LARGE_BYTES = 256 * 1024
 /** Bytes that are copied in one step. */
 const STEP_BYTES = 4 * 1024 * 1024
 /** Characters that are encoded in one step. */
@@ -42,13 +40,7 @@ export function* encodedText(text: string, size: number): Steps<Buffer> {
   return bytes
 }
 
-/** All chunks as one buffer. A single chunk, the usual case, is returned without a copy. */
-export function joinChunks(chunks: readonly Buffer[]): Buffer {
-  const [only] = chunks
-  return only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks)
-}
-
-/** The same for a large body, in steps; empties the list, so that each chunk can be freed. */
+/** All chunks as one buffer; empties the list, so that each chunk can be freed. */
 export function* joinedSteps(chunks: Buffer[]): Steps<Buffer> {
   const bytes = Buffer.allocUnsafe(chunks.reduce((sum, chunk) => sum + chunk.length, 0))
   let at = 0

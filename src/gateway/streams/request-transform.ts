@@ -3,7 +3,7 @@
  * body is buffered, so that a framing error at its end reaches no upstream and a second attempt is possible.
  */
 import { Transform, type TransformCallback } from 'node:stream'
-import { joinChunks } from './in-turns.js'
+import { joinChunks } from './join-chunks.js'
 
 /** The checks of a body. Both functions throw to refuse it. */
 interface RequestSteps<T> {
