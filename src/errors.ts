@@ -212,6 +212,11 @@ export function gatewayError(error: WireError, cause?: unknown): GatewayError {
   return new GatewayError(kind, message, cause === undefined ? fields : { ...fields, cause })
 }
 
+/** A value of a request that is not accepted; `param` is its field or path. */
+export function malformed(message: string, param = ''): GatewayError {
+  return new GatewayError('malformed_request', message, param === '' ? {} : { param })
+}
+
 /** The properties of the kind. */
 export function rowOf(kind: ErrorKind): ErrorRow {
   return ERRORS[kind]

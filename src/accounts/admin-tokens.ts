@@ -1,12 +1,12 @@
 /**
  * Tokens of the admin API: their scopes, creation and revocation, for the API and the command line.
  */
-import type { GatewayError } from '../errors.js'
+import { malformed, type GatewayError } from '../errors.js'
 import type { JsonObject } from '../formats/chat/json.js'
 import type { AdminToken } from '../store/admin-tokens.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import type { Store } from '../store/store.js'
-import { refused, unforeseen, type Sources } from './change-accounts.js'
+import { unforeseen, type Sources } from './change-accounts.js'
 import { digestOf, newAdminSecret, randomBase62 } from './key-secret.js'
 import { checkedName } from './keys.js'
 
@@ -90,15 +90,15 @@ export async function createAdminToken(
 /** The scopes in the order of `SCOPES`. Throws `malformed_request`. */
 function checkedScopes(scopes: readonly string[], hasAccount: boolean): Scope[] {
   if (scopes.length === 0) {
-    throw refused(`a token needs at least one scope: ${SCOPES.join(', ')}`, 'scopes')
+    throw malformed(`a token needs at least one scope: ${SCOPES.join(', ')}`, 'scopes')
   }
   const unknown = scopes.find((scope) => !SCOPES.some((known) => known === scope))
   if (unknown !== undefined) {
     const shown = unknown.slice(0, 100)
-    throw refused(`there is no scope "${shown}": use ${SCOPES.join(', ')}`, 'scopes')
+    throw malformed(`there is no scope "${shown}": use ${SCOPES.join(', ')}`, 'scopes')
   }
   if (hasAccount && scopes.some((scope) => scope.startsWith('config:'))) {
-    throw refused(
+    throw malformed(
       'a token with an account cannot have config:read or config:write: the configuration belongs to no account',
       'scopes',
     )
@@ -112,7 +112,7 @@ function checkedExpiry(expiresAtMs: number | undefined, nowMs: number): number {
   // A minute of grace for clients that add 366 days to their own clock.
   const mostMs = nowMs + TOKEN_DAYS.most * DAY_MS + 60_000
   if (expiresAtMs > nowMs && expiresAtMs <= mostMs) return expiresAtMs
-  throw refused(
+  throw malformed(
     `a token expires in the future, at most ${TOKEN_DAYS.most} days from now`,
     'expires_at',
   )
@@ -167,7 +167,7 @@ export function tokenFields(token: AdminToken, account: string | null): JsonObje
 
 /** There is no token with this id. */
 export function noToken(): GatewayError {
-  return refused(
+  return malformed(
     "there is no live token with this id: 'sluice admin-tokens list' shows all",
     'token',
   )

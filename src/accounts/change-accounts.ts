@@ -1,5 +1,5 @@
 /** Operations on accounts, for the dashboard and the command line. `keys.ts` creates their keys. */
-import { GatewayError } from '../errors.js'
+import { GatewayError, malformed } from '../errors.js'
 import type { AuditEntriesOf, AuditEntry } from '../store/audit-trail.js'
 import type { AccountConflict } from '../store/account-changes.js'
 import type { AccountOutcome, Store } from '../store/store.js'
@@ -66,7 +66,7 @@ export async function createAccount(
   { now = Date.now, random, hash = hashPassword, audit = () => [] }: CreateAccountOptions = {},
 ): Promise<CreatedAccount> {
   const email = newAccount.email === undefined ? null : checkedEmail(newAccount.email)
-  if (newAccount.name === undefined && email === null) throw refused('give it a name', 'name')
+  if (newAccount.name === undefined && email === null) throw malformed('give it a name', 'name')
   const { plan, parentId } = newAccount
   const id = `acc_${randomBase62(16, random)}`
   const known = email === null ? null : await store.users.byEmail(email)
@@ -134,24 +134,24 @@ async function create(
 }
 
 function emailTaken(): GatewayError {
-  return refused('an account with this e-mail exists', 'email')
+  return malformed('an account with this e-mail exists', 'email')
 }
 
 /** The error of a rule that refused a change of an account (`store/account-changes.ts`). */
 export function conflictError(conflict: AccountConflict): GatewayError {
   switch (conflict) {
     case 'name_taken':
-      return refused('The name is taken: choose another one', 'name')
+      return malformed('The name is taken: choose another one', 'name')
     case 'no_parent':
-      return refused('There is no account with this name: name an existing parent', 'parent')
+      return malformed('There is no account with this name: name an existing parent', 'parent')
     case 'parent_loop':
-      return refused('The parent is the account itself or below it: name another one', 'parent')
+      return malformed('The parent is the account itself or below it: name another one', 'parent')
     case 'too_deep':
-      return refused(`A tree of accounts has at most ${MAX_LEVELS} levels`, 'parent')
+      return malformed(`A tree of accounts has at most ${MAX_LEVELS} levels`, 'parent')
     case 'has_children':
-      return refused('The account has accounts below it: move or remove them first', 'account')
+      return malformed('The account has accounts below it: move or remove them first', 'account')
     case 'no_user':
-      return refused('There is no user with this e-mail address', 'email')
+      return malformed('There is no user with this e-mail address', 'email')
     case 'bad_name':
     case 'id_taken':
     case 'account_full':
@@ -164,7 +164,7 @@ export function conflictError(conflict: AccountConflict): GatewayError {
 /** The name of an account. Throws `malformed_request`. */
 function checkedAccountName(name: string): string {
   if (ACCOUNT_NAME.test(name)) return name
-  throw refused(
+  throw malformed(
     "An account's name has 1 to 63 characters of a-z, 0-9 and '-', and '-' is neither first nor last",
     'name',
   )
@@ -248,7 +248,7 @@ export async function setDisabled(
 /** The name of a plan of the configuration. Throws `malformed_request` that names the plans. */
 export function checkedPlan(name: string, plans: Plans): PlanName {
   if (isPlanOf(plans, name)) return name
-  throw refused(`There is no plan '${name}': use ${plansText(plans)}`, 'plan')
+  throw malformed(`There is no plan '${name}': use ${plansText(plans)}`, 'plan')
 }
 
 /** `starter, pro or max`. */
@@ -268,10 +268,10 @@ export function isEmail(text: string): boolean {
 export function checkedEmail(text: string): string {
   const email = text.trim().toLowerCase()
   if (email.length > MAX_EMAIL) {
-    throw refused(`An e-mail address has at most ${MAX_EMAIL} characters`, 'email')
+    throw malformed(`An e-mail address has at most ${MAX_EMAIL} characters`, 'email')
   }
   if (!EMAIL.test(email))
-    throw refused('This is not an e-mail address, such as team@example.com', 'email')
+    throw malformed('This is not an e-mail address, such as team@example.com', 'email')
   return email
 }
 
@@ -282,10 +282,5 @@ export function unforeseen(kind: string, outcome: string): GatewayError {
 
 /** The account does not exist. */
 export function noAccount(): GatewayError {
-  return refused('there is no such account', 'account')
-}
-
-/** A value that is not accepted; `param` names the field. */
-export function refused(message: string, param: string): GatewayError {
-  return new GatewayError('malformed_request', message, { param })
+  return malformed('there is no such account', 'account')
 }

@@ -1,10 +1,9 @@
 /** Creates and finds denials of workload identities, with their audit entries. */
-import { GatewayError } from '../errors.js'
+import { malformed } from '../errors.js'
 import type { JsonObject } from '../formats/chat/json.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import type { Denial, DenialSubject } from '../store/denials.js'
 import type { Page, Store } from '../store/store.js'
-import { refused } from './change-accounts.js'
 import { randomBase62 } from './key-secret.js'
 
 /** Longer values of `sub` and `jti` cannot be denied. */
@@ -24,19 +23,19 @@ export async function denyIdentity(
   { identity, sub, jti, reason, expiresAtMs }: NewDenial,
   audit: (made: Denial) => readonly AuditEntry[] = () => [],
 ): Promise<Denial> {
-  if ((sub === null) === (jti === null)) throw refused('Set exactly one of sub and jti.', 'sub')
+  if ((sub === null) === (jti === null)) throw malformed('Set exactly one of sub and jti.', 'sub')
   const [field, value] = sub === null ? ['jti', jti ?? ''] : ['sub', sub]
   if (value === '' || value.length > MAX_DENIED_CHARS) {
-    throw refused(`${field} must have 1 to ${MAX_DENIED_CHARS} characters.`, field)
+    throw malformed(`${field} must have 1 to ${MAX_DENIED_CHARS} characters.`, field)
   }
   if (reason.length > MAX_REASON) {
-    throw refused(`reason must have at most ${MAX_REASON} characters.`, 'reason')
+    throw malformed(`reason must have at most ${MAX_REASON} characters.`, 'reason')
   }
   const id = `den_${randomBase62(16)}`
   const denial = { id, identity, sub, jti, reason, expiresAtMs, createdAtMs: Date.now() }
   if ((await store.denials.create(denial, audit(denial))) === 'created') return denial
   const message = 'The store has its maximum of denials: remove those that are no longer needed.'
-  throw new GatewayError('malformed_request', message)
+  throw malformed(message)
 }
 
 /** All denials of the `sub` or the `jti`, expired ones included. */

@@ -1,9 +1,9 @@
 /** Creates, rotates and revokes API keys. */
-import { GatewayError } from '../errors.js'
+import { GatewayError, malformed } from '../errors.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import type { Store } from '../store/store.js'
 import type { Account, ApiKey, KeyLimits, PlanName, KeyReference } from './account.js'
-import { noAccount, refused, unforeseen, type Sources } from './change-accounts.js'
+import { noAccount, unforeseen, type Sources } from './change-accounts.js'
 import { digestOf, newSecret, randomBase62, shownParts } from './key-secret.js'
 import { checkedLabels, NO_LABELS, type Labels } from './labels.js'
 import { MAX_KEY_NAME, numberedKeyNames } from './names.js'
@@ -112,11 +112,11 @@ export function checkedName(text: string): string {
   const name = text.trim()
   const length = Array.from(name).length
   if (length < 1 || length > MAX_KEY_NAME) {
-    throw refused(`a key's name has 1 to ${MAX_KEY_NAME} characters`, 'name')
+    throw malformed(`a key's name has 1 to ${MAX_KEY_NAME} characters`, 'name')
   }
   // Terminals and pages show the name: no control characters, and no characters that reorder text.
   if (/[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/u.test(name)) {
-    throw refused("a key's name has no control characters", 'name')
+    throw malformed("a key's name has no control characters", 'name')
   }
   return name
 }
@@ -214,7 +214,7 @@ export async function rotateKey(rotation: Rotation): Promise<Rotated> {
   const { store, plans, account, old, overlapMs, now, audit, createdBy } = rotation
   const nowMs = now()
   if (old.revokedAtMs !== undefined || (old.expiresAtMs ?? nowMs + 1) <= nowMs) {
-    throw new GatewayError('malformed_request', 'This key no longer works. Create a new one.')
+    throw malformed('This key no longer works. Create a new one.')
   }
   const maxKeys = maxKeysOf(plans, account.plan)
   const raisedPlans = { ...plans, [account.plan]: { priceUsd: 0, maxKeys: maxKeys + 1 } }
@@ -291,6 +291,6 @@ export async function revokeKey(
   { now = Date.now, audit = [] }: RevokeOptions = {},
 ): Promise<void> {
   if (!(await store.revokeKey(key, now(), audit))) {
-    throw refused('the account has no key with this id', 'key')
+    throw malformed('the account has no key with this id', 'key')
   }
 }

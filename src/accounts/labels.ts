@@ -3,7 +3,7 @@
  * priorities and sums use. A label is not a permission: account holders choose the labels of their keys in
  * the dashboard.
  */
-import { GatewayError } from '../errors.js'
+import { malformed } from '../errors.js'
 
 /** Values by name. */
 export type Labels = Readonly<Record<string, string>>
@@ -23,18 +23,18 @@ export const NO_LABELS: Labels = Object.freeze({})
 export function checkedLabels(labels: Labels): Labels {
   const entries = Object.entries(labels)
   if (entries.length > MAX_LABELS) {
-    throw refused(`A key has at most ${MAX_LABELS} labels.`, 'labels')
+    throw malformed(`A key has at most ${MAX_LABELS} labels.`, 'labels')
   }
   for (const [name, value] of entries) {
     if (!LABEL_NAME.test(name)) {
-      throw refused(
+      throw malformed(
         "The name of a label has 1 to 32 characters of a-z, 0-9, '_', '.' and '-'.",
         'labels',
       )
     }
     if (!LABEL_VALUE.test(value)) {
       const rule = 'must have 1 to 64 printable ASCII characters without spaces and commas'
-      throw refused(`The value of label "${name}" ${rule}.`, `labels.${name}`)
+      throw malformed(`The value of label "${name}" ${rule}.`, `labels.${name}`)
     }
   }
   entries.sort(([a], [b]) => (a < b ? -1 : 1))
@@ -47,8 +47,4 @@ export function labelsText(labels: Labels): string | null {
     .map(([name, value]) => `${name}=${value}`)
     .join(' ')
   return text === '' ? null : text
-}
-
-function refused(message: string, param: string): GatewayError {
-  return new GatewayError('malformed_request', message, { param })
 }

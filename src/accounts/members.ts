@@ -1,8 +1,9 @@
 /** Creates users, and makes them members of accounts; for the dashboard and the command line. */
+import { malformed } from '../errors.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import type { Store } from '../store/store.js'
 import type { Account, AccountRole, Member, User } from './account.js'
-import { checkedEmail, conflictError, noAccount, refused, type Sources } from './change-accounts.js'
+import { checkedEmail, conflictError, noAccount, type Sources } from './change-accounts.js'
 import { randomBase62 } from './key-secret.js'
 import { hashPassword, newPassword } from './password.js'
 
@@ -37,7 +38,7 @@ export async function createUser(
   }
   const outcome = await store.users.create(user, audit(user))
   if (outcome === 'created') return { user, generatedPassword }
-  throw refused('a user with this e-mail exists', 'email')
+  throw malformed('a user with this e-mail exists', 'email')
 }
 
 /** The user with the address; a new one, without a password, if there is none. */

@@ -3,7 +3,7 @@
  * 24 ms; the gateway uses `password-queue.ts`.
  */
 import { hashSync, verifySync, type Options } from '@node-rs/argon2'
-import { GatewayError } from '../errors.js'
+import { malformed } from '../errors.js'
 import { isCommonPassword } from './common-passwords.js'
 import { randomBase62, type RandomBytes } from './key-secret.js'
 
@@ -22,13 +22,13 @@ const MAX_BYTES = 1024
  */
 export function assertPassword(password: string): void {
   if (Buffer.byteLength(password) > MAX_BYTES) {
-    throw refused(`the password must be at most ${MAX_BYTES} bytes long`)
+    throw malformed(`the password must be at most ${MAX_BYTES} bytes long`, 'password')
   }
   if (Array.from(password).length < MIN_CHARACTERS) {
-    throw refused(`the password must have at least ${MIN_CHARACTERS} characters`)
+    throw malformed(`the password must have at least ${MIN_CHARACTERS} characters`, 'password')
   }
   if (isCommonPassword(password)) {
-    throw refused('this password is too common: choose another')
+    throw malformed('this password is too common: choose another', 'password')
   }
 }
 
@@ -59,8 +59,4 @@ export function isPassword(passwordHash: string, password: string): boolean {
 /** Twenty base62 characters: 119 bits, for a password manager. */
 export function newPassword(random?: RandomBytes): string {
   return randomBase62(20, random)
-}
-
-function refused(message: string): GatewayError {
-  return new GatewayError('malformed_request', message, { param: 'password' })
 }

@@ -1,6 +1,7 @@
 /** Directives in a prompt to the emulator: `[[words: 50]]`, `[[pace: 20]]`, `[[fault: cut bytes=120]]`. */
 import type { JsonObject } from '../formats/chat/json.js'
-import { faultOf, malformed, type Fault } from './faults/fault-table.js'
+import { malformed } from '../errors.js'
+import { faultOf, type Fault } from './faults/fault-table.js'
 
 /** The directives of a prompt, and the prompt without them. */
 interface Directions {

@@ -2,7 +2,7 @@
  * The script of faults and replays for coming requests. Entries are matched in order.
  */
 import type { ServerResponse } from 'node:http'
-import { GatewayError } from '../../errors.js'
+import { GatewayError, malformed } from '../../errors.js'
 import {
   arrayOf,
   isObject,
@@ -79,7 +79,7 @@ export class Script {
  */
 function scriptEntryOf(value: JsonValue | undefined): ScriptEntry {
   if (!isObject(value)) {
-    throw new GatewayError('malformed_request', 'The body must be a JSON object with a fault')
+    throw malformed('The body must be a JSON object with a fault')
   }
   const faults = (Array.isArray(value.fault) ? value.fault : [value.fault]).map(faultOf)
   const times = numberOf(value.times)

@@ -2,7 +2,7 @@
  * The table of faults, and how to parse them from a program, over HTTP and from a prompt. `content-faults.ts`
  * and `delay-and-cut-faults.ts` apply them.
  */
-import { GatewayError } from '../../errors.js'
+import { malformed } from '../../errors.js'
 import { isObject, stringOf } from '../../formats/chat/json.js'
 import type { JsonValue } from '../../formats/chat/json.js'
 
@@ -152,9 +152,4 @@ function fieldOf(
     throw malformed(`fault field 'code' must be a status from 200 to 599, not ${number}`)
   }
   return number
-}
-
-/** A request that the emulator refuses. */
-export function malformed(message: string): GatewayError {
-  return new GatewayError('malformed_request', message)
 }

@@ -6,7 +6,7 @@ import { generationFields } from '../../config/config.js'
 import type { ConfigSource } from '../../config/generations/config-source.js'
 import type { GenerationRecord } from '../../config/generations/history.js'
 import type { ConfigControl, RollbackRequest } from '../../dashboard/server/config-control.js'
-import { GatewayError } from '../../errors.js'
+import { GatewayError, malformed } from '../../errors.js'
 import { isObject, type JsonObject } from '../../formats/chat/json.js'
 import type { Logger } from '../../observe/log.js'
 import { localConfigControl, ROLLBACK_FAILED, generationList } from './answer-control-requests.js'
@@ -105,10 +105,6 @@ function textOf(value: JsonObject, key: string, maxChars: number): string {
     throw malformed(`"${key}" must be one line of at most ${maxChars} characters.`)
   }
   return text.trim()
-}
-
-function malformed(message: string): GatewayError {
-  return new GatewayError('malformed_request', message)
 }
 
 /** The page `/generations` of the ops port. */

@@ -4,7 +4,7 @@
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
-import { GatewayError, gatewayError, rowOf, type ErrorKind } from '../../../errors.js'
+import { GatewayError, gatewayError, malformed, rowOf } from '../../../errors.js'
 import { parseObject } from '../../../formats/wire/json/parse-body.js'
 import { errorBody } from '../../../formats/wire/openai/error-body.js'
 import { headerOf, hostOf, type HttpRequest, type HttpResponse } from '../../../http/message.js'
@@ -198,7 +198,10 @@ function patternOf(path: string): string {
 }
 
 function signedOut(): GatewayError {
-  return refused('unauthenticated', 'You are not signed in, or the session has ended. Sign in.')
+  return new GatewayError(
+    'unauthenticated',
+    'You are not signed in, or the session has ended. Sign in.',
+  )
 }
 
 /** A route without a policy decides about nothing. */
@@ -227,7 +230,7 @@ function assertSameOrigin(route: Route, req: HttpRequest, publicUrl: string | nu
   const isOwn = origin !== null && (origin === publicUrl || hostIn(origin) === own)
   if (!isOwn) throw elsewhere()
   if (route.method !== 'DELETE' && !isJson(headerOf(req, 'content-type'))) {
-    throw refused('forbidden', 'The content-type header must be application/json.')
+    throw new GatewayError('forbidden', 'The content-type header must be application/json.')
   }
   return origin
 }
@@ -242,23 +245,19 @@ function isJson(type: string | undefined): boolean {
 }
 
 function elsewhere(): GatewayError {
-  return refused('forbidden', 'The request does not come from a page of this dashboard.')
+  return new GatewayError('forbidden', 'The request does not come from a page of this dashboard.')
 }
 
 function assertToken(req: HttpRequest, session: Session | null): void {
   const received = digest(headerOf(req, 'x-sluice-csrf') ?? '')
   if (session === null || !timingSafeEqual(received, digest(session.csrf))) {
-    throw refused('forbidden', 'The page is out of date. Reload it.')
+    throw new GatewayError('forbidden', 'The page is out of date. Reload it.')
   }
 }
 
 /** Hashes to a fixed length, as `timingSafeEqual` requires. */
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest()
-}
-
-function refused(kind: ErrorKind, message: string): GatewayError {
-  return new GatewayError(kind, message)
 }
 
 function headersOf(requestId: string): string[] {
@@ -370,8 +369,4 @@ function parsed(schema: z.ZodType, value: unknown, where: string): unknown {
 /** A client's field name, shortened and escaped for an error message. */
 function clippedName(name: string): string {
   return name.replaceAll(/[^\w.[\]-]/g, '?').slice(0, 64)
-}
-
-function malformed(message: string, param: string): GatewayError {
-  return new GatewayError('malformed_request', message, param === '' ? {} : { param })
 }

@@ -2,12 +2,12 @@
  * Checks of request fields. Each throws `malformed_request` with the path and the rule if the value breaks
  * it. `refused` is the error of a valid field that an upstream cannot express.
  */
-import { GatewayError } from '../../../errors.js'
+import { GatewayError, malformed } from '../../../errors.js'
 import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
 
 /** Throws `GatewayError(malformed_request)`: the path is its `param` and begins the message. */
 export function refuse(path: string, rule: string): never {
-  throw new GatewayError('malformed_request', `${path} ${rule}`, { param: path })
+  throw malformed(`${path} ${rule}`, path)
 }
 
 /**
@@ -97,9 +97,4 @@ export function finiteObject(value: unknown, path: string): JsonObject {
     }
   }
   return root
-}
-
-/** `param` is the path of the malformed value. */
-export function malformed(message: string, param = ''): GatewayError {
-  return new GatewayError('malformed_request', message, param === '' ? {} : { param })
 }

@@ -2,9 +2,8 @@
  * Scans the structure of a body completely: checks the limits, and finds the error of a malformed body. The
  * contents of strings and numbers are checked by `JSON.parse`.
  */
-import type { GatewayError } from '../../../errors.js'
+import { malformed, type GatewayError } from '../../../errors.js'
 import type { Steps } from '../steps.js'
-import { malformed } from './check-fields.js'
 import { DATA_BYTES, isInlineData, type Range } from './long-strings.js'
 import type { ScanResult, Member } from './quick-scan.js'
 
@@ -268,7 +267,7 @@ export class FullScan implements ScannedBody {
     const path = this.path()
     const location = path === '' ? '' : ` ${relation} ${path}`
     const message = `The body is not valid JSON: expected ${expected}${location}, at byte ${this.at}`
-    return path === '' ? malformed(message) : malformed(message, path)
+    return malformed(message, path)
   }
 
   private path(): string {

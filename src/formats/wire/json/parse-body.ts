@@ -4,12 +4,12 @@
  * the error.
  */
 import { isAscii, isUtf8 } from 'node:buffer'
+import { malformed } from '../../../errors.js'
 import { isObject } from '../../chat/json.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
 import { markToolNumbers, parseExact } from './exact-numbers.js'
 import { quickScan, type ScanResult, type Member } from './quick-scan.js'
 import { putData, withoutData } from './long-strings.js'
-import { malformed } from './check-fields.js'
 import { parseOrNull, FullScan, type ScanOptions } from './full-scan.js'
 import { atOnce, type Steps } from '../steps.js'
 

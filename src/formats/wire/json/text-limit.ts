@@ -3,7 +3,7 @@
  * complete: scanning 31 MB would delay other requests. The count is a lower bound.
  */
 import { isAscii } from 'node:buffer'
-import { malformed } from './check-fields.js'
+import { malformed } from '../../../errors.js'
 import { DATA_BYTES } from './long-strings.js'
 
 const LAST_ASCII = 127
