@@ -5,7 +5,6 @@
 import type { KeyLimits, PlanName } from '../accounts/account.js'
 import type { ModelFacts, ModelPrice } from '../formats/chat/model-facts.js'
 import type { DialectName } from '../formats/dialect.js'
-import type { GuardrailConfig, PluginConfig } from './guardrail-config.js'
 import type { cacheSchema } from './schema/cache-schema.js'
 import type { dashboardOf } from './schema/dashboard-schema.js'
 import type {
@@ -17,6 +16,7 @@ import type {
   onLossSchema,
   responsesSchema,
 } from './schema/small-sections-schema.js'
+import type { GuardrailConfig } from './schema/guardrails-schema.js'
 import type { WorkloadIdentity } from './schema/identity-schema.js'
 import type { afterDisconnectSchema, ledgerOf } from './schema/ledger-schema.js'
 import type { LimitConfig, limitingOf } from './schema/limits-schema.js'
@@ -104,7 +104,17 @@ export interface PlanConfig {
   readonly limits: KeyLimits
 }
 
-export type { LimitConfig, PluginConfig }
+export type { LimitConfig }
+
+/** A module of the operator. */
+export interface PluginConfig {
+  /** Its file, and the files that it imports by relative paths, directly or not. */
+  readonly files: readonly string[]
+  /** Absolute. */
+  readonly path: string
+  /** Identifies its content. */
+  readonly hash: string
+}
 
 /** The whole configuration of one generation. */
 export interface Config {

@@ -20,7 +20,7 @@ import {
   type RouteConfig,
   type ShadowConfig,
 } from './config.js'
-import type { GuardrailConfig } from './guardrail-config.js'
+import type { GuardrailConfig } from './schema/guardrails-schema.js'
 import { hideSecrets } from '../hide-secrets.js'
 import { shownAmounts, shownLimit } from './schema/limits-schema.js'
 

@@ -1,7 +1,7 @@
 /** The guardrails of one generation, and those that judge a request. */
 import { hasAccountOf, type Identity } from '../accounts/account.js'
 import type { Config, RouteConfig } from '../config/config.js'
-import type { AppliedTo, GuardrailConfig } from '../config/guardrail-config.js'
+import type { AppliedTo, GuardrailConfig } from '../config/schema/guardrails-schema.js'
 import type { GuardMetrics } from './guard-notes.js'
 import { GuardServer } from './guard-server.js'
 import { GuardBreaker, Guardrail, type Judge } from './guardrail.js'

@@ -1,5 +1,5 @@
 /** What guardrails did with one request: for the header, the ledger entry, the log line and the metrics. */
-import type { GuardSide } from '../config/guardrail-config.js'
+import type { GuardSide } from '../config/schema/guardrails-schema.js'
 
 /** The result of a judgement, as metrics and the ledger name it. */
 type GuardVerdict = 'pass' | 'mask' | 'block' | 'report' | 'error' | 'unseen'

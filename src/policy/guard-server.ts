@@ -6,7 +6,11 @@
  * "Moderations"; read 2026-11-26.
  */
 import { Agent } from 'undici'
-import type { GuardrailConfig, GuardServerConfig, GuardSide } from '../config/guardrail-config.js'
+import type {
+  GuardrailConfig,
+  GuardServerConfig,
+  GuardSide,
+} from '../config/schema/guardrails-schema.js'
 import { isObject, type JsonObject, type JsonValue } from '../formats/chat/json.js'
 import type { Message } from '../formats/chat/request.js'
 import {

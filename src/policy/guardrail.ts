@@ -2,7 +2,7 @@
  * One guardrail of a generation: own rules, a list of tools, a guard server or a plugin. Judges parts of
  * requests and replies; what follows from a verdict is decided in `judge-request.ts` and `reply-guard.ts`.
  */
-import type { GuardrailConfig, GuardSide } from '../config/guardrail-config.js'
+import type { GuardrailConfig, GuardSide } from '../config/schema/guardrails-schema.js'
 import { GatewayError } from '../errors.js'
 import type { ChatRequest } from '../formats/chat/request.js'
 import type { Steps } from '../formats/wire/steps.js'

@@ -7,7 +7,7 @@
 import t from 'tap'
 import type { ChatEvent } from '../../src/formats/chat/event.js'
 import type { EventGuard } from '../../src/formats/translated-stream.js'
-import { guardrailsOf } from '../../src/config/resolve-guardrails.js'
+import { guardrailsOf } from '../../src/config/schema/guardrails-schema.js'
 import { guardrailSchema } from '../../src/config/schema/guardrails-schema.js'
 import { GuardNotes } from '../../src/policy/guard-notes.js'
 import {

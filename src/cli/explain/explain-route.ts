@@ -13,7 +13,7 @@ import {
   type RetryConfig,
 } from '../../config/config.js'
 import { whenText } from '../../gateway/routing/match-route-conditions.js'
-import type { GuardrailConfig } from '../../config/guardrail-config.js'
+import type { GuardrailConfig } from '../../config/schema/guardrails-schema.js'
 import type { ModelRoute, RouteShadow, RouteTarget } from '../../gateway/routing/router.js'
 import {
   dialectsByRequest,

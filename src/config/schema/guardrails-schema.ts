@@ -1,9 +1,10 @@
 /**
- * The keys of guardrails and plugins. Part of `config-file-schema.ts`; `resolve-guardrails.ts` checks and
- * resolves the values.
+ * The keys of guardrails and plugins. Part of `config-file-schema.ts`; `check-guardrails.ts` checks the
+ * values.
  */
 import { z } from 'zod'
 import { PERSONAL_NAMES } from '../../policy/rules/built-in-rules.js'
+import type { Immutable } from './section.js'
 import { DAY_MS, name, text, whole } from './value-types.js'
 
 /** `PLUGIN.NAME` */
@@ -57,6 +58,8 @@ const breaker = z
     'The circuit breaker of the guardrail. While it is open, no call is made and `on_error` decides at once.',
   )
 
+const SIDES = ['request', 'response'] as const
+
 /** `guardrails.NAME` */
 export const guardrailSchema = z.strictObject({
   patterns: z
@@ -94,7 +97,7 @@ export const guardrailSchema = z.strictObject({
     .optional()
     .describe('`PLUGIN.NAME`: a guardrail of a plugin that `plugins` loads.'),
   on: z
-    .array(z.enum(['request', 'response']))
+    .array(z.enum(SIDES))
     .min(1)
     .max(2)
     .optional()
@@ -179,3 +182,98 @@ export const guardrailNames = z.array(name).max(64)
 
 /** The checked values of a guardrail in the file's spelling. */
 export type GuardrailValues = z.output<typeof guardrailSchema>
+
+/** What decides. */
+export type GuardrailSource =
+  | {
+      readonly kind: 'rules'
+      /** Names of built-in rules, or RE2 expressions. */
+      readonly patterns: readonly string[]
+      readonly detect: readonly string[]
+    }
+  /** Names of tools, `*` at the end matches any suffix. */
+  | { readonly kind: 'tools'; readonly deny: readonly string[] }
+  | GuardServerConfig
+  /** `PLUGIN.NAME` */
+  | { readonly kind: 'plugin'; readonly plugin: string }
+
+/** A server that decides. */
+export type GuardServerConfig = Immutable<ReturnType<typeof guardServerOf>>
+
+/** The requests that a guardrail judges on every route. */
+export type AppliedTo =
+  | { readonly all: true }
+  | { readonly labels: Readonly<Record<string, string>> }
+  /** Names, ids or e-mail addresses in lower case. */
+  | { readonly accounts: readonly string[] }
+
+/** One guardrail. */
+export type GuardrailConfig = Immutable<ReturnType<typeof guardrailOf>>
+
+/** A direction that a guardrail judges. */
+export type GuardSide = GuardrailConfig['on'][number]
+
+const DEFAULT_MODEL = 'omni-moderation-latest'
+const TIMEOUT_MS = 1_000
+const PLUGIN_TIMEOUT_MS = 50
+
+/** The resolved form, in file order; only for values without findings of `checkGuardrails`. */
+export function guardrailsOf(values: z.output<typeof guardrailsSchema>): GuardrailConfig[] {
+  return Object.entries(values).map(guardrailOf)
+}
+
+function guardrailOf([name, guardrail]: [string, GuardrailValues]) {
+  const source = sourceOf(guardrail)
+  const isPlugin = source.kind === 'plugin'
+  return {
+    name,
+    source,
+    on: guardrail.on ?? (source.kind === 'tools' ? [SIDES[1]] : SIDES),
+    /** Of servers and plugins: `report`, or `block` if their verdict decides. */
+    action: guardrail.action ?? 'block',
+    stream: guardrail.stream,
+    /** Characters, as code points. */
+    windowChars: guardrail.window_chars,
+    overlapChars: guardrail.overlap_chars ?? Math.floor(guardrail.window_chars / 4),
+    timeoutMs: guardrail.timeout_ms ?? (isPlugin ? PLUGIN_TIMEOUT_MS : TIMEOUT_MS),
+    onError: guardrail.on_error,
+    maxTextBytes: guardrail.max_text_bytes,
+    maxReplyBytes: guardrail.max_reply_bytes,
+    breaker: {
+      failures: guardrail.breaker.failures,
+      openMs: guardrail.breaker.open_seconds * 1_000,
+    },
+    /** What happens with content that it cannot read. */
+    unseen: guardrail.unseen,
+    /** Null: only on routes that name it. */
+    applyTo: guardrail.apply_to === undefined ? null : appliedTo(guardrail.apply_to),
+  }
+}
+
+function appliedTo({ labels, accounts }: z.output<typeof applyTo>): AppliedTo {
+  if (labels !== undefined) return { labels }
+  if (accounts === undefined) return { all: true }
+  return { accounts: accounts.map((account) => account.toLowerCase()) }
+}
+
+function sourceOf(guardrail: GuardrailValues): GuardrailSource {
+  const { patterns = [], detect = [], deny_tools, url, plugin } = guardrail
+  if (deny_tools !== undefined) return { kind: 'tools', deny: deny_tools }
+  if (plugin !== undefined) return { kind: 'plugin', plugin }
+  return url === undefined ? { kind: 'rules', patterns, detect } : guardServerOf(url, guardrail)
+}
+
+function guardServerOf(url: string, guardrail: GuardrailValues) {
+  const params: Readonly<Record<string, unknown>> = guardrail.params ?? {}
+  return {
+    kind: 'server' as const,
+    /** Without a trailing slash. */
+    url: url.endsWith('/') ? url.slice(0, -1) : url,
+    protocol: guardrail.protocol ?? 'webhook',
+    headers: guardrail.headers ?? {},
+    params,
+    model: guardrail.model ?? DEFAULT_MODEL,
+    /** Scores from which on a category blocks; null: the server decides. */
+    thresholds: guardrail.thresholds ?? null,
+  }
+}

@@ -1,5 +1,5 @@
 /**
- * Checks the rules of guardrails that span several keys, and resolves their values. The schema is in
+ * Checks the rules of guardrails that span several keys, and reads the files of plugins. The schema is in
  * `guardrails-schema.ts`.
  */
 import { createHash } from 'node:crypto'
@@ -7,11 +7,11 @@ import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { dirname, resolve } from 'node:path'
 import { builtInRule } from '../policy/rules/built-in-rules.js'
 import { compileExpression, ExpressionError } from '../policy/rules/expressions.js'
-import type { GuardrailConfig, GuardrailSource, PluginConfig } from './guardrail-config.js'
+import type { PluginConfig } from './config.js'
 import type { Path, ReportFinding } from './config-problem.js'
 import { reportUnknown } from './check-routes.js'
 import type { FileValues } from './schema/config-file-schema.js'
-import type { GuardrailValues } from './schema/guardrails-schema.js'
+import type { GuardrailSource, GuardrailValues } from './schema/guardrails-schema.js'
 
 type Kind = GuardrailSource['kind']
 
@@ -279,59 +279,4 @@ function guardedRouteOf(routes: FileValues['routes'], upstream: string): number 
         [...targets, ...fallback].some((target) => target.upstream === upstream)),
   )
   return index < 0 ? null : index
-}
-
-const DEFAULT_MODEL = 'omni-moderation-latest'
-const TIMEOUT_MS = 1_000
-const PLUGIN_TIMEOUT_MS = 50
-
-/** Only for values without findings of `checkGuardrails`. In file order. */
-export function guardrailsOf(values: FileValues['guardrails']): GuardrailConfig[] {
-  return Object.entries(values).map(([name, guardrail]) => {
-    const source = sourceOf(guardrail)
-    const isPlugin = source.kind === 'plugin'
-    return {
-      name,
-      source,
-      on: guardrail.on ?? (source.kind === 'tools' ? ['response'] : ['request', 'response']),
-      action: guardrail.action ?? 'block',
-      stream: guardrail.stream,
-      windowChars: guardrail.window_chars,
-      overlapChars: guardrail.overlap_chars ?? Math.floor(guardrail.window_chars / 4),
-      timeoutMs: guardrail.timeout_ms ?? (isPlugin ? PLUGIN_TIMEOUT_MS : TIMEOUT_MS),
-      onError: guardrail.on_error,
-      maxTextBytes: guardrail.max_text_bytes,
-      maxReplyBytes: guardrail.max_reply_bytes,
-      breaker: {
-        failures: guardrail.breaker.failures,
-        openMs: guardrail.breaker.open_seconds * 1_000,
-      },
-      unseen: guardrail.unseen,
-      applyTo: appliedTo(guardrail.apply_to),
-    }
-  })
-}
-
-function appliedTo(values: GuardrailValues['apply_to']): GuardrailConfig['applyTo'] {
-  if (values === undefined) return null
-  const { labels, accounts } = values
-  if (labels !== undefined) return { labels }
-  if (accounts === undefined) return { all: true }
-  return { accounts: accounts.map((account) => account.toLowerCase()) }
-}
-
-function sourceOf(guardrail: GuardrailValues): GuardrailSource {
-  const { patterns = [], detect = [], deny_tools, url, plugin } = guardrail
-  if (deny_tools !== undefined) return { kind: 'tools', deny: deny_tools }
-  if (plugin !== undefined) return { kind: 'plugin', plugin }
-  if (url === undefined) return { kind: 'rules', patterns, detect }
-  return {
-    kind: 'server',
-    url: url.endsWith('/') ? url.slice(0, -1) : url,
-    protocol: guardrail.protocol ?? 'webhook',
-    headers: guardrail.headers ?? {},
-    params: guardrail.params ?? {},
-    model: guardrail.model ?? DEFAULT_MODEL,
-    thresholds: guardrail.thresholds ?? null,
-  }
 }
