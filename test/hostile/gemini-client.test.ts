@@ -4,6 +4,7 @@
  * the request to each upstream.
  */
 import type { JsonObject } from '../../src/formats/chat/json.js'
+import { writeReasoningToken } from '../../src/formats/wire/reasoning-token.js'
 import { checkBodies } from './check-bodies.js'
 import { many } from './generate-bodies.js'
 import type { Client } from './measure-steps.js'
@@ -20,9 +21,12 @@ function assistantTurn(parts: JsonObject[]): JsonObject {
   return { role: 'model', parts }
 }
 
-function envelope(thoughts: number): string {
-  const content = { o: 'anthropic', t: many(thoughts, () => ({ s: 'x' })) }
-  return Buffer.from(`sluice:v1${JSON.stringify(content)}`).toString('base64')
+function token(thoughts: number, bytes = 1): string {
+  const signature = 'a'.repeat(bytes)
+  return writeReasoningToken({
+    origin: 'anthropic',
+    thoughts: many(thoughts, () => ({ signature })),
+  })
 }
 
 const BODIES: Readonly<Record<string, JsonObject>> = {
@@ -77,18 +81,24 @@ const BODIES: Readonly<Record<string, JsonObject>> = {
       ],
     })),
   },
-  'many envelopes': {
+  'many tokens': {
     contents: [
       FIRST,
       ...many(3_000, () =>
-        assistantTurn([{ text: 't', thought: true, thoughtSignature: envelope(10) }]),
+        assistantTurn([{ text: 't', thought: true, thoughtSignature: token(10) }]),
       ),
     ],
   },
-  'a large envelope': {
+  'a large state': {
     contents: [
       FIRST,
-      assistantTurn([{ text: 't', thought: true, thoughtSignature: envelope(400_000) }]),
+      assistantTurn([{ text: 't', thought: true, thoughtSignature: token(1, 6_000_000) }]),
+    ],
+  },
+  'a token with many thoughts': {
+    contents: [
+      FIRST,
+      assistantTurn([{ text: 't', thought: true, thoughtSignature: token(400_000) }]),
     ],
   },
   'a picture in the alphabet for addresses': {

@@ -4,7 +4,7 @@
  * the request to each upstream.
  */
 import type { JsonObject } from '../../src/formats/chat/json.js'
-import { sealThinking } from '../../src/formats/anthropic/client/thinking-token.js'
+import { writeReasoningToken } from '../../src/formats/wire/reasoning-token.js'
 import { checkBodies } from './check-bodies.js'
 import { many } from './generate-bodies.js'
 import type { Client } from './measure-steps.js'
@@ -24,7 +24,8 @@ function assistantTurn(content: JsonObject[]): JsonObject {
 }
 
 function token(bytes: number): string {
-  return sealThinking('openai-responses', `rs_1:${'a'.repeat(bytes)}`)
+  const signature = `rs_1:${'a'.repeat(bytes)}`
+  return writeReasoningToken({ origin: 'openai-responses', thoughts: [{ signature }] })
 }
 
 const BODIES: Readonly<Record<string, JsonObject>> = {

@@ -27,7 +27,8 @@ function output(index: number, text = 'r'): JsonObject {
 }
 
 function reasoning(bytes: number): JsonObject {
-  const token = writeReasoningToken({ origin: 'anthropic', signature: 'a'.repeat(bytes) })
+  const thoughts = [{ signature: 'a'.repeat(bytes) }]
+  const token = writeReasoningToken({ origin: 'anthropic', thoughts })
   return { type: 'reasoning', summary: [], encrypted_content: token }
 }
 

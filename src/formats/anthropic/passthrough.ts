@@ -16,8 +16,8 @@ import { FrameShapes, parseLatin1 } from '../wire/frames/frame-shapes.js'
 import { stringBytes } from '../wire/frames/sized-text.js'
 import type { Edit } from '../wire/json/splice.js'
 import { largeEdit } from '../wire/json/write-json.js'
+import { isReasoningToken } from '../wire/reasoning-token.js'
 import { MALFORMED_REPLY } from '../wire/upstream-errors.js'
-import { isThinkingToken } from './client/thinking-token.js'
 import { wireId } from './constants.js'
 import { decodeErrorPayload } from './upstream/decode-error.js'
 import { SLOT, finishReason } from './upstream/decode-reply.js'
@@ -71,9 +71,9 @@ function ownContent(value: JsonValue | undefined, losses: Losses): JsonValue[] |
 function ownBlock(block: JsonObject): JsonObject | null {
   switch (block.type) {
     case 'thinking':
-      return isThinkingToken(stringOf(block.signature) ?? '') ? null : block
+      return isReasoningToken(stringOf(block.signature) ?? '') ? null : block
     case 'redacted_thinking':
-      return isThinkingToken(stringOf(block.data) ?? '') ? null : block
+      return isReasoningToken(stringOf(block.data) ?? '') ? null : block
     case 'tool_use':
       return withId(block, 'id')
     case 'tool_result':

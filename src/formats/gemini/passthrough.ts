@@ -17,8 +17,8 @@ import { FrameShapes } from '../wire/frames/frame-shapes.js'
 import { stringifyExact } from '../wire/json/exact-numbers.js'
 import type { Edit } from '../wire/json/splice.js'
 import { largeEdit } from '../wire/json/write-json.js'
+import { isReasoningToken } from '../wire/reasoning-token.js'
 import { MALFORMED_REPLY } from '../wire/upstream-errors.js'
-import { isEnvelope } from './client/thinking-token.js'
 import { isThirdGeneration, SKIP_SIGNATURE } from './constants.js'
 import { decodeStreamError } from './upstream/decode-error.js'
 import { finishReason, reasonName, isPlain, SLOT } from './upstream/decode-reply.js'
@@ -39,7 +39,7 @@ export function edits(
   const out: Edit[] = []
   if (body.model !== undefined) out.push({ key: 'model', json: null })
   out.push(...countedEdits(body, modelName))
-  if (!arrayOf(body.contents).some(hasEnvelope)) return out
+  if (!arrayOf(body.contents).some(hasToken)) return out
   losses.drop('contents.thoughtSignature', 'no-equivalent')
   const contents = arrayOf(body.contents).flatMap((content) => cleaned(content, facts))
   out.push(largeEdit('contents', contents))
@@ -56,18 +56,18 @@ function countedEdits(body: JsonObject, modelName: string): Edit[] {
   })
 }
 
-function hasEnvelope(content: JsonValue): boolean {
+function hasToken(content: JsonValue): boolean {
   return arrayOf(objectOf(content).parts).some((part) => signatureName(objectOf(part)) !== null)
 }
 
-/** The name of the part's signature if it is an envelope of the gateway; else null. */
+/** The name of the part's signature if it is the gateway's token; else null. */
 function signatureName(part: JsonObject): string | null {
-  return SIGNATURES.find((name) => isEnvelope(part[name])) ?? null
+  return SIGNATURES.find((name) => isReasoningToken(stringOf(part[name]) ?? '')) ?? null
 }
 
-/** The content without envelopes; no content if it has no other parts. */
+/** The content without tokens; no content if it has no other parts. */
 function cleaned(content: JsonValue, facts: ModelFacts): JsonValue[] {
-  if (!isObject(content) || !hasEnvelope(content)) return [content]
+  if (!isObject(content) || !hasToken(content)) return [content]
   const parts = arrayOf(content.parts).flatMap((part) => cleanedPart(part, facts))
   return parts.length === 0 ? [] : [{ ...content, parts }]
 }

@@ -20,14 +20,15 @@ import type {
   ReplyFacts,
 } from '../dialect.js'
 import { FrameShapes, parseLatin1 } from '../wire/frames/frame-shapes.js'
+import { NestedJson } from '../wire/json/nested-json.js'
 import type { Edit } from '../wire/json/splice.js'
 import { largeEdit } from '../wire/json/write-json.js'
 import { RESPONSES_FIELDS, withheldEdits } from '../wire/openai/withheld-fields.js'
-import { isReasoningToken, readReasoningToken } from '../wire/reasoning-token.js'
+import { isReasoningToken, readReasoningToken, type FoundState } from '../wire/reasoning-token.js'
 import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../wire/upstream-errors.js'
 import { failedEvent } from './client/encode-error.js'
 import { isOwnItemId } from './client/response-object.js'
-import { ORIGIN, reasoningItem } from './reasoning-state.js'
+import { reasoningItem } from './reasoning-state.js'
 import {
   errorOfEvent,
   errorOfResponse,
@@ -61,18 +62,22 @@ export function edits(
 function forwardedInput(input: JsonValue | undefined, losses: Losses): JsonValue[] | null {
   const items = arrayOf(input)
   if (!items.some(isFromGateway)) return null
+  const nested = new NestedJson()
   return items.flatMap((item): JsonValue[] => {
     if (!isObject(item)) return [item]
     const encrypted = stringOf(item['encrypted_content']) ?? ''
     if (!isReasoningToken(encrypted)) return withoutOwnId(item)
-    const state = readReasoningToken(encrypted)
-    const own = state === null ? null : reasoningItem({ type: 'thinking', text: '', ...state })
-    if (own !== null && state?.origin === ORIGIN) {
-      return [{ ...own, summary: item['summary'] ?? [] }]
-    }
+    const own = ownItem(readReasoningToken(encrypted, nested))
+    if (own !== null) return [{ ...own, summary: item['summary'] ?? [] }]
     losses.drop('input.reasoning', 'no-equivalent')
     return []
   })
+}
+
+/** The upstream's item in a token; null for state of another dialect. */
+function ownItem(state: FoundState | null): JsonObject | null {
+  if (state === null) return null
+  return reasoningItem({ type: 'thinking', text: '', ...state.thoughts[0], origin: state.origin })
 }
 
 function isFromGateway(item: JsonValue): boolean {

@@ -5,7 +5,7 @@
 import t from 'tap'
 import type { JsonObject } from '../../../src/formats/chat/json.js'
 import type { ModelFacts } from '../../../src/formats/chat/model-facts.js'
-import { sealEnvelope } from '../../../src/formats/gemini/client/thinking-token.js'
+import { writeReasoningToken } from '../../../src/formats/wire/reasoning-token.js'
 import { edits, GeminiWatcher, replyFacts } from '../../../src/formats/gemini/passthrough.js'
 
 /** The data of a frame as the framer of passing streams delivers it: bytes decoded as Latin-1. */
@@ -111,7 +111,11 @@ void t.test('edits: a model in the body, and state of other providers', (t) => {
   t.same(edited({ generateContentRequest: counted }).out, [
     ['generateContentRequest', { ...counted, model: 'models/m' }],
   ])
-  const foreign = sealEnvelope({ origin: 'anthropic', thoughts: [{ signature: 's' }], callId: 'c' })
+  const foreign = writeReasoningToken({
+    origin: 'anthropic',
+    thoughts: [{ signature: 's' }],
+    of: { call: 'c' },
+  })
   const contents = [
     { role: 'user', parts: [{ text: 'Hi' }] },
     {

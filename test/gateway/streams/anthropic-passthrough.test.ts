@@ -6,7 +6,7 @@
 import t from 'tap'
 import { textUntilEnd } from '../../helpers/collect.js'
 import { arrayOf, objectOf, type JsonObject } from '../../../src/formats/chat/json.js'
-import { sealThinking } from '../../../src/formats/anthropic/client/thinking-token.js'
+import { writeReasoningToken } from '../../../src/formats/wire/reasoning-token.js'
 import { failing } from '../../conformance/client-scenarios.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 
@@ -25,6 +25,10 @@ function sentOf({ emulator }: TestGateway): JsonObject {
   return emulator.ledger.at(-1)?.body ?? {}
 }
 
+function token(origin: string, signature: string): string {
+  return writeReasoningToken({ origin, thoughts: [{ signature }] })
+}
+
 void t.test('reasoning and ids of other models do not reach Anthropic', async (t) => {
   const gateway = await startGateway(t)
   const tools = [{ name: 'f', input_schema: { type: 'object' } }]
@@ -33,8 +37,8 @@ void t.test('reasoning and ids of other models do not reach Anthropic', async (t
     {
       role: 'assistant',
       content: [
-        { type: 'thinking', thinking: 'Hm.', signature: sealThinking('gemini', 'c2ln') },
-        { type: 'redacted_thinking', data: sealThinking('openai-responses', 'rs_1:x') },
+        { type: 'thinking', thinking: 'Hm.', signature: token('gemini', 'c2ln') },
+        { type: 'redacted_thinking', data: token('openai-responses', 'rs_1:x') },
         { type: 'tool_use', id: 'functions.f:0', name: 'f', input: { n: 1 } },
       ],
     },
@@ -44,7 +48,7 @@ void t.test('reasoning and ids of other models do not reach Anthropic', async (t
     },
     {
       role: 'assistant',
-      content: [{ type: 'thinking', thinking: 'x', signature: sealThinking('gemini', '') }],
+      content: [{ type: 'thinking', thinking: 'x', signature: token('gemini', '') }],
     },
     ...HELLO,
   ]

@@ -27,11 +27,12 @@ import {
   text,
 } from '../../wire/json/check-fields.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
+import { NestedJson } from '../../wire/json/nested-json.js'
 import { cacheMark, withCacheMark } from '../../wire/prompt-cache-markers.js'
+import { isReasoningToken, readReasoningToken } from '../../wire/reasoning-token.js'
 import { PROVIDER } from '../constants.js'
 import { toolName } from './decode-tools.js'
 import type { NativeFields } from './native-fields.js'
-import { isThinkingToken, openThinking } from './thinking-token.js'
 
 type AssistantMessage = Extract<Message, { role: 'assistant' }>
 type ToolMessage = Extract<Message, { role: 'tool' }>
@@ -68,6 +69,7 @@ interface OpenTurn {
 class MessagesDecoder {
   private readonly out: Message[] = []
   private readonly native: NativeFields
+  private readonly nested = new NestedJson()
   private turn: OpenTurn | null = null
   /** The number of user and assistant messages with content. */
   private nonEmptyCount = 0
@@ -132,7 +134,7 @@ class MessagesDecoder {
   }
 
   private addAssistant(item: JsonObject, path: string, index: number): void {
-    const { parts, calls } = assistantContent(item, path)
+    const { parts, calls } = assistantContent(item, path, this.nested)
     if (calls.length > MAX_CALLS) refuse(`${path}.content`, `must have at most ${MAX_CALLS} calls`)
     if (parts.length === 0 && calls.length === 0) return
     this.nonEmptyCount += 1
@@ -254,11 +256,11 @@ function userContent(item: JsonObject, path: string, native: NativeFields): User
 }
 
 /** Decodes the content of an assistant message. */
-function assistantContent(item: JsonObject, path: string): AssistantContent {
+function assistantContent(item: JsonObject, path: string, nested: NestedJson): AssistantContent {
   const content: AssistantContent = { parts: [], calls: [] }
   for (const block of blocksOf(contentOf(item, 'content'), `${path}.content`)) {
     if (block instanceof LongText) content.parts.push(longTextPart(block))
-    else addAssistantBlock(block, content)
+    else addAssistantBlock(block, content, nested)
   }
   return content
 }
@@ -360,14 +362,18 @@ function toolResult({ item, path }: Block, native: NativeFields): ToolResult {
   }
 }
 
-function addAssistantBlock({ item, path }: Block, { parts, calls }: AssistantContent): void {
+function addAssistantBlock(
+  { item, path }: Block,
+  { parts, calls }: AssistantContent,
+  nested: NestedJson,
+): void {
   switch (item.type) {
     case 'text':
       return pushText(parts, textPart(item, path))
     case 'thinking':
-      return void parts.push(thinking(item, path))
+      return void parts.push(thinking(item, path, nested))
     case 'redacted_thinking':
-      return void parts.push(redacted(item, path))
+      return void parts.push(redacted(item, path, nested))
     case 'tool_use':
       return void calls.push({ path, call: toolCall(item, path) })
     default:
@@ -376,32 +382,29 @@ function addAssistantBlock({ item, path }: Block, { parts, calls }: AssistantCon
 }
 
 /** Thinking of an Anthropic model, or of another model if the signature is the gateway's token. */
-function thinking(item: JsonObject, path: string): ThinkingPart {
+function thinking(item: JsonObject, path: string, nested: NestedJson): ThinkingPart {
   const part: ThinkingPart = { type: 'thinking', text: string(item.thinking, `${path}.thinking`) }
   const signature = given(item.signature) ? string(item.signature, `${path}.signature`) : ''
-  if (isThinkingToken(signature)) return restored(part, signature)
+  if (isReasoningToken(signature)) return restored(part, signature, nested)
   part.origin = PROVIDER
   if (signature !== '') part.signature = signature
   return part
 }
 
-function redacted(item: JsonObject, path: string): ThinkingPart {
+function redacted(item: JsonObject, path: string, nested: NestedJson): ThinkingPart {
   const data = string(item.data, `${path}.data`)
   const part: ThinkingPart = { type: 'thinking', text: '' }
-  return isThinkingToken(data)
-    ? restored(part, data)
+  return isReasoningToken(data)
+    ? restored(part, data, nested)
     : { ...part, origin: PROVIDER, redacted: data }
 }
 
 /**
  * Restores another provider's state. The text of a changed token has no origin, so no upstream receives it.
  */
-function restored(part: ThinkingPart, token: string): ThinkingPart {
-  const opened = openThinking(token)
-  if (opened === null) return part
-  part.origin = opened.origin
-  if (opened.state !== '') part.signature = opened.state
-  return part
+function restored(part: ThinkingPart, token: string, nested: NestedJson): ThinkingPart {
+  const state = readReasoningToken(token, nested)
+  return state === null ? part : { ...part, ...state.thoughts[0], origin: state.origin }
 }
 
 function toolCall(item: JsonObject, path: string): ToolCall {

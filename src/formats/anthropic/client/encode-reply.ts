@@ -11,8 +11,8 @@ import type { Usage } from '../../chat/usage.js'
 import type { Choice, Seed } from '../../dialect.js'
 import { TextSizer, type SizedText } from '../../wire/frames/sized-text.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
+import { writeReasoningToken, type Thought } from '../../wire/reasoning-token.js'
 import { PROVIDER } from '../constants.js'
-import { encodeSignature } from './thinking-token.js'
 import { isStopWord, stopWordOf } from '../../wire/stop-reasons.js'
 
 /** The JSON body of a completed reply; `seed` has its id and model. */
@@ -88,11 +88,18 @@ function thinkingText(
   sizer: TextSizer,
 ): string {
   if (redacted !== undefined && text === '') {
-    return `{"type":"redacted_thinking","data":${sizer.quoted(encodeSignature(origin, redacted))}}`
+    return `{"type":"redacted_thinking","data":${sizer.quoted(encodeState(origin, { redacted }))}}`
   }
   if (text === '' && signature === undefined) return ''
-  const sealed = sizer.quoted(encodeSignature(origin, signature ?? redacted))
-  return `{"type":"thinking","thinking":${sizer.quoted(text)},"signature":${sealed}}`
+  const state = sizer.quoted(encodeState(origin, { signature, redacted }))
+  return `{"type":"thinking","thinking":${sizer.quoted(text)},"signature":${state}}`
+}
+
+/** The state of a thinking block: Anthropic's own, or the gateway's token for other upstreams. */
+export function encodeState(origin: string | undefined, { signature, redacted }: Thought): string {
+  if (origin === PROVIDER) return signature ?? redacted ?? ''
+  const thoughts = [{ signature, redacted }]
+  return writeReasoningToken({ origin: origin ?? 'openai-chat', thoughts })
 }
 
 /** A citation with a URL as a web search result; null for one without a URL. */

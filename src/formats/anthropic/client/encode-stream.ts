@@ -17,12 +17,12 @@ import { PROVIDER } from '../constants.js'
 import { encodeStreamError } from './encode-error.js'
 import {
   encodeCitation,
+  encodeState,
   encodeToolInput,
   messageUsage,
   usageMembers,
   stopMembers,
 } from './encode-reply.js'
-import { encodeSignature } from './thinking-token.js'
 
 /** Written while the stream is silent; clients ignore it. */
 export const PING = 'event: ping\ndata: {"type":"ping"}\n\n'
@@ -138,7 +138,7 @@ export class MessageEncoder implements StreamEncoder {
   private thinkingEnd(signature: string | undefined): void {
     const { redacted, seed } = this
     if (redacted !== undefined && this.open === null) {
-      const data = encodeSignature(seed.origin, redacted)
+      const data = encodeState(seed.origin, { redacted })
       this.whole(`{"type":"redacted_thinking","data":${JSON.stringify(data)}}`)
       return
     }
@@ -146,8 +146,8 @@ export class MessageEncoder implements StreamEncoder {
       if (signature === undefined) return
       this.openThinking()
     }
-    const sealed = JSON.stringify(encodeSignature(seed.origin, signature ?? redacted))
-    this.frames.put(this.deltaOf(`{"type":"signature_delta","signature":${sealed}}`))
+    const state = JSON.stringify(encodeState(seed.origin, { signature, redacted }))
+    this.frames.put(this.deltaOf(`{"type":"signature_delta","signature":${state}}`))
     this.close()
   }
 

@@ -18,9 +18,13 @@ import { standardBase64 } from '../../wire/inline-media.js'
 import { given, refuse, text, object, string } from '../../wire/json/check-fields.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import { NestedJson } from '../../wire/json/nested-json.js'
-import { PROVIDER } from '../constants.js'
+import {
+  isReasoningToken,
+  readReasoningToken,
+  type FoundState,
+} from '../../wire/reasoning-token.js'
+import { PROVIDER, SKIP_SIGNATURE } from '../constants.js'
 import { list, message, memberPath } from './proto-fields.js'
-import { googleSignature, openEnvelope, thoughtsOf } from './thinking-token.js'
 
 type ToolMessage = Extract<Message, { role: 'tool' }>
 type AssistantMessage = Extract<Message, { role: 'assistant' }>
@@ -31,6 +35,12 @@ const MAX_CONTENTS = 10_000
 const MAX_PARTS = 4_096
 const MAX_ID = 512
 const MAX_NAME = 128
+
+/** Placeholders that Google documents for lost signatures. */
+const PLACEHOLDERS: ReadonlySet<string> = new Set([
+  SKIP_SIGNATURE,
+  'context_engineering_is_the_way_to_go',
+])
 
 /** The messages, and the paths of parts that only Gemini upstreams support. */
 interface Conversation {
@@ -134,22 +144,27 @@ class ContentsDecoder {
   }
 
   private modelPart(part: Part, turn: AssistantMessage): void {
-    const envelope = part.signature === null ? null : openEnvelope(part.signature, this.nested)
-    const own = part.signature === null ? undefined : googleSignature(part.signature)
-    const signature = envelope === null ? own : undefined
+    const hasToken = isReasoningToken(part.signature)
+    const state = hasToken ? readReasoningToken(part.signature, this.nested) : null
+    const signature = hasToken ? undefined : googleSignature(part.signature)
     const isThought = part.item['thought'] === true
     // Reasoning of another provider's model precedes the part that carries it.
-    if (envelope !== null) {
-      addThoughts(turn.parts, thoughtsOf(envelope, isThought ? textOf(part) : ''))
+    if (state !== null) {
+      const { origin } = state
+      const text = isThought ? textOf(part) : ''
+      addThoughts(
+        turn.parts,
+        state.thoughts.map((thought) => ({ type: 'thinking', text, ...thought, origin })),
+      )
     }
     switch (part.kind) {
       case 'text':
       case 'none':
         if (!isThought) addText(turn.parts, part, signature)
-        else if (envelope === null) addThought(turn.parts, textOf(part), signature)
+        else if (!hasToken) addThought(turn.parts, textOf(part), signature)
         return
       case 'functionCall':
-        this.call(part, turn, { id: envelope?.callId, signature })
+        this.call(part, turn, { id: callOf(state), signature })
         return
       case 'functionResponse':
         refuse(part.path, 'must be in a content whose role is user')
@@ -212,6 +227,16 @@ class ContentsDecoder {
   }
 }
 
+/** Google's signature; undefined if it is empty or a placeholder. */
+function googleSignature(signature: string): string | undefined {
+  return signature === '' || PLACEHOLDERS.has(signature) ? undefined : signature
+}
+
+/** The id of the call that carries the state. */
+function callOf(state: FoundState | null): string | undefined {
+  return state?.of === undefined || state.of === 'text' ? undefined : state.of.call
+}
+
 function roleOf(value: JsonValue | undefined, path: string): 'user' | 'model' {
   if (!given(value) || value === '' || value === 'user' || value === 'function') return 'user'
   return value === 'model' ? 'model' : refuse(path, 'must be user, model or function')
@@ -263,7 +288,7 @@ function addThought(parts: AssistantPart[], text: string, signature: string | un
 }
 
 /**
- * Adds the thoughts of an envelope. The text of a streamed thought precedes it in parts without an envelope.
+ * Adds the thoughts of a token. The text of a streamed thought precedes it in parts without a token.
  */
 function addThoughts(parts: AssistantPart[], thoughts: readonly ThinkingPart[]): void {
   for (const thought of thoughts) {
@@ -393,7 +418,8 @@ interface Part {
   readonly item: JsonObject
   readonly kind: PartKind
   readonly path: string
-  readonly signature: string | null
+  /** Empty if the part has none. */
+  readonly signature: string
 }
 
 /** Reads the common members of a part. Unknown members are not checked. */
@@ -406,7 +432,7 @@ function partOf(value: JsonValue, path: string): Part {
   const { thoughtSignature } = item
   const signature = given(thoughtSignature)
     ? string(thoughtSignature, `${path}.thoughtSignature`)
-    : null
+    : ''
   return { item, kind, path, signature }
 }
 

@@ -6,8 +6,8 @@ import type { Citation } from '../../chat/event.js'
 import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
 import { parseExact, stringifyExact } from '../../wire/json/exact-numbers.js'
 import { quote } from '../../wire/json/write-json.js'
+import { writeReasoningToken, type Thought } from '../../wire/reasoning-token.js'
 import { PROVIDER } from '../constants.js'
-import { sealEnvelope, type Thought } from './thinking-token.js'
 
 /** A complete call. */
 interface WrittenCall {
@@ -20,10 +20,8 @@ interface WrittenCall {
 }
 
 /** A complete block of reasoning, or its last fragment. */
-interface WrittenThought {
+interface WrittenThought extends Thought {
   readonly text: string
-  readonly signature?: string | undefined
-  readonly redacted?: string | undefined
 }
 
 /** Encodes the parts of one reply in order. */
@@ -65,15 +63,14 @@ export class PartWriter {
       return `{"text":${quote(text)},"thought":true${own}}`
     }
     this.hasState ||= signature !== undefined || redacted !== undefined
-    const state = { ...(signature === undefined ? {} : { signature }) }
     const shows = this.showsThoughts && text !== '' && redacted === undefined
     if (!shows) {
       if (text === '' && signature === undefined && redacted === undefined) return null
-      this.pending.push({ text, ...state, ...(redacted === undefined ? {} : { redacted }) })
+      this.pending.push({ text, signature, redacted })
       return null
     }
-    const envelope = sealEnvelope({ origin: this.origin, thoughts: [state] })
-    return `{"text":${quote(text)},"thought":true${signatureMember(envelope)}}`
+    const token = writeReasoningToken({ origin: this.origin, thoughts: [{ signature }] })
+    return `{"text":${quote(text)},"thought":true${signatureMember(token)}}`
   }
 
   /** A fragment of a thought that is not its last. */
@@ -116,9 +113,8 @@ export class PartWriter {
     const thoughts = this.pending
     this.pending = []
     const { origin } = this
-    return signatureMember(
-      sealEnvelope(callId === undefined ? { origin, thoughts } : { origin, thoughts, callId }),
-    )
+    const of = callId === undefined ? undefined : { call: callId }
+    return signatureMember(writeReasoningToken({ origin, thoughts, of }))
   }
 }
 

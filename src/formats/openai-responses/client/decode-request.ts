@@ -43,6 +43,7 @@ import { EFFORT, FIELDS } from '../fields.js'
 import { decodeText, decodeToolChoice, decodeTools, native, joinedName } from './decode-tools.js'
 import { repeatedOf } from './response-object.js'
 import { decodeMediaUrl } from '../../wire/inline-media.js'
+import { NestedJson } from '../../wire/json/nested-json.js'
 import {
   contentOf,
   decodeParts,
@@ -51,7 +52,7 @@ import {
   type Content,
 } from '../../wire/openai/content-parts.js'
 import { toolName } from '../../wire/openai/tools.js'
-import { readReasoningToken } from '../../wire/reasoning-token.js'
+import { isReasoningToken, readReasoningToken } from '../../wire/reasoning-token.js'
 import { ORIGIN, stateOf } from '../reasoning-state.js'
 
 const MAX_INCLUDES = 64
@@ -293,6 +294,7 @@ class Conversation {
   /** The model's turn that the next item of the model belongs to. */
   private turn: Turn | null = null
   private readonly calls = new Map<string, { readonly turn: Turn; readonly call: ToolCall }>()
+  private readonly nested = new NestedJson()
   private index = 0
 
   constructor(options: InputOptions) {
@@ -367,15 +369,27 @@ class Conversation {
     const summary = textsIn(item['summary'], `${path}.summary`)
     const text = summary === '' ? textsIn(item['content'], `${path}.content`) : summary
     const { encrypted_content: encrypted } = item
-    const state = given(encrypted)
-      ? readReasoningToken(string(encrypted, `${path}.encrypted_content`))
-      : null
-    if (state?.of !== undefined) return this.sign(state.of, state.signature)
-    const part: ThinkingPart = { type: 'thinking', text, origin: state?.origin ?? ORIGIN }
-    const signature = state === null ? stateOf(item) : state.signature
-    if (signature !== undefined) part.signature = signature
-    if (state?.redacted !== undefined) part.redacted = state.redacted
-    if (text === '' && signature === undefined && part.redacted === undefined) return
+    const token = given(encrypted) ? string(encrypted, `${path}.encrypted_content`) : ''
+    if (isReasoningToken(token)) return this.addState(token, text)
+    const signature = stateOf(item)
+    const state = signature === undefined ? {} : { signature }
+    this.addThought({ type: 'thinking', text, ...state, origin: ORIGIN })
+  }
+
+  /**
+   * Restores another provider's state. The text of a changed token has no origin, so no upstream receives it.
+   */
+  private addState(token: string, text: string): void {
+    const state = readReasoningToken(token, this.nested)
+    if (state === null) return this.addThought({ type: 'thinking', text })
+    const { origin, thoughts, of } = state
+    if (of !== undefined) return this.sign(of, thoughts[0]?.signature)
+    this.addThought({ type: 'thinking', text, ...thoughts[0], origin })
+  }
+
+  private addThought(part: ThinkingPart): void {
+    const { text, signature, redacted } = part
+    if (text === '' && signature === undefined && redacted === undefined) return
     this.open().message.parts.push(part)
   }
 

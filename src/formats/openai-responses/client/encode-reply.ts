@@ -5,7 +5,7 @@ import type { JsonObject } from '../../chat/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { Seed } from '../../dialect.js'
 import { sizedText, type SizedText } from '../../wire/frames/sized-text.js'
-import { writeReasoningToken } from '../../wire/reasoning-token.js'
+import { writeReasoningToken, type Thought } from '../../wire/reasoning-token.js'
 import { ORIGIN } from '../reasoning-state.js'
 import {
   callItem,
@@ -100,7 +100,7 @@ class Items {
     const { origin } = this.seed
     if (this.request.includeReasoningState !== true || origin === undefined) return
     this.endMessage('completed')
-    const token = writeReasoningToken({ origin, signature, of })
+    const token = writeReasoningToken({ origin, thoughts: [{ signature }], of })
     this.texts.push(reasoningItem(this.id('rs'), '', token))
   }
 
@@ -113,15 +113,11 @@ class Items {
 export function stateToken(
   request: ChatRequest,
   origin: string | undefined,
-  { signature, redacted }: { signature?: string | undefined; redacted?: string | undefined },
+  { signature, redacted }: Thought,
 ): string | undefined {
   if (request.includeReasoningState !== true || origin === undefined) return undefined
   if (signature === undefined && redacted === undefined) return undefined
-  return writeReasoningToken({
-    origin,
-    ...(signature === undefined ? {} : { signature }),
-    ...(redacted === undefined ? {} : { redacted }),
-  })
+  return writeReasoningToken({ origin, thoughts: [{ signature, redacted }] })
 }
 
 /** `{}` for a call without arguments, because clients parse the text. */

@@ -214,7 +214,7 @@ export class EventEncoder implements StreamEncoder {
     if (signature === undefined || origin === undefined) return
     if (this.request.includeReasoningState !== true) return
     this.messages.end('completed')
-    const token = writeReasoningToken({ origin, signature, of })
+    const token = writeReasoningToken({ origin, thoughts: [{ signature }], of })
     this.wholeItem(reasoningItem(this.output.id('rs'), '', token))
   }
 

@@ -5,7 +5,7 @@
 import t from 'tap'
 import type { JsonObject } from '../../../../src/formats/chat/json.js'
 import type { ChatRequest } from '../../../../src/formats/chat/request.js'
-import { sealEnvelope } from '../../../../src/formats/gemini/client/thinking-token.js'
+import { writeReasoningToken } from '../../../../src/formats/wire/reasoning-token.js'
 import { call, decoded, HELLO, modelContent, result } from './requests.js'
 
 function configured(generationConfig: JsonObject): ChatRequest {
@@ -88,11 +88,11 @@ void t.test('calls and results are paired by id, or by name and order', (t) => {
 
 void t.test('parts of the model keep their signatures', (t) => {
   const own = 'AAAAgoogle'
-  const foreign = sealEnvelope({ origin: 'anthropic', thoughts: [{ signature: 'sig' }] })
-  const carrier = sealEnvelope({
+  const foreign = writeReasoningToken({ origin: 'anthropic', thoughts: [{ signature: 'sig' }] })
+  const carrier = writeReasoningToken({
     origin: 'anthropic',
     thoughts: [{ text: 'hidden', signature: 'sig' }],
-    callId: 'toolu_1',
+    of: { call: 'toolu_1' },
   })
   const assistant = (...parts: JsonObject[]): unknown => {
     const results = parts.flatMap(({ functionCall }) =>

@@ -274,12 +274,12 @@ void t.test('reasoning state that the gateway issued is restored', (t) => {
   }
   const messages = turns([
     user('Go'),
-    token({ origin: 'anthropic', signature: 'sig' }),
-    token({ origin: 'anthropic', redacted: 'gone' }),
+    token({ origin: 'anthropic', thoughts: [{ signature: 'sig' }] }),
+    token({ origin: 'anthropic', thoughts: [{ redacted: 'gone' }] }),
     { role: 'assistant', content: 'Stated.' },
-    token({ origin: 'gemini', signature: 'of text', of: 'text' }),
+    token({ origin: 'gemini', thoughts: [{ signature: 'of text' }], of: 'text' }),
     call('a'),
-    token({ origin: 'gemini', signature: 'of call', of: { call: 'a' } }),
+    token({ origin: 'gemini', thoughts: [{ signature: 'of call' }], of: { call: 'a' } }),
     output('a'),
   ])
   t.match(messages[1], {

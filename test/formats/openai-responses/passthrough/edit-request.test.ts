@@ -64,7 +64,7 @@ void t.test('ids and tokens of a gateway are not sent to an upstream', (t) => {
     type: 'reasoning',
     id: `rs_${OWN}_0`,
     summary: [{ type: 'summary_text', text: 'Hm.' }],
-    encrypted_content: writeReasoningToken({ origin, signature }),
+    encrypted_content: writeReasoningToken({ origin, thoughts: [{ signature }] }),
   })
   const message = {
     type: 'message',
