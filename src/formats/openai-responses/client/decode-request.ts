@@ -272,6 +272,9 @@ interface InputOptions {
   readonly namespaces: ChatRequest['namespaces']
 }
 
+/** Dialects of the upstreams that sign calls and texts: Google's, and its endpoint in OpenAI's format. */
+const SIGNERS: ReadonlySet<string> = new Set(['gemini', 'openai-chat'])
+
 /** One turn of the model and the results of its calls. */
 interface Turn {
   readonly message: AssistantMessage
@@ -383,8 +386,8 @@ class Conversation {
     const state = readReasoningToken(token, this.nested)
     if (state === null) return this.addThought({ type: 'thinking', text })
     const { origin, thoughts, of } = state
-    if (of !== undefined) return this.sign(of, thoughts[0]?.signature)
-    this.addThought({ type: 'thinking', text, ...thoughts[0], origin })
+    if (of === undefined) this.addThought({ type: 'thinking', text, ...thoughts[0], origin })
+    else if (SIGNERS.has(origin)) this.sign(of, thoughts[0]?.signature)
   }
 
   private addThought(part: ThinkingPart): void {
