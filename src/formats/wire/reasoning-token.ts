@@ -25,7 +25,7 @@ interface ReasoningState {
   readonly of?: { readonly call: string } | 'text' | undefined
 }
 
-/** The same, without members that are undefined. */
+/** The state in a token: its thoughts have no members that are undefined. */
 export interface FoundState extends ReasoningState {
   readonly thoughts: readonly Partial<Record<keyof Thought, string>>[]
 }
