@@ -32,8 +32,10 @@ function clogServerSockets(t: Test, gateway: TestGateway, seen: (socket: Socket)
     Object.defineProperty(Socket.prototype, name, {
       ...own,
       value(this: Socket, ...given: unknown[]) {
-        if (this.localPort === gateway.port) seen(this)
-        else Reflect.apply(write, this, given)
+        if (this.localPort !== gateway.port) return Reflect.apply(write, this, given)
+        // Node's own write does so too: the timeout may have passed before the reply began.
+        this.setTimeout(this.timeout ?? 0)
+        seen(this)
       },
     })
     t.teardown(() => Object.defineProperty(Socket.prototype, name, { ...own }))
