@@ -4,7 +4,17 @@
  */
 import { cloudModelOf } from '../formats/chat/cloud-model-id.js'
 import type { ModelFacts } from '../formats/chat/model-facts.js'
-import type { Catalogue, UpstreamConfig } from './config.js'
+
+/** The models with their prices and limits. */
+export interface Catalogue {
+  /** In file order; listed by `GET /v1/models`. */
+  readonly models: readonly ModelFacts[]
+  /**
+   * The facts for an id: of the exact id, else of the longest catalogue id that it extends with `-` (a dated
+   * variant), else null.
+   */
+  find(id: string): ModelFacts | null
+}
 
 /** The catalogue of these models; ids and variants are unique. */
 export function createCatalogue(models: readonly ModelFacts[]): Catalogue {
@@ -33,7 +43,7 @@ export function createCatalogue(models: readonly ModelFacts[]): Catalogue {
  */
 export function withListed(
   catalogue: Catalogue,
-  upstreams: readonly Pick<UpstreamConfig, 'models'>[],
+  upstreams: readonly { readonly models: readonly ModelFacts[] }[],
 ): Catalogue {
   const known = new Set(catalogue.models.flatMap(({ id, variants = [] }) => [id, ...variants]))
   const more: ModelFacts[] = []

@@ -4,7 +4,9 @@
  */
 import type { KeyLimits, PlanName } from '../accounts/account.js'
 import type { ModelFacts, ModelPrice } from '../formats/chat/model-facts.js'
-import type { DialectName } from '../formats/dialect.js'
+import type { Catalogue } from './catalogue.js'
+import type { DialectChoice, IdentityConfig, PlatformConfig } from './platform-settings.js'
+import type { QuirksConfig } from './presets.js'
 import type { cacheSchema } from './schema/cache-schema.js'
 import type { dashboardOf } from './schema/dashboard-schema.js'
 import type {
@@ -18,7 +20,7 @@ import type {
 } from './schema/small-sections-schema.js'
 import type { GuardrailConfig } from './schema/guardrails-schema.js'
 import type { WorkloadIdentity } from './schema/identity-schema.js'
-import type { afterDisconnectSchema, ledgerOf } from './schema/ledger-schema.js'
+import type { afterDisconnectSchema, ledgerOf, onDisconnectSchema } from './schema/ledger-schema.js'
 import type { LimitConfig, limitingOf } from './schema/limits-schema.js'
 import type { RecordConfig } from './schema/record-schema.js'
 import type { routeOf } from './schema/route-schema.js'
@@ -30,6 +32,14 @@ import type {
   smtpSchema,
   telemetrySchema,
 } from './schema/telemetry-and-notify-schema.js'
+import type { timeoutsOf } from './schema/upstream-schema.js'
+import type {
+  BreakerConfig,
+  NativeConfig,
+  NativeRule,
+  ProbeConfig,
+  UpstreamTlsConfig,
+} from './upstream-settings.js'
 import type { z } from 'zod'
 
 /** Listeners, processes and the limits of one request. */
@@ -104,7 +114,18 @@ export interface PlanConfig {
   readonly limits: KeyLimits
 }
 
-export type { LimitConfig }
+export type {
+  BreakerConfig,
+  Catalogue,
+  DialectChoice,
+  IdentityConfig,
+  LimitConfig,
+  NativeRule,
+  PlatformConfig,
+  ProbeConfig,
+  QuirksConfig,
+  UpstreamTlsConfig,
+}
 
 /** A module of the operator. */
 export interface PluginConfig {
@@ -156,17 +177,6 @@ export interface Config {
   readonly limiting: LimitingConfig
 }
 
-/** The models with their prices and limits. */
-export interface Catalogue {
-  /** In file order; listed by `GET /v1/models`. */
-  readonly models: readonly ModelFacts[]
-  /**
-   * The facts for an id: of the exact id, else of the longest catalogue id that it extends with `-` (a dated
-   * variant), else null.
-   */
-  find(id: string): ModelFacts | null
-}
-
 /** A setting that differs from the previous generation. */
 export interface SettingChange {
   /** In the file's spelling: `upstreams.openai.timeouts.idle_ms`. */
@@ -206,133 +216,8 @@ export type ShadowConfig = NonNullable<RouteConfig['shadow']>
 /** Conditions of a route; all must hold. Null: no condition. */
 export type WhenConfig = NonNullable<RouteConfig['when']>
 
-/** A cloud that serves models of other vendors. */
-export type PlatformName = 'bedrock' | 'vertex' | 'azure'
-
-/** The platform of an upstream: its address and the names that requests need. */
-export interface PlatformConfig {
-  readonly name: PlatformName
-  /** The address without the platform's own path and without a trailing slash. */
-  readonly root: string
-  /** Bedrock; requests are signed for it. */
-  readonly region: string | null
-  /** Vertex; null in express mode. */
-  readonly project: string | null
-  readonly location: string | null
-  /** Azure's dated addresses; null for `/openai/v1`. */
-  readonly apiVersion: string | null
-  /** Azure: the deployment of a model, if its name differs. */
-  readonly deployments: Readonly<Record<string, string>>
-}
-
-/** The identity of the gateway at a cloud. Nulls in all members: the cloud's default chain. */
-export type IdentityConfig =
-  | {
-      readonly cloud: 'aws'
-      readonly accessKeyId: string | null
-      readonly secretAccessKey: string | null
-      readonly sessionToken: string | null
-      readonly profile: string | null
-      readonly roleArn: string | null
-      readonly externalId: string | null
-      readonly sessionName: string | null
-    }
-  | {
-      readonly cloud: 'google'
-      /** An absolute path. */
-      readonly credentialsFile: string | null
-      readonly project: string | null
-    }
-  | {
-      readonly cloud: 'azure'
-      readonly tenantId: string | null
-      readonly clientId: string | null
-      readonly clientSecret: string | null
-      readonly scope: string
-    }
-
-/** The wire format of an upstream; `openai` picks chat completions or Responses per model and request. */
-export type DialectChoice = DialectName | 'openai'
-
-/** Edits to request bodies for an upstream that deviates from its dialect; data, not code. */
-export interface QuirksConfig {
-  readonly drop: readonly string[]
-  readonly rename: Readonly<Record<string, string>>
-  readonly set: Readonly<Record<string, unknown>>
-  /** The same for each entry of `messages`; `roles` maps role names. */
-  readonly messages: {
-    readonly drop: readonly string[]
-    readonly rename: Readonly<Record<string, string>>
-    readonly roles: Readonly<Record<string, string>>
-  }
-  /** Replies in the client's own format: passed through as bytes, or decoded and encoded again. */
-  readonly replies: 'pass' | 'rewrite'
-}
-
 /** What the gateway does with the upstream when the client disconnects. */
-export type OnDisconnect = 'cancel' | 'drain' | 'drain_until_usage'
-
-/** TLS with one upstream: PEM texts, or null for the default. */
-export interface UpstreamTlsConfig {
-  readonly ca: string | null
-  readonly cert: string | null
-  readonly key: string | null
-  readonly serverName: string | null
-}
-
-/** An endpoint that clients may call untranslated. */
-export interface NativeRule {
-  readonly method: string
-  /** Segments of the provider's path; `*` matches one or more. */
-  readonly segments: readonly string[]
-}
-
-/**
- * Who may use the objects (files, batches, caches, …) at an upstream: `account`, the account that created
- * them through the gateway; `shared`, every account.
- */
-export type NativeSharing = 'account' | 'shared'
-
-/** Native access to one upstream. */
-export interface NativeConfig {
-  /** Empty if native access is off. */
-  readonly rules: readonly NativeRule[]
-  /** Null if the price is unknown. */
-  readonly nanoUsdPerRequest: number | null
-  readonly sharing: NativeSharing
-  /** Names of guardrails for native requests; null: the upstream has no list. */
-  readonly guardrails: readonly string[] | null
-}
-
-/** Time limits of one attempt, in milliseconds. */
-interface TimeoutsConfig {
-  readonly connectMs: number
-  /** Maximum time to the first byte of a streamed reply. */
-  readonly firstByteMs: number
-  /** The same for a reply that is not streamed. */
-  readonly firstByteWholeMs: number
-  readonly idleMs: number
-  readonly totalMs: number
-}
-
-/** When the circuit breaker of an upstream opens, and for how long. */
-export interface BreakerConfig {
-  /** Consecutive failures. */
-  readonly failures: number
-  /** Share of failed attempts within `windowMs`, 0 to 1. */
-  readonly errorRate: number
-  /** Attempts within `windowMs` before the rate applies. */
-  readonly minRequests: number
-  readonly windowMs: number
-  readonly openMs: number
-}
-
-/** An active health check. */
-export interface ProbeConfig {
-  /** Path below the base URL. */
-  readonly path: string
-  readonly intervalMs: number
-}
+export type OnDisconnect = z.output<typeof onDisconnectSchema>
 
 /** A service that the gateway sends requests to. */
 export interface UpstreamConfig {
@@ -364,7 +249,7 @@ export interface UpstreamConfig {
   /** The variables of these that are not set. */
   readonly unsetKeyVariables: readonly string[]
   readonly headers: Readonly<Record<string, string>>
-  readonly timeouts: TimeoutsConfig
+  readonly timeouts: Immutable<ReturnType<typeof timeoutsOf>>
   readonly maxConnections: number
   /** Whether `base_url` may resolve to a loopback, private or link-local address. */
   readonly allowPrivateAddress: boolean

@@ -4,12 +4,27 @@
  * `resolve-upstream.ts`.
  */
 import { z } from 'zod'
-import type { IdentityConfig, DialectChoice, PlatformConfig, PlatformName } from './config.js'
+import type { DialectName } from '../formats/dialect.js'
 import type { Path, ReportFinding } from './config-problem.js'
+import type { Immutable } from './schema/section.js'
 import { modelText, text } from './schema/value-types.js'
 
 /** The names of the platforms in the file, in the order of the documentation. */
 const PLATFORM_NAMES = ['bedrock', 'vertex', 'azure'] as const
+type PlatformName = (typeof PLATFORM_NAMES)[number]
+
+/** Values of `dialect`. */
+export const DIALECTS = [
+  'openai',
+  'openai-chat',
+  'openai-responses',
+  'anthropic',
+  'gemini',
+  'converse',
+] as const satisfies readonly (DialectName | 'openai')[]
+
+/** The wire format of an upstream; `openai` picks chat completions or Responses per model and request. */
+export type DialectChoice = (typeof DIALECTS)[number]
 
 /** The properties of one platform. */
 interface Platform {
@@ -314,17 +329,25 @@ function isJsonObject(content: string): boolean {
 /** Variables by name. */
 type Env = Readonly<Record<string, string | undefined>>
 
+/** The platform of an upstream: its address and the names that requests need. */
+export type PlatformConfig = Immutable<NonNullable<ReturnType<typeof platformOf>>>
+
 /** The resolved platform of an upstream; null for the own API of a vendor. */
-export function platformOf(values: PlatformValues, env: Env): PlatformConfig | null {
+export function platformOf(values: PlatformValues, env: Env) {
   const { platform, region, project, location, api_version: apiVersion, deployments } = values
   if (platform === undefined) return null
   return {
     name: platform,
+    /** The address without the platform's own path and without a trailing slash. */
     root: withoutSlashes(values.base_url ?? defaultRoot(values, env)),
+    /** Bedrock; requests are signed for it. */
     region: region ?? null,
+    /** Vertex; null in express mode. */
     project: project ?? null,
     location: location ?? null,
+    /** Azure's dated addresses; null for `/openai/v1`. */
     apiVersion: apiVersion ?? null,
+    /** Azure: the deployment of a model, if its name differs. */
     deployments,
   }
 }
@@ -397,6 +420,32 @@ function ownPath(platform: PlatformConfig, dialect: DialectChoice): string {
       return name satisfies never
   }
 }
+
+/** The identity of the gateway at a cloud. Nulls in all members: the cloud's default chain. */
+export type IdentityConfig =
+  | {
+      readonly cloud: 'aws'
+      readonly accessKeyId: string | null
+      readonly secretAccessKey: string | null
+      readonly sessionToken: string | null
+      readonly profile: string | null
+      readonly roleArn: string | null
+      readonly externalId: string | null
+      readonly sessionName: string | null
+    }
+  | {
+      readonly cloud: 'google'
+      /** An absolute path. */
+      readonly credentialsFile: string | null
+      readonly project: string | null
+    }
+  | {
+      readonly cloud: 'azure'
+      readonly tenantId: string | null
+      readonly clientId: string | null
+      readonly clientSecret: string | null
+      readonly scope: string
+    }
 
 /** The resolved identity of an upstream; null if it uses an API key. `fileOf` resolves a path of the file. */
 export function authOf(

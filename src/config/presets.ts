@@ -6,7 +6,21 @@
  * come from users' reports and are marked so.
  */
 import type { ModelPrice } from '../formats/chat/model-facts.js'
-import type { QuirksConfig } from './config.js'
+
+/** Edits to request bodies for an upstream that deviates from its dialect; data, not code. */
+export interface QuirksConfig {
+  readonly drop: readonly string[]
+  readonly rename: Readonly<Record<string, string>>
+  readonly set: Readonly<Record<string, unknown>>
+  /** The same for each entry of `messages`; `roles` maps role names. */
+  readonly messages: {
+    readonly drop: readonly string[]
+    readonly rename: Readonly<Record<string, string>>
+    readonly roles: Readonly<Record<string, string>>
+  }
+  /** Replies in the client's own format: passed through as bytes, or decoded and encoded again. */
+  readonly replies: 'pass' | 'rewrite'
+}
 
 /** The values that a preset supplies to an upstream. */
 export interface Preset {

@@ -9,6 +9,7 @@ import type { OnDisconnect, QuirksConfig, UpstreamConfig } from './config.js'
 import type { KeySources } from './fill-placeholders.js'
 import {
   authOf,
+  DIALECTS,
   checkPlatform,
   platformBaseUrl,
   platformOf,
@@ -18,7 +19,7 @@ import { PLAIN, PRESETS, type Preset } from './presets.js'
 import type { Path, ReportFinding } from './config-problem.js'
 import { priceFacts } from './schema/catalogue-schema.js'
 import type { FileValues } from './schema/config-file-schema.js'
-import { DIALECTS, timeoutsSchema } from './schema/upstream-schema.js'
+import { timeoutsOf } from './schema/upstream-schema.js'
 import { section } from './schema/section.js'
 import {
   checkConnection,
@@ -45,10 +46,6 @@ export interface UpstreamContext {
   /** The folder of the file; its relative paths start here. */
   readonly folder: string
 }
-
-/** Defaults for a streamed reply and for a whole reply, which arrives when it is complete. */
-const DEFAULT_FIRST_BYTE_MS = 60_000
-const DEFAULT_FIRST_BYTE_WHOLE_MS = 300_000
 
 type UpstreamValues = FileValues['upstreams'][string]
 
@@ -164,7 +161,6 @@ export function upstreamOf(
   context: UpstreamContext,
   onDisconnect: OnDisconnect | undefined,
 ): UpstreamConfig {
-  const { timeouts } = values
   const { keySources, readFile, env, folder } = context
   const platform = platformOf(values, env)
   const dialect = values.dialect ?? 'openai-chat'
@@ -191,10 +187,7 @@ export function upstreamOf(
     apiKeySource: sources.length === 0 ? null : sources.map(({ source }) => source).join(', '),
     unsetKeyVariables: sources.flatMap(({ source, isSet }) => (isSet ? [] : [source])),
     headers,
-    timeouts: {
-      ...section(timeoutsSchema, timeouts),
-      firstByteWholeMs: timeouts.first_byte_whole_ms ?? wholeFirstByte(timeouts.first_byte_ms),
-    },
+    timeouts: timeoutsOf(values.timeouts),
     maxConnections: values.max_connections,
     allowPrivateAddress: values.allow_private_address ?? isPrivateHost(new URL(baseUrl).hostname),
     ...connectionOf(values, readFile),
@@ -281,11 +274,6 @@ export function isPrivateHost(hostname: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, '').toLowerCase()
   if (host === 'localhost' || host.endsWith('.localhost')) return true
   return isPrivateAddress(host)
-}
-
-/** A `first_byte_ms` in the file applies to whole replies too. */
-function wholeFirstByte(firstByteMs: number): number {
-  return firstByteMs === DEFAULT_FIRST_BYTE_MS ? DEFAULT_FIRST_BYTE_WHOLE_MS : firstByteMs
 }
 
 /** Paths that the gateway adds to the base URL. */

@@ -7,17 +7,9 @@ import { createSecureContext } from 'node:tls'
 import { z } from 'zod'
 import type { ModelFacts, ModelPrice } from '../formats/chat/model-facts.js'
 import { factsOfFamily } from './catalogue.js'
-import type {
-  UpstreamConfig,
-  UpstreamTlsConfig,
-  BreakerConfig,
-  NativeConfig,
-  NativeRule,
-  NativeSharing,
-} from './config.js'
 import type { Path, ReportFinding } from './config-problem.js'
 import { familySchema, priceFacts, priceSchema } from './schema/catalogue-schema.js'
-import { section } from './schema/section.js'
+import { section, type Immutable, type Section } from './schema/section.js'
 import { DAY_MS, share, whole } from './schema/value-types.js'
 
 const file = z.string().min(1).max(4_096)
@@ -129,12 +121,19 @@ function isCertificate(pem: string): boolean {
   }
 }
 
+/** TLS with one upstream: PEM texts, or null for the default. */
+export type UpstreamTlsConfig = Section<z.output<typeof upstreamTlsSchema>>
+
 /** With the content of the files; only for values without findings of `checkConnection`. */
-export function connectionOf(
-  { tls, http2, proxy }: ConnectionValues,
-  readFile: ReadFile,
-): Pick<UpstreamConfig, 'tls' | 'http2' | 'proxy'> {
-  return { tls: tls === undefined ? null : tlsOf(tls, readFile), http2, proxy }
+export function connectionOf({ tls, http2, proxy }: ConnectionValues, readFile: ReadFile) {
+  return {
+    /** Null: the system's authorities, no client certificate. */
+    tls: tls === undefined ? null : tlsOf(tls, readFile),
+    /** Whether HTTP/2 may be negotiated. */
+    http2,
+    /** `env`, `none` or the URL of a proxy, which may contain a password. */
+    proxy,
+  }
 }
 
 function tlsOf(tls: z.output<typeof upstreamTlsSchema>, readFile: ReadFile): UpstreamTlsConfig {
@@ -184,13 +183,14 @@ export const probeSchema = z
     'An active health check by each worker. Connection failures, timeouts and status 500 and above open the circuit breaker after `breaker.failures` probes in a row; a probe that succeeds lets an open breaker test the upstream at once. Left out: no probes.',
   )
 
-/**
- * The resolved form.
- *
- * The circuit breaker and the health probe of an upstream. Part of `config-file-schema.ts` and
- * `resolve-upstream.ts`.
- */
-export function breakerOf(values: z.output<typeof breakerSchema>): BreakerConfig {
+/** An active health check. */
+export type ProbeConfig = Section<z.output<typeof probeSchema>>
+
+/** When the circuit breaker of an upstream opens, and for how long. */
+export type BreakerConfig = Readonly<ReturnType<typeof breakerOf>>
+
+/** The resolved form. */
+export function breakerOf(values: z.output<typeof breakerSchema>) {
   const { windowSeconds, openSeconds, ...thresholds } = section(breakerSchema.unwrap(), values)
   return { ...thresholds, windowMs: windowSeconds * 1_000, openMs: openSeconds * 1_000 }
 }
@@ -230,7 +230,7 @@ export const nativeSharingSchema = z
 export interface NativeValues {
   readonly native: readonly string[]
   readonly native_usd_per_request?: number | undefined
-  readonly native_sharing: NativeSharing
+  readonly native_sharing: z.output<typeof nativeSharingSchema>
   readonly guardrails?: readonly string[] | undefined
 }
 
@@ -265,20 +265,31 @@ function problemOf(entry: string): string | null {
   return 'must have a path of plain segments without percent escapes; * must be a whole segment'
 }
 
+/** Native access to one upstream. */
+export type NativeConfig = Immutable<ReturnType<typeof nativeOf>>
+
+/** An endpoint that clients may call untranslated. */
+export type NativeRule = NativeConfig['rules'][number]
+
 /** Only for values without findings of `checkNative`. */
-export function nativeOf(values: NativeValues): NativeConfig {
+export function nativeOf(values: NativeValues) {
   const { native, native_usd_per_request: usd, native_sharing: sharing } = values
   return {
+    /** Empty if native access is off. */
     rules: native.map(ruleOf),
+    /** Null if the price is unknown. */
     nanoUsdPerRequest: usd === undefined ? null : Math.round(usd * 1e9),
     sharing,
+    /** Names of guardrails for native requests; null: the upstream has no list. */
     guardrails: values.guardrails ?? null,
   }
 }
 
-function ruleOf(entry: string): NativeRule {
+function ruleOf(entry: string) {
   const [method = '', path = ''] = entry.split(' ')
-  return { method, segments: path.slice(1).split('/') }
+  /** Segments of the provider's path; `*` matches one or more. */
+  const segments = path.slice(1).split('/')
+  return { method, segments }
 }
 
 const id = z.string().regex(/^[!-~]{1,256}$/, {

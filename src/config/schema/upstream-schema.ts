@@ -15,20 +15,24 @@ import {
   nativeSharingSchema,
   nativeSchema,
 } from '../upstream-settings.js'
-import { platformKeys } from '../platform-settings.js'
+import { DIALECTS, platformKeys } from '../platform-settings.js'
 import { PRESET_NAMES } from '../presets.js'
 import { priceSchema } from './catalogue-schema.js'
 import { guardrailNames } from './guardrails-schema.js'
 import { onDisconnectSchema } from './ledger-schema.js'
+import { section } from './section.js'
 import { DAY_MS, modelText, text, whole } from './value-types.js'
 
-/** `upstreams.NAME.timeouts:` */
-export const timeoutsSchema = z.strictObject({
+/** Defaults for a streamed reply and for a whole reply, which arrives when it is complete. */
+const DEFAULT_FIRST_BYTE_MS = 60_000
+const DEFAULT_FIRST_BYTE_WHOLE_MS = 300_000
+
+const timeouts = z.strictObject({
   connect_ms: whole(1, DAY_MS)
     .default(3_000)
     .describe('Maximum time to open a connection, including TLS.'),
   first_byte_ms: whole(1, DAY_MS)
-    .default(60_000)
+    .default(DEFAULT_FIRST_BYTE_MS)
     .describe('Maximum time from sending the request to the first byte of a streamed reply.'),
   first_byte_whole_ms: whole(1, DAY_MS)
     .optional()
@@ -38,6 +42,15 @@ export const timeoutsSchema = z.strictObject({
   idle_ms: whole(1, DAY_MS).default(60_000).describe('Maximum time between two chunks of a reply.'),
   total_ms: whole(1, DAY_MS).default(900_000).describe('Maximum time for the whole exchange.'),
 })
+
+/** Time limits of one attempt. */
+export function timeoutsOf(values: z.output<typeof timeouts>) {
+  const { first_byte_ms: firstByteMs, first_byte_whole_ms: wholeMs } = values
+  // A `first_byte_ms` in the file applies to whole replies too.
+  const defaultMs =
+    firstByteMs === DEFAULT_FIRST_BYTE_MS ? DEFAULT_FIRST_BYTE_WHOLE_MS : firstByteMs
+  return { ...section(timeouts, values), firstByteWholeMs: wholeMs ?? defaultMs }
+}
 
 const quirks = z
   .strictObject({
@@ -74,16 +87,6 @@ const apiKey = z
   .regex(/^[!-~]{1,4096}$/, {
     error: 'must be printable ASCII without spaces, at most 4,096 characters',
   })
-
-/** Values of `dialect`. */
-export const DIALECTS = [
-  'openai',
-  'openai-chat',
-  'openai-responses',
-  'anthropic',
-  'gemini',
-  'converse',
-] as const
 
 /** One entry of `upstreams`. */
 export const upstreamSchema = z.strictObject({
@@ -146,7 +149,7 @@ export const upstreamSchema = z.strictObject({
     )
     .default({})
     .describe('Headers added to every request.'),
-  timeouts: timeoutsSchema.prefault({}).describe('Time limits of one attempt.'),
+  timeouts: timeouts.prefault({}).describe('Time limits of one attempt.'),
   max_connections: whole(1, 65_535)
     .default(1_024)
     .describe(
