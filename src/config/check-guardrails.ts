@@ -57,7 +57,7 @@ export function checkGuardrails(values: FileValues, report: ReportFinding): void
 const NO_PLUGINS = 'needs plugins: list the file of the plugin there'
 
 /** A file that plugins name. */
-export interface PluginFiles {
+interface PluginFiles {
   readonly folder: string
   readonly readFile: (path: string) => string | null
   readonly whyUnreadable: (path: string) => string

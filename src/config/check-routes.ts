@@ -167,7 +167,7 @@ function isForEmbeddings({ match, targets }: RouteConfig, catalogue: Catalogue):
 const MAX_LISTED = 10
 
 /** A name in a setting, what it should be a name of, and the path of the setting. */
-export interface UnknownName {
+interface UnknownName {
   readonly what: 'an upstream' | 'a plan' | 'a guardrail'
   readonly name: string
   readonly path: Path

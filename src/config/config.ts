@@ -54,7 +54,6 @@ export type AuthConfig = Section<z.output<typeof authSchema>>
 /** Storage of reasoning state between the turns of a conversation. */
 export type EscrowConfig = Section<z.output<typeof escrowSchema>>
 
-/** The dashboard. */
 export type DashboardConfig = Readonly<ReturnType<typeof dashboardOf>>
 
 /** An OpenID Connect provider for signing in; without a secret, a public client. */
@@ -73,13 +72,13 @@ export type NotifyConfig = Readonly<ReturnType<typeof notifyOf>[number]>
 export type SmtpConfig = Readonly<NonNullable<z.output<typeof smtpSchema>>>
 
 /** Rules for the lines of the log; `file` is an absolute path, null for standard output. */
-export type LogConfig = Section<z.output<typeof logSchema>>
+type LogConfig = Section<z.output<typeof logSchema>>
 
 /** Metrics by labels of keys. */
-export type MetricsConfig = Readonly<ReturnType<typeof metricsOf>>
+type MetricsConfig = Readonly<ReturnType<typeof metricsOf>>
 
 /** Limits on reading replies after the client has disconnected. */
-export type AfterDisconnectConfig = Section<z.output<typeof afterDisconnectSchema>>
+type AfterDisconnectConfig = Section<z.output<typeof afterDisconnectSchema>>
 
 /** Retention of ledger entries, and the spool (an absolute path) while the store is unavailable. */
 export type LedgerConfig = Readonly<ReturnType<typeof ledgerOf>>
@@ -92,12 +91,6 @@ export type LimitingConfig = Readonly<ReturnType<typeof limitingOf>>
 
 /** The storage of cached replies. */
 export type CacheConfig = Section<z.output<typeof cacheSchema>>
-
-/** The exact cache of a route. */
-export type RouteCacheConfig = NonNullable<RouteConfig['cache']>
-
-/** Marks for the caches of providers. */
-export type CacheControlConfig = NonNullable<RouteConfig['cacheControl']>
 
 /** Retries of a request before its first content. */
 export type RetryConfig = RouteConfig['retry']

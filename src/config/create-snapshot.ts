@@ -4,14 +4,14 @@ import { protectSecrets } from '../hide-secrets.js'
 import { secretsOf } from './secret-settings.js'
 
 /** The values that a snapshot is created from: the result of a successful load. */
-export interface SnapshotParts {
+interface SnapshotParts {
   readonly config: Config
   readonly catalogue: Catalogue
   readonly fileHash: string
 }
 
 /** Properties of a snapshot besides its values. */
-export interface SnapshotProperties {
+interface SnapshotProperties {
   readonly generation: number
   /** Ms since 1970. */
   readonly loadedAtMs: number

@@ -18,13 +18,13 @@ export interface Surroundings {
 export type KeySources = ReadonlyMap<string, readonly KeySource[]>
 
 /** The variable or file (`file:PATH`) of one key, and whether it has a value. */
-export interface KeySource {
+interface KeySource {
   readonly source: string
   readonly isSet: boolean
 }
 
 /** The values of a file without placeholders. */
-export interface Filled {
+interface Filled {
   readonly value: unknown
   readonly findings: readonly Finding[]
   readonly keySources: KeySources

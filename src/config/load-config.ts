@@ -47,13 +47,13 @@ export interface ConfigSources {
 }
 
 /** The catalogue's absolute path and text. */
-export interface CatalogueFile {
+interface CatalogueFile {
   readonly path: string
   readonly text: string
 }
 
 /** Texts to load instead of the files on disk. */
-export interface StoredTexts {
+interface StoredTexts {
   readonly text: string
   readonly catalogue: string
 }
@@ -254,7 +254,7 @@ function checkTls(files: TlsFiles): { setting: string; message: string } | null 
 }
 
 /** A catalogue, or the problems of its file. */
-export interface CatalogueResult {
+interface CatalogueResult {
   readonly catalogue: Catalogue | null
   readonly errors: readonly ConfigProblem[]
 }

@@ -172,7 +172,7 @@ export const platformKeys = {
 }
 
 /** The values of these keys and of those that they depend on, in the file's spelling. */
-export type PlatformValues = z.output<z.ZodObject<typeof platformKeys>> & {
+type PlatformValues = z.output<z.ZodObject<typeof platformKeys>> & {
   readonly dialect?: DialectChoice | undefined
   readonly base_url?: string | undefined
   readonly path?: string | undefined
@@ -187,7 +187,7 @@ const COMBINATIONS = PLATFORM_NAMES.map(
 ).join('; ')
 
 /** The position of the upstream in the file, and its sources. */
-export interface PlatformContext {
+interface PlatformContext {
   readonly path: Path
   readonly hasApiKey: boolean
   readonly readFile: (path: string) => string | null

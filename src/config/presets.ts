@@ -39,7 +39,6 @@ export interface Preset {
   readonly completions?: true
 }
 
-/** No quirks. */
 export const PLAIN: QuirksConfig = {
   drop: [],
   rename: {},
@@ -82,10 +81,8 @@ export const PRESET_NAMES = [
   'vllm',
 ] as const
 
-/** The name of a preset. */
 export type PresetName = (typeof PRESET_NAMES)[number]
 
-/** The presets by name. */
 export const PRESETS: Readonly<Record<PresetName, Preset>> = {
   // "Azure OpenAI in Azure AI Foundry Models REST API reference": the key in `api-key`.
   azure: { title: 'Azure OpenAI', baseUrl: null, keyHeader: 'api-key', quirks: PLAIN },

@@ -36,7 +36,7 @@ import { isSecureAddress } from '../http/private-addresses.js'
 import type { IdentityValues, WorkloadIdentity } from './schema/identity-schema.js'
 
 /** Inputs for resolving the values, besides the values themselves. */
-export interface ResolveContext extends UpstreamContext, ServerContext {}
+interface ResolveContext extends UpstreamContext, ServerContext {}
 
 /** The configuration, or the findings if there are any. */
 export function resolveConfig(

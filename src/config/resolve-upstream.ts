@@ -50,7 +50,7 @@ export interface UpstreamContext {
 type UpstreamValues = FileValues['upstreams'][string]
 
 /** An upstream of the file. */
-export interface NamedUpstream {
+interface NamedUpstream {
   readonly name: string
   readonly values: UpstreamValues
 }

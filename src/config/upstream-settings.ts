@@ -50,7 +50,7 @@ export const http2Schema = z
   )
 
 /** The values of these keys in the file's spelling. */
-export interface ConnectionValues {
+interface ConnectionValues {
   readonly tls?: z.output<typeof upstreamTlsSchema> | undefined
   readonly http2: boolean
   readonly proxy: string
@@ -227,7 +227,7 @@ export const nativeSharingSchema = z
   )
 
 /** The values of these keys in the file's spelling. */
-export interface NativeValues {
+interface NativeValues {
   readonly native: readonly string[]
   readonly native_usd_per_request?: number | undefined
   readonly native_sharing: z.output<typeof nativeSharingSchema>

@@ -413,7 +413,6 @@ function sourceOf({ route }: KeyedRequest): Pick<StoredReply, 'upstream' | 'mode
   return { upstream: upstream.config.name, model, origin: upstreamCodec.stateOrigin ?? dialect }
 }
 
-/** The client of a replay. */
 function clientOf({ x, call, settlement }: KeyedRequest, stored: StoredReply): ReplayClient {
   const sent = settlement.results.sent ?? new SendResult()
   settlement.results.sent = sent

@@ -1,6 +1,6 @@
 /**
  * Goal: the rules of style that ESLint does not check: names of folders, no default exports, a doc comment on
- * each function and class that another room of `src` imports.
+ * each function and class that another room of `src` imports, and no export that only its own file uses.
  * Method: reads every file; a file that breaks each rule is reported.
  */
 import t from 'tap'
@@ -61,6 +61,53 @@ void t.test('every source file keeps the rules of style', (t) => {
     sources.flatMap((source) => breaches(source, crossing)),
     [],
   )
+  t.end()
+})
+
+const READERS = ['src', 'test', 'bench', 'docs', 'grafana']
+/** Their exports are the interface of the package. */
+const PUBLIC = ['src/policy/plugin-interface', 'src/formats/codecs']
+const EXPORTS =
+  /^export (?:abstract )?(?:async )?(?:function\*?|const|let|class|interface|type) (\w+)/gm
+
+function withoutExtension(path: string): string {
+  return path.replace(/\.tsx?$/, '')
+}
+
+/** Exports of files in `src/` that no other file of `sources` imports. */
+function unusedExports(sources: readonly Source[]): string[] {
+  const used = new Set<string>()
+  for (const source of sources) {
+    for (const { target, isPackage, names } of importsOf(source)) {
+      if (isPackage) continue
+      // A dynamic import, or one of the whole file, names nothing.
+      for (const name of names.length === 0 ? ['*'] : names) {
+        used.add(`${withoutExtension(target)} ${name}`)
+      }
+    }
+  }
+  return sources.flatMap(({ path, text }) => {
+    const file = withoutExtension(path)
+    if (!path.startsWith('src/') || PUBLIC.includes(file) || used.has(`${file} *`)) return []
+    return [...text.matchAll(EXPORTS)].flatMap(([, name = '']) =>
+      used.has(`${file} ${name}`) ? [] : [`${path}: ${name}`],
+    )
+  })
+}
+
+void t.test('every export has a reader', (t) => {
+  const sources = READERS.flatMap((folder) =>
+    ['.ts', '.tsx'].flatMap((extension) =>
+      filesBelow(folder, extension).map(({ path, text }) => ({ path: `${folder}/${path}`, text })),
+    ),
+  )
+  t.strictSame(unusedExports(sources), [])
+  const one = (text: string): Source[] => [
+    { path: 'src/x.ts', text: 'export const a = 1\nexport interface B {}\n' },
+    { path: 'test/y.ts', text },
+  ]
+  t.strictSame(unusedExports(one("import { a } from '../src/x.js'")), ['src/x.ts: B'])
+  t.strictSame(unusedExports(one("await import('../src/x.js')")), [])
   t.end()
 })
 

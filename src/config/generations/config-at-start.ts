@@ -27,7 +27,7 @@ export class ConfigRefused extends Error {
 }
 
 /** Options for storing generations. */
-export interface OpenOptions {
+interface OpenOptions {
   /** On disk, in the data folder; otherwise in memory. */
   readonly keepsHistory?: boolean
   /** Called with a warning for the operator: a generation that could not be written. */

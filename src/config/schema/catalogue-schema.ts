@@ -147,11 +147,11 @@ export const catalogueSchema = z.strictObject({
 })
 
 /** The checked values of `models.yaml` in the file's spelling. */
-export type CatalogueValues = z.output<typeof catalogueSchema>
+type CatalogueValues = z.output<typeof catalogueSchema>
 type ModelValues = CatalogueValues['models'][number]
 
 /** An id that two entries use, with the path of the second. */
-export interface DuplicateId {
+interface DuplicateId {
   readonly path: readonly PropertyKey[]
   readonly id: string
 }

@@ -75,7 +75,7 @@ export const dashboardSchema = z.strictObject({
 })
 
 /** The checked values of the section. */
-export type DashboardValues = z.output<typeof dashboardSchema>
+type DashboardValues = z.output<typeof dashboardSchema>
 
 /** Reports problems to `fault`, with their path below the section. */
 export function checkDashboard(

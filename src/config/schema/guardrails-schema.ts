@@ -207,7 +207,6 @@ export type AppliedTo =
   /** Names, ids or e-mail addresses in lower case. */
   | { readonly accounts: readonly string[] }
 
-/** One guardrail. */
 export type GuardrailConfig = Immutable<ReturnType<typeof guardrailOf>>
 
 /** A direction that a guardrail judges. */

@@ -61,7 +61,7 @@ export const recordSchema = z
 type RecordValues = z.output<typeof recordSchema>
 
 /** The destination of recordings. */
-export type RecordTarget =
+type RecordTarget =
   | { readonly kind: 'store' }
   /** An absolute path. */
   | { readonly kind: 'folder'; readonly path: string }

@@ -196,9 +196,7 @@ export const serverSchema = z.strictObject({
 
 type ServerValues = z.output<typeof serverSchema>
 /** Returns the problem of certificate files and its setting; null if they are valid. */
-export type TlsCheck = (
-  files: TlsFiles,
-) => { readonly setting: string; readonly message: string } | null
+type TlsCheck = (files: TlsFiles) => { readonly setting: string; readonly message: string } | null
 
 /** Inputs for checking the section, besides its values. */
 export interface ServerContext {

@@ -43,7 +43,7 @@ interface ObjectRequest {
 }
 
 /** How the body of a reply is read. `collect`: until it is complete; `events`: as it passes. */
-export type ReplyPlan = 'pass' | 'collect' | 'events'
+type ReplyPlan = 'pass' | 'collect' | 'events'
 
 /** The objects of one request's reply. */
 export class ObjectReplies {
