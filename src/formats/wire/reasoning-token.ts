@@ -39,6 +39,8 @@ export interface FoundState extends ReasoningState {
 
 const WORD = 'sluice'
 const PREFIX = Buffer.from(WORD).toString('base64')
+/** How tokens of the first builds begin, which a conversation may still contain. They count as damaged. */
+const FORMER = /^sluice(?:1|\.1)\./
 const VERSION = '1'
 const HEADER_BYTES = `${WORD}:${VERSION}:01234567\n`.length
 
@@ -61,7 +63,7 @@ export function writeReasoningToken({ origin, thoughts, of }: ReasoningState): s
 
 /** Whether the text is a token of any version. It may be damaged. No provider accepts it. */
 export function isReasoningToken(text: string): boolean {
-  return text.startsWith(PREFIX)
+  return text.startsWith(PREFIX) || FORMER.test(text)
 }
 
 /**

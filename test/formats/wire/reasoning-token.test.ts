@@ -106,6 +106,11 @@ void t.test('a token of another version is recognised and restores nothing', (t)
     t.ok(isReasoningToken(token), version)
     t.equal(read(token), null, version)
   }
+  // The forms of the first builds.
+  for (const token of ['sluice1.r.0badcafe.state', 'sluice.1.eyJvIjoiZ2VtaW5pIn0']) {
+    t.ok(isReasoningToken(token), token)
+    t.equal(read(token), null, token)
+  }
   t.end()
 })
 
