@@ -21,7 +21,7 @@ const REACTIONS: Readonly<Record<Reaction, string>> = {
 interface Row {
   readonly kind: ErrorKind
   readonly text: string
-  readonly holds: (failure: Failure) => boolean
+  readonly covers: (failure: Failure) => boolean
 }
 
 const always = (): boolean => true
@@ -37,66 +37,66 @@ const ROWS: readonly Row[] = [
   {
     kind: 'upstream_unreachable',
     text: 'no connection: refused, timed out, TLS',
-    holds: always,
+    covers: always,
   },
   {
     kind: 'upstream_busy',
     text: '429, 503, 529: a rate limit or an overload, also if the stream reports it',
-    holds: (failure) => !isRefusal(failure),
+    covers: (failure) => !isRefusal(failure),
   },
-  { kind: 'upstream_busy', text: 'the same with another status, such as 402', holds: isRefusal },
+  { kind: 'upstream_busy', text: 'the same with another status, such as 402', covers: isRefusal },
   {
     kind: 'upstream_failed',
     text: '500, 502 and others from 500, or the same in a reply with status 200; a connection lost before the whole request was sent',
-    holds: (failure) => isUnread(failure) || failure.status === 200 || isTransient(failure),
+    covers: (failure) => isUnread(failure) || failure.status === 200 || isTransient(failure),
   },
   {
     kind: 'upstream_failed',
     text: 'a connection lost after the whole request was sent, or within the head of the reply',
-    holds: (failure) => failure.status === null && !isUnread(failure),
+    covers: (failure) => failure.status === null && !isUnread(failure),
   },
-  { kind: 'upstream_failed', text: 'the same with another status, such as 499', holds: isRefusal },
+  { kind: 'upstream_failed', text: 'the same with another status, such as 499', covers: isRefusal },
   {
     kind: 'upstream_timeout',
     text: 'a timeout before anything was sent; 408, 504',
-    holds: (failure) => !failure.wasSent || isRefusal(failure) || isTransient(failure),
+    covers: (failure) => !failure.wasSent || isRefusal(failure) || isTransient(failure),
   },
   {
     kind: 'upstream_timeout',
     text: 'a timeout after that',
-    holds: (failure) => failure.wasSent && (failure.status ?? 200) === 200,
+    covers: (failure) => failure.wasSent && (failure.status ?? 200) === 200,
   },
   {
     kind: 'upstream_truncated',
     text: 'a stream that ends before its first content',
-    holds: ({ isStreamed }) => isStreamed,
+    covers: ({ isStreamed }) => isStreamed,
   },
   {
     kind: 'upstream_truncated',
     text: 'a whole reply that ends early',
-    holds: ({ isStreamed }) => !isStreamed,
+    covers: ({ isStreamed }) => !isStreamed,
   },
   {
     kind: 'upstream_malformed',
     text: 'a stream that is not valid in its format',
-    holds: ({ isStreamed }) => isStreamed,
+    covers: ({ isStreamed }) => isStreamed,
   },
   {
     kind: 'upstream_malformed',
     text: 'a whole reply that is not valid in its format',
-    holds: ({ isStreamed }) => !isStreamed,
+    covers: ({ isStreamed }) => !isStreamed,
   },
-  { kind: 'upstream_denied', text: '401, 403', holds: always },
-  { kind: 'upstream_misconfigured', text: '404 for the endpoint, not the model', holds: always },
+  { kind: 'upstream_denied', text: '401, 403', covers: always },
+  { kind: 'upstream_misconfigured', text: '404 for the endpoint, not the model', covers: always },
   {
     kind: 'upstream_credential',
     text: "the cloud's token endpoint gives no credentials",
-    holds: always,
+    covers: always,
   },
   {
     kind: 'overloaded',
     text: 'all connections to the upstream are in use',
-    holds: ({ wasSent }) => !wasSent,
+    covers: ({ wasSent }) => !wasSent,
   },
 ]
 
@@ -128,15 +128,17 @@ function tableLines(): string[] {
     (kind) => ERRORS[kind].source === 'upstream' && rowsOf(kind).length === 0,
   )
   for (const kind of kinds) {
-    const missing = FAILURES.filter((failure) => !rowsOf(kind).some(({ holds }) => holds(failure)))
+    const missing = FAILURES.filter(
+      (failure) => !rowsOf(kind).some(({ covers }) => covers(failure)),
+    )
     if (reactionsTo(kind, missing).some((reaction) => reaction !== 'never'))
       throw new Error(`No row explains every ${kind}`)
   }
   return [
     '| failure before the first content | kind | what follows |',
     '| --- | --- | --- |',
-    ...ROWS.map(({ kind, text, holds }) => {
-      const [reaction, ...more] = reactionsTo(kind, FAILURES.filter(holds))
+    ...ROWS.map(({ kind, text, covers }) => {
+      const [reaction, ...more] = reactionsTo(kind, FAILURES.filter(covers))
       if (reaction === undefined || more.length > 0)
         throw new Error(`${kind}, ${text}: not one reaction`)
       return `| ${text} | \`${kind}\` | ${REACTIONS[reaction]} |`
