@@ -308,7 +308,13 @@ function findRecursion(root: JsonObject): string | null {
   const settled = new Map<string, boolean>()
   const visit = (value: JsonValue | undefined, depth: number): string | null => {
     if (depth > MAX_DEPTH * 4) return 'the schema is nested too deeply'
-    if (Array.isArray(value)) return firstOf(value, (one) => visit(one, depth + 1))
+    if (Array.isArray(value)) {
+      for (const one of value) {
+        const found = visit(one, depth + 1)
+        if (found !== null) return found
+      }
+      return null
+    }
     if (!isObject(value)) return null
     const ref = stringOf(value.$ref)
     if (ref !== undefined) {
@@ -321,18 +327,12 @@ function findRecursion(root: JsonObject): string | null {
         settled.set(ref, true)
       }
     }
-    const members = Object.entries(value).filter(
-      ([key]) => key !== '$defs' && key !== 'definitions',
-    )
-    return firstOf(members, ([, member]) => visit(member, depth + 1))
+    for (const key in value) {
+      if (key === '$defs' || key === 'definitions') continue
+      const found = visit(value[key], depth + 1)
+      if (found !== null) return found
+    }
+    return null
   }
   return visit(root, 0)
-}
-
-function firstOf<T>(items: readonly T[], find: (item: T) => string | null): string | null {
-  for (const item of items) {
-    const found = find(item)
-    if (found !== null) return found
-  }
-  return null
 }

@@ -93,10 +93,12 @@ export class PartWriter {
 
   /** An image that the model generated. */
   image(url: string): string {
-    const [, mimeType, data] = /^data:([^;,]{1,128});base64,([^]*)$/.exec(url) ?? []
-    return mimeType === undefined || data === undefined
-      ? `{"fileData":{"fileUri":${quote(url)}}}`
-      : `{"inlineData":{"mimeType":${quote(mimeType)},"data":${quote(data)}}}`
+    // Only the beginning is matched: the data may have many megabytes.
+    const [head, mimeType] = /^data:([^;,]{1,128});base64,/.exec(url) ?? []
+    if (head === undefined || mimeType === undefined)
+      return `{"fileData":{"fileUri":${quote(url)}}}`
+    const data = url.slice(head.length)
+    return `{"inlineData":{"mimeType":${quote(mimeType)},"data":${quote(data)}}}`
   }
 
   /** A block of a Gemini upstream; null for another provider's. */

@@ -38,7 +38,10 @@ export function encodeChoices(
     const message = why === '' ? '' : `,"blockReasonMessage":${quote(why)}`
     return sizedText(`{"promptFeedback":{"blockReason":"${blocked}"${message}},${tail}}`)
   }
-  const candidates = choices.map((choice) => candidate(choice, request, seed)).join(',')
+  let candidates = ''
+  for (const choice of choices) {
+    candidates += `${candidates === '' ? '' : ','}${candidate(choice, request, seed)}`
+  }
   return sizedText(`{"candidates":[${candidates}],${tail}}`)
 }
 
@@ -49,9 +52,10 @@ function candidate({ index, reply }: Choice, request: ChatRequest, seed: Seed): 
   const isFiltered = reply.reason === 'filter'
   const { reason, raw } = reply
   const ending = { reason, raw, isRefusal: reply.blocks.some(isRefusal) }
-  const parts: string[] = []
+  // Concatenated, not joined: `join` would copy an image several times.
+  let parts = ''
   const add = (part: string | null): void => {
-    if (part !== null) parts.push(part)
+    if (part !== null) parts += parts === '' ? part : `,${part}`
   }
   for (const [at, block] of reply.blocks.entries()) {
     if (block.type === 'text') {
@@ -64,19 +68,14 @@ function candidate({ index, reply }: Choice, request: ChatRequest, seed: Seed): 
     if (block.type !== 'refusal' || !isFiltered) add(partOf(block, writer))
   }
   add(writer.rest())
-  const content =
-    parts.length === 0 ? [] : [`"content":{"parts":[${parts.join(',')}],"role":"model"}`]
-  const members = [
-    ...content,
-    `"finishReason":"${encodeFinishReason(ending, seed.origin)}"`,
-    `"index":${index}`,
-  ]
+  const content = parts === '' ? '' : `"content":{"parts":[${parts}],"role":"model"},`
+  let members = `"finishReason":"${encodeFinishReason(ending, seed.origin)}","index":${index}`
   const refusal = isFiltered ? refusalIn(reply.blocks) : ''
-  if (refusal !== '') members.push(`"finishMessage":${quote(refusal)}`)
+  if (refusal !== '') members += `,"finishMessage":${quote(refusal)}`
   const metadata = sources.metadata()
-  if (metadata !== null) members.push(`"groundingMetadata":${JSON.stringify(metadata)}`)
-  if (tokens.length > 0) members.push(`"logprobsResult":${JSON.stringify(encodeLogprobs(tokens))}`)
-  return `{${members.join(',')}}`
+  if (metadata !== null) members += `,"groundingMetadata":${JSON.stringify(metadata)}`
+  if (tokens.length > 0) members += `,"logprobsResult":${JSON.stringify(encodeLogprobs(tokens))}`
+  return `{${content}${members}}`
 }
 
 function partOf(block: ReplyBlock, writer: PartWriter): string | null {
