@@ -13,6 +13,7 @@ import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
 import { freePort } from '../../helpers/free-port.js'
+import { stopwatch } from '../../helpers/stopwatch.js'
 import { isRunning, fileText, get, hasAllWorkers, MAIN, prepare, until } from '../program.js'
 
 /** A pipe buffers 64 KiB and a socket some more; each line has about 400 bytes. */
@@ -61,8 +62,10 @@ for (const kind of ['FIFO', 'socket'] as const) {
       await Promise.all(Array.from({ length: 50 }, () => get(`http://127.0.0.1:${port}${path}`)))
     }
     t.match((await get(`${ops}/metrics`)).text, /^sluice_log_lines_lost_total \d+$/m)
+    const elapsed = stopwatch()
     child.kill('SIGTERM')
-    await until(() => child.exitCode !== null, DRAIN_MS + 5000)
+    await until(() => child.exitCode !== null)
+    t.ok(elapsed() < DRAIN_MS + 5000)
     t.equal(child.exitCode, 0)
     t.notOk(isRunning(child.pid ?? 0))
   })
