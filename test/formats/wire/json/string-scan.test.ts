@@ -1,9 +1,10 @@
 /**
  * Goal: the scan accepts exactly the strings that `JSON.parse` accepts, and counts their decoded bytes.
- * Method: seeded strings of plain text, escapes and invalid bytes, at every alignment.
+ * Method: seeded strings of plain text, escapes and invalid bytes, at every alignment; strings of more than the
+ * program's memory, with each escape at each place of the boundary, two at a time.
  */
 import t from 'tap'
-import { PAUSED, StringScan } from '../../../../src/formats/wire/json/quick-scan.js'
+import { PAUSED, STEP_BYTES, StringScan } from '../../../../src/formats/wire/json/string-scan.js'
 import { dice } from '../../../helpers/seeded-random.js'
 import { cpuWatch } from '../../../helpers/stopwatch.js'
 
@@ -67,6 +68,25 @@ void t.test('accepts the strings that JSON.parse accepts, and counts their decod
       t.fail(`counts ${savedBytes} saved: ${json}`)
   }
   t.ok(refused > 100 && refused < 3_000, `${refused} refused`)
+  t.end()
+})
+
+void t.test('scans strings of more than a step, two at a time', (t) => {
+  const ends = ['\\n', '\\\\', '\\u0416', PAIR, 'é', '']
+  for (let before = 0; before < 14; before += 1) {
+    const scans = ends.map((escape) => {
+      const inside = `${'x'.repeat(STEP_BYTES - before)}${escape}${'y'.repeat(99)}`
+      const bytes = Buffer.from(`${inside}",`)
+      const textBytes = Buffer.byteLength(String(JSON.parse(`"${inside}"`)))
+      const scan = new StringScan(bytes)
+      return { escape, bytes, textBytes, scan, end: scan.end(0) }
+    })
+    for (const { escape, bytes, textBytes, scan, end: first } of scans) {
+      const end = first === PAUSED ? scan.resume() : first
+      t.equal(end, bytes.length - 2, `${escape} ${before} bytes before the boundary`)
+      t.equal(end - scan.savedBytes, textBytes)
+    }
+  }
   t.end()
 })
 
