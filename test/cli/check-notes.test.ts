@@ -1,11 +1,10 @@
 /**
  * Goal: `sluice check` prints notes about settings of a valid file that are probably unintended, and
  * `sluice explain` prints the candidates of a model with the settings that select them.
- * Method: the built program on files.
+ * Method: the commands in this process on files.
  */
-import { execFile } from 'node:child_process'
-import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { sluiceHere } from './session.js'
 
 const MODELS = `as_of: 2026-11-20
 models:
@@ -35,20 +34,17 @@ routes:
 interface Surroundings {
   /** Files beside the configuration, by name. */
   readonly files?: Record<string, string>
-  readonly env?: NodeJS.ProcessEnv
+  readonly env?: Readonly<Record<string, string>>
 }
 
-function sluice(
+async function sluice(
   t: Test,
-  args: string[],
+  args: readonly string[],
   { files = {}, env = { A: 'a', O: 'o' } }: Surroundings = {},
-) {
+): Promise<string> {
   const cwd = t.testdir({ 'gateway.yaml': CONFIG, 'models.yaml': MODELS, ...files })
-  const program = join(process.cwd(), 'dist/main.js')
-  return new Promise<string>((resolve) => {
-    const all = [program, ...args, '--config', 'gateway.yaml']
-    execFile(process.execPath, all, { cwd, env }, (_error, out, err) => resolve(out + err))
-  })
+  const { out, err } = await sluiceHere([...args, '--config', 'gateway.yaml'], { cwd, env })
+  return out + err
 }
 
 void t.test('check notes unset keys, settings without effect and translation losses', async (t) => {

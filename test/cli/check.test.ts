@@ -1,7 +1,7 @@
 /**
  * Goal (I-138): `sluice check` reports the same errors as loading, with the matching exit status, and
  * creates no files.
- * Method: the built program on valid and invalid files.
+ * Method: the built program on a valid and an invalid file, and the command in this process on more of them.
  */
 import { execFile } from 'node:child_process'
 import { readdirSync } from 'node:fs'
@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { loadConfig } from '../../src/config/load-config.js'
 import { changed, GOOD, MODELS } from '../config/sample.js'
+import { sluiceHere } from './session.js'
 
 interface Answer {
   status: number
@@ -27,6 +28,11 @@ function sluice(args: string[], cwd: string, env: NodeJS.ProcessEnv = {}): Promi
       (_error, out, err) => resolve({ status: child.exitCode ?? -1, out, err }),
     )
   })
+}
+
+/** The same in this process. */
+function here(args: readonly string[], cwd: string, env: Readonly<Record<string, string>> = {}) {
+  return sluiceHere(args, { cwd, env })
 }
 
 void t.test('I-138: check exits with 0 for a valid file and creates no files', async (t) => {
@@ -61,7 +67,7 @@ void t.test(
 void t.test('check --strict exits with 1 if there are notes', async (t) => {
   const folder = t.testdir({ 'gateway.yaml': GOOD, 'models.yaml': MODELS })
   const check = (args: string[], env = {}) =>
-    sluice(['check', '--config', 'gateway.yaml', ...args], folder, env)
+    here(['check', '--config', 'gateway.yaml', ...args], folder, env)
   t.equal((await check([])).status, 0)
   t.equal((await check(['--strict'])).status, 1)
   const { status, out } = await check(['--strict'], { KEY: 'k' })
@@ -72,7 +78,7 @@ void t.test('check --strict exits with 1 if there are notes', async (t) => {
 void t.test('check reports an error of the catalogue with its position there', async (t) => {
   const models = MODELS.replace('family: openai', 'family: open ai')
   const folder = t.testdir({ conf: { 'gateway.yaml': GOOD, 'models.yaml': models } })
-  const answer = await sluice(['check', '--config', 'conf/gateway.yaml'], folder)
+  const answer = await here(['check', '--config', 'conf/gateway.yaml'], folder)
   t.equal(answer.status, 1)
   t.match(answer.out, /^conf\/models\.yaml:3:28: models\[0\]\.family: must be 1 to 64 letters/)
   t.match(answer.out, /\n {3}3 \| .*family: open ai.*\n {5}\| {28}\^\n$/)
@@ -90,7 +96,7 @@ void t.test('check lists the models that a budget cannot bound, and exits with 0
   const limits = 'limits: [{ scope: account, plan: starter, usd_per_month: 20 }]\n'
   const text = `${changed('routes:', local)}${limits}`
   const folder = t.testdir({ 'gateway.yaml': text, 'models.yaml': MODELS })
-  const answer = await sluice(['check', '--config', 'gateway.yaml'], folder)
+  const answer = await here(['check', '--config', 'gateway.yaml'], folder)
   t.equal(answer.status, 0)
   t.match(
     answer.out,
@@ -98,11 +104,11 @@ void t.test('check lists the models that a budget cannot bound, and exits with 0
   )
   t.notMatch(answer.out, /cannot bound llama-free/)
   t.match(answer.out, /no route leads to upstream local for its model unrouted/)
-  const json = await sluice(['check', '--json', '--config', 'gateway.yaml'], folder)
+  const json = await here(['check', '--json', '--config', 'gateway.yaml'], folder)
   const { unbounded } = JSON.parse(json.out) as { unbounded: { model: string }[] }
   t.ok(unbounded.some(({ model }) => model === 'llama-3'))
   const args = ['explain', 'llama-3', '--json', '--config', 'gateway.yaml']
-  const explained = JSON.parse((await sluice(args, folder)).out) as object
+  const explained = JSON.parse((await here(args, folder)).out) as object
   t.match(explained, {
     budget: {
       price: 'assume',
@@ -119,7 +125,7 @@ void t.test('I-138: check --json prints one object with the errors of the loader
   for (const text of texts) {
     const folder = t.testdir({ 'gateway.yaml': text, 'models.yaml': MODELS })
     const file = join(folder, 'gateway.yaml')
-    const answer = await sluice(['check', '--json', '--config', file], folder)
+    const answer = await here(['check', '--json', '--config', file], folder)
     const result = JSON.parse(answer.out) as { ok: boolean; errors: unknown[] }
     const loaded = loadConfig(file, {})
     t.equal(answer.status, loaded.ok ? 0 : 1)
@@ -136,28 +142,28 @@ void t.test('check exits with 2 for wrong usage and prints the problem', async (
     ['check', '--config'],
     ['check', 'x'],
   ]) {
-    const answer = await sluice(args, folder)
+    const answer = await here(args, folder)
     t.equal(answer.status, 2, args.join(' '))
     t.match(answer.err, /^sluice: /, args.join(' '))
     t.equal(answer.out, '')
   }
-  t.match(await sluice(['check', '--config', 'none.yaml'], folder), {
+  t.match(await here(['check', '--config', 'none.yaml'], folder), {
     status: 1,
     out: 'none.yaml:1:1: the file does not exist\n',
   })
-  t.match(await sluice(['check', '--help'], folder), { status: 0, out: /--config FILE/ })
+  t.match(await here(['check', '--help'], folder), { status: 0, out: /--config FILE/ })
 })
 
 void t.test('explain prints the route, its reason, the upstream, its key, the model', async (t) => {
   const root = process.cwd()
   const config = ['--config', 'config/gateway.yaml']
-  const dated = await sluice(['explain', 'gpt-5.5-2026-04-23', ...config], root)
+  const dated = await here(['explain', 'gpt-5.5-2026-04-23', ...config], root)
   t.equal(dated.status, 0)
   t.match(dated.out, /routes\[0\]: 'gpt-' is the longest prefix/)
   t.match(dated.out, /openai \(https:\/\/api\.openai\.com\/v1\)/)
   t.match(dated.out, /not set: OPENAI_API_KEY: clients get 503/)
   t.match(dated.out, /gpt-5\.5 \(dated variant\)/)
-  const set = await sluice(['explain', 'o1', ...config], root, { OPENAI_API_KEY: 'canary-5c' })
+  const set = await here(['explain', 'o1', ...config], root, { OPENAI_API_KEY: 'canary-5c' })
   t.match(set.out, /the id is exactly 'o1'/)
   t.match(set.out, /from OPENAI_API_KEY/)
   t.notMatch(set.out, /canary/)
@@ -170,7 +176,7 @@ void t.test('explain --json resolves an alias and lists the routes not selected'
 `
   const folder = t.testdir({ 'gateway.yaml': GOOD + routes, 'models.yaml': MODELS })
   const ask = async (model: string) =>
-    sluice(['explain', model, '--json', '--config', 'gateway.yaml'], folder, { KEY: 'k' })
+    here(['explain', model, '--json', '--config', 'gateway.yaml'], folder, { KEY: 'k' })
   const alias = await ask('gpt-5-fast')
   t.match(JSON.parse(alias.out), {
     model: 'gpt-5-fast',
@@ -196,10 +202,10 @@ void t.test('explain --json resolves an alias and lists the routes not selected'
 void t.test('explain exits with 2 for wrong usage and with 1 for an invalid file', async (t) => {
   const folder = t.testdir({ 'gateway.yaml': 'x: 1\n', 'models.yaml': MODELS })
   const config = ['--config', 'gateway.yaml']
-  t.equal((await sluice(['explain', ...config], folder)).status, 2)
-  t.equal((await sluice(['explain', 'a', 'b', ...config], folder)).status, 2)
-  t.equal((await sluice(['explain', 'a'], folder)).status, 2)
-  const bad = await sluice(['explain', 'a', ...config], folder)
+  t.equal((await here(['explain', ...config], folder)).status, 2)
+  t.equal((await here(['explain', 'a', 'b', ...config], folder)).status, 2)
+  t.equal((await here(['explain', 'a'], folder)).status, 2)
+  const bad = await here(['explain', 'a', ...config], folder)
   t.equal(bad.status, 1)
   t.match(bad.out, /gateway\.yaml:1:1: x: Unknown key "x"/)
 })

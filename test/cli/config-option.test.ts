@@ -1,12 +1,13 @@
 /**
  * Goal: every command reads its configuration path from `--config` or SLUICE_CONFIG; without either, the
  * error names both.
- * Method: the built program with and without the variable.
+ * Method: the commands in this process with and without the variable; the built program for `serve`, and for
+ * `check`, also with an empty variable.
  */
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { configFolder } from './session.js'
+import { configFolder, sluiceHere } from './session.js'
 
 const MAIN = fileURLToPath(new URL('../../../dist/main.js', import.meta.url))
 
@@ -21,22 +22,24 @@ const COMMANDS = [
   ['backup', 'copy.db'],
 ]
 
-void t.test('each command accepts SLUICE_CONFIG; the error without both names them', (t) => {
+void t.test('each command accepts SLUICE_CONFIG; the error without both names them', async (t) => {
   const { good, bad } = configFolder(t)
-  const run = (args: readonly string[], config: string) =>
-    spawnSync(process.execPath, [MAIN, ...args], {
-      encoding: 'utf8',
-      env: { ...process.env, SLUICE_CONFIG: config },
-    })
-  for (const args of COMMANDS) {
-    const without = run(args, '')
-    t.equal(without.status, 2, args.join(' '))
-    t.match(without.stderr, /needs a configuration file: pass --config FILE or set SLUICE_CONFIG/)
-    const broken = run(args, bad)
-    t.equal(broken.status, 1, args.join(' '))
-    t.match(broken.stdout + broken.stderr, /bad\.yaml:\d+:\d+/)
+  const spawned = (args: readonly string[], config: string) => {
+    const env = { ...process.env, SLUICE_CONFIG: config }
+    const ran = spawnSync(process.execPath, [MAIN, ...args], { encoding: 'utf8', env })
+    return { status: ran.status, out: ran.stdout, err: ran.stderr }
   }
-  t.match(run(['check'], good), { status: 0, stdout: /good\.yaml: valid/ })
-  t.match(run(['check', '--config', good], bad), { status: 0 })
-  t.end()
+  const here = (args: readonly string[], config: string) =>
+    sluiceHere(args, { env: config === '' ? {} : { SLUICE_CONFIG: config } })
+  for (const args of COMMANDS) {
+    const run = ['serve', 'check'].includes(args[0] ?? '') ? spawned : here
+    const without = await run(args, '')
+    t.equal(without.status, 2, args.join(' '))
+    t.match(without.err, /needs a configuration file: pass --config FILE or set SLUICE_CONFIG/)
+    const broken = await run(args, bad)
+    t.equal(broken.status, 1, args.join(' '))
+    t.match(broken.out + broken.err, /bad\.yaml:\d+:\d+/)
+  }
+  t.match(spawned(['check'], good), { status: 0, out: /good\.yaml: valid/ })
+  t.match(spawned(['check', '--config', good], bad), { status: 0 })
 })

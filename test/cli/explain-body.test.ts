@@ -1,13 +1,14 @@
 /**
  * Goal: `sluice explain --body` prints the route of a request and what happens to each of its fields, and
  * never prints its contents.
- * Method: the built program; bodies from files and standard input; a canary in every field that holds
- * text.
+ * Method: the command in this process with bodies from files, and the built program with bodies from standard
+ * input; a canary in every field that holds text.
  */
+import { writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
 import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/formats/chat/json.js'
 import { MODELS } from '../config/sample.js'
-import { sluice } from './session.js'
+import { sluice, sluiceHere } from './session.js'
 
 const CANARY = 'tangerine-7419'
 const CONFIG = `
@@ -55,9 +56,10 @@ async function explained(
   { body, more = '' }: { body: unknown; more?: string },
 ): Promise<Explained> {
   const folder = t.testdir({ 'gateway.yaml': CONFIG + more, 'models.yaml': MODELS })
-  const args = ['explain', model, '--config', `${folder}/gateway.yaml`, '--body', '-', '--json']
-  const input = typeof body === 'string' ? body : JSON.stringify(body)
-  const { status, out, err } = await sluice(args, input)
+  const file = `${folder}/body.json`
+  writeFileSync(file, typeof body === 'string' ? body : JSON.stringify(body))
+  const args = ['explain', model, '--config', `${folder}/gateway.yaml`, '--body', file, '--json']
+  const { status, out, err } = await sluiceHere(args)
   t.notOk((out + err).includes(CANARY), 'no content of the request is printed')
   const request = objectOf(objectOf(JSON.parse(out))['request'])
   const results = arrayOf(request['fields']).map(objectOf)
@@ -174,13 +176,13 @@ void t.test('the text output has one line per field and the name of the file', a
     'body.json': JSON.stringify(BODY),
   })
   const args = ['explain', 'claude-x', '--config', `${folder}/gateway.yaml`, '--body']
-  const { status, out } = await sluice([...args, `${folder}/body.json`])
+  const { status, out } = await sluiceHere([...args, `${folder}/body.json`])
   t.equal(status, 0)
   t.match(out, /sends +POST https:\/\/api\.anthropic\.com\/v1\/messages/)
   t.match(out, /\n +seed +lost: no equivalent\n/)
   t.match(out, /reported +x-sluice-lost: .*seed/)
   t.notOk(out.includes(CANARY))
-  const missing = await sluice([...args, `${folder}/none.json`])
+  const missing = await sluiceHere([...args, `${folder}/none.json`])
   t.equal(missing.status, 1)
   t.match(missing.out, /request {4}cannot read ".*none\.json": it does not exist/)
 })

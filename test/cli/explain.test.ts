@@ -1,10 +1,10 @@
 /**
  * Goal: `sluice explain` prints which OpenAI endpoint the gateway uses for a model, and why.
- * Method: the built program on the shipped catalogue, with text and JSON output.
+ * Method: the command in this process on the shipped catalogue, with text and JSON output.
  */
-import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import t from 'tap'
+import { sluiceHere } from './session.js'
 
 const CONFIG = join(process.cwd(), 'config/gateway.yaml')
 
@@ -12,12 +12,8 @@ function explain(...args: string[]): Promise<string> {
   return explainIn(CONFIG, ...args)
 }
 
-function explainIn(file: string, ...args: string[]): Promise<string> {
-  const program = join(process.cwd(), 'dist/main.js')
-  const all = [program, 'explain', ...args, '--config', file]
-  return new Promise((resolve) => {
-    execFile(process.execPath, all, (_error, out) => resolve(out))
-  })
+async function explainIn(file: string, ...args: string[]): Promise<string> {
+  return (await sluiceHere(['explain', ...args, '--config', file])).out
 }
 
 void t.test('the line of the dialect names the endpoint', async (t) => {

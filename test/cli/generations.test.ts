@@ -1,7 +1,8 @@
 /**
  * Goal: `sluice generations` reads the history from disk if no gateway runs, prints a note about it, and
  * refuses wrong usage.
- * Method: a history written by a real configuration source; the built program.
+ * Method: a history written by a real configuration source; the built program for `list` and `rollback`, and
+ * the command in this process.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,18 +10,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { openConfig } from '../../src/config/generations/config-at-start.js'
 import { changed, GOOD, MODELS } from '../config/sample.js'
-import { run } from '../process/program.js'
-
-interface Ended {
-  readonly status: number | string
-  readonly out: string
-  readonly err: string
-}
-
-async function sluice(t: Test, ...args: string[]): Promise<Ended> {
-  const program = run(t, ['generations', ...args])
-  return { status: await program.ended, out: program.out(), err: program.err() }
-}
+import { sluice, sluiceHere } from './session.js'
 
 /** Writes a file with two generations that no gateway runs. Returns its path. */
 async function prepare(t: Test): Promise<string> {
@@ -38,27 +28,28 @@ async function prepare(t: Test): Promise<string> {
 
 void t.test('without a gateway, list and show read the history from disk', async (t) => {
   const file = await prepare(t)
-  t.match(await sluice(t, 'list', '--config', file), {
+  const generations = (...args: string[]) => sluiceHere(['generations', ...args, '--config', file])
+  t.match(await sluice(['generations', 'list', '--config', file]), {
     status: 0,
     out: /^2 .*gateway\.yaml changed\n1 .*start$/m,
     err: /no gateway runs with this file/,
   })
-  const json = await sluice(t, 'list', '--config', file, '--json')
+  const json = await generations('list', '--json')
   t.match(JSON.parse(json.out), {
     generation: null,
     generations: [{ generation: 2, in_force: false }, { generation: 1 }],
   })
-  t.match(await sluice(t, 'show', '2', '--config', file), {
+  t.match(await generations('show', '2'), {
     status: 0,
     out: /changes from generation 1: 2\n {2}routes\[gpt-\*\].*\n {2}routes\[o1-\*\]/,
   })
-  t.match(await sluice(t, 'show', '1', '--from', '2', '--config', file), {
+  t.match(await generations('show', '1', '--from', '2'), {
     out: /changes from generation 2/,
   })
-  t.match(await sluice(t, 'show', '9', '--config', file), { status: 1, err: /no generation 9/ })
+  t.match(await generations('show', '9'), { status: 1, err: /no generation 9/ })
   writeFileSync(file, 'broken: [')
   t.match(
-    await sluice(t, 'list', '--config', file),
+    await generations('list'),
     { status: 0, out: /^2 /m },
     'the history is found although the file is invalid',
   )
@@ -66,7 +57,7 @@ void t.test('without a gateway, list and show read the history from disk', async
 
 void t.test('rollback fails without a gateway', async (t) => {
   const file = await prepare(t)
-  t.match(await sluice(t, 'rollback', '1', '--config', file), {
+  t.match(await sluice(['generations', 'rollback', '1', '--config', file]), {
     status: 1,
     err: /no gateway runs with .*gateway\.yaml/,
   })
@@ -84,6 +75,7 @@ void t.test('wrong usage exits with 2', async (t) => {
     ['rollback', '1', '--from', '2'],
     ['rollback', '1', '2'],
   ]) {
-    t.equal((await sluice(t, ...args, '--config', 'x.yaml')).status, 2, args.join(' '))
+    const { status } = await sluiceHere(['generations', ...args, '--config', 'x.yaml'])
+    t.equal(status, 2, args.join(' '))
   }
 })

@@ -1,14 +1,15 @@
 /**
  * Goal: `sluice models diff` prints the differences between an operator's catalogue and the shipped one,
  * and nothing else.
- * Method: the built program on copies of the shipped catalogue with one change each.
+ * Method: copies of the shipped catalogue with one change each; the command in this process, and the built
+ * program for its text and its status.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { objectOf } from '../../src/formats/chat/json.js'
 import { priceVersionOf } from '../../src/ledger/price-version.js'
-import { sluice } from './session.js'
+import { sluice, sluiceHere } from './session.js'
 
 const SHIPPED = readFileSync('config/models.yaml', 'utf8')
 const folder = t.testdir()
@@ -34,7 +35,8 @@ routes:
 }
 
 async function diff(models: string, ...options: string[]) {
-  const ran = await sluice(['models', 'diff', '--config', configWith(models), '--json', ...options])
+  const config = ['--config', configWith(models)]
+  const ran = await sluiceHere(['models', 'diff', ...config, '--json', ...options])
   return { ...ran, found: ran.out === '' ? {} : objectOf(JSON.parse(ran.out)) }
 }
 
@@ -66,9 +68,10 @@ void t.test('added, removed and changed models are listed', async (t) => {
   })
   const without = SHIPPED.replace(`\n  - id: ${first}`, '')
   t.match((await diff(without)).found, { added: [], removed: [id], changed: [] })
-  t.equal((await diff(without, '--exit-code')).status, 1)
+  const differs = ['models', 'diff', '--config', configWith(without), '--json', '--exit-code']
+  t.equal((await sluice(differs)).status, 1)
 
-  const text = await sluice(['models', 'diff', '--config', configWith(own)])
+  const text = await sluiceHere(['models', 'diff', '--config', configWith(own)])
   t.match(text.out, 'Only in this catalogue\n  house-model')
   t.match(text.out, `${id} price.input: shipped 10, in this catalogue 11`)
   t.match(text.out, `${id} context_window: shipped 1050000, in this catalogue 900000`)
@@ -79,8 +82,8 @@ void t.test('an invalid catalogue and wrong usage are refused', async (t) => {
   const { status, found } = await diff(`${SHIPPED}  - { id: x }\n`)
   t.equal(status, 1)
   t.match(found['errors'], [{ path: /models\[\d+\]/ }])
-  t.equal((await sluice(['models'])).status, 2)
-  t.equal((await sluice(['models', 'list'])).status, 2)
+  t.equal((await sluiceHere(['models'])).status, 2)
+  t.equal((await sluiceHere(['models', 'list'])).status, 2)
 })
 
 void t.test('the price version changes only if a price changes', (t) => {

@@ -1,6 +1,6 @@
 /**
- * For tests of commands: an open store in a temporary folder, a terminal that records its output, and the
- * built program.
+ * For tests of commands: an open store in a temporary folder, a terminal that records its output, commands in
+ * this process, and the built program.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,6 +10,8 @@ import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import type { CommandUnknownOpts } from '@commander-js/extra-typings'
 import { runCommand } from '../../src/cli/command.js'
+import { COMMANDS } from '../../src/cli/commands.js'
+import { printFailure } from '../../src/cli/exit-status.js'
 import type { OpenStore, StoreSession } from '../../src/cli/with-store.js'
 import { openSqlite } from '../../src/store/sqlite/open-sqlite.js'
 
@@ -98,6 +100,41 @@ export async function exitStatus(
   } finally {
     process.exitCode = exitCode
   }
+}
+
+/** What a command that runs in this process sees: variables to add, and the working folder. */
+interface Place {
+  readonly env?: Readonly<Record<string, string>>
+  readonly cwd?: string
+}
+
+/**
+ * Runs a command in this process, as the program does, and returns what it printed. One at a time; for
+ * commands that end and do not read standard input. A start of the program takes ten times as long.
+ */
+export async function sluiceHere(args: readonly string[], { env = {}, cwd }: Place = {}) {
+  const [name = '', ...rest] = args
+  const load = COMMANDS[name]
+  if (load === undefined) throw new Error(`there is no command ${name}`)
+  const { stdout, stderr } = process
+  const real = { env: process.env, cwd: process.cwd() }
+  const writes: unknown[] = [stdout, stderr].map((stream) => Reflect.get(stream, 'write'))
+  let [out, err] = ['', '']
+  process.env = { ...process.env, ...env }
+  if (cwd !== undefined) process.chdir(cwd)
+  stdout.write = (chunk: unknown) => ((out += String(chunk)), true)
+  stderr.write = (chunk: unknown) => ((err += String(chunk)), true)
+  let status: number
+  try {
+    status = await exitStatus(await load(), rest).catch((error: unknown) =>
+      printFailure(error, name),
+    )
+  } finally {
+    for (const [at, stream] of [stdout, stderr].entries()) Reflect.set(stream, 'write', writes[at])
+    process.chdir(real.cwd)
+    process.env = real.env
+  }
+  return { status, out, err }
 }
 
 /** Arguments of a command line. */

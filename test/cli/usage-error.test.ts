@@ -1,11 +1,13 @@
 /**
  * Goal: wrong usage of the command line exits with 2 and suggests the command or option that was probably
  * meant.
- * Method: a small command in this process; the built program for the whole output and the status.
+ * Method: a small command and the real ones in this process; the built program for unknown commands and for
+ * one wrong use of a known command.
  */
 import t from 'tap'
 import { configOption, declare } from '../../src/cli/command.js'
-import { configFolder, exitStatus, sluice } from './session.js'
+import { COMMANDS } from '../../src/cli/commands.js'
+import { configFolder, exitStatus, sluice, sluiceHere } from './session.js'
 
 function aCommand() {
   const texts = { summary: 'check', description: 'Checks.', example: 'sluice check' }
@@ -161,7 +163,9 @@ void t.test('the program exits with 2 and prints the suggestion on standard erro
     ],
   ]
   for (const [args, err] of usages) {
-    t.same(await sluice(args), { status: 2, out: '', err }, args.join(' '))
+    const isSpawned = !Object.hasOwn(COMMANDS, args[0] ?? '') || args[0] === 'check'
+    const ran = await (isSpawned ? sluice(args) : sluiceHere(args))
+    t.same(ran, { status: 2, out: '', err }, args.join(' '))
   }
 })
 

@@ -2,8 +2,8 @@
  * Goal: `sluice plan` prints the effect of a new file on the requests that the running gateway has served:
  * their upstreams, the keys that lose a model, translation losses and costs. It exits with 1 if requests
  * would fail.
- * Method: the built program with two workers and requests of two client formats; then the command as an
- * operator runs it.
+ * Method: the built program with two workers and requests of two client formats; then the command in this
+ * process, and for its text as an operator runs it.
  */
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import t from 'tap'
 import { isObject, objectOf, type JsonObject } from '../../../src/formats/chat/json.js'
 import { freePort } from '../../helpers/free-port.js'
 import { fileText, startServe, until } from '../../process/program.js'
-import { sluice } from '../session.js'
+import { sluice, sluiceHere } from '../session.js'
 
 const opsPort = await freePort()
 const served = await startServe(t, { opsPort })
@@ -27,7 +27,8 @@ function newFile(name: string, routes: readonly string[], more = ''): string {
 }
 
 async function plan(file: string, ...options: string[]) {
-  const ran = await sluice(['plan', file, '--config', served.file, '--json', ...options])
+  const config = ['--config', served.file]
+  const ran = await sluiceHere(['plan', file, ...config, '--json', ...options])
   const output: unknown = ran.out === '' ? {} : JSON.parse(ran.out)
   return { ...ran, plan: objectOf(isObject(output) ? output : {}) }
 }
@@ -131,6 +132,7 @@ void t.test('a model without a route exits with 1 and lists the keys that lose i
   ])
   t.match(JSON.stringify(output['breaks']), 'the model claude-opus-5-5 loses its route')
   const text = await sluice(['plan', file, '--config', served.file])
+  t.equal(text.status, 1)
   t.match(text.out, /key_\w+ \(a key\) {2}claude-opus-5-5, 8 requests/)
 })
 
@@ -177,7 +179,7 @@ void t.test('without a gateway the files are compared, and --live fails', async 
     ),
   )
 
-  const ran = await sluice(['plan', now, '--config', old, '--json'])
+  const ran = await sluiceHere(['plan', now, '--config', old, '--json'])
   t.equal(ran.status, 0, ran.err)
   t.match(ran.err, /No gateway listens on http:\/\/127\.0\.0\.1:\d+/)
   const output = objectOf(JSON.parse(ran.out))
@@ -185,17 +187,17 @@ void t.test('without a gateway the files are compared, and --live fails', async 
   t.ok((output['moves'] as JsonObject[]).some(({ model }) => model === 'claude-opus-5-5'))
   t.match(output['capabilities'], [{ to_upstream: 'openai', dialect: 'openai-chat' }])
 
-  const live = await sluice(['plan', now, '--config', old, '--live'])
+  const live = await sluiceHere(['plan', now, '--config', old, '--live'])
   t.equal(live.status, 1)
   t.match(live.err, 'Without --live the files alone are compared')
 
-  const two = await sluice(['plan', old, now, '--json'])
+  const two = await sluiceHere(['plan', old, now, '--json'])
   t.equal(two.status, 0)
   t.equal(two.err, '', 'no gateway receives a request')
   t.equal(objectOf(JSON.parse(two.out))['source'], 'files')
 
   writeFileSync(now, idle.replace('  - { prefix: claude-, upstream: anthropic }\n', ''))
-  t.equal((await sluice(['plan', old, now])).status, 1, 'a listed model loses its route')
+  t.equal((await sluiceHere(['plan', old, now])).status, 1, 'a listed model loses its route')
 })
 
 void t.test('wrong usage exits with 2', async (t) => {
@@ -205,6 +207,6 @@ void t.test('wrong usage exits with 2', async (t) => {
     ['plan', 'a', 'b', '--live'],
     ['plan', 'a', 'b', '--config', 'c'],
   ]) {
-    t.equal((await sluice(args)).status, 2, args.join(' '))
+    t.equal((await sluiceHere(args)).status, 2, args.join(' '))
   }
 })
