@@ -1,6 +1,6 @@
 /**
  * Goal: each check of `sluice rehearse` fails for an upstream that violates it, and prints the reason.
- * Method: the emulator has one defect, or sends a wrong recorded reply; the built program reports it.
+ * Method: the emulator has one defect, or sends a wrong recorded reply; the command runs in this process.
  */
 import t from 'tap'
 import type { JsonObject } from '../../../src/formats/chat/json.js'
@@ -100,8 +100,8 @@ for (const [check, cases] of Object.entries(BROKEN)) {
       if ('kind' in broken) emulator.script({ fault: broken })
       else emulator.replay(broken, { times: 10 })
       t.teardown(() => emulator.reset())
-      const only = ['--format', 'chat', '--check', check]
-      const { status, results } = await report('--upstream', 'chat', '--model', 'gpt-5.4', ...only)
+      const asked = ['--upstream', 'chat', '--model', 'gpt-5.4']
+      const { status, results } = await report([...asked, '--format', 'chat', '--check', check])
       t.equal(status, 1)
       t.match(results, [{ check, result: 'fail', detail }])
     })

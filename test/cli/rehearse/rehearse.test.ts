@@ -1,7 +1,8 @@
 /**
  * Goal: `sluice rehearse` passes for an upstream of every dialect, never spends more than `--max-usd`, and
  * creates no files.
- * Method: the built program against the emulator.
+ * Method: the command in this process against the emulator, and the built program for one upstream, the text
+ * of the ceiling and wrong usage.
  */
 import { readdirSync } from 'node:fs'
 import t from 'tap'
@@ -9,7 +10,7 @@ import { CHECKS } from '../../../src/cli/rehearse/checks.js'
 import { CANARY } from '../../process/program.js'
 import { openRehearsal } from './scene.js'
 
-const { emulator, rehearse, report, temporary } = await openRehearsal(t)
+const { emulator, rehearse, spawned, report, temporary } = await openRehearsal(t)
 
 const UPSTREAMS = [
   ['chat', 'gpt-5.4'],
@@ -20,7 +21,8 @@ const UPSTREAMS = [
 
 for (const [upstream, model] of UPSTREAMS) {
   void t.test(`an upstream of ${upstream} passes every check in every client format`, async (t) => {
-    const ran = await report('--upstream', upstream, '--model', model)
+    const start = upstream === 'chat' ? spawned : rehearse
+    const ran = await report(['--upstream', upstream, '--model', model], start)
     const { status, made, results, out, err } = ran
     t.equal(status, 0, err)
     t.equal(results.length, 4 * CHECKS.length)
@@ -46,9 +48,8 @@ const CLOUDS = [
 
 for (const [upstream, model] of CLOUDS) {
   void t.test(`an upstream of ${upstream} passes every check`, async (t) => {
-    const { status, results, out, err } = await report(
-      ...['--upstream', upstream, '--model', model, '--format', 'messages'],
-    )
+    const args = ['--upstream', upstream, '--model', model, '--format', 'messages']
+    const { status, results, out, err } = await report(args)
     t.equal(status, 0, err)
     t.same(
       results.filter(({ result }) => result !== 'pass'),
@@ -60,17 +61,18 @@ for (const [upstream, model] of CLOUDS) {
 
 void t.test('a field that the gateway cannot translate is a loss, not a failure', async (t) => {
   const stop = ['--format', 'chat', '--check', 'stop']
-  const carried = await report('--upstream', 'anthropic', '--model', 'claude-opus-5-5', ...stop)
+  const claude = ['--upstream', 'anthropic', '--model', 'claude-opus-5-5']
+  const carried = await report([...claude, ...stop])
   t.equal(carried.status, 0)
   t.match(carried.results, [{ check: 'stop', result: 'loss', lost: ['reply.stop_sequence'] }])
-  const refused = await report('--upstream', 'responses', '--model', 'gpt-5.5', ...stop)
+  const refused = await report(['--upstream', 'responses', '--model', 'gpt-5.5', ...stop])
   t.equal(refused.status, 0)
   t.match(refused.results, [{ result: 'loss', detail: /stop/ }])
 })
 
 void t.test('the run stops before it exceeds the ceiling', async (t) => {
   const asked = ['--upstream', 'chat', '--model', 'gpt-5.4', '--max-cost-usd']
-  const { status, made, results } = await report(...asked, '0.03')
+  const { status, made, results } = await report([...asked, '0.03'])
   t.equal(status, 1)
   t.equal(made['ok'], false)
   t.ok(Number(made['cost_usd']) <= 0.03, 'the cost is below the ceiling')
@@ -78,7 +80,7 @@ void t.test('the run stops before it exceeds the ceiling', async (t) => {
   t.equal(results.at(-1)?.['result'], 'not run')
 
   emulator.reset()
-  const none = await rehearse(...asked, '0.000001')
+  const none = await spawned(...asked, '0.000001')
   t.equal(none.status, 1)
   t.match(none.out, 'Stopped by the cost ceiling with 44 checks left: raise --max-cost-usd')
   t.equal(emulator.ledger.length, 0, 'no request is sent')
@@ -91,7 +93,8 @@ void t.test('a model without a price counts with the assumed price', async (t) =
   const body = JSON.stringify({ id: 'chatcmpl-1', object: 'chat.completion', choices, usage })
   emulator.replay({ status: 200, headers: { 'content-type': 'application/json' }, body })
   const only = ['--format', 'chat', '--check', 'text']
-  const { made, out } = await report('--upstream', 'chat', '--model', 'gpt-unheard-of', ...only)
+  const asked = ['--upstream', 'chat', '--model', 'gpt-unheard-of']
+  const { made, out } = await report([...asked, ...only])
   t.match(made, { ok: true, assumed_price: true }, out)
   t.ok(Number(made['cost_usd']) > 0)
 })
@@ -100,7 +103,7 @@ void t.test('the guardrails of the route are named', async (t) => {
   const only = ['--format', 'chat', '--check', 'text', '--upstream', 'chat', '--model']
   const guarded = await rehearse(...only, 'gpt-guarded')
   t.match(guarded.out, /^Without the guardrails of the route: words /m)
-  const { made } = await report(...only, 'gpt-guarded')
+  const { made } = await report([...only, 'gpt-guarded'])
   t.same(made['guardrails'], [{ name: 'words', on: ['request', 'response'], action: 'mask' }])
 })
 
@@ -141,7 +144,8 @@ void t.test('wrong usage is reported with its problem', async (t) => {
     [['--upstream', 'keyless', '--model', 'm'], 1, /has no key: set NO_SUCH_KEY_IS_SET/],
   ]
   for (const [args, expected, message] of cases) {
-    const { status, err } = await rehearse(...args)
+    const start = args.includes('nowhere') || args.length === 2 ? spawned : rehearse
+    const { status, err } = await start(...args)
     t.equal(status, expected, args.join(' '))
     t.match(err, message)
   }

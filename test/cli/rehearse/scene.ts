@@ -1,6 +1,6 @@
 /**
  * Starts an emulator, writes a configuration with an upstream of each dialect, and runs `sluice rehearse`
- * on it.
+ * on it, in this process or as the built program.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -9,6 +9,7 @@ import { objectOf, type JsonObject } from '../../../src/formats/chat/json.js'
 import { EMULATED_KEYS } from '../../../src/emulator/cloud-credentials.js'
 import { startEmulator } from '../../../src/emulator/server.js'
 import { CANARY, run } from '../../process/program.js'
+import { sluiceHere } from '../session.js'
 
 export async function openRehearsal(t: Test) {
   const emulator = await startEmulator()
@@ -39,16 +40,19 @@ routes:
   - { prefix: gpt-, upstream: chat }
 `,
   )
-  const rehearse = async (...args: string[]) => {
-    const env = { TMPDIR: temporary }
+  const env = { TMPDIR: temporary }
+  const rehearse = (...args: string[]) =>
+    sluiceHere(['rehearse', '--config', file, ...args], { env })
+  const spawned = async (...args: string[]) => {
     const program = run(t, ['rehearse', '--config', file, ...args], env)
     const status = await program.ended
     return { status, out: program.out(), err: program.err() }
   }
-  const report = async (...args: string[]) => {
-    const ran = await rehearse(...args, '--json')
+  /** The report of a rehearsal in this process, or with `start` set to `spawned` of the program. */
+  const report = async (args: readonly string[], start: typeof spawned = rehearse) => {
+    const ran = await start(...args, '--json')
     const made = ran.out === '' ? {} : objectOf(JSON.parse(ran.out))
     return { ...ran, made, results: (made['results'] ?? []) as JsonObject[] }
   }
-  return { emulator, temporary, rehearse, report }
+  return { emulator, temporary, rehearse, spawned, report }
 }
