@@ -1,12 +1,14 @@
 /**
  * Goal: commands work beside a configuration file that is not valid: with the generation in force in the
  * running gateway, and without one with the newest of the history. The spool is named by a variable.
- * Method: the built program on Redis and on SQLite; the file is broken while the gateway runs.
+ * Method: the built program on Redis and on SQLite, and commands in this process; the file is broken while
+ * the gateway runs.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { freshDatabases, redisMissing, startRedis } from '../helpers/redis.js'
+import { sluiceHere } from '../cli/session.js'
 import { EMAIL, run, startServe, until } from './program.js'
 
 const TOKEN = 'token-of-the-operator-0123456789'
@@ -27,10 +29,7 @@ async function commands(t: Test, store: string | undefined): Promise<void> {
     env,
   )
   const { file, program } = served
-  const sluice = async (...args: string[]) => {
-    const command = run(t, [...args, '--config', file], env)
-    return { status: await command.ended, out: command.out(), err: command.err() }
-  }
+  const sluice = (...args: string[]) => sluiceHere([...args, '--config', file], { env })
   served.write(`${readFileSync(file, 'utf8')}  - { prefix: o1-, upstream: openai }\n`)
   await until(async () => (await served.ops('/generations')).text.includes('"generation":2'))
   writeFileSync(file, `store: ${store ?? 'sqlite:./data/sluice.db'}\n${LEDGER}upstreams: [\n`)
