@@ -14,6 +14,7 @@ import { corrupt } from '../damage-bytes.js'
 import {
   difference,
   framesOf,
+  placesOf,
   run,
   SEED,
   singly,
@@ -36,7 +37,7 @@ export interface ClientCase {
 const UPSTREAMS: readonly DialectName[] = ['openai-chat', 'openai-responses', 'anthropic', 'gemini']
 
 /** Number of corruptions for each pair. */
-const CORRUPTIONS = Number(process.env['SLUICE_CLIENT_CORRUPTIONS'] ?? 4_000)
+const CORRUPTIONS = Number(process.env['SLUICE_CLIENT_CORRUPTIONS'] ?? 2_000)
 
 /** The finish reasons of upstreams, in all dialects. */
 const REASON =
@@ -67,24 +68,27 @@ export function pairsOf(clientCase: ClientCase): Pair[] {
 
 /** Adds a subtest for each property and pair. */
 export function checkClient(t: Test, clientCase: ClientCase): void {
+  // The decoders are the same for all clients: each is tested at other places and with other corruptions.
+  const place = UPSTREAMS.indexOf(clientCase.dialect)
   for (const pair of pairsOf(clientCase)) {
     const streams = transcripts.filter(({ dialect }) => dialect === pair.dialect)
     void t.test(`${pair.name}: a prefix never looks complete`, (t) => {
-      for (const { name, bytes } of streams) {
+      for (const [index, { name, bytes }] of streams.entries()) {
         let wrong: string | null = null
-        for (let cut = 0; cut <= bytes.length; cut += 3) {
+        for (const cut of placesOf(bytes, 11, place + index)) {
           wrong ??= prefixFault(clientCase, pair, bytes.subarray(0, cut))
         }
-        t.equal(wrong ?? prefixFault(clientCase, pair, bytes), null, name)
+        t.equal(wrong, null, name)
       }
       t.end()
     })
     void t.test(`${pair.name}: the client gets the same bytes for all chunk boundaries`, (t) => {
-      for (const { name, bytes } of streams) {
+      for (const [index, { name, bytes }] of streams.entries()) {
         const whole = run(pair, [bytes])
         let wrong = difference(run(pair, singly(bytes)), whole)
-        for (let index = 1; index < bytes.length && wrong === ''; index += 5) {
-          wrong = difference(run(pair, [bytes.subarray(0, index), bytes.subarray(index)]), whole)
+        for (const cut of placesOf(bytes, 17, place + index)) {
+          if (wrong !== '') break
+          wrong = difference(run(pair, [bytes.subarray(0, cut), bytes.subarray(cut)]), whole)
         }
         t.equal(wrong, '', name)
       }
@@ -93,7 +97,8 @@ export function checkClient(t: Test, clientCase: ClientCase): void {
     void t.test(`${pair.name}: ${CORRUPTIONS} corruptions`, (t) => {
       const bytes = streams.map((each) => each.bytes)
       const seen = { complete: 0, failed: 0, open: 0 }
-      for (let seed = 0; seed < CORRUPTIONS; seed += 1) {
+      for (let index = 0; index < CORRUPTIONS; index += 1) {
+        const seed = place * CORRUPTIONS + index
         const wrong = corruptionFault(clientCase, pair, {
           bytes: corrupt(bytes, seededRoll(seed)),
           seen,
