@@ -1,6 +1,6 @@
 /**
  * Goal: no bytes from an upstream make a translation throw, never end, or report a false result.
- * Method: 60,000 seeded corruptions of the transcripts over all pairs of dialects, in random chunks. A
+ * Method: 100,000 seeded corruptions of the transcripts over all pairs of dialects, in random chunks. A
  * failure prints its seed; SLUICE_CORRUPTIONS sets another number.
  */
 import t from 'tap'
@@ -15,7 +15,7 @@ import {
   type Pair,
 } from './transcript-streams.js'
 
-const TOTAL = Number(process.env['SLUICE_CORRUPTIONS'] ?? 60_000)
+const TOTAL = Number(process.env['SLUICE_CORRUPTIONS'] ?? 100_000)
 const EACH = Math.ceil(TOTAL / PAIRS.length)
 
 /** Describes the error in the pair's output for the bytes; null if there is none. */
