@@ -79,10 +79,17 @@ async function gaugeOf(served: Served, series: string): Promise<number> {
   return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0)
 }
 
-const QUICK = 'workers: 1, drain_ms: 500, headers_timeout_ms: 2000'
+/** The system reports to the gateway what a slow client has read only now and then. */
+const usual = await startServe(t, { server: 'workers: 1, drain_ms: 500, client_stall_ms: 4000' })
 
-void t.test('F-93: slow heads', async (t) => {
-  const served = await startServe(t, { server: QUICK })
+void t.test('a short time for heads', async (t) => {
+  const server = 'workers: 1, drain_ms: 500, headers_timeout_ms: 2000'
+  const served = await startServe(t, { server })
+  await t.test('F-93: slow heads', (t) => slowHeads(t, served))
+  await t.test('F-95: connections on which nothing is sent', (t) => silent(t, served))
+})
+
+async function slowHeads(t: Test, served: Served): Promise<void> {
   const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\nx-slow: ${'a'.repeat(100)}`
   const answers: string[] = []
   const sockets = await Promise.all(Array.from({ length: SLOW_HEADS }, () => open(t, served.port)))
@@ -103,10 +110,9 @@ void t.test('F-93: slow heads', async (t) => {
   }
   const refused = answers.filter((answer) => answer === 'HTTP/1.1 408')
   t.equal(refused.length, SLOW_HEADS, 'each is answered 408 and closed')
-})
+}
 
-void t.test('F-95: connections on which nothing is sent', async (t) => {
-  const served = await startServe(t, { server: QUICK })
+async function silent(t: Test, served: Served): Promise<void> {
   await serves(t, served, 'before')
   const before = openSockets(served)
   const sockets = await Promise.all(Array.from({ length: SILENT }, () => open(t, served.port)))
@@ -114,7 +120,7 @@ void t.test('F-95: connections on which nothing is sent', async (t) => {
   for (const socket of sockets) socket.resume()
   await until(() => sockets.every(({ closed }) => closed), 60_000)
   await until(() => openSockets(served) <= before + 2, 20_000)
-})
+}
 
 void t.test('F-96: many clients that never read', async (t) => {
   const served = await startServe(t, {
@@ -141,7 +147,7 @@ void t.test('F-96: many clients that never read', async (t) => {
 })
 
 void t.test('F-97: a client that stops reading and resets', async (t) => {
-  const served = await startServe(t, { server: 'workers: 1, drain_ms: 500' })
+  const served = usual
   const socket = await open(t, served.port)
   socket.pause()
   socket.write(request(served, chatBody('[[words: 100000]]')))
@@ -154,10 +160,7 @@ void t.test('F-97: a client that stops reading and resets', async (t) => {
 })
 
 void t.test('F-98: a client that reads slowly', async (t) => {
-  const served = await startServe(t, {
-    // The system reports to the gateway what a slow client has read only now and then.
-    server: 'workers: 1, drain_ms: 500, client_stall_ms: 4000',
-  })
+  const served = usual
   const socket = await open(t, served.port)
   const seconds = isLong ? 600 : 5
   let text = ''
@@ -182,7 +185,7 @@ void t.test('F-98: a client that reads slowly', async (t) => {
 })
 
 void t.test('F-99: connections that come and go', async (t) => {
-  const served = await startServe(t, { server: 'workers: 1, drain_ms: 500' })
+  const served = usual
   await serves(t, served, 'before')
   const before = openSockets(served)
   const bytes = request(served, chatBody('Hi.'))
@@ -199,7 +202,7 @@ void t.test('F-99: connections that come and go', async (t) => {
 })
 
 void t.test('F-102, F-103: the client chooses keep-alive or close', async (t) => {
-  const served = await startServe(t, { server: 'workers: 1, drain_ms: 500' })
+  const served = usual
   const closing = await open(t, served.port)
   let text = ''
   closing.on('data', (chunk: Buffer) => (text += chunk.toString()))
