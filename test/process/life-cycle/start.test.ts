@@ -8,6 +8,7 @@ import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { sluiceHere } from '../../cli/session.js'
 import { fileText, prepare, run, type FileSettings } from '../program.js'
 
 const COMMANDS = ['accounts', 'check', 'demo', 'emulate', 'explain', 'keys', 'serve']
@@ -82,12 +83,16 @@ void t.test('--help lists all commands, and each command has a help text', async
   t.equal(await overview.ended, 0)
   for (const name of COMMANDS) {
     t.match(overview.out(), new RegExp(`^  ${name} +\\S`, 'm'))
-    const program = run(t, [name, '--help'])
-    t.equal(await program.ended, 0, name)
-    t.match(program.out(), new RegExp(`^Usage: sluice ${name} `))
-    t.match(program.out(), /^Example/m)
-    t.equal(program.err(), '')
+    const { status, out, err } = await sluiceHere([name, '--help'])
+    t.equal(status, 0, name)
+    t.match(out, new RegExp(`^Usage: sluice ${name} `))
+    t.match(out, /^Example/m)
+    t.equal(err, '')
   }
+  const serve = run(t, ['serve', '--help'])
+  t.equal(await serve.ended, 0)
+  t.match(serve.out(), /^Usage: sluice serve /)
+  t.equal(serve.err(), '')
 })
 
 async function failedStart(t: Test, settings: FileSettings) {
