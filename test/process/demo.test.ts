@@ -52,65 +52,13 @@ async function paste(command: string): Promise<string> {
   return (await shell('sh', ['-c', command])).stdout
 }
 
-void t.test('the printed commands work unchanged', async (t) => {
+void t.test('a demo on free ports', async (t) => {
   const demo = await startDemo(t)
-  t.match(demo.program.out(), /EMULATED/)
-  const [
-    whole = '',
-    stream = '',
-    other = '',
-    models = '',
-    bedrock = '',
-    vertex = '',
-    azure = '',
-    messages = '',
-    responses = '',
-    newKey = '',
-  ] = demo.commands
-  t.equal(demo.commands.length, 10)
-  for (const command of [whole, other, bedrock, vertex, azure]) {
-    const text = await paste(command)
-    t.match(text, /\}\n+$/, 'the reply ends with a line break')
-    const reply = JSON.parse(text) as { choices: { message: object }[] }
-    t.match(reply, { object: 'chat.completion', choices: [{ finish_reason: 'stop' }] })
-    t.match(reply.choices[0]?.message, { role: 'assistant', content: /\w/ })
-  }
-  const events = await paste(stream)
-  t.match(events, /^data: .*"role":"assistant"/)
-  t.match(events, /data: \[DONE\]\n\n$/)
-  const listText = await paste(models)
-  t.match(listText, /\}\n$/)
-  const list = JSON.parse(listText) as { data: unknown[] }
-  t.ok(list.data.length >= 40, `${list.data.length} models`)
-  for (const [command, expected] of [
-    [messages, { type: 'message', role: 'assistant', content: [{ type: 'text', text: /\w/ }] }],
-    [responses, { object: 'response', status: 'completed', output: [{ type: 'message' }] }],
-  ] as const) {
-    const text = await paste(command)
-    t.match(text, /\}\n$/)
-    t.match(JSON.parse(text), expected)
-  }
-  const secret = (await paste(newKey)).trim()
-  t.match(secret, /^sk_\w+$/)
-  const first = /Bearer (sk_\w+)/.exec(whole)?.[1] ?? ''
-  const withNewKey = await paste(whole.replace(first, secret))
-  t.match(JSON.parse(withNewKey), { object: 'chat.completion' })
-  const metrics = await get(demo.metrics)
-  t.equal(metrics.status, 200)
-  t.match(metrics.text, /^sluice_requests_total\{/m)
-  await endsClean(t, demo)
-})
-
-void t.test('the configuration file of the demo can be edited while it runs', async (t) => {
-  const demo = await startDemo(t)
-  const [whole = ''] = demo.commands
-  const text = readFileSync(demo.file, 'utf8')
-  writeFileSync(demo.file, text.replace('prefix: claude-', 'prefix: claude-opus'))
-  const within = await until(async () => (await paste(whole)).includes('"unknown_model"'))
-  t.ok(within < 1500, `${within} ms, a shell and curl included`)
-  writeFileSync(demo.file, 'nonsense: 1\n')
-  await until(() => demo.program.out().includes('configuration refused'))
-  t.match(demo.program.out(), /gateway\.yaml:1:1/, 'with file, line and column')
+  await t.test('every page of the dashboard has sample data, for users in every role', (t) =>
+    dashboard(t, demo),
+  )
+  await t.test('the printed commands work unchanged', (t) => printedCommands(t, demo))
+  await t.test('its configuration file can be edited while it runs', (t) => edited(t, demo))
   await endsClean(t, demo)
 })
 
@@ -186,8 +134,7 @@ void t.test('--folder keeps the account and its key for the next start', async (
   t.ok(existsSync(join(folder, 'gateway.yaml')))
 })
 
-void t.test('every page of the dashboard has sample data, for users in every role', async (t) => {
-  const demo = await startDemo(t)
+async function dashboard(t: Test, demo: Demo): Promise<void> {
   const text = demo.program.out()
   const password = /password +(\S+)/.exec(text)?.[1] ?? ''
   const origin = new URL(demo.base).origin
@@ -277,8 +224,65 @@ void t.test('every page of the dashboard has sample data, for users in every rol
       t.equal((await (await signedIn(email)).get(path)).status, status, `${email} ${path}`)
     }
   })
-  await endsClean(t, demo)
-})
+}
+
+async function printedCommands(t: Test, demo: Demo): Promise<void> {
+  t.match(demo.program.out(), /EMULATED/)
+  const [
+    whole = '',
+    stream = '',
+    other = '',
+    models = '',
+    bedrock = '',
+    vertex = '',
+    azure = '',
+    messages = '',
+    responses = '',
+    newKey = '',
+  ] = demo.commands
+  t.equal(demo.commands.length, 10)
+  for (const command of [whole, other, bedrock, vertex, azure]) {
+    const text = await paste(command)
+    t.match(text, /\}\n+$/, 'the reply ends with a line break')
+    const reply = JSON.parse(text) as { choices: { message: object }[] }
+    t.match(reply, { object: 'chat.completion', choices: [{ finish_reason: 'stop' }] })
+    t.match(reply.choices[0]?.message, { role: 'assistant', content: /\w/ })
+  }
+  const events = await paste(stream)
+  t.match(events, /^data: .*"role":"assistant"/)
+  t.match(events, /data: \[DONE\]\n\n$/)
+  const listText = await paste(models)
+  t.match(listText, /\}\n$/)
+  const list = JSON.parse(listText) as { data: unknown[] }
+  t.ok(list.data.length >= 40, `${list.data.length} models`)
+  for (const [command, expected] of [
+    [messages, { type: 'message', role: 'assistant', content: [{ type: 'text', text: /\w/ }] }],
+    [responses, { object: 'response', status: 'completed', output: [{ type: 'message' }] }],
+  ] as const) {
+    const text = await paste(command)
+    t.match(text, /\}\n$/)
+    t.match(JSON.parse(text), expected)
+  }
+  const secret = (await paste(newKey)).trim()
+  t.match(secret, /^sk_\w+$/)
+  const first = /Bearer (sk_\w+)/.exec(whole)?.[1] ?? ''
+  const withNewKey = await paste(whole.replace(first, secret))
+  t.match(JSON.parse(withNewKey), { object: 'chat.completion' })
+  const metrics = await get(demo.metrics)
+  t.equal(metrics.status, 200)
+  t.match(metrics.text, /^sluice_requests_total\{/m)
+}
+
+async function edited(t: Test, demo: Demo): Promise<void> {
+  const [whole = ''] = demo.commands
+  const text = readFileSync(demo.file, 'utf8')
+  writeFileSync(demo.file, text.replace('prefix: claude-', 'prefix: claude-opus'))
+  const within = await until(async () => (await paste(whole)).includes('"unknown_model"'))
+  t.ok(within < 1500, `${within} ms, a shell and curl included`)
+  writeFileSync(demo.file, 'nonsense: 1\n')
+  await until(() => demo.program.out().includes('configuration refused'))
+  t.match(demo.program.out(), /gateway\.yaml:1:1/, 'with file, line and column')
+}
 
 async function endsClean(t: Test, demo: Demo, signal: NodeJS.Signals = 'SIGINT'): Promise<void> {
   t.ok(existsSync(dirname(demo.file)))
