@@ -8,7 +8,7 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { objectOf, stringOf, type JsonObject } from '../../src/formats/chat/json.js'
-import { sluice } from '../cli/session.js'
+import { sluice, sluiceHere } from '../cli/session.js'
 import { startServe, until } from './program.js'
 
 const MODEL = 'gpt-5.4-mini'
@@ -35,7 +35,8 @@ async function generation(): Promise<number> {
 }
 
 async function entries(): Promise<JsonObject[]> {
-  const { out } = await sluice(['usage', 'export', '--config', served.file, '--format', 'jsonl'])
+  const command = ['usage', 'export', '--config', served.file, '--format', 'jsonl']
+  const { out } = await sluiceHere(command)
   return out
     .split('\n')
     .filter((line) => line !== '')
