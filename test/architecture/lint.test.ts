@@ -86,7 +86,12 @@ const Configuration = z.object({ rules: z.record(z.string(), z.tuple([z.number()
 /** The exit code and the output of a development tool; if it fails, with what it writes to standard error. */
 async function run(...command: readonly string[]): Promise<[number | null, string]> {
   const [program = '', ...args] = command
-  const child = spawn(`node_modules/.bin/${program}`, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+  // ESLint makes much garbage: with a larger young generation, collecting it costs a tenth less of the whole.
+  const options = program === 'eslint' ? { NODE_OPTIONS: '--max-semi-space-size=64' } : {}
+  const child = spawn(`node_modules/.bin/${program}`, args, {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...options },
+  })
   const [output, errors, [code]] = await Promise.all([
     text(child.stdout),
     text(child.stderr),
