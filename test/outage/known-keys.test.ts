@@ -26,8 +26,7 @@ import {
 } from '../process/program.js'
 
 const WORKERS = process.env['SLUICE_LONG'] === '1' ? 4 : 2
-/** One is revoked at once and one later; the others have an outage each time. */
-const KEYS = 5
+const KEYS = 8
 /** Of each key in the outage: enough to reach every worker. */
 const REQUESTS = 12
 /** Within this time, every process receives a change (`Store.subscribe`). */
